@@ -1,0 +1,1 @@
+"""groundfault: say where a model fails, and on what grounds."""

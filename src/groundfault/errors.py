@@ -1,0 +1,44 @@
+"""What can go wrong, and what to do about it.
+
+::
+
+    GroundfaultError
+    ├── InputError          a file, a column or a value is not what it has to be
+    ├── RuleError           a candidate's rule is not a usable true/false expression
+    ├── PlanError           settings that cannot be, or contradict each other
+    ├── LedgerError         a holdout was opened before, or the record was altered
+    └── MissingExtraError   an optional library is needed and not installed
+
+Every message says what happened, where (file, column, record), and what to do. The command line prints it in
+one line and exits with status 2.
+"""
+
+from __future__ import annotations
+
+
+class GroundfaultError(Exception):
+    """Base of every error that groundfault raises on purpose."""
+
+
+class InputError(GroundfaultError, ValueError):
+    """Evidence cannot be read as given. Fix the named file, column or value and run again; nothing was written."""
+
+
+class RuleError(GroundfaultError, ValueError):
+    """A candidate's rule is malformed, names an unknown column, or is not a true/false expression."""
+
+
+class PlanError(GroundfaultError, ValueError):
+    """A plan's settings are impossible. The message names the setting and its allowed range."""
+
+
+class LedgerError(GroundfaultError, RuntimeError):
+    """The holdout was opened before with other candidates, or the ledger does not add up.
+
+    To look again on purpose, say why: ``reopen="..."`` in Python, ``--reopen "..."`` in the shell. The reason stays
+    in the report.
+    """
+
+
+class MissingExtraError(GroundfaultError, ImportError):
+    """An optional library is needed; the message gives the ``pip install`` line."""

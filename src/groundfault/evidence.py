@@ -1,0 +1,345 @@
+"""Evidence: what happened, as an immutable table of (example, model, repeat) -> outcome with example attributes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.errors import InputError
+from groundfault.outcome import UNSCORED, Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_MOST_COLUMNS = 20_000
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which part; every other column of the table is an attribute or is ignored.
+
+    Attributes
+    ----------
+    outcome : str
+        0/1 error, or a bounded loss in [0, 1]; 1 is failure, unless ``positive_is_good``.
+    id, model, repeat, group, split, status : str, optional
+        Example id; model; repeat or epoch; cluster of dependent examples; ``discovery``/``holdout``; outcome status.
+    positive_is_good : bool
+        The outcome column says "correct" rather than "error".
+    empty : str, optional
+        The status of observations whose outcome is empty.
+    ignore : tuple of str
+        Columns that are no attributes, such as consequences of failing.
+    """
+
+    outcome: str
+    id: str | None = None
+    model: str | None = None
+    repeat: str | None = None
+    group: str | None = None
+    split: str | None = None
+    status: str | None = None
+    positive_is_good: bool = False
+    empty: str | None = None
+    ignore: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that play a part, in a fixed order."""
+        named = (self.outcome, self.id, self.model, self.repeat, self.group, self.split, self.status)
+        return tuple(dict.fromkeys(column for column in named if column is not None))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What happened: one row per (example, model, repeat), with an outcome and example attributes.
+
+    Make one with `from_table` or `from_frame`. Rows are kept sorted by their key, so nothing depends on the order in
+    which they came.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        The table as given, sorted by key; float NaN in attributes is NULL.
+    roles : Roles
+        Which column plays which part.
+    loss : polars.Series of Float64
+        1 is failure, 0 is pass; NULL where the observation was not scored.
+    status : polars.Series of String
+        A `Status` for each row.
+    provenance : tuple of str
+        Where the rows came from.
+    """
+
+    frame: pl.DataFrame
+    roles: Roles
+    loss: pl.Series
+    status: pl.Series
+    provenance: tuple[str, ...] = ()
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        *,
+        outcome: str,
+        id: str | None = None,
+        model: str | None = None,
+        repeat: str | None = None,
+        group: str | None = None,
+        split: str | None = None,
+        status: str | None = None,
+        positive_is_good: bool = False,
+        empty: str | None = None,
+        ignore: Sequence[str] = (),
+    ) -> Evidence:
+        """Read evidence from a file, a directory, or a table in memory.
+
+        Parameters
+        ----------
+        source : path, or a polars, pandas, Arrow or DuckDB table
+            CSV, JSONL, Parquet or Arrow IPC file, or a directory of files of one kind.
+        outcome : str
+            Column with 0/1 error, a boolean, or a loss in [0, 1].
+        id, model, repeat, group, split, status : str, optional
+            See `Roles`. Without ``id`` each row is an example of its own, named by its position.
+        positive_is_good : bool
+            The outcome column says "correct": the loss is one minus it.
+        empty : {"refused", "unparsed", "artefact", "missing"}, optional
+            What an empty outcome means. Without it, and without a status column that says so, empty outcomes are an
+            error: an observation must not leave the denominator silently.
+        ignore : sequence of str
+            Columns that must not be used as attributes.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, a column is missing, an outcome is not in [0, 1], or a key repeats.
+        """
+        from groundfault.readers.table import read_table
+
+        frame, provenance = read_table(source)
+        roles = Roles(outcome, id, model, repeat, group, split, status, positive_is_good, empty, tuple(ignore))
+        return cls.from_frame(frame, roles, provenance)
+
+    @classmethod
+    def from_frame(cls, frame: pl.DataFrame, roles: Roles, provenance: tuple[str, ...] = ()) -> Evidence:
+        """Check a table and make evidence of it; `from_table` is the friendlier way."""
+        where = provenance[0] if provenance else "the table"
+        _check_shape(frame, roles, where)
+        frame, roles = _with_id(frame, roles)
+        _check_keys(frame, roles, where)
+        key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+        floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
+        frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(key)
+        loss, status = _outcomes(frame, roles, where)
+        return cls(frame, roles, loss, status, provenance)
+
+    def __len__(self) -> int:
+        return self.frame.height
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models, sorted; one empty name where there is no model column."""
+        if self.roles.model is None:
+            return ("",)
+        return tuple(str(name) for name in self.frame[self.roles.model].unique().sort())
+
+    @cached_property
+    def attributes(self) -> tuple[str, ...]:
+        """Columns that describe the example: where a table holds several models or repeats, those constant within it."""
+        taken = {*self.roles.columns, *self.roles.ignore}
+        names = [c for c in self.frame.columns if c not in taken]
+        if self.frame.height == self.frame[self.roles.id or ""].n_unique():
+            return tuple(names)
+        ranges = self.frame.group_by(self.roles.id).agg(pl.col(c).n_unique().alias(c) for c in names)
+        return tuple(c for c in names if ranges[c].max() == 1)
+
+    @cached_property
+    def status_counts(self) -> dict[str, int]:
+        """Rows of each status."""
+        counts = dict(self.status.value_counts().iter_rows())
+        return {str(status): int(counts.get(str(status), 0)) for status in Status}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of the content, whatever the order of rows or columns."""
+        return self._digest([c for c in sorted(self.frame.columns) if c not in self.roles.ignore])
+
+    @cached_property
+    def outcome_hash(self) -> str:
+        """SHA-256 of keys and outcomes alone: the same however many attributes are added."""
+        return self._digest([])
+
+    def _digest(self, columns: Sequence[str]) -> str:
+        digest = hashlib.sha256()
+        key = [c for c in (self.roles.id, self.roles.model, self.roles.repeat) if c]
+        for name, series in [
+            *((f"key {i}", self.frame[c].cast(pl.String)) for i, c in enumerate(key)),
+            ("loss", self.loss),
+            ("status", self.status),
+            *((f"column {c}", self.frame[c]) for c in columns),
+        ]:
+            _feed(digest, name, series)
+        return digest.hexdigest()
+
+    def take(self, rows: NDArray[np.bool_]) -> Evidence:
+        """The rows where a mask is true, as evidence of the same roles.
+
+        Parameters
+        ----------
+        rows : bool array, shape (len(self),)
+        """
+        mask = pl.Series(rows)
+        # what describes an example was settled on the whole table, and stays so in each part of it
+        part = replace(
+            self, frame=self.frame.filter(mask), loss=self.loss.filter(mask), status=self.status.filter(mask)
+        )
+        part.__dict__["attributes"] = self.attributes
+        return part
+
+    def select_model(self, *names: str) -> Evidence:
+        """Only the rows of the named models.
+
+        Raises
+        ------
+        InputError
+            If a name is not in the table.
+        """
+        if self.roles.model is None:
+            raise InputError("there is no model column to select from; name it with model= or --model-column")
+        unknown = [name for name in names if name not in self.models]
+        if unknown:
+            raise InputError(f"no rows of model {unknown[0]!r}; the models are {', '.join(self.models[:20])}")
+        rows = self.frame[self.roles.model].cast(pl.String).is_in(list(names)).to_numpy()
+        part = self.take(rows)
+        del part.__dict__["attributes"]  # one model alone: what varies between models describes its answers
+        return part
+
+    def with_unscored_as(self, loss: float) -> Evidence:
+        """The same evidence had every unscored observation come to ``loss``."""
+        scored = pl.repeat(str(Status.SCORED), len(self), eager=True)
+        other = replace(self, loss=self.loss.fill_null(loss), status=scored.alias("status"))
+        other.__dict__["attributes"] = self.attributes
+        return other
+
+
+def _check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
+    if frame.width > _MOST_COLUMNS:
+        raise InputError(f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the ones you need")
+    if frame.height == 0:
+        raise InputError(f"{where} has no rows")
+    for role in ("outcome", "id", "model", "repeat", "group", "split", "status"):
+        column = getattr(roles, role)
+        if column is not None and column not in frame.columns:
+            near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
+            raise InputError(f"{where} has no column {column!r} (named as {role}); its columns are {near}")
+    unknown = [c for c in roles.ignore if c not in frame.columns]
+    if unknown:
+        raise InputError(f"{where} has no column {unknown[0]!r} (named to be ignored)")
+
+
+def _with_id(frame: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, Roles]:
+    if roles.id is not None:
+        return frame, roles
+    name = "row"
+    while name in frame.columns:
+        name = "_" + name
+    return frame.with_row_index(name), replace(roles, id=name)
+
+
+def _check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
+    key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+    for column in (*key, roles.group, roles.split):
+        empty = frame[column].null_count() if column else 0
+        if empty:
+            raise InputError(f"{where}: column {column!r} is empty in {empty} rows; every observation needs one")
+    repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
+    if repeated.any():
+        row = frame.filter(repeated).select(key).row(0)
+        named = ", ".join(f"{c}={v!r}" for c, v in zip(key, row, strict=True))
+        add = "" if roles.repeat else "; if they are several models or repeats, name the column (model or repeat)"
+        raise InputError(f"{where}: {int(repeated.sum())} rows share their key, for example {named}{add}")
+
+
+def _outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
+    raw = frame[roles.outcome]
+    if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
+        example = raw.drop_nulls().first()
+        raise InputError(
+            f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
+            "it must be 0/1, true/false, or a loss in [0, 1]"
+        )
+    loss = raw.cast(pl.Float64).alias("loss")
+    bad = frame.filter(loss.is_nan() | ~loss.is_between(0, 1))
+    if bad.height:
+        raise InputError(
+            f"{where}: outcome {bad[roles.outcome][0]!r} of {roles.id}={bad[roles.id or ''][0]!r} "
+            f"({bad.height} such rows) is not in [0, 1]"
+        )
+    if roles.positive_is_good:
+        loss = 1.0 - loss
+    status = _statuses(frame, roles, loss, where)
+    return pl.select(pl.when(status == Status.SCORED).then(loss).alias("loss")).to_series(), status
+
+
+def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) -> pl.Series:
+    if roles.status is not None:
+        status = frame[roles.status].cast(pl.String).str.to_lowercase().alias("status")
+        unknown = frame.filter(~status.is_in([str(s) for s in Status]) | status.is_null())
+        if unknown.height:
+            words = ", ".join(Status)
+            raise InputError(
+                f"{where}: status {unknown[roles.status][0]!r} of {roles.id}={unknown[roles.id or ''][0]!r} "
+                f"({unknown.height} such rows) is not one of {words}"
+            )
+    else:
+        status = pl.repeat(str(Status.SCORED), frame.height, eager=True).alias("status")
+    empty = loss.is_null() & (status == Status.SCORED)
+    if not empty.any():
+        return status
+    if roles.empty is None:
+        raise InputError(
+            f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of {frame.height} rows, for example "
+            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means (empty='missing', or --empty "
+            "missing|refused|unparsed|artefact), or name a status column"
+        )
+    if roles.empty not in UNSCORED:
+        raise InputError(f"empty={roles.empty!r} is not one of {', '.join(UNSCORED)}")
+    return pl.select(pl.when(empty).then(pl.lit(roles.empty)).otherwise(status).alias("status")).to_series()
+
+
+def _feed(digest: Any, name: str, series: pl.Series) -> None:
+    """Add a column to a digest in one canonical form: integers as int64, floats as float64, all else as text."""
+    dtype = series.dtype
+    if dtype.is_integer():
+        series = series.cast(pl.Int64, strict=False)
+    elif dtype.is_float():
+        series = series.cast(pl.Float64) + 0.0  # one zero, not two
+    elif dtype == pl.Boolean:
+        series = series.cast(pl.Int64)
+    elif dtype.is_nested():
+        series = series.struct.json_encode() if dtype == pl.Struct else pl.Series([repr(v) for v in series])
+    else:
+        series = series.cast(pl.String)
+    kind = "text" if series.dtype == pl.String else str(series.dtype)
+    digest.update(f"{name}\0{kind}\0{len(series)}\0".encode())
+    for start in range(0, len(series), 1 << 18):
+        part = series.slice(start, 1 << 18)
+        if part.dtype == pl.String:
+            lengths = part.str.len_bytes().fill_null(-1).cast(pl.Int64)
+            digest.update(lengths.to_numpy().tobytes())
+            digest.update("".join(part.fill_null("")).encode("utf-8", "surrogatepass"))
+        else:
+            digest.update(np.packbits(part.is_null().to_numpy()).tobytes())
+            digest.update(np.ascontiguousarray(part.fill_null(0).to_numpy()).tobytes())
+
+

@@ -1,0 +1,1 @@
+"""Finders: each proposes candidates from discovery evidence, one proposer a file."""

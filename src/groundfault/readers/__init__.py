@@ -1,0 +1,1 @@
+"""Readers: one log format a file."""

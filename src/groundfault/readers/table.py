@@ -1,0 +1,107 @@
+"""Tables: CSV, JSONL, Parquet and Arrow files, directories of them, and frames of other libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from groundfault.errors import InputError
+
+
+def _read_csv(path: Path) -> pl.DataFrame:
+    separator = "\t" if path.suffix == ".tsv" else ","
+    return pl.read_csv(path, separator=separator, infer_schema_length=10_000, encoding="utf8")
+
+
+_READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".jsonl": lambda path: pl.read_ndjson(path, infer_schema_length=10_000),
+    ".ndjson": lambda path: pl.read_ndjson(path, infer_schema_length=10_000),
+    ".parquet": lambda path: pl.read_parquet(path),
+    ".pq": lambda path: pl.read_parquet(path),
+    ".arrow": lambda path: pl.read_ipc(path, memory_map=False),
+    ".feather": lambda path: pl.read_ipc(path, memory_map=False),
+    ".ipc": lambda path: pl.read_ipc(path, memory_map=False),
+}
+_KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
+
+
+def read_table(source: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Read a table and say where it came from.
+
+    Parameters
+    ----------
+    source : path, or a polars, pandas, Arrow or DuckDB table
+        A file, or a directory whose files are all of one kind and share their columns.
+
+    Returns
+    -------
+    polars.DataFrame, tuple of str
+        The rows, and the files they came from (or the kind of table in memory).
+
+    Raises
+    ------
+    InputError
+        If there is nothing to read, or what is there cannot be read as a table.
+    """
+    if isinstance(source, str | Path):
+        return _read_path(Path(source))
+    if isinstance(source, pl.LazyFrame):
+        source = source.collect()
+    if isinstance(source, pl.DataFrame):
+        return source, ("a polars table",)
+    return _from_other(source), (f"a {type(source).__module__.split('.')[0]} table",)
+
+
+def _from_other(source: Any) -> pl.DataFrame:
+    try:
+        if hasattr(source, "__arrow_c_stream__"):  # pandas, Arrow, DuckDB and others speak this protocol
+            return pl.DataFrame(source)
+        if hasattr(source, "pl"):
+            return pl.DataFrame(source.pl())
+    except Exception as error:
+        raise InputError(f"cannot read the {type(source).__name__} as a table: {error}") from None
+    raise InputError(f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or Arrow table")
+
+
+def _read_path(path: Path) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    if not path.is_dir():
+        return _read_file(path), (str(path),)
+    files = sorted(p for p in path.iterdir() if p.suffix.lower() in _READERS and p.is_file())
+    if not files:
+        raise InputError(f"the directory {path} has no {_KINDS} file")
+    kinds = sorted({p.suffix.lower() for p in files})
+    if len(kinds) > 1:
+        raise InputError(f"the directory {path} mixes {' and '.join(kinds)} files; keep one kind, or name a file")
+    frames = [_read_file(p) for p in files]
+    try:
+        return pl.concat(frames, how="vertical_relaxed"), tuple(str(p) for p in files)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"the files in {path} do not share their columns: {_first_line(error)}") from None
+
+
+def _read_file(path: Path) -> pl.DataFrame:
+    read = _READERS.get(path.suffix.lower())
+    if read is None:
+        raise InputError(f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path} is empty")
+    try:
+        return read(path)
+    except pl.exceptions.NoDataError:
+        raise InputError(f"{path} is empty") from None
+    except (pl.exceptions.PolarsError, OSError, ValueError, UnicodeDecodeError) as error:
+        message = _first_line(error)
+        if "utf-8" in message.lower() or "utf8" in message.lower():
+            raise InputError(f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None
+        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {message}") from None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
