@@ -131,7 +131,9 @@ class Library(Sequence[Candidate]):
     def to_json(self) -> str:
         """Serialise; ``Library.from_json`` gives an equal library back."""
         rows = [asdict(c) for c in self.candidates]
-        return json.dumps({"groundfault_library": 1, "hash": self.hash, "candidates": rows}, indent=1, ensure_ascii=False)
+        return json.dumps(
+            {"groundfault_library": 1, "hash": self.hash, "candidates": rows}, indent=1, ensure_ascii=False
+        )
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "library") -> Library:

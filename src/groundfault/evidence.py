@@ -15,8 +15,6 @@ from groundfault.errors import InputError
 from groundfault.outcome import UNSCORED, Status
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 _MOST_COLUMNS = 20_000
@@ -234,7 +232,9 @@ class Evidence:
 
 def _check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
     if frame.width > _MOST_COLUMNS:
-        raise InputError(f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the ones you need")
+        raise InputError(
+            f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the ones you need"
+        )
     if frame.height == 0:
         raise InputError(f"{where} has no rows")
     for role in ("outcome", "id", "model", "repeat", "group", "split", "status"):
@@ -341,5 +341,3 @@ def _feed(digest: Any, name: str, series: pl.Series) -> None:
         else:
             digest.update(np.packbits(part.is_null().to_numpy()).tobytes())
             digest.update(np.ascontiguousarray(part.fill_null(0).to_numpy()).tobytes())
-
-

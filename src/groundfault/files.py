@@ -31,7 +31,9 @@ def write_bytes(path: Path, data: bytes) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}; choose a place that can be written") from None
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; choose a place that can be written"
+        ) from None
 
 
 def write_text(path: Path, text: str) -> None:

@@ -19,12 +19,63 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ALLOWED = frozenset(
-    "Column Identifier Literal Boolean Null Paren Tuple "
-    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike NullSafeEQ NullSafeNEQ RegexpLike StartsWith EndsWith "
-    "Add Sub Mul Div Mod Neg Abs Round Floor Ceil Sqrt Ln Exp Sign Pow "
-    "Coalesce Nullif "
-    "Length Lower Upper Trim Substring Left Right Replace DPipe SplitPart "
-    "Cast DataType".split()
+    [
+        "Column",
+        "Identifier",
+        "Literal",
+        "Boolean",
+        "Null",
+        "Paren",
+        "Tuple",
+        "And",
+        "Or",
+        "Not",
+        "EQ",
+        "NEQ",
+        "GT",
+        "GTE",
+        "LT",
+        "LTE",
+        "Is",
+        "In",
+        "Between",
+        "Like",
+        "ILike",
+        "NullSafeEQ",
+        "NullSafeNEQ",
+        "RegexpLike",
+        "StartsWith",
+        "EndsWith",
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Mod",
+        "Neg",
+        "Abs",
+        "Round",
+        "Floor",
+        "Ceil",
+        "Sqrt",
+        "Ln",
+        "Exp",
+        "Sign",
+        "Pow",
+        "Coalesce",
+        "Nullif",
+        "Length",
+        "Lower",
+        "Upper",
+        "Trim",
+        "Substring",
+        "Left",
+        "Right",
+        "Replace",
+        "DPipe",
+        "SplitPart",
+        "Cast",
+        "DataType",
+    ]
 )
 _LONGEST = 20_000
 
@@ -83,7 +134,7 @@ def _parse(text: str) -> Rule:
         raise RuleError(f"{_short(text)} is not SQL: {_first_line(error)}") from None
     select = trees[0] if len(trees) == 1 else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1 or set(_filled(select)) - {"expressions"}:
-        raise RuleError(f"{_short(text)} must be one true/false expression such as \"n_words > 400\", and nothing else")
+        raise RuleError(f'{_short(text)} must be one true/false expression such as "n_words > 400", and nothing else')
     tree = select.expressions[0]
     for node in tree.walk():
         if type(node).__name__ not in _ALLOWED:

@@ -23,9 +23,9 @@ _READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
     ".ndjson": lambda path: pl.read_ndjson(path, infer_schema_length=10_000),
     ".parquet": lambda path: pl.read_parquet(path),
     ".pq": lambda path: pl.read_parquet(path),
-    ".arrow": lambda path: pl.read_ipc(path, memory_map=False),
-    ".feather": lambda path: pl.read_ipc(path, memory_map=False),
-    ".ipc": lambda path: pl.read_ipc(path, memory_map=False),
+    ".arrow": lambda path: pl.read_ipc(path),
+    ".feather": lambda path: pl.read_ipc(path),
+    ".ipc": lambda path: pl.read_ipc(path),
 }
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 
@@ -65,7 +65,9 @@ def _from_other(source: Any) -> pl.DataFrame:
             return pl.DataFrame(source.pl())
     except Exception as error:
         raise InputError(f"cannot read the {type(source).__name__} as a table: {error}") from None
-    raise InputError(f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or Arrow table")
+    raise InputError(
+        f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or Arrow table"
+    )
 
 
 def _read_path(path: Path) -> tuple[pl.DataFrame, tuple[str, ...]]:
