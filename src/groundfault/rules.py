@@ -19,63 +19,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ALLOWED = frozenset(
-    [
-        "Column",
-        "Identifier",
-        "Literal",
-        "Boolean",
-        "Null",
-        "Paren",
-        "Tuple",
-        "And",
-        "Or",
-        "Not",
-        "EQ",
-        "NEQ",
-        "GT",
-        "GTE",
-        "LT",
-        "LTE",
-        "Is",
-        "In",
-        "Between",
-        "Like",
-        "ILike",
-        "NullSafeEQ",
-        "NullSafeNEQ",
-        "RegexpLike",
-        "StartsWith",
-        "EndsWith",
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Mod",
-        "Neg",
-        "Abs",
-        "Round",
-        "Floor",
-        "Ceil",
-        "Sqrt",
-        "Ln",
-        "Exp",
-        "Sign",
-        "Pow",
-        "Coalesce",
-        "Nullif",
-        "Length",
-        "Lower",
-        "Upper",
-        "Trim",
-        "Substring",
-        "Left",
-        "Right",
-        "Replace",
-        "DPipe",
-        "SplitPart",
-        "Cast",
-        "DataType",
-    ]
+    "Column Identifier Literal Boolean Null Paren Tuple "
+    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike NullSafeEQ NullSafeNEQ "
+    "RegexpLike RegexpILike StartsWith EndsWith "
+    "Add Sub Mul Div Mod Neg Abs Round Floor Ceil Sqrt Ln Exp Sign Pow "
+    "Coalesce Nullif "
+    "Length Lower Upper Trim Substring Left Right Replace DPipe SplitPart "
+    "Cast DataType".split()
 )
 _LONGEST = 20_000
 

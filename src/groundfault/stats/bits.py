@@ -1,0 +1,124 @@
+"""Boolean matrices packed 64 to a word, and the counting pass over them.
+
+Row ``j`` of a packed matrix holds one descriptor over ``m`` units, unit ``i`` in bit ``i % 64`` of word ``i // 64``;
+the bits beyond ``m`` are zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, prange, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint64]
+_BLOCK = 1 << 26
+
+
+def pack(matrix: NDArray[np.bool_]) -> Bits:
+    """Pack a boolean matrix.
+
+    Parameters
+    ----------
+    matrix : bool array, shape (L, m)
+
+    Returns
+    -------
+    uint64 array, shape (L, ceil(m / 64))
+    """
+    rows, m = matrix.shape
+    packed = np.zeros((rows, 8 * words(m)), dtype=np.uint8)
+    packed[:, : (m + 7) // 8] = np.packbits(matrix, axis=1, bitorder="little")
+    return packed.view("<u8").astype(np.uint64, copy=False)
+
+
+def words(m: int) -> int:
+    """Words that a row over ``m`` units takes."""
+    return (m + 63) // 64
+
+
+def unpack(bits: Bits, m: int) -> NDArray[np.bool_]:
+    """The boolean matrix, shape (L, m), that `pack` packed."""
+    return np.unpackbits(bits.view(np.uint8), axis=1, count=m, bitorder="little").view(np.bool_)
+
+
+def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
+    """The packed columns ``index`` of a packed matrix over ``m`` units, in that order."""
+    step = max(1, _BLOCK // max(m, 1))
+    blocks = [pack(unpack(bits[i : i + step], m)[:, index]) for i in range(0, len(bits), step)]
+    return np.concatenate(blocks) if blocks else np.zeros((0, words(len(index))), dtype=np.uint64)
+
+
+@intrinsic
+def _popcount(_: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(args[0])
+
+    return types.uint64(word), codegen
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def count(bits: Bits) -> NDArray[np.int64]:  # pragma: no cover - compiled
+    """How many bits each row has: shape (L,)."""
+    out = np.empty(bits.shape[0], dtype=np.int64)
+    for j in prange(bits.shape[0]):
+        total = np.uint64(0)
+        for w in range(bits.shape[1]):
+            total += _popcount(bits[j, w])
+        out[j] = total
+    return out
+
+
+@njit(parallel=True, cache=True, nogil=True)
+def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:  # pragma: no cover - compiled
+    """How many bits each row shares with each plane.
+
+    Parameters
+    ----------
+    bits : uint64 array, shape (L, W)
+    planes : uint64 array, shape (P, W)
+
+    Returns
+    -------
+    int64 array, shape (L, P)
+    """
+    rows, width = bits.shape
+    out = np.empty((rows, planes.shape[0]), dtype=np.int64)
+    for j in prange(rows):
+        for p in range(planes.shape[0]):
+            total = np.uint64(0)
+            for w in range(width):
+                total += _popcount(bits[j, w] & planes[p, w])
+            out[j, p] = total
+    return out
+
+
+def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
+    """Sum of each value vector over each row's units, exactly for whole numbers.
+
+    Whole numbers are split into bit planes, so that a sum is a weighted count of shared bits; others are summed in
+    double precision.
+
+    Parameters
+    ----------
+    bits : uint64 array, shape (L, W)
+    values : array of non-negative whole numbers or of floats, shape (M, m)
+
+    Returns
+    -------
+    int64 or float64 array, shape (L, M)
+    """
+    if not np.issubdtype(values.dtype, np.integer):
+        step = max(1, _BLOCK // max(values.shape[1], 1))
+        blocks = [unpack(bits[i : i + step], values.shape[1]) @ values.T for i in range(0, len(bits), step)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, len(values)))
+    top = int(values.max(initial=0)).bit_length()
+    out = np.zeros((len(bits), len(values)), dtype=np.int64)
+    for b in range(top):
+        plane = pack((values >> b) & 1 == 1)
+        if plane.any():
+            out += count_and(bits, plane) << b
+    return out
