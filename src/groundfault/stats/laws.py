@@ -1,0 +1,420 @@
+"""Laws: how the loss summed over a descriptor's units is distributed when its values are permuted among the units.
+
+Given the margins, permuting a descriptor draws its ``on`` units at random without replacement. For 0/1 errors the sum
+is hypergeometric; for losses on a grid the law is counted exactly (`subset_sums`); for other losses it is a double
+saddlepoint approximation (`saddlepoint`). No law needs a random number.
+
+A law is a run of atoms ``start + step * i`` with probabilities; many laws are kept in one ragged array, so that one
+compiled pass serves a whole library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from groundfault.stats.margins import EFFECTS, Margins, score_one
+
+Floats = NDArray[np.float64]
+
+# atoms further than this many standard deviations from the mean weigh less than 1e-18 together
+_POOLED_WIDTH = 9.0
+_OWN_WIDTH = 38.0
+_CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Distributions of on-slice sums, in one ragged array.
+
+    Attributes
+    ----------
+    n, on, total : float64 arrays, shape (U,)
+        The margins each law belongs to; whole numbers, held as floats for the compiled passes.
+    start, step : float64 arrays, shape (U,)
+        Atom ``i`` of law ``u`` lies at ``start[u] + step[u] * i``.
+    offset : int64 array, shape (U + 1,)
+        Law ``u`` owns ``pmf[offset[u]:offset[u + 1]]``.
+    pmf : float64 array
+    unit : float
+        What a sum is divided by to be a loss.
+    """
+
+    n: Floats
+    on: Floats
+    total: Floats
+    start: Floats
+    step: Floats
+    offset: NDArray[np.int64]
+    pmf: Floats
+    unit: float
+
+    def pooled_tail(self, weights: Floats, thresholds: Floats, effect: str = "risk_difference") -> Floats:
+        """Expected number of decoys at or above each threshold.
+
+        Parameters
+        ----------
+        weights : float64 array, shape (U,)
+            How many descriptors have each law.
+        thresholds : float64 array, shape (T,)
+            Ascending sizes of effect.
+
+        Returns
+        -------
+        float64 array, shape (T,)
+            ``S(t) = sum over u of weights[u] * P(size of effect >= t)``.
+        """
+        hist = _pool(EFFECTS.index(effect), *self._arrays(), weights, thresholds)
+        return np.ascontiguousarray(hist.sum(axis=0)[::-1].cumsum()[::-1])
+
+    def pooled_quantile(self, weights: Floats, level: float, effect: str = "risk_difference") -> float:
+        """The smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled mixture."""
+        sizes = _sizes(EFFECTS.index(effect), *self._arrays())
+        mass = np.repeat(weights, np.diff(self.offset)) * self.pmf
+        order = np.argsort(sizes, kind="stable")
+        reached = np.cumsum(mass[order]) >= level * weights.sum() * (1 - 1e-12)
+        return float(sizes[order][np.argmax(reached)])
+
+    def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
+        """P(|lift*| >= |lift|) for sums observed under the laws ``which``: the permutation p-value of each."""
+        return _tails(0, which, on_sum, *self._arrays())
+
+    def one_sided(self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]) -> Floats:
+        """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
+        up = _tails(1, which, on_sum, *self._arrays())
+        down = _tails(-1, which, on_sum, *self._arrays())
+        return np.where(direction > 0, up, down)
+
+    def _arrays(self) -> tuple[Floats, Floats, Floats, Floats, Floats, NDArray[np.int64], Floats, float]:
+        return self.n, self.on, self.total, self.start, self.step, self.offset, self.pmf, self.unit
+
+
+def distinct(margins: Margins) -> tuple[Margins, NDArray[np.intp], Floats]:
+    """The distinct (n, on, total) among hypotheses, which of them each has, and how many have each."""
+    table = np.stack([np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total)])
+    _, first, which, counts = np.unique(table, axis=1, return_index=True, return_inverse=True, return_counts=True)
+    return margins[first], which.reshape(-1), counts.astype(np.float64)
+
+
+def hypergeometric(margins: Margins, *, pooled: bool) -> Laws:
+    """Laws of on-slice error counts for 0/1 errors.
+
+    Parameters
+    ----------
+    margins : Margins
+        One hypothesis a law, ``denominator`` 1.
+    pooled : bool
+        Keep only the atoms that matter to pooled tails (within 9 standard deviations); else all that are not
+        negligible in a p-value (38 standard deviations).
+    """
+    n, on, total = (np.asarray(a, dtype=np.int64) for a in (margins.n, margins.on, margins.total))
+    spread = np.sqrt(on * (n - on) * (total / np.maximum(n, 1)) * ((n - total) / np.maximum(n, 1)) / np.maximum(n - 1, 1))
+    reach = np.ceil((_POOLED_WIDTH if pooled else _OWN_WIDTH) * spread).astype(np.int64) + 12
+    mean = on * total // np.maximum(n, 1)
+    low = np.maximum(np.maximum(0, on + total - n), mean - reach)
+    high = np.minimum(np.minimum(on, total), mean + reach)
+    offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
+    pmf = _hypergeometric(n, on, total, low, offset)
+    floats = [a.astype(np.float64) for a in (n, on, total, low)]
+    return Laws(*floats, np.ones(len(n)), offset, pmf, float(margins.unit))
+
+
+def from_values(values: NDArray[np.int64] | Floats, margins: Margins) -> Laws:
+    """Laws of sums over random subsets of one set of losses, counted exactly or approximated.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        The units' losses: whole multiples of 1/``margins.denominator``, or floats where that is 0.
+    margins : Margins
+        Hypotheses over all these units.
+    """
+    sizes = np.unique(margins.on)
+    if margins.denominator and subset_sum_cost(np.asarray(values, dtype=np.int64), sizes) <= _MOST_CELLS:
+        laws = subset_sums(np.asarray(values, dtype=np.int64), sizes)
+    else:
+        laws = {int(k): saddlepoint(np.asarray(values, dtype=np.float64), int(k)) for k in sizes}
+    return _ragged([laws[int(k)] for k in margins.on], margins)
+
+
+def _ragged(parts: Sequence[tuple[float, float, Floats]], margins: Margins) -> Laws:
+    offset = np.concatenate([[0], np.cumsum([len(p) for _, _, p in parts])]).astype(np.int64)
+    floats = [np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total)]
+    start, step = (np.array([part[i] for part in parts], dtype=np.float64) for i in (0, 1))
+    pmf = np.concatenate([p for _, _, p in parts]) if parts else np.zeros(0)
+    return Laws(*floats, start, step, offset, pmf, float(margins.unit))
+
+
+# ---------------------------------------------------------------------------------------------- losses on a grid
+
+_MOST_CELLS = 3e9
+_NEGLIGIBLE = 1e-60
+
+
+def subset_sum_cost(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
+    """About how many cell updates `subset_sums` takes."""
+    largest = min(int(sizes.max(initial=0)), len(values) // 2)
+    window = min(float(values.sum()), 34.0 * float(values.std()) * np.sqrt(max(largest, 1)) + 2.0 * float(values.max(initial=1)))
+    return len(values) * largest * window / 2
+
+
+def subset_sums(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> dict[int, tuple[float, float, Floats]]:
+    """The exact law of the sum over a random subset, for each size: start, step 1, probabilities.
+
+    Units are added one at a time: after i of them, a random k-subset holds the new one with probability k/i. Every
+    term is positive, so nothing cancels. A subset of more than half the units is the complement of a smaller one.
+    """
+    n, total = len(values), int(values.sum())
+    smaller = {int(k): min(int(k), n - int(k)) for k in sizes}
+    largest = max(smaller.values(), default=0)
+    top = int(np.sort(values)[::-1][:largest].sum())
+    table, low, high = _count_subsets(np.sort(values), largest, top)
+    out = {}
+    for k, small in smaller.items():
+        pmf = table[small, low[small] : high[small] + 1].copy()
+        start = low[small]
+        if small != k:
+            pmf, start = pmf[::-1].copy(), total - high[small]
+        out[k] = (float(start), 1.0, pmf)
+    return out
+
+
+@njit(parallel=True, cache=True)
+def _count_subsets(
+    values: NDArray[np.int64], largest: int, top: int
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
+    old = np.zeros((largest + 1, top + 1))
+    new = np.zeros((largest + 1, top + 1))
+    low = np.full(largest + 1, top + 1)
+    high = np.full(largest + 1, -1)
+    new_low, new_high = low.copy(), high.copy()
+    old[0, 0] = 1.0
+    low[0], high[0], new_low[0], new_high[0] = 0, 0, 0, 0
+    new[0, 0] = 1.0
+    for i in range(1, len(values) + 1):
+        v = values[i - 1]
+        for k in prange(1, min(i, largest) + 1):
+            keep, add = 1.0 - k / i, k / i
+            a = min(low[k], low[k - 1] + v) if high[k - 1] >= 0 else low[k]
+            b = max(high[k], high[k - 1] + v) if high[k - 1] >= 0 else high[k]
+            b = min(b, top)
+            for s in range(a, b + 1):
+                p = keep * old[k, s] if low[k] <= s <= high[k] else 0.0
+                if low[k - 1] <= s - v <= high[k - 1]:
+                    p += add * old[k - 1, s - v]
+                new[k, s] = p
+            while a < b and new[k, a] < _NEGLIGIBLE:
+                a += 1
+            while a < b and new[k, b] < _NEGLIGIBLE:
+                b -= 1
+            new_low[k], new_high[k] = a, b
+        old, new = new, old
+        low, new_low = new_low, low
+        high, new_high = new_high, high
+    return old, low, high
+
+
+# -------------------------------------------------------------------------------------------------- other losses
+
+_CELLS = 4096
+
+
+def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
+    """The approximate law of the sum over a random k-subset of real losses: start, step, probabilities.
+
+    Double saddlepoint (Skovgaard 1987, doi:10.2307/3214219) in the modified signed-root form, solved on a grid of
+    tilts and interpolated on the normal scale. Each cell's mass is put at its outer edge, so tails are not
+    understated by the discretisation. Relative error of tails is about 5 % down to 5e-3, and 12 % to 4e-4.
+    """
+    from scipy.interpolate import PchipInterpolator
+    from scipy.special import ndtr
+
+    n, total = len(values), float(values.sum())
+    mean = k * total / n
+    spread = float(np.sqrt(k * (n - k) / max(n - 1, 1) * values.var()))
+    if spread == 0 or k in (0, n):
+        return mean, 1.0, np.ones(1)
+    tilts = np.concatenate([-np.geomspace(12, 0.1, 24), np.geomspace(0.1, 12, 24)]) / spread
+    sums, roots = _saddle_curve(np.asarray(values, dtype=np.float64), float(k), tilts)
+    keep = np.isfinite(roots) & np.isfinite(sums)
+    order = np.argsort(sums[keep])
+    sums, roots = sums[keep][order], np.maximum.accumulate(roots[keep][order])
+    distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * spread])
+    curve: Callable[[Floats], Floats] = PchipInterpolator(sums[distinct_sums], roots[distinct_sums], extrapolate=False)
+    ordered = np.sort(values)
+    edges = np.linspace(max(ordered[:k].sum(), mean - 9 * spread), min(ordered[n - k :].sum(), mean + 9 * spread), _CELLS)
+    inner = np.clip(edges, sums[0], sums[-1])
+    below = ndtr(np.asarray(curve(inner)))
+    below[0], below[-1] = 0.0, 1.0
+    mass = np.diff(np.maximum.accumulate(below))
+    pmf = np.zeros(_CELLS)
+    outward = edges[1:] > mean
+    np.add.at(pmf, np.arange(_CELLS - 1) + outward, mass)
+    return float(edges[0]), float(edges[1] - edges[0]), pmf
+
+
+@njit(cache=True, parallel=True)
+def _saddle_curve(values: Floats, k: float, tilts: Floats) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    n = len(values)
+    p = k / n
+    centre = values.mean()
+    sums, roots = np.empty(len(tilts)), np.empty(len(tilts))
+    for g in prange(len(tilts)):
+        t = tilts[g]
+        shift = 0.0
+        for _ in range(200):
+            count, slope = 0.0, 0.0
+            for i in range(n):
+                e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-shift - t * (values[i] - centre)))
+                count += e
+                slope += e * (1.0 - e)
+            move = (count - k) / max(slope, 1e-300)
+            shift -= min(max(move, -1.0), 1.0)
+            if abs(count - k) < 1e-10 * n:
+                break
+        cumulant, s, a, b, c = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(n):
+            x = values[i] - centre
+            exponent = shift + t * x
+            top = max(exponent, 0.0)
+            cumulant += top + np.log((1.0 - p) * np.exp(-top) + p * np.exp(exponent - top))
+            e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-exponent))
+            v = e * (1.0 - e)
+            s += e * x
+            a += v
+            b += v * x
+            c += v * x * x
+        inside = 2.0 * (shift * k + t * s - cumulant)
+        w = np.sign(t) * np.sqrt(max(inside, 0.0))
+        u = t * np.sqrt(max(a * c - b * b, 0.0) / (n * p * (1.0 - p)))
+        sums[g] = s + k * centre
+        roots[g] = w + np.log(u / w) / w if w != 0.0 and u / w > 0.0 else np.nan
+    return sums, roots
+
+
+# ----------------------------------------------------------------------------------------------- compiled passes
+
+
+@njit(parallel=True, cache=True)
+def _hypergeometric(
+    n: NDArray[np.int64],
+    on: NDArray[np.int64],
+    total: NDArray[np.int64],
+    low: NDArray[np.int64],
+    offset: NDArray[np.int64],
+) -> Floats:  # pragma: no cover - compiled
+    """Probabilities by the ratio of neighbours, outward from the mode: no cancellation, no log-gamma of large numbers."""
+    pmf = np.empty(offset[-1])
+    for u in prange(len(n)):
+        first, size = offset[u], offset[u + 1] - offset[u]
+        mode = (on[u] + 1) * (total[u] + 1) // (n[u] + 2) - low[u]
+        mode = min(max(mode, 0), size - 1)
+        pmf[first + mode] = 1.0
+        mass = 1.0
+        for i in range(mode + 1, size):
+            x = low[u] + i
+            ratio = (total[u] - x + 1) * (on[u] - x + 1) / (x * (n[u] - total[u] - on[u] + x))
+            pmf[first + i] = pmf[first + i - 1] * ratio
+            mass += pmf[first + i]
+        for i in range(mode - 1, -1, -1):
+            x = low[u] + i + 1
+            ratio = x * (n[u] - total[u] - on[u] + x) / ((total[u] - x + 1) * (on[u] - x + 1))
+            pmf[first + i] = pmf[first + i + 1] * ratio
+            mass += pmf[first + i]
+        for i in range(first, first + size):
+            pmf[i] /= mass
+    return pmf
+
+
+@njit(parallel=True, cache=True)
+def _pool(
+    effect: int,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+    weights: Floats,
+    thresholds: Floats,
+) -> Floats:  # pragma: no cover - compiled
+    """Mass of atoms between neighbouring thresholds; a fixed number of partial sums, so threads change no bit."""
+    laws, levels = len(n), len(thresholds)
+    hist = np.zeros((_CHUNKS, levels))
+    if levels == 0:
+        return hist
+    # a uniform lookup brings the search for an atom's level down to a step or two
+    cells = 8 * levels
+    scale = cells / thresholds[-1] if thresholds[-1] > 0 else 0.0
+    lookup = np.searchsorted(thresholds, np.arange(cells + 1) / max(scale, 1e-300), side="right")
+    for c in prange(_CHUNKS):
+        for u in range(c, laws, _CHUNKS):
+            for i in range(offset[u], offset[u + 1]):
+                size = score_one(effect, n[u], on[u], total[u], start[u] + step[u] * (i - offset[u]), unit)
+                if size < thresholds[0]:
+                    continue
+                at = lookup[min(int(size * scale), cells)] if scale > 0 else 0
+                while at > 0 and thresholds[at - 1] > size:
+                    at -= 1
+                while at < levels and thresholds[at] <= size:
+                    at += 1
+                hist[c, at - 1] += weights[u] * pmf[i]
+    return hist
+
+
+@njit(cache=True)
+def _sizes(
+    effect: int,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+) -> Floats:  # pragma: no cover - compiled
+    out = np.empty(len(pmf))
+    for u in range(len(n)):
+        for i in range(offset[u], offset[u + 1]):
+            out[i] = score_one(effect, n[u], on[u], total[u], start[u] + step[u] * (i - offset[u]), unit)
+    return out
+
+
+@njit(parallel=True, cache=True)
+def _tails(
+    side: int,
+    which: NDArray[np.intp],
+    on_sum: Floats,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+) -> Floats:  # pragma: no cover - compiled
+    out = np.empty(len(which))
+    for h in prange(len(which)):
+        u = which[h]
+        observed = n[u] * on_sum[h] - on[u] * total[u]
+        # whole numbers compare exactly; sums of reals differ in the last digits by the order of addition
+        slack = 0.0 if step[u] == 1.0 else 1e-9 * abs(observed)
+        tail = 0.0
+        for i in range(offset[u], offset[u + 1]):
+            shift = n[u] * (start[u] + step[u] * (i - offset[u])) - on[u] * total[u]
+            if side == 0:
+                hit = abs(shift) >= abs(observed) - slack
+            else:
+                hit = side * shift >= side * observed - slack
+            if hit:
+                tail += pmf[i]
+        out[h] = min(tail, 1.0)
+    return out
