@@ -123,6 +123,9 @@ def test_only_collisions_repeat_or_resemble_the_targets_name(packets):
         assert names.count(packet.name) == (5 if packet.collision_distractors else 1)
         assert len(alike) == (2 if packet.collision_distractors else 0)
         assert packet.collision_distractors or len(set(names)) == len(names)
+        if packet.collision_distractors:
+            staff = tables(packet.prompt)["STAFF DIRECTORY"]
+            assert packet.division in [row["division"] for row in staff if row["name"] in alike]
 
 
 def test_staff_and_keys_are_distinct(packets):
@@ -304,6 +307,8 @@ def test_a_scripted_answer_without_weakness_is_right(packets):
 def test_a_scripted_answer_stops_only_on_long_chains(packets):
     for packet, verdict in zip(packets, answers(packets, 1, stop=1, slip=0), strict=True):
         assert verdict in (("vendor", "subsidiary") if packet.long_chain else ("correct",))
+    stops = Counter(answers(packets, 1, stop=1, slip=0))
+    assert abs(stops["vendor"] - 40) < 4 * np.sqrt(80 / 4)
     assert set(answers(packets, 1, stop=0, slip=1)) == {"other_code"}
     assert answers(packets, 1) == answers(packets, 1)
     assert answers(packets, 1) != answers(packets, 2)

@@ -123,7 +123,8 @@ class Packet:
 def generate(replicates: int = 5, seed: int = 0, rows: int = 40) -> list[Packet]:
     """Make a full factorial of packets: each of the 32 combinations of factors ``replicates`` times.
 
-    A packet depends on the seed, its index and ``rows`` alone, so fewer replicates give the first packets of more.
+    A packet depends on the seed, its index and ``rows`` alone, so fewer replicates give the first packets of more
+    (NumPy may change its generators between versions: keep the packets that a model was asked, not only the seed).
     Following the keys leads to exactly one code in every packet. Tables have as many rows whatever the factors:
     colliding rows take the place of ordinary ones. Rows that are not placed last stand at random, which may be last.
 
