@@ -1,0 +1,190 @@
+"""Testing by betting: the arithmetic of e-processes for the mean of scores in [0, 1], one step at a time.
+
+Everything here is written for the null "given the past, the expected score is at least ``threshold``". The opposite
+null is the same one seen in a mirror: reflect scores, thresholds and forecasts about 1/2.
+
+Axes: ``N`` independent sequences side by side, last; ``A`` forecasts or arms, first.
+
+References
+----------
+Waudby-Smith and Ramdas (2024), Estimating means of bounded random variables by betting,
+https://doi.org/10.1093/jrsssb/qkad009. Ramdas and Wang (2025), Hypothesis testing with e-values,
+https://doi.org/10.1561/3600000002. Shin, Ramdas and Rinaldo (2024), E-detectors,
+https://doi.org/10.51387/23-NEJSDS51.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float64]
+
+LARGEST_BET = 1e6
+ROUNDING = 1e-9
+
+
+def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
+    """What one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``, linear in the score.
+
+    That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1 - threshold))``; a
+    0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the threshold, and a threshold at or below
+    0, place no bet. The bet is at most `LARGEST_BET`, which matters only at a threshold of 1, where every bet is
+    free: it loses nothing on a score of 1.
+
+    Parameters
+    ----------
+    score : (N,) array in [0, 1]
+    forecast : (A, N) or (A, 1) array in (0, 1)
+    threshold : (N,) or (1,) array
+        May leave [0, 1] when it is a `conditional_threshold`; above 1 it counts as 1 (see `refuted`).
+
+    Returns
+    -------
+    (A, N) array, positive
+        Of conditional expectation at most 1 if forecast and threshold were fixed before the score was seen and the
+        score's conditional expectation is at least the threshold.
+    """
+    level = np.clip(threshold, np.finfo(float).tiny, 1.0)
+    forecast = np.minimum(forecast, level)
+    room = 1.0 - level
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        bet = np.where(room > 0, np.minimum((level - forecast) / (level * room), LARGEST_BET), LARGEST_BET)
+    on_pass = np.maximum(forecast / level, 1.0 - LARGEST_BET * room)
+    on_fail = 1.0 + bet * level
+    staked = threshold > 0
+    on_pass, on_fail = np.where(staked, on_pass, 1.0), np.where(staked, on_fail, 1.0)
+    result: Floats = score * on_pass + (1.0 - score) * on_fail
+    return result
+
+
+def refuted(threshold: Floats) -> NDArray[np.bool_]:
+    """Where the null asks for an expected score above 1, which no score can have."""
+    return threshold > 1.0 + ROUNDING
+
+
+def conditional_threshold(threshold: ArrayLike, size: ArrayLike, labelled: ArrayLike, total: ArrayLike) -> Floats:
+    """Mean that the unlabelled rest of a finite group must have if the whole group has mean ``threshold``.
+
+    Draws without replacement must be tested against this number; against the constant they are not a fair game, and
+    the error rate has no bound (Waudby-Smith and Ramdas 2020, https://doi.org/10.48550/arXiv.2006.04347).
+
+    Parameters
+    ----------
+    threshold : float in (0, 1)
+    size, labelled : int
+        Items in the group, and how many of them have been labelled, in whatever way.
+    total : float
+        Sum of the labelled items' scores.
+
+    Returns
+    -------
+    array
+        Above 1: the group is certain to lie below the threshold. At or below 0: it cannot any more. With nothing left
+        to draw it is ``inf`` if the group lies below, ``-inf`` if not.
+
+    Notes
+    -----
+    It speaks of the scores of these items as they are, not of probabilities that another run would draw from again.
+
+    Examples
+    --------
+    >>> float(conditional_threshold(0.85, size=20, labelled=10, total=7))
+    1.0
+    """
+    threshold, size, labelled, total = (np.asarray(x, dtype=float) for x in (threshold, size, labelled, total))
+    left = size - labelled
+    if np.any((left < 0) | (labelled < 0) | (total < 0) | (total > labelled * (1 + ROUNDING))):
+        raise ValueError("needs 0 <= labelled <= size and 0 <= total <= labelled")
+    # 0.07 * 100 is 7.000000000000001 in floating point: without the slack, a group that can still make it is refuted.
+    slack = 4 * np.finfo(float).eps * size
+    needed = threshold * size - total
+    needed = np.where(np.abs(needed) <= slack, 0.0, np.where(np.abs(needed - left) <= slack, left, needed))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = needed / left
+    return np.where(left > 0, rest, np.where(needed > 0, np.inf, -np.inf))
+
+
+def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Floats]:
+    """One round of the exponentially weighted averaging forecaster.
+
+    Parameters
+    ----------
+    log_weights : (A, N) array
+        Normalised: their exponentials add up to 1 in each column.
+    factors : (A, N) array
+        What each forecast's bet became.
+    eta : float >= 0
+        Learning rate. At 1 the result is exactly the mixture over the grid.
+
+    Returns
+    -------
+    (N,) array and (A, N) array
+        The factor of the averaged forecast, weighted as *before* the round, and the new weights.
+    """
+    pooled = (np.exp(log_weights) * factors).sum(axis=0)
+    log_weights = log_weights + eta * np.log(factors)
+    log_weights -= log_weights.max(axis=0)
+    return pooled, log_weights - np.log(np.exp(log_weights).sum(axis=0))
+
+
+def agrapa(seen: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
+    """Forecast whose bet is the approximate growth-rate-adaptive one (aGRAPA) of Waudby-Smith and Ramdas (2024).
+
+    Parameters
+    ----------
+    seen : (3, N) array
+        Scores so far, as kept by `observe`.
+    threshold : (N,) or (1,) array
+    cap : float in (0, 1)
+        Most of the wealth that one bet may lose.
+
+    Returns
+    -------
+    (1, N) array
+        The forecast at which `factor` places that bet.
+    """
+    count, total, squares = seen
+    level = np.clip(threshold, 0.0, 1.0)
+    gap = level - (0.5 + total) / (count + 1)
+    variance = (0.25 + squares) / (count + 1)
+    at_risk = np.clip(gap / (variance + gap**2) * (1.0 - level), 0.0, cap)
+    forecast: Floats = np.atleast_2d(level * (1.0 - at_risk))
+    return forecast
+
+
+def observe(seen: Floats, score: Floats) -> Floats:
+    """Count, sum, and squared distances from the running mean (which starts at 1/2), with one more score."""
+    count, total, squares = seen
+    count, total = count + 1, total + score
+    return np.stack([count, total, squares + (score - (0.5 + total) / (count + 1)) ** 2])
+
+
+def start_weight(step: int, rule: str, budget: int) -> float:
+    """Share of the wealth that starts to bet at ``step`` (from 1): all at once, 1/m on 1..m, or 1/(t(t+1))."""
+    if rule == "once":
+        return 1.0 if step == 1 else 0.0
+    if rule == "uniform":
+        return 1.0 / budget if step <= budget else 0.0
+    return 1.0 / (step * (step + 1))
+
+
+def idle_weight(step: int, rule: str, budget: int) -> float:
+    """Share of the wealth that has not started to bet by ``step``: one minus the `start_weight` of steps 1..t."""
+    if rule == "once":
+        return 0.0
+    return max(0.0, 1.0 - step / budget) if rule == "uniform" else 1.0 / (step + 1)
+
+
+def log_mean(log_values: Floats, log_weights: Floats) -> Floats:
+    """Log of the weighted sum of exponentials along the first axis: an average of e-values, in logs."""
+    terms = log_values + log_weights
+    largest = terms.max(axis=0)
+    shift = np.where(np.isfinite(largest), largest, 0.0)
+    with np.errstate(divide="ignore"):
+        result: Floats = np.log(np.exp(terms - shift).sum(axis=0)) + shift
+    return result

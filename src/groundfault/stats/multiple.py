@@ -1,0 +1,60 @@
+"""Many hypotheses at once: adjusted p-values and e-value selection."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def holm(p: Floats) -> Floats:
+    """Holm-adjusted p-values (doi:10.2307/4615733): controls the family-wise error under any dependence."""
+    order, rank = _order(p)
+    stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
+    return np.minimum(stepped, 1.0)[rank]
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """Benjamini-Hochberg adjusted p-values: controls the false discovery rate under positive dependence.
+
+    doi:10.1111/j.2517-6161.1995.tb02031.x
+    """
+    order, rank = _order(p)
+    stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
+    return np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)[rank]
+
+
+def benjamini_yekutieli(p: Floats) -> Floats:
+    """Benjamini-Yekutieli adjusted p-values: the false discovery rate under any dependence (doi:10.1214/aos/1013699998)."""
+    harmonic = float(np.sum(1.0 / np.arange(1, len(p) + 1)))
+    return np.minimum(benjamini_hochberg(p) * harmonic, 1.0) if len(p) else p
+
+
+def e_benjamini_hochberg(e: Floats, q: float) -> NDArray[np.bool_]:
+    """Which e-values e-BH selects at level ``q``: the false discovery rate under any dependence.
+
+    Wang and Ramdas 2022, doi:10.1111/rssb.12489. Valid for compound e-values too, whose null expectations sum to at
+    most their number.
+    """
+    order = np.argsort(-e, kind="stable")
+    k = np.arange(1, len(e) + 1)
+    enough = np.flatnonzero(e[order] * k * q >= len(e))
+    selected = np.zeros(len(e), dtype=np.bool_)
+    if len(enough):
+        selected[order[: enough[-1] + 1]] = True
+        selected |= e >= e[selected].min()  # ties stand or fall together
+    return selected
+
+
+def e_adjusted(e: Floats) -> Floats:
+    """The smallest level at which e-BH would select each: an analogue of an adjusted p-value."""
+    order, rank = _order(-e)
+    with np.errstate(divide="ignore"):
+        level = len(e) / (np.arange(1, len(e) + 1) * e[order])
+    return np.minimum(np.minimum.accumulate(level[::-1])[::-1], 1.0)[rank]
+
+
+def _order(p: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    order = np.argsort(p, kind="stable")
+    return order, np.argsort(order, kind="stable")
