@@ -9,7 +9,7 @@ References
 ----------
 Waudby-Smith and Ramdas (2024), Estimating means of bounded random variables by betting,
 https://doi.org/10.1093/jrsssb/qkad009. Ramdas and Wang (2025), Hypothesis testing with e-values,
-https://doi.org/10.1561/3600000002. Shin, Ramdas and Rinaldo (2024), E-detectors,
+https://doi.org/10.48550/arXiv.2410.23614. Shin, Ramdas and Rinaldo (2024), E-detectors,
 https://doi.org/10.51387/23-NEJSDS51.
 """
 
@@ -33,8 +33,8 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
 
     That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1 - threshold))``; a
     0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the threshold, and a threshold at or below
-    0, place no bet. The bet is at most `LARGEST_BET`, which matters only at a threshold of 1, where every bet is
-    free: it loses nothing on a score of 1.
+    0, place no bet. At a threshold of 1 a bet is free, since it loses nothing on a score of 1, and the largest is
+    placed: `LARGEST_BET`, which is of no consequence elsewhere.
 
     Parameters
     ----------
@@ -164,6 +164,22 @@ def observe(seen: Floats, score: Floats) -> Floats:
     return np.stack([count, total, squares + (score - (0.5 + total) / (count + 1)) ** 2])
 
 
+def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str) -> Floats:
+    """Let new starters join, then multiply: Shiryaev-Roberts where they are added, CUSUM where the better one stays.
+
+    Parameters
+    ----------
+    log_arms, log_steps : (A, N) array
+        Log wealth before the step, and the log of what the step's bet became.
+    log_start : float
+        Log of the `start_weight` of this step; ``-inf`` if nothing starts.
+    rule : {"sum", "max"}
+    """
+    if log_start > -np.inf:
+        log_arms = (np.maximum if rule == "max" else np.logaddexp)(log_arms, log_start)
+    return log_arms + log_steps
+
+
 def start_weight(step: int, rule: str, budget: int) -> float:
     """Share of the wealth that starts to bet at ``step`` (from 1): all at once, 1/m on 1..m, or 1/(t(t+1))."""
     if rule == "once":
@@ -184,7 +200,7 @@ def log_mean(log_values: Floats, log_weights: Floats) -> Floats:
     """Log of the weighted sum of exponentials along the first axis: an average of e-values, in logs."""
     terms = log_values + log_weights
     largest = terms.max(axis=0)
-    shift = np.where(np.isfinite(largest), largest, 0.0)
-    with np.errstate(divide="ignore"):
-        result: Floats = np.log(np.exp(terms - shift).sum(axis=0)) + shift
-    return result
+    finite = np.isfinite(largest)
+    shift = np.where(finite, largest, 0.0)
+    total = np.exp(np.minimum(terms - shift, 0.0)).sum(axis=0)
+    return np.where(finite, np.log(np.where(finite, total, 1.0)) + shift, largest)

@@ -1,0 +1,262 @@
+"""Bets: the ways of turning scores into evidence against a null, each with the assumption its guarantee needs.
+
+The null
+    At each step, given everything seen before it, the expected score is at least the threshold (the *model's* null), or
+    at most the threshold at every staked step from the budget ``m`` on (the *auditor's*).
+
+The guarantee, the same for every bet
+    If the null holds, ``P(e >= 1/alpha at any step) <= alpha`` (Ville's inequality), whatever the stopping rule.
+
+What must be known beforehand
+    The case, the threshold, every forecast and whether to stake are fixed before the score is seen, from the past
+    alone. Scores lie in [0, 1]; they need be neither independent nor 0/1. The bet itself is chosen before the first
+    score: trying several and keeping the best is not covered, averaging them is.
+
+When the null of a *group* implies the null above
+    A constant threshold: fresh draws from the group, or uniform draws with replacement, or the model asked anew each
+    time. Uniform draws *without* replacement from a finite group: the threshold of each step must be
+    `conditional_threshold`. Drawing by predicted score inside the group, or one hand-picked item: never.
+
+====================  ==================================================================================
+``lr``                likelihood ratio of one fixed alternative; a nonnegative supermartingale
+``lr-ui``             the alternative is forecast by exponential weights over a grid, from past scores only;
+                      a nonnegative supermartingale, for any grid and learning rate (1: the uniform mixture)
+``lr-mix``            average of ``lr`` over a grid with fixed weights; a nonnegative supermartingale
+``lr-pred``           the alternative is the caller's forecast, which must not know the score; likewise
+``agrapa``            Waudby-Smith and Ramdas's adaptive bet from past mean and variance, for scores other than 0/1;
+                      likewise
+``sr-...``            Shiryaev-Roberts: shares of the wealth start at steps 1, 2, ... and are summed. Needs shares fixed
+                      beforehand that add up to at most 1. Expectation at most min(t, m)/m under uniform shares, at
+                      most 1 with the idle mass added. With shares of 1 each it would be no e-process
+``cusum-...``         the best start instead of the sum: below the ``sr-`` form at every step, hence covered by it
+====================  ==================================================================================
+
+``sr-`` and ``cusum-`` forms exist for the model's null only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from groundfault.errors import PlanError
+from groundfault.stats import betting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+Null = Literal["model", "auditor"]
+Shares = Literal["uniform", "heavy-tailed"]
+SOURCES = ("lr", "lr-ui", "lr-mix", "lr-pred", "agrapa")
+BETS = tuple(start + source for start in ("", "sr-", "cusum-") for source in SOURCES)
+"""Names of all bets; see the module for what each needs."""
+
+_LOWEST_FORECAST = 0.05
+
+
+class Wealth(NamedTuple):
+    """Where one bet stands, for N sequences side by side.
+
+    Attributes
+    ----------
+    log_arms : (K, N) array
+        Log wealth that is at stake, one row for each alternative that bets by itself.
+    log_weights : (A, 1) or (A, N) array
+        Log weights of the alternatives: learnt by ``lr-ui``, constant otherwise.
+    seen : (3, N) array
+        Count, sum and squares of past scores, which ``agrapa`` keeps.
+    """
+
+    log_arms: Floats
+    log_weights: Floats
+    seen: Floats
+
+
+@dataclass(frozen=True)
+class Bet:
+    """One way to bet against a null.
+
+    Parameters
+    ----------
+    name : str
+        One of `BETS`.
+    null : {"model", "auditor"}
+        The model's null says that scores are at least the threshold, the auditor's that they are below it.
+    alternative : float in (0, 1), optional
+        Expected score if the null is wrong (``lr``): below the threshold for the model's null, above it otherwise.
+    grid : sequence of float in (0, 1), optional
+        Several of them (``-ui``, ``-mix``).
+    eta : float >= 0
+        Learning rate of ``-ui``.
+    budget : int >= 1, optional
+        The paper's m: the auditor's bets start at step m, and uniform shares of an ``sr-`` form are 1/m on 1..m.
+    shares : {"uniform", "heavy-tailed"}
+        Shares of an ``sr-`` or ``cusum-`` form: 1/m on steps 1..m as in the paper, or 1/(t(t+1)) without end.
+    idle_mass : bool
+        Add the share that has not started yet, which the paper leaves out: nothing is lost, and ``sr-`` becomes a
+        martingale at the threshold.
+
+    Raises
+    ------
+    PlanError
+        If a name is unknown, a number is outside its range, or one that the bet needs is missing. Those it does not
+        need are ignored.
+
+    Notes
+    -----
+    Where a conditional threshold passes an alternative, that alternative rests until the threshold is back. The lower
+    bound .05 of ``-pred`` forecasts (.95 for the auditor), the weights of ``-mix`` (1, 2, ..., K towards the model's
+    threshold, one minus the alternative for the auditor) and the absence of an ``sr-`` form for the auditor are
+    those of the reference implementation of https://doi.org/10.48550/arXiv.2605.07002.
+    """
+
+    name: str
+    null: Null = "model"
+    alternative: float | None = None
+    grid: tuple[float, ...] = ()
+    eta: float = 0.1
+    budget: int | None = None
+    shares: Shares = "uniform"
+    idle_mass: bool = False
+
+    def __post_init__(self) -> None:
+        _check_names(self)
+        _check_numbers(self)
+        object.__setattr__(self, "grid", tuple(sorted(float(point) for point in self.grid)))
+        object.__setattr__(self, "alternative", None if self.alternative is None else float(self.alternative))
+        object.__setattr__(self, "budget", None if self.budget is None else int(self.budget))
+
+    @property
+    def source(self) -> str:
+        """Where its alternative comes from: one of `SOURCES`."""
+        return self.name.removeprefix("sr-").removeprefix("cusum-")
+
+    @property
+    def starts(self) -> str:
+        """When shares of the wealth start: ``once``, ``uniform`` or ``heavy-tailed``."""
+        return "once" if self.name == self.source else self.shares
+
+    @property
+    def alternatives(self) -> tuple[float, ...]:
+        """The fixed alternatives; none for ``lr-pred`` and ``agrapa``."""
+        if self.source == "lr" and self.alternative is not None:
+            return (self.alternative,)
+        return self.grid if self.source in ("lr-ui", "lr-mix") else ()
+
+    def require_side(self, threshold: float) -> None:
+        """Raise `PlanError` if an alternative is not on the far side of a constant threshold from the null."""
+        below = self.null == "model"
+        wrong = [a for a in self.alternatives if (a >= threshold if below else a <= threshold)]
+        if wrong:
+            raise PlanError(
+                f"the alternative {wrong[0]:g} does not contradict the {self.null}'s null at threshold={threshold:g}; "
+                f"{self.name} needs alternatives {'below' if below else 'above'} the threshold"
+            )
+
+    def begin(self, sequences: int) -> Wealth:
+        """The state before the first step."""
+        weights = np.ones((max(1, len(self.alternatives)), 1))
+        if self.source == "lr-mix":
+            ranks = np.arange(1.0, len(self.grid) + 1)
+            weights = (ranks if self.null == "model" else 1.0 - np.array(self.grid))[:, None]
+        log_weights = np.log(weights / weights.sum())
+        if self.source == "lr-ui":
+            log_weights = np.repeat(log_weights, sequences, axis=1)
+        arms = len(self.grid) if self.source == "lr-mix" else 1
+        return Wealth(np.full((arms, sequences), -np.inf), log_weights, np.zeros((3, sequences)))
+
+    def warm(self, wealth: Wealth, score: Floats, threshold: Floats) -> Wealth:
+        """Let ``lr-ui`` and ``agrapa`` learn from a score that is not bet on."""
+        if self.null == "auditor":
+            score, threshold = 1.0 - score, 1.0 - threshold
+        log_weights, seen = wealth.log_weights, wealth.seen
+        if self.source == "lr-ui":
+            factors = betting.factor(score, self._forecasts(wealth, threshold, None), threshold)
+            log_weights = betting.weigh(log_weights, factors, self.eta)[1]
+        elif self.source == "agrapa":
+            seen = betting.observe(seen, score)
+        return Wealth(wealth.log_arms, log_weights, seen)
+
+    def advance(
+        self,
+        wealth: Wealth,
+        step: int,
+        score: Floats,
+        threshold: Floats,
+        forecast: Floats | None,
+        stake: NDArray[np.bool_],
+    ) -> Wealth:
+        """The state after one more score; ``step`` counts from 1. Nothing is checked here: see `EProcess.update`."""
+        if self.null == "auditor":
+            # A score of at most q is a failure of at least 1 - q: one set of formulas serves both nulls.
+            score, threshold = 1.0 - score, 1.0 - threshold
+            forecast = None if forecast is None else 1.0 - forecast
+            stake = stake & (step >= (self.budget or 1))
+        share = betting.start_weight(step, self.starts, self.budget or 1)
+        log_start = float(np.log(share)) if share > 0 else -np.inf
+        rule = "max" if self.name.startswith("cusum-") else "sum"
+        if not stake.any():
+            return wealth._replace(log_arms=betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule))
+        factors = betting.factor(score, self._forecasts(wealth, threshold, forecast), threshold)
+        log_weights, seen = wealth.log_weights, wealth.seen
+        if self.source == "lr-ui":
+            pooled, learnt = betting.weigh(log_weights, factors, self.eta)
+            factors, log_weights = pooled[None], learnt if stake.all() else np.where(stake, learnt, log_weights)
+        elif self.source == "agrapa":
+            seen = np.where(stake, betting.observe(seen, score), seen)
+        log_steps = np.where(betting.refuted(threshold), np.inf, np.log(factors))
+        log_steps = log_steps if stake.all() else np.where(stake, log_steps, 0.0)
+        return Wealth(betting.accumulate(wealth.log_arms, log_steps, log_start, rule), log_weights, seen)
+
+    def log_e(self, wealth: Wealth, step: int) -> Floats:
+        """Natural log of the e-value after ``step`` steps, (N,) array; 0 before the first."""
+        arms = wealth.log_arms
+        if step == 0:
+            return np.zeros(arms.shape[1])
+        log_e = betting.log_mean(arms, wealth.log_weights) if len(arms) > 1 else arms[0]
+        idle = betting.idle_weight(step, self.starts, self.budget or 1) if self.idle_mass else 0.0
+        return np.logaddexp(log_e, np.log(idle)) if idle > 0 else log_e
+
+    def _forecasts(self, wealth: Wealth, threshold: Floats, forecast: Floats | None) -> Floats:
+        if self.source == "agrapa":
+            return betting.agrapa(wealth.seen, threshold)
+        if forecast is not None and self.source == "lr-pred":
+            return np.atleast_2d(np.maximum(forecast, _LOWEST_FORECAST))
+        points = np.array(self.alternatives)[:, None]
+        return points if self.null == "model" else 1.0 - points
+
+
+def _check_names(bet: Bet) -> None:
+    for value, allowed, what in (
+        (bet.name, BETS, "bet"),
+        (bet.null, get_args(Null), "null"),
+        (bet.shares, get_args(Shares), "shares"),
+    ):
+        if value not in allowed:
+            raise PlanError(f"{what}={value!r} is not one of {', '.join(allowed)}")
+    if bet.null == "auditor" and bet.name != bet.source:
+        raise PlanError(f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the auditor's")
+
+
+def _check_numbers(bet: Bet) -> None:
+    if bet.source == "lr" and bet.alternative is None:
+        raise PlanError(f"{bet.name} needs alternative=, the expected score if the null is wrong")
+    if bet.source in ("lr-ui", "lr-mix") and not len(bet.grid):
+        raise PlanError(f"{bet.name} needs grid=, the expected scores to consider if the null is wrong")
+    for point in (*bet.grid, *(() if bet.alternative is None else (bet.alternative,))):
+        if not (_is_number(point) and 0 < point < 1):
+            raise PlanError(f"an alternative is {point!r}; alternatives lie strictly between 0 and 1")
+    if not (_is_number(bet.eta) and 0 <= bet.eta < np.inf):
+        raise PlanError(f"eta={bet.eta!r} must be a finite number, 0 or more")
+    if bet.budget is None and (bet.null == "auditor" or bet.starts == "uniform"):
+        raise PlanError(f"{bet.name} against the {bet.null}'s null needs budget=, a whole number of 1 or more")
+    if bet.budget is not None and not (_is_number(bet.budget) and bet.budget >= 1 and bet.budget % 1 == 0):
+        raise PlanError(f"budget={bet.budget!r} must be a whole number of 1 or more")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
