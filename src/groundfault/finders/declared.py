@@ -1,0 +1,157 @@
+"""What people declare: 0/1 columns, rules written by hand, and files of them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from groundfault.candidate import Candidate, Library, Missing
+from groundfault.columns import Kind, examples, flag_rule, matching, profile
+from groundfault.errors import InputError, RuleError
+from groundfault.evidence import Evidence
+from groundfault.rules import literal, quote
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Propose what was declared in advance: columns that are candidates as they stand, and rules written by hand.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Names or globs of attributes that hold 0/1, true/false or nothing. A prefix that ends in two underscores is
+        left out of the names a glob gives: ``d__*`` makes ``long_chain`` of ``d__long_chain``.
+    candidates : iterable of Candidate
+        Proposed as they are. Without columns and candidates, every attribute that holds only 0/1 or true/false, and
+        both of them, is a candidate.
+    missing : {"reject", "off", "drop"}, optional
+        What an example without a value means for the columns. Left out, it is ``reject`` for columns that were named
+        and ``drop`` for those found.
+
+    Raises
+    ------
+    InputError
+        If a name or glob stands for no attribute, or a column holds something else.
+    RuleError
+        If a candidate reads a column that is not there, or one that tells the outcome.
+    """
+
+    columns: tuple[str, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    missing: Missing | None = None
+    name: str = "declared"
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """One candidate a column, then the candidates given."""
+        table = examples(discovery)
+        _check_readable(discovery, self.candidates)
+        if self.columns or self.candidates:
+            patterns, missing = matching(discovery, self.columns), self.missing or "reject"
+            _check_flags(table, list(patterns))
+        else:
+            patterns, missing = {column: column for column in _flags(table)}, self.missing or "drop"
+        for column, name in _names(patterns).items():
+            rule = flag_rule(column, table.schema[column])
+            yield Candidate(name, rule, name.replace("_", " "), self.name, missing)
+        yield from self.candidates
+
+
+def _check_readable(discovery: Evidence, candidates: Sequence[Candidate]) -> None:
+    Library(tuple(candidates)).require_columns(discovery.frame.columns, where="the evidence")
+    roles = discovery.roles
+    telling = {
+        roles.outcome: "is the outcome",
+        roles.status: "is the status",
+        **dict.fromkeys(roles.ignore, "is ignored"),
+    }
+    for candidate in candidates:
+        for column in candidate.columns:
+            if column in telling:
+                raise RuleError(
+                    f"candidate {candidate.name!r} reads {column!r}, which {telling[column]}: "
+                    "a rule may read only what describes the example"
+                )
+
+
+def _flags(table: pl.DataFrame) -> list[str]:
+    plausible = [name for name, dtype in table.schema.items() if dtype == pl.Boolean or dtype.is_numeric()]
+    return [column.name for column in profile(table.select(plausible)) if column.kind is Kind.FLAG]
+
+
+def _names(patterns: dict[str, str]) -> dict[str, str]:
+    """A candidate name for each column: the column's own, or what follows a glob's ``prefix__``."""
+    short = {}
+    for column, pattern in patterns.items():
+        prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        globbed = prefix != pattern and prefix.endswith("__") and column != pattern
+        short[column] = (column.removeprefix(prefix) if globbed else column) or column
+    uses = Counter(short.values())
+    return {column: name if uses[name] == 1 else column for column, name in short.items()}
+
+
+def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
+    for column in columns:
+        values = table[column]
+        if values.dtype in (pl.Boolean, pl.Null):
+            continue
+        bad = values.filter((values != 0) & (values != 1)) if values.dtype.is_numeric() else values.drop_nulls()
+        if len(bad):
+            raise InputError(
+                f"column {column!r} was declared, but holds {bad[0]!r}; it must hold 0/1, true/false or nothing. "
+                f"Write a rule instead, such as --candidate 'NAME: {quote(column)} = {literal(bad[0])}'"
+            )
+
+
+def read_candidates(path: str | Path) -> Library:
+    """Read candidates from a file that people write, or from a frozen library.
+
+    Parameters
+    ----------
+    path : path
+        ``.json``: a library frozen before. ``.toml``: a table for each name, with ``rule`` and optionally ``meaning``
+        and ``missing``, or ``name = "rule"``. Any other: a line ``NAME: SQL`` each; blank lines and those that begin
+        with ``#`` are passed over.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read.
+    RuleError
+        If a rule cannot be used; the message names the file, and the line or the candidate.
+    """
+    path = Path(path)
+    if path.suffix == ".json":
+        return Library.load(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = _from_toml(tomllib.loads(text)) if path.suffix == ".toml" else _from_lines(text)
+        return Library.of(replace(candidate, source=path.name) for candidate in found)
+    except RuleError as error:
+        raise RuleError(f"{path}: {error}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"cannot read candidates from {path}: {error}") from None
+
+
+def _from_lines(text: str) -> Iterator[Candidate]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip() and not line.lstrip().startswith("#"):
+            try:
+                yield Candidate.from_text(line)
+            except RuleError as error:
+                raise RuleError(f"line {number}: {error}") from None
+
+
+def _from_toml(tables: dict[str, Any]) -> Iterator[Candidate]:
+    for name, value in tables.items():
+        fields = {"rule": value} if isinstance(value, str) else value
+        known = isinstance(fields, dict) and "rule" in fields and fields.keys() <= {"rule", "meaning", "missing"}
+        if not known or not all(isinstance(field, str) for field in fields.values()):
+            raise RuleError(f"candidate {name!r} needs a rule, and may have a meaning and missing, all of them text")
+        yield Candidate(name, **fields)

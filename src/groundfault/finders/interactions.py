@@ -1,0 +1,97 @@
+"""Conjunctions: two or three candidates that hold together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from groundfault.candidate import Candidate, Library, Missing
+from groundfault.errors import PlanError
+from groundfault.evidence import Evidence
+from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
+from groundfault.units import Marks
+
+_STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
+
+
+@dataclass(frozen=True)
+class Interactions:
+    """Propose conjunctions of candidates that other finders, or people, proposed.
+
+    Left out is what adds nothing on the discovery units: a conjunction of fewer than ``least`` units (two levels of
+    one category share none), and one that marks the same units as a base or an earlier conjunction. Where a base
+    comes to NULL, the strictest treatment of its parts holds: reject, else drop, else off.
+
+    Parameters
+    ----------
+    bases : tuple of Candidate
+        What to combine.
+    order : tuple of int
+        How many bases a conjunction has: pairs, triples, ...
+    least : int
+        A conjunction needs at least this many discovery units on it.
+    most : int
+        Refuse to propose more than this many: each costs power, and a silent cut would hide some.
+
+    Raises
+    ------
+    PlanError
+        If an order is not at least 2, or there are more than ``most`` conjunctions.
+    RuleError
+        If a base cannot be applied to the discovery rows.
+    """
+
+    bases: tuple[Candidate, ...]
+    order: tuple[int, ...] = (2, 3)
+    least: int = 5
+    most: int = 5000
+    name: str = "interactions"
+
+    def __post_init__(self) -> None:
+        if not self.order or min(self.order) < 2:
+            raise PlanError(f"order={self.order} must name 2 (pairs), 3 (triples) or more")
+
+    def propose(self, discovery: Evidence) -> list[Candidate]:
+        """Conjunctions such as ``long AND lang = de``, pairs first."""
+        library = Library.of(self.bases)
+        on = Marks.of(discovery, library).on
+        seen = {_digest(row) for row in on}
+        proposed: list[Candidate] = []
+        parts: list[tuple[int, ...]] = [(i,) for i in range(len(library))]
+        for size in range(2, max(self.order) + 1):
+            parts = [longer for shorter in parts for longer in self._extend(on, shorter, seen)]
+            if size in self.order:
+                proposed += [self._conjunction([library[i] for i in part]) for part in parts]
+            if len(proposed) > self.most:
+                raise PlanError(
+                    f"{len(library)} candidates make {len(proposed)} or more conjunctions, above most={self.most}: "
+                    "combine fewer, ask for pairs only (order=(2,)), or raise least or most"
+                )
+        return proposed
+
+    def _extend(self, on: Bits, part: tuple[int, ...], seen: set[bytes]) -> Iterator[tuple[int, ...]]:
+        """The part with each later base, where that leaves enough units and marks others than before."""
+        later = np.arange(part[-1] + 1, len(on))
+        joint = on[later] & np.bitwise_and.reduce(on[list(part)])
+        for k in np.flatnonzero(bitset.count(joint) >= self.least):
+            digest = _digest(joint[k])
+            if digest not in seen:
+                seen.add(digest)
+                yield (*part, int(later[k]))
+
+    def _conjunction(self, bases: list[Candidate]) -> Candidate:
+        return Candidate(
+            " AND ".join(base.name for base in bases),
+            " AND ".join(f"({base.rule})" for base in bases),
+            " and ".join(base.meaning for base in bases),
+            self.name,
+            min((base.missing for base in bases), key=_STRICTEST.index),
+        )
+
+
+def _digest(row: Bits) -> bytes:
+    return hashlib.blake2b(row.tobytes(), digest_size=16).digest()

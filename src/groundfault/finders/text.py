@@ -1,0 +1,124 @@
+"""Texts: how long they are, what marks they carry, and which question words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from groundfault.candidate import Candidate
+from groundfault.columns import Kind, examples, matching, profile, sample
+from groundfault.errors import InputError
+from groundfault.evidence import Evidence
+from groundfault.rules import Rule, literal, quote
+
+_MARKS = {
+    "a digit": "[0-9]",
+    "a question mark": r"\?",
+    "a quotation mark": '["“”„«»]',
+    "a bracket": r"[(\[{]",
+    "a line break": r"\n",
+    "a character outside ASCII": r"[^\x00-\x7F]",
+    "several sentences": r"""[.?!]['"’”)\]]*\s+\S""",
+}
+_QUESTIONS = {word: word for word in ("what", "which", "who", "when", "where", "why", "how")} | {
+    "how many or how much": "how (many|much)"
+}
+_MOST_WORDS = 1000  # engines refuse longer repetitions; characters cover longer texts
+
+
+@dataclass(frozen=True)
+class Text:
+    """Propose properties of text attributes that SQL can check: length, marks, question words.
+
+    Characters and words are cut at quantiles, commas and semicolons at the third quartile. Words are runs of
+    characters that are not white space; a sentence ends at ``.``, ``?`` or ``!`` before white space. A property that
+    all or none of the discovery examples have is left out, and so is one that marks the same examples as an earlier
+    one of its column. Single quotes are no quotation marks here, being apostrophes too. Examples without a text are left out of these candidates.
+
+    Parameters
+    ----------
+    quantiles : tuple of float
+        In (0, 1), for characters and words.
+    columns : tuple of str, optional
+        Names or globs; without them every attribute of text that is neither a category nor a code.
+
+    Raises
+    ------
+    InputError
+        If a named column is not there or holds no text.
+
+    Notes
+    -----
+    Texts are looked at in a fixed sample of 20,000 examples; the rules apply to all.
+    """
+
+    quantiles: tuple[float, ...] = (0.25, 0.5, 0.75, 0.9)
+    columns: tuple[str, ...] | None = None
+    name: str = "text"
+
+    def __post_init__(self) -> None:
+        if not all(0 < q < 1 for q in self.quantiles):
+            raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """Candidates such as ``question has over 60 words``, column by column."""
+        table = sample(self._texts(discovery))
+        for column in table.columns:
+            found = [*self._lengths(table[column]), *_marks(column), *_questions(column)]
+            candidates = [
+                Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop") for what, rule in found
+            ]
+            yield from _telling(table, candidates)
+
+    def _texts(self, discovery: Evidence) -> pl.DataFrame:
+        table = examples(discovery)
+        if self.columns is None:
+            table = table.select(pl.col(pl.String))
+            return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
+        table = table.select(matching(discovery, self.columns))
+        for name, dtype in table.schema.items():
+            if dtype != pl.String:
+                raise InputError(f"column {name!r} holds {dtype}, not text")
+        return table
+
+    def _lengths(self, text: pl.Series) -> Iterator[tuple[str, str]]:
+        column = quote(text.name)
+        for cut in _quantiles(text.str.len_chars(), self.quantiles):
+            yield f"has over {cut} characters", f"LENGTH({column}) > {cut}"
+        for cut in _quantiles(text.str.count_matches(r"\S+"), self.quantiles):
+            if 0 < cut <= _MOST_WORDS:
+                yield f"has over {cut} word{'s' * (cut > 1)}", rf"{column} ~ '^\s*(\S+\s+){{{cut}}}\S'"
+        for cut in _quantiles(text.str.count_matches("[,;]"), (0.75,)):
+            rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
+            yield f"has over {cut} commas or semicolons" if cut else "has a comma or semicolon", rule
+
+
+def _quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]:
+    found = {int(value) for q in quantiles if (value := counts.quantile(q, "lower")) is not None}
+    return sorted(found)
+
+
+def _marks(column: str) -> Iterator[tuple[str, str]]:
+    for mark, pattern in _MARKS.items():
+        yield f"has {mark}", f"{quote(column)} ~ {literal(pattern)}"
+
+
+def _questions(column: str) -> Iterator[tuple[str, str]]:
+    for word, pattern in _QUESTIONS.items():
+        anywhere, start = rf"\b{pattern}\b", rf"^\W*{pattern}\b"
+        yield f'has "{word}"', f"{quote(column)} ~* {literal(anywhere)}"
+        yield f'starts with "{word}"', f"{quote(column)} ~* {literal(start)}"
+
+
+def _telling(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
+    """Those that are neither true nor false throughout, nor the same as an earlier one."""
+    marks = table.select(Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates))
+    seen = set()
+    for i, candidate in enumerate(candidates):
+        marked = marks[str(i)].drop_nulls()
+        bits = marked.to_numpy().tobytes()
+        if marked.any() and not marked.all() and bits not in seen:
+            seen.add(bits)
+            yield candidate

@@ -1,0 +1,96 @@
+"""Numbers, cut at quantiles: "n_words is above 400"."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
+
+import polars as pl
+
+from groundfault.candidate import Candidate
+from groundfault.columns import Column, Kind, examples, matching, missing_candidates, profile
+from groundfault.errors import InputError
+from groundfault.evidence import Evidence
+from groundfault.rules import quote
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Propose "above" rules that split each numeric attribute at quantiles of the discovery examples.
+
+    Only "above" is proposed, since "at most" is its complement and has the same lift with the other sign. Where a
+    quantile is the largest value, the cut is put just below it. Cuts are the shortest decimals that split discovery
+    as the quantile does, and integers for columns of whole numbers. Examples without a value are left out of these
+    candidates and have one of their own, "is missing".
+
+    Parameters
+    ----------
+    quantiles : tuple of float
+        In (0, 1).
+    columns : tuple of str, optional
+        Names or globs; without them every attribute that is a number, which leaves out 0/1 columns and ids.
+
+    Raises
+    ------
+    InputError
+        If a named column is not there or holds no numbers.
+    """
+
+    quantiles: tuple[float, ...] = (0.25, 0.5, 0.75, 0.9)
+    columns: tuple[str, ...] | None = None
+    name: str = "thresholds"
+
+    def __post_init__(self) -> None:
+        if not all(0 < q < 1 for q in self.quantiles):
+            raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """Candidates such as ``n_words > 400``, column by column, then the patterns of missing values."""
+        table, columns = self._numbers(discovery)
+        for column, cuts in _cuts(table, [c.name for c in columns if c.distinct > 1], self.quantiles).items():
+            for cut in cuts:
+                name, meaning = f"{column} > {cut}", f"{column} is above {cut}"
+                yield Candidate(name, f"{quote(column)} > {cut}", meaning, self.name, "drop")
+        yield from missing_candidates(table, columns, self.name)
+
+    def _numbers(self, discovery: Evidence) -> tuple[pl.DataFrame, list[Column]]:
+        table = examples(discovery)
+        if self.columns is None:
+            table = table.select(name for name, dtype in table.schema.items() if dtype.is_numeric())
+            return table, [c for c in profile(table) if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
+        table = table.select(matching(discovery, self.columns))
+        for name, dtype in table.schema.items():
+            if not dtype.is_numeric():
+                raise InputError(f"column {name!r} holds {dtype}, not numbers, so it has no thresholds")
+        return table, list(profile(table))
+
+
+def _cuts(table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]) -> dict[str, list[str]]:
+    """Cuts of each column, as SQL numbers in ascending order."""
+    values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
+    wanted = []
+    for c in columns:
+        top = pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()  # a cut at the largest value has nothing above it
+        at = [pl.col(c).quantile(q, "lower") for q in quantiles]
+        wanted.append(pl.concat_list(pl.min_horizontal(a, top) for a in at).list.unique().list.sort().alias(c))
+    cuts = values.select(wanted).row(0, named=True) if columns else {}
+    cuts = {c: [v for v in found if math.isfinite(v)] for c, found in cuts.items()}
+    above = values.select(
+        pl.concat_list(pl.col(c).filter(pl.col(c) > v).min() for v in found).alias(c)
+        for c, found in cuts.items()
+        if found
+    )
+    return {c: [_shortest(v, u) for v, u in zip(cuts[c], above[c][0], strict=True)] for c in above.columns}
+
+
+def _shortest(value: float, above: float) -> str:
+    """The shortest decimal at least ``value``, and nearer to it than to the next value ``above``."""
+    middle = value / 2 + above / 2
+    for digits in range(1, 18):
+        for rounding in (ROUND_HALF_EVEN, ROUND_CEILING):
+            cut = float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value)))
+            if cut == value or value < cut < middle:
+                return str(int(cut)) if cut.is_integer() and abs(cut) < 2**53 else repr(cut)
+    return repr(value)
