@@ -162,6 +162,22 @@ class Evidence:
         return tuple(c for c in names if ranges[c].max() == 1)
 
     @cached_property
+    def _units(self) -> pl.Series:
+        return self.frame[self.roles.group or self.roles.id or ""]
+
+    @cached_property
+    def unit_index(self) -> NDArray[np.intp]:
+        """The unit (group, else example) each row belongs to: whole numbers from 0, in the order of unit names."""
+        if self._units.is_sorted() and self._units.n_unique() == len(self):
+            return np.arange(len(self), dtype=np.intp)
+        return (self._units.rank("dense").to_numpy() - 1).astype(np.intp)
+
+    @cached_property
+    def unit_count(self) -> int:
+        """How many independent units there are."""
+        return self._units.n_unique()
+
+    @cached_property
     def status_counts(self) -> dict[str, int]:
         """Rows of each status."""
         counts = dict(self.status.value_counts().iter_rows())

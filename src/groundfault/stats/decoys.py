@@ -94,9 +94,7 @@ def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
     return Floor(float(distinct[at]), float(fdp[at]), True, distinct, real, expected)
 
 
-def scaled_counts(
-    decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none"
-) -> Floats:
+def scaled_counts(decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none") -> Floats:
     """Sampled decoys at or above each ascending threshold, on the scale of the real library.
 
     Parameters

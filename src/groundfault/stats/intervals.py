@@ -40,9 +40,7 @@ def _wilson(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
     return centre - half, centre + half
 
 
-def welch(
-    on: tuple[Floats, Floats, Floats], off: tuple[Floats, Floats, Floats], level: float
-) -> tuple[Floats, Floats]:
+def welch(on: tuple[Floats, Floats, Floats], off: tuple[Floats, Floats, Floats], level: float) -> tuple[Floats, Floats]:
     """Intervals for differences of two mean losses, unequal variances; clipped to [-1, 1].
 
     Parameters
@@ -64,7 +62,9 @@ def welch(
     error = errors[0] + errors[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = error**2 / (errors[0] ** 2 / spare[0] + errors[1] ** 2 / spare[1])
-    half = np.where(error > 0, stdtrit(np.nan_to_num(freedom, nan=1.0, posinf=1e9), (1 + level) / 2), 0) * np.sqrt(error)
+    half = np.where(error > 0, stdtrit(np.nan_to_num(freedom, nan=1.0, posinf=1e9), (1 + level) / 2), 0) * np.sqrt(
+        error
+    )
     gap = means[0] - means[1]
     return np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0)
 

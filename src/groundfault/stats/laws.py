@@ -89,8 +89,35 @@ class Laws:
         down = _tails(-1, which, on_sum, *self._arrays())
         return np.where(direction > 0, up, down)
 
+    def likelihood_ratio(
+        self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64], log_odds: Floats
+    ) -> Floats:
+        """E-values: the law tilted towards ``direction`` against the law itself, averaged over tilts.
+
+        Parameters
+        ----------
+        log_odds : float64 array, shape (T,)
+            Positive tilts per unit of loss; for 0/1 errors they are log odds ratios (Fisher's noncentral law).
+
+        Returns
+        -------
+        float64 array
+            Each of expectation one under its law, whatever the direction, if that was fixed before.
+        """
+        return _tilted(which, on_sum, direction.astype(np.float64), log_odds, self.start, self.step, self.offset,
+                       self.pmf, self.unit)
+
     def _arrays(self) -> tuple[Floats, Floats, Floats, Floats, Floats, NDArray[np.int64], Floats, float]:
         return self.n, self.on, self.total, self.start, self.step, self.offset, self.pmf, self.unit
+
+
+def concatenate(parts: Sequence[Laws]) -> Laws:
+    """Many ragged arrays of laws as one."""
+    shift = np.concatenate([[0], np.cumsum([len(p.pmf) for p in parts])])
+    offset = [p.offset[:-1] + s for p, s in zip(parts, shift, strict=False)]
+    arrays = (np.concatenate([getattr(p, a) for p in parts]) for a in ("n", "on", "total", "start", "step"))
+    pmf = np.concatenate([p.pmf for p in parts])
+    return Laws(*arrays, np.concatenate([*offset, shift[-1:]]).astype(np.int64), pmf, parts[0].unit)
 
 
 def distinct(margins: Margins) -> tuple[Margins, NDArray[np.intp], Floats]:
@@ -112,7 +139,9 @@ def hypergeometric(margins: Margins, *, pooled: bool) -> Laws:
         negligible in a p-value (38 standard deviations).
     """
     n, on, total = (np.asarray(a, dtype=np.int64) for a in (margins.n, margins.on, margins.total))
-    spread = np.sqrt(on * (n - on) * (total / np.maximum(n, 1)) * ((n - total) / np.maximum(n, 1)) / np.maximum(n - 1, 1))
+    spread = np.sqrt(
+        on * (n - on) * (total / np.maximum(n, 1)) * ((n - total) / np.maximum(n, 1)) / np.maximum(n - 1, 1)
+    )
     reach = np.ceil((_POOLED_WIDTH if pooled else _OWN_WIDTH) * spread).astype(np.int64) + 12
     mean = on * total // np.maximum(n, 1)
     low = np.maximum(np.maximum(0, on + total - n), mean - reach)
@@ -158,7 +187,9 @@ _NEGLIGIBLE = 1e-60
 def subset_sum_cost(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
     """About how many cell updates `subset_sums` takes."""
     largest = min(int(sizes.max(initial=0)), len(values) // 2)
-    window = min(float(values.sum()), 34.0 * float(values.std()) * np.sqrt(max(largest, 1)) + 2.0 * float(values.max(initial=1)))
+    window = min(
+        float(values.sum()), 34.0 * float(values.std()) * np.sqrt(max(largest, 1)) + 2.0 * float(values.max(initial=1))
+    )
     return len(values) * largest * window / 2
 
 
@@ -246,7 +277,9 @@ def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
     distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * spread])
     curve: Callable[[Floats], Floats] = PchipInterpolator(sums[distinct_sums], roots[distinct_sums], extrapolate=False)
     ordered = np.sort(values)
-    edges = np.linspace(max(ordered[:k].sum(), mean - 9 * spread), min(ordered[n - k :].sum(), mean + 9 * spread), _CELLS)
+    edges = np.linspace(
+        max(ordered[:k].sum(), mean - 9 * spread), min(ordered[n - k :].sum(), mean + 9 * spread), _CELLS
+    )
     inner = np.clip(edges, sums[0], sums[-1])
     below = ndtr(np.asarray(curve(inner)))
     below[0], below[-1] = 0.0, 1.0
@@ -417,4 +450,28 @@ def _tails(
             if hit:
                 tail += pmf[i]
         out[h] = min(tail, 1.0)
+    return out
+
+
+@njit(parallel=True, cache=True)
+def _tilted(
+    which: NDArray[np.intp],
+    on_sum: Floats,
+    direction: Floats,
+    log_odds: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+) -> Floats:  # pragma: no cover - compiled
+    out = np.zeros(len(which))
+    for h in prange(len(which)):
+        u = which[h]
+        for t in range(len(log_odds)):
+            tilt = direction[h] * log_odds[t] / unit
+            normal = 0.0
+            for i in range(offset[u], offset[u + 1]):
+                normal += pmf[i] * np.exp(tilt * (start[u] + step[u] * (i - offset[u]) - on_sum[h]))
+            out[h] += 1.0 / normal / len(log_odds)
     return out

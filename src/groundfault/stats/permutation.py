@@ -25,7 +25,8 @@ def max_t(
     valid: Bits | None = None,
     scored: NDArray[np.bool_] | None = None,
     blocks: NDArray[np.int64] | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    among: NDArray[np.bool_] | None = None,
+    progress: Callable[[int], object] = bool,
 ) -> Floats:
     """Step-down max-T adjusted p-values of every (descriptor, outcome) pair.
 
@@ -44,6 +45,8 @@ def max_t(
         Units with a loss, an outcome each.
     blocks : int64 array, shape (n,), optional
         Permute only among units of the same block.
+    among : bool array, shape (L, M), optional
+        The pairs that are hypotheses; the others neither compete nor get a meaningful answer.
     progress : callable, optional
         Told how many permutations are done.
 
@@ -59,18 +62,53 @@ def max_t(
     2003, doi:10.1007/BF02595811 (algorithm 4.1).
     """
     statistic = _Statistic(packed, losses, valid, scored)
-    observed = statistic(np.arange(losses.shape[1])).reshape(-1)
+    asked = np.ones((len(packed), len(losses)), dtype=np.bool_) if among is None else among
+    observed = np.where(asked, statistic(np.arange(losses.shape[1])), -1.0).reshape(-1)
     order = np.argsort(-observed, kind="stable")
     bar = observed[order] * _TIE
     exceed = np.zeros(len(observed), dtype=np.int64)
     for done, index in enumerate(_permutations(losses.shape[1], permutations, rng, blocks)):
-        drawn = statistic(index).reshape(-1)[order]
+        drawn = np.where(asked, statistic(index), -1.0).reshape(-1)[order]
         exceed += np.maximum.accumulate(drawn[::-1])[::-1] >= bar
         progress(done + 1)
     adjusted = np.maximum.accumulate((1 + exceed) / (permutations + 1))
     out = np.empty(len(observed))
     out[order] = adjusted
     return out.reshape(len(packed), -1)
+
+
+def monte_carlo(
+    values: NDArray[np.int64] | Floats,
+    on: NDArray[np.int64],
+    on_sum: Floats,
+    draws: int,
+    rng: np.random.Generator,
+    direction: NDArray[np.int64] | None = None,
+) -> Floats:
+    """Permutation p-values by random permutations, with the +1 inside: valid for every number of draws.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        Losses of all units.
+    on, on_sum : arrays, shape (H,)
+        Support of each descriptor and the loss summed over it.
+    draws : int
+        Random permutations B, shared by all hypotheses; a p-value is (1 + exceedances) / (B + 1).
+    direction : int64 array, shape (H,), optional
+        One-sided where given: P(sum >= observed) where positive, P(sum <= observed) elsewhere.
+    """
+    mean = on * (values.sum() / len(values))
+    gap = on_sum - mean
+    side = np.zeros(len(on)) if direction is None else np.where(direction > 0, 1.0, -1.0)
+    slack = 1e-9 * np.maximum(np.abs(gap), 1e-12)
+    bar = np.where(side == 0, np.abs(gap), side * gap) - slack
+    exceed = np.zeros(len(on), dtype=np.int64)
+    for _ in range(draws):
+        cumulative = np.concatenate([[0.0], np.cumsum(rng.permutation(values))])
+        drawn = cumulative[on] - mean
+        exceed += np.where(side == 0, np.abs(drawn), side * drawn) >= bar
+    return (1 + exceed) / (draws + 1)
 
 
 def _permutations(

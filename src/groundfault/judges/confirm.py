@@ -1,0 +1,117 @@
+"""Confirmation: the p-values, the gate, and the only place that opens a holdout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.plan import Plan, exact
+from groundfault.stats import multiple, permutation
+from groundfault.stats.margins import Margins
+from groundfault.units import Units
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What the holdout says; arrays of shape (H,), a hypothesis each.
+
+    Attributes
+    ----------
+    stands : bool array
+        Survivors that are confirmed.
+    p : float64 array
+        One-sided permutation p-values in the discovery direction.
+    p_adjusted : float64 array
+        Their Holm adjustment among the survivors; NaN for the others.
+    failed : tuple of str
+        The first part of the rule each survivor failed: "holdout_support", "sign", "min_effect", "p"; else "".
+    """
+
+    stands: NDArray[np.bool_]
+    p: NDArray[np.float64]
+    p_adjusted: NDArray[np.float64]
+    failed: tuple[str, ...]
+
+
+def confirm(
+    holdout: Units,
+    hypotheses: NDArray[np.intp],
+    survives: NDArray[np.bool_],
+    direction: NDArray[np.int64],
+    plan: Plan,
+    *,
+    exact_p: bool,
+    rng: np.random.Generator,
+) -> Confirmed:
+    """Hold survivors against held-out units: enough support, the same sign, a big enough effect, and a small p.
+
+    Parameters
+    ----------
+    holdout : Units
+    hypotheses : intp array, shape (H,)
+    survives : bool array, shape (H,)
+    direction : int64 array, shape (H,)
+        Sign of each discovery lift.
+    plan : Plan
+    exact_p : bool
+        Whether the exact p-value under Holm is asked for, beside the paper's gate.
+    rng : numpy.random.Generator
+        Used only for losses on no grid.
+    """
+    margins = holdout.margins[hypotheses]
+    p = p_values(holdout, hypotheses, plan, rng, direction=direction)
+    adjusted = np.full(len(p), np.nan)
+    adjusted[survives] = multiple.holm(p[survives])
+    support = (margins.on >= (plan.hold_min_on or plan.min_on)) & (margins.off >= (plan.hold_min_off or plan.min_off))
+    checks = [
+        ("holdout_support", support),
+        ("sign", (margins.sign == direction) & (direction != 0)),
+        ("min_effect", big_enough(margins, plan)),
+    ]
+    if exact_p:
+        checks.append(("p", np.nan_to_num(adjusted, nan=1.0) <= float(plan.alpha)))
+    failed = tuple(
+        next((name for name, passed in checks if not passed[i]), "") if survives[i] else "" for i in range(len(p))
+    )
+    stands = survives & np.array([not f for f in failed], dtype=np.bool_).reshape(len(p))
+    return Confirmed(stands, p, adjusted, failed)
+
+
+def big_enough(margins: Margins, plan: Plan) -> NDArray[np.bool_]:
+    """Which effects reach the least one worth confirming."""
+    if plan.effect == "risk_difference":
+        return margins.reaches(exact(plan.min_lift or 0))
+    ratio = margins.ratio(plan.effect)
+    least = float(exact(plan.min_ratio))
+    return (ratio >= least) | (ratio <= 1 / least)
+
+
+def p_values(
+    units: Units,
+    hypotheses: NDArray[np.intp],
+    plan: Plan,
+    rng: np.random.Generator,
+    *,
+    direction: NDArray[np.int64] | None = None,
+) -> NDArray[np.float64]:
+    """Permutation p-values: exact for errors and losses on a grid, by random permutations with the +1 for others.
+
+    Parameters
+    ----------
+    direction : int64 array, shape (H,), optional
+        One-sided where given, in these directions; else two-sided.
+    """
+    margins = units.margins[hypotheses]
+    on_sum = np.asarray(margins.on_sum, dtype=np.float64)
+    if units.denominator:
+        laws, which, _ = units.laws(hypotheses, pooled=False)
+        return laws.two_sided(which, on_sum) if direction is None else laws.one_sided(which, on_sum, direction)
+    draws = max(plan.permutations, int(10 * len(hypotheses) / float(plan.alpha)))
+    out = np.empty(len(hypotheses))
+    for values, members in units.populations(hypotheses):
+        out[members] = permutation.monte_carlo(
+            values, margins.on[members], on_sum[members], draws, rng, None if direction is None else direction[members]
+        )
+    return out

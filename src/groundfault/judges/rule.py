@@ -1,0 +1,170 @@
+"""The rule as a whole: eligibility, screen, holdout, verdict. One function, used by audits, repeats and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.finding import Verdict
+from groundfault.judge import Judge, Screening
+from groundfault.judges.confirm import Confirmed, confirm
+from groundfault.plan import Plan, exact
+from groundfault.units import Marks, Units
+
+
+@dataclass(frozen=True)
+class Ruling:
+    """A verdict on every hypothesis, candidates outermost; sequences of length L * M.
+
+    Attributes
+    ----------
+    verdicts : tuple of Verdict
+    reasons : tuple of tuple of str
+        Codes: why untestable, or which part of the holdout rule failed.
+    judged : intp array, shape (H,)
+        The hypotheses that were screened, each once; `screening` and `confirmed` are about these.
+    leads : intp array, shape (L * M,)
+        The hypothesis whose answer each one carries: its own, or that of an earlier duplicate or complement.
+    screening : Screening, optional
+        None where nothing was eligible.
+    confirmed : Confirmed, optional
+        None where there was no holdout or nothing to hold against it.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    reasons: tuple[tuple[str, ...], ...]
+    judged: NDArray[np.intp]
+    leads: NDArray[np.intp]
+    screening: Screening | None
+    confirmed: Confirmed | None
+
+    def position(self) -> dict[int, int]:
+        """Where each hypothesis' answer stands in `screening` and `confirmed`."""
+        at = {int(h): i for i, h in enumerate(self.judged)}
+        return {h: at[int(lead)] for h, lead in enumerate(self.leads) if int(lead) in at}
+
+
+def rule(
+    judge: Judge,
+    plan: Plan,
+    discovery: Units,
+    holdout: Units | None,
+    whole: Marks,
+    purpose: str = "audit",
+) -> Ruling:
+    """Give every hypothesis a verdict.
+
+    Parameters
+    ----------
+    judge : Judge
+    plan : Plan
+        Resolved: nothing left to the judge.
+    discovery, holdout : Units
+        A judge without a holdout gets all units as ``discovery`` and None.
+    whole : Marks
+        The marks of all units, for eligibility in the full scope and for telling duplicates.
+    purpose : str
+        Names the random streams, so that repeats differ and reruns do not.
+    """
+    reasons = eligibility(plan, discovery, whole)
+    eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
+    outcomes = len(discovery.losses)
+    leads = _leads(whole, outcomes, eligible) if judge.distinct else np.arange(len(reasons), dtype=np.intp)
+    judged = np.unique(leads[eligible])
+    if len(judged) == 0:
+        return Ruling((Verdict.UNTESTABLE,) * len(reasons), tuple(reasons), judged, leads, None, None)
+    screening = judge.screen(discovery, judged, plan, plan.rng(f"{purpose}/screen"))
+    confirmed = None
+    if holdout is not None:
+        direction = discovery.margins[judged].sign
+        confirmed = confirm(
+            holdout,
+            judged,
+            screening.survives,
+            direction,
+            plan,
+            exact_p=judge.confirmation == "exact",
+            rng=plan.rng(f"{purpose}/confirm"),
+        )
+    ruling = Ruling((), (), judged, leads, screening, confirmed)
+    verdicts, codes = _verdicts(ruling, reasons)
+    return Ruling(verdicts, codes, judged, leads, screening, confirmed)
+
+
+def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
+    """Why each hypothesis cannot be tested, as codes; an empty tuple where it can. Looks at no loss."""
+    outcomes = len(discovery.losses)
+    margins = discovery.margins
+    whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
+    n, on = (whole_n, whole_on) if plan.scope == "full" else (margins.n, margins.on)
+    low, high = (exact(x) for x in plan.prevalence or (0, 1))
+    unusable = np.repeat(np.array(whole.unusable, dtype=object), outcomes)
+    out = []
+    for i in range(len(on)):
+        if unusable[i]:
+            out.append((str(unusable[i]),))
+            continue
+        k, m = int(on[i]), int(n[i])
+        codes = []
+        if k < plan.min_on:
+            codes.append("min_on")
+        if m - k < plan.min_off:
+            codes.append("min_off")
+        inside = low.numerator * m <= k * low.denominator and k * high.denominator <= high.numerator * m
+        if not inside:
+            codes.append("prevalence")
+        if int(whole_on[i]) < plan.min_on_total:
+            codes.append("min_on_total")
+        out.append(tuple(codes))
+    return out
+
+
+def duplicates(marks: Marks) -> NDArray[np.intp]:
+    """The first candidate with the same units, or with exactly the others: intp, shape (L,)."""
+    everywhere = np.full(marks.on.shape[1:], np.iinfo(np.uint64).max, dtype=np.uint64)
+    if marks.size % 64:
+        everywhere[-1] = np.uint64((1 << (marks.size % 64)) - 1)
+    first: dict[bytes, int] = {}
+    out = np.arange(len(marks.on), dtype=np.intp)
+    for j, on in enumerate(marks.on):
+        if marks.unusable[j]:
+            continue
+        defined = everywhere if marks.valid is None else marks.valid[j]
+        key, mirror = (on.tobytes() + defined.tobytes(), (on ^ defined).tobytes() + defined.tobytes())
+        out[j] = first.setdefault(key, first.get(mirror, j))
+    return out
+
+
+def _leads(marks: Marks, outcomes: int, eligible: NDArray[np.intp]) -> NDArray[np.intp]:
+    """For each hypothesis the first eligible one that is the same or its complement."""
+    home = np.repeat(duplicates(marks), outcomes) * outcomes + np.tile(np.arange(outcomes), len(marks.on))
+    first: dict[int, int] = {}
+    for h in eligible:
+        first.setdefault(int(home[h]), int(h))
+    fit = set(eligible.tolist())
+    return np.array([first[int(home[h])] if h in fit else h for h in range(len(home))], dtype=np.intp)
+
+
+def _verdicts(
+    ruling: Ruling, reasons: Sequence[tuple[str, ...]]
+) -> tuple[tuple[Verdict, ...], tuple[tuple[str, ...], ...]]:
+    position = ruling.position()
+    verdicts, codes = [], []
+    for h, why in enumerate(reasons):
+        i = position.get(h)
+        if why or i is None or ruling.screening is None:
+            verdicts.append(Verdict.UNTESTABLE)
+            codes.append(why)
+        elif not ruling.screening.survives[i]:
+            verdicts.append(Verdict.BELOW_FLOOR)
+            codes.append(())
+        elif ruling.confirmed is None or ruling.confirmed.stands[i]:
+            verdicts.append(Verdict.CONFIRMED)
+            codes.append(())
+        else:
+            verdicts.append(Verdict.NOT_REPLICATED)
+            codes.append((ruling.confirmed.failed[i],))
+    return tuple(verdicts), tuple(codes)

@@ -1,0 +1,32 @@
+"""Split-Holm: screen leniently on discovery, confirm rigorously on the holdout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.judge import Confirmation, Screening
+from groundfault.judges.confirm import big_enough, p_values
+from groundfault.plan import Plan
+from groundfault.units import Units
+
+
+@dataclass(frozen=True)
+class SplitHolm:
+    """Every candidate whose discovery effect is big enough goes to an exact one-sided holdout p-value under Holm.
+
+    Guarantee: P(any false confirmation) <= alpha when units are independent and held-out outcomes are exchangeable
+    given the candidates. It holds for candidates mined on discovery, because the holdout alone speaks.
+    """
+
+    name: str = "split-holm"
+    confirmation: Confirmation = "exact"
+    lift_ranked: bool = False
+    distinct: bool = True
+
+    def screen(self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> Screening:
+        """Keep what reaches the least effect worth confirming."""
+        survives = big_enough(units.margins[hypotheses], plan)
+        return Screening(survives, p=p_values(units, hypotheses, plan, rng))

@@ -1,0 +1,292 @@
+"""Units: the arrays a judge works on, one column per independent unit.
+
+A unit is an example, or a group of dependent ones: rows of one unit are averaged (outcomes) and must agree
+(descriptors), and whole units are split, permuted and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.candidate import Candidate, Library
+from groundfault.errors import RuleError
+from groundfault.evidence import Evidence
+from groundfault.stats import bits as bitset
+from groundfault.stats import laws as lawbook
+from groundfault.stats.bits import Bits
+from groundfault.stats.laws import Laws
+from groundfault.stats.margins import Margins, common_grid
+
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which units each candidate is true for; says nothing of outcomes, so it may cover held-out units.
+
+    Attributes
+    ----------
+    size : int
+        Number U of units.
+    on : uint64 array, shape (L, W)
+        Packed: unit ``u`` has the property.
+    valid : uint64 array, shape (L, W), or None
+        Packed: the candidate is defined for unit ``u``; None where all are, everywhere.
+    unusable : tuple of str, length L
+        Why a candidate cannot be tested at all ("missing", "varies_within_group"); empty where it can.
+    """
+
+    size: int
+    on: Bits
+    valid: Bits | None
+    unusable: tuple[str, ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence, library: Library) -> Marks:
+        """Apply every candidate to every unit.
+
+        Raises
+        ------
+        RuleError
+            If a rule reads a column the evidence lacks, or does not come to true or false.
+        """
+        library.require_columns(evidence.frame.columns, where="the evidence")
+        rows, valid, unusable = [], [], []
+        for start in range(0, len(library), _BATCH):
+            batch = library.candidates[start : start + _BATCH]
+            for candidate, column in zip(batch, _evaluate(evidence, batch), strict=True):
+                on, defined, reason = _unit_values(evidence, candidate, column)
+                rows.append(bitset.pack(on[None]))
+                valid.append(None if defined is None else bitset.pack(defined[None]))
+                unusable.append(reason)
+        size = evidence.unit_count
+        empty = np.zeros((0, bitset.words(size)), dtype=np.uint64)
+        everywhere = bitset.pack(np.ones((1, size), dtype=np.bool_))
+        partial = any(v is not None for v in valid)
+        return cls(
+            size,
+            np.concatenate(rows) if rows else empty,
+            np.concatenate([everywhere if v is None else v for v in valid]) if partial else None,
+            tuple(unusable),
+        )
+
+    def take(self, units: NDArray[np.intp]) -> Marks:
+        """The marks of some units, in that order."""
+        on = bitset.take(self.on, self.size, units)
+        valid = None if self.valid is None else bitset.take(self.valid, self.size, units)
+        return Marks(len(units), on, valid, self.unusable)
+
+    def select(self, candidates: NDArray[np.intp]) -> Marks:
+        """The marks of some candidates."""
+        valid = None if self.valid is None else self.valid[candidates]
+        return Marks(self.size, self.on[candidates], valid, tuple(self.unusable[j] for j in candidates))
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Units where each candidate is defined, and where it is true: two arrays of shape (L,)."""
+        on = bitset.count(self.on)
+        return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
+
+
+@dataclass(frozen=True)
+class Units:
+    """Marks together with the losses of the same units.
+
+    Attributes
+    ----------
+    marks : Marks
+        L candidates over m units.
+    losses : int64 or float64 array, shape (M, m)
+        One row an outcome, in units of 1/``denominator``; 0 where not scored.
+    scored : bool array, shape (M, m), or None
+        Where there is a loss; None where all are.
+    denominator : int
+        Losses are whole multiples of 1/``denominator``; 0 where they share no grid.
+    """
+
+    marks: Marks
+    losses: NDArray[np.int64] | NDArray[np.float64]
+    scored: NDArray[np.bool_] | None
+    denominator: int
+
+    @classmethod
+    def of(cls, marks: Marks, losses: NDArray[np.float64]) -> Units:
+        """Join marks and losses, NaN where not scored, finding the grid that the losses lie on."""
+        scored = ~np.isnan(losses)
+        grid = common_grid(losses)
+        filled = np.where(scored, losses, 0.0)
+        whole = np.rint(filled * grid).astype(np.int64) if grid else filled
+        return cls(marks, whole, None if scored.all() else scored, grid)
+
+    def __len__(self) -> int:
+        return self.marks.size
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Candidates and outcomes; hypothesis ``(j, o)`` is number ``j * M + o``."""
+        return len(self.marks.on), len(self.losses)
+
+    def take(self, units: NDArray[np.intp]) -> Units:
+        """Some units, in that order."""
+        scored = None if self.scored is None else self.scored[:, units]
+        return Units(self.marks.take(units), self.losses[:, units], scored, self.denominator)
+
+    def only(self, units: NDArray[np.bool_]) -> Units:
+        """The same units, with losses only where a mask is true: a part of them without copying the marks."""
+        scored = units[None] if self.scored is None else self.scored & units
+        scored = np.broadcast_to(scored, self.losses.shape)
+        return Units(self.marks, np.where(scored, self.losses, 0), scored, self.denominator)
+
+    def select(self, candidates: NDArray[np.intp]) -> Units:
+        """Some candidates."""
+        return Units(self.marks.select(candidates), self.losses, self.scored, self.denominator)
+
+    @cached_property
+    def margins(self) -> Margins:
+        """Counts and loss sums of all hypotheses, candidates outermost: arrays of shape (L * M,)."""
+        marks, (_, outcomes) = self.marks, self.shape
+        on_sum = bitset.sums(marks.on, self.losses)
+        if marks.valid is None:
+            total = np.broadcast_to(self.losses.sum(axis=1), on_sum.shape)
+        else:
+            total = bitset.sums(marks.valid, self.losses)
+        if self.scored is None:
+            n, on = (np.repeat(a[:, None], outcomes, axis=1) for a in marks.counts())
+        else:
+            present = self.scored.astype(np.int64)
+            on = bitset.sums(marks.on, present)
+            n = (
+                np.broadcast_to(present.sum(axis=1), on.shape)
+                if marks.valid is None
+                else bitset.sums(marks.valid, present)
+            )
+        flat = (np.ascontiguousarray(a).reshape(-1) for a in (n, on, total, on_sum))
+        return Margins(*flat, self.denominator)
+
+    def laws(self, hypotheses: NDArray[np.intp], *, pooled: bool) -> tuple[Laws, NDArray[np.intp], NDArray[np.float64]]:
+        """Permutation laws of hypotheses: the distinct ones, which of them each has, and how many have each."""
+        margins = self.margins[hypotheses]
+        if self.denominator == 1:
+            distinct, which, counts = lawbook.distinct(margins)
+            return lawbook.hypergeometric(distinct, pooled=pooled), which, counts
+        parts, weights = [], []
+        which = np.empty(len(hypotheses), dtype=np.intp)
+        offset = 0
+        for values, members in self.populations(hypotheses):
+            distinct, local, counts = lawbook.distinct(margins[members])
+            parts.append(lawbook.from_values(values, distinct))
+            weights.append(counts)
+            which[members] = local + offset
+            offset += len(counts)
+        return lawbook.concatenate(parts), which, np.concatenate(weights)
+
+    def population(self, hypothesis: int) -> NDArray[np.bool_]:
+        """The units that a hypothesis is about: scored, and with the candidate defined; shape (m,)."""
+        candidate, outcome = divmod(hypothesis, len(self.losses))
+        inside = np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[outcome]
+        if self.marks.valid is not None:
+            inside = inside & bitset.unpack(self.marks.valid[candidate : candidate + 1], len(self))[0]
+        return inside
+
+    def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of squared losses on each slice and over all its units, shape (L * M,); for intervals."""
+        squared = (self.losses / (self.denominator or 1)) ** 2
+        on = bitset.sums(self.marks.on, squared)
+        valid = self.marks.valid
+        total = np.broadcast_to(squared.sum(axis=1), on.shape) if valid is None else bitset.sums(valid, squared)
+        return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
+
+    def populations(
+        self, hypotheses: NDArray[np.intp]
+    ) -> list[tuple[NDArray[np.int64] | NDArray[np.float64], NDArray[np.intp]]]:
+        """The loss values of each distinct population of units, and which hypotheses are about it."""
+        members: dict[tuple[int, bytes], list[int]] = {}
+        for position, hypothesis in enumerate(hypotheses):
+            candidate, outcome = divmod(int(hypothesis), len(self.losses))
+            defined = b"" if self.marks.valid is None else self.marks.valid[candidate].tobytes()
+            members.setdefault((outcome, defined), []).append(position)
+        out = []
+        for (outcome, _), positions in members.items():
+            inside = self.population(int(hypotheses[positions[0]]))
+            out.append((self.losses[outcome][inside], np.array(positions, dtype=np.intp)))
+        return out
+
+
+def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
+    """Mean loss of each unit for each model: shape (models, units), NaN where nothing was scored."""
+    models = evidence.models
+    if len(evidence) == evidence.unit_count and len(models) == 1:
+        out = np.full((1, evidence.unit_count), np.nan)
+        out[0, evidence.unit_index] = evidence.loss.to_numpy()
+        return out
+    model = (
+        pl.lit(0)
+        if evidence.roles.model is None
+        else pl.Series(evidence.frame[evidence.roles.model].cast(pl.String)).rank("dense").cast(pl.Int64) - 1
+    )
+    table = pl.select(unit=pl.Series(evidence.unit_index), model=model, loss=evidence.loss).drop_nulls()
+    means = table.group_by("model", "unit").agg(pl.col("loss").sum(), pl.len())
+    out = np.full((len(models), evidence.unit_count), np.nan)
+    out[means["model"].to_numpy(), means["unit"].to_numpy()] = (means["loss"] / means["len"]).to_numpy()
+    return out
+
+
+def _evaluate(evidence: Evidence, batch: Sequence[Candidate]) -> list[pl.Series]:
+    expressions = [c.parsed.to_polars().alias(str(i)) for i, c in enumerate(batch)]
+    try:
+        frame = evidence.frame.select(expressions)
+    except Exception:
+        return [_evaluate_alone(evidence, c) for c in batch]
+    return [_boolean(frame[str(i)], c, len(evidence)) for i, c in enumerate(batch)]
+
+
+def _evaluate_alone(evidence: Evidence, candidate: Candidate) -> pl.Series:
+    try:
+        column = evidence.frame.select(candidate.parsed.to_polars().alias("0")).to_series()
+    except Exception as error:
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise RuleError(f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {message}") from None
+    return _boolean(column, candidate, len(evidence))
+
+
+def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
+    if column.dtype == pl.Null:
+        column = column.cast(pl.Boolean)
+    if column.dtype != pl.Boolean:
+        hint = "; compare it, as in ... = 1" if column.dtype.is_numeric() else ""
+        raise RuleError(f"candidate {candidate.name!r}: {candidate.rule!r} is {column.dtype}, not true or false{hint}")
+    return column if len(column) == rows else column.new_from_index(0, rows)
+
+
+def _unit_values(
+    evidence: Evidence, candidate: Candidate, column: pl.Series
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, str]:
+    """A candidate's value on each unit, where it is defined, and why it cannot be tested."""
+    missing = column.is_null()
+    reason = ""
+    defined = None
+    if missing.any():
+        if candidate.missing == "reject":
+            reason = "missing"
+        elif candidate.missing == "drop":
+            defined = ~missing.to_numpy()
+        column = column.fill_null(False)
+    on = column.to_numpy()
+    if len(evidence) == evidence.unit_count:
+        home = np.empty(len(evidence), dtype=np.intp)
+        home[evidence.unit_index] = np.arange(len(evidence))
+        return on[home], None if defined is None else defined[home], reason
+    size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
+    votes = np.bincount(evidence.unit_index, weights=on, minlength=evidence.unit_count)
+    if np.any((votes > 0) & (votes < size)):
+        reason = reason or "varies_within_group"
+    whole = None
+    if defined is not None:
+        whole = np.bincount(evidence.unit_index, weights=defined, minlength=evidence.unit_count) == size
+    return votes == size, whole, reason
