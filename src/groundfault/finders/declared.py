@@ -66,18 +66,15 @@ class Declared:
 def _check_readable(discovery: Evidence, candidates: Sequence[Candidate]) -> None:
     Library(tuple(candidates)).require_columns(discovery.frame.columns, where="the evidence")
     roles = discovery.roles
-    telling = {
-        roles.outcome: "is the outcome",
-        roles.status: "is the status",
-        **dict.fromkeys(roles.ignore, "is ignored"),
-    }
+    telling = dict.fromkeys(roles.ignore, "is ignored") | {roles.outcome: "is the outcome"}
+    if roles.status is not None:
+        telling[roles.status] = "is the status"
     for candidate in candidates:
-        for column in candidate.columns:
-            if column in telling:
-                raise RuleError(
-                    f"candidate {candidate.name!r} reads {column!r}, which {telling[column]}: "
-                    "a rule may read only what describes the example"
-                )
+        for column in sorted(telling.keys() & set(candidate.columns)):
+            raise RuleError(
+                f"candidate {candidate.name!r} reads {column!r}, which {telling[column]}: "
+                "a rule may read only what describes the example"
+            )
 
 
 def _flags(table: pl.DataFrame) -> list[str]:

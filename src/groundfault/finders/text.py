@@ -33,9 +33,10 @@ class Text:
     """Propose properties of text attributes that SQL can check: length, marks, question words.
 
     Characters and words are cut at quantiles, commas and semicolons at the third quartile. Words are runs of
-    characters that are not white space; a sentence ends at ``.``, ``?`` or ``!`` before white space. A property that
-    all or none of the discovery examples have is left out, and so is one that marks the same examples as an earlier
-    one of its column. Single quotes are no quotation marks here, being apostrophes too. Examples without a text are left out of these candidates.
+    characters that are not white space; a sentence ends at ``.``, ``?`` or ``!`` before white space; single quotes,
+    being apostrophes too, are no quotation marks. A property that all or none of the discovery examples have is left
+    out, and so is one that marks the same examples as an earlier one of its column. Examples without a text are left
+    out of these candidates.
 
     Parameters
     ----------
