@@ -128,14 +128,14 @@ class EProcess:
         InputError
             If a score is outside [0, 1], a threshold or forecast is not a number, or a shape does not fit.
         """
-        scores = np.atleast_1d(_scores(score, "score"))
-        if scores.shape != (self.sequences,):
-            raise InputError(f"scores have shape {scores.shape}; one for each of {self.sequences} sequences is needed")
+        scores, levels = np.atleast_1d(_scores(score, "score")), _numbers(threshold, "threshold")
+        stakes = np.atleast_1d(np.asarray(stake, dtype=bool))
         given = None if forecast is None else _numbers(forecast, "forecast")
         _require_forecast(self.bets, given)
-        return self._advance(
-            scores, _numbers(threshold, "threshold"), given, np.atleast_1d(np.asarray(stake, dtype=bool))
-        )
+        for array, fewest in ((scores, self.sequences), (levels, 1), (stakes, 1), (given, 1)):
+            if array is not None and array.shape not in ((fewest,), (self.sequences,)):
+                raise InputError(f"{array.shape} values do not fit {self.sequences} sequences; give one for each")
+        return self._advance(scores, levels, given, stakes)
 
     def to_json(self) -> str:
         """Serialise exactly; ``EProcess.from_json`` gives a process back that goes on bit for bit as this one."""
@@ -240,7 +240,7 @@ def e_process(
     table = _scores(scores, "score")
     if table.ndim not in (1, 2):
         raise InputError(f"scores have {table.ndim} axes; give one sequence, or one sequence a row")
-    columns = np.atleast_2d(table).T
+    columns = np.ascontiguousarray(np.atleast_2d(table).T)
     levels = _per_step(_numbers(threshold, "threshold"), columns, "threshold")
     _check_constant(threshold, bets)
     given = None if forecast is None else _per_step(_numbers(forecast, "forecast"), columns, "forecast")
