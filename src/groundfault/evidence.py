@@ -238,6 +238,13 @@ class Evidence:
         del part.__dict__["attributes"]  # one model alone: what varies between models describes its answers
         return part
 
+    def blind(self) -> Evidence:
+        """The same rows without their outcomes, for finders that must not see them."""
+        hidden = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
+        other = replace(self, frame=self.frame.drop(self.roles.outcome), loss=hidden)
+        other.__dict__["attributes"] = self.attributes
+        return other
+
     def with_unscored_as(self, loss: float) -> Evidence:
         """The same evidence had every unscored observation come to ``loss``."""
         scored = pl.repeat(str(Status.SCORED), len(self), eager=True)

@@ -1,0 +1,274 @@
+"""The one flow: evidence in, candidates frozen, a sealed plan, one opening of the holdout, a report out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault import judges
+from groundfault.candidate import Candidate, Library, unique_names
+from groundfault.errors import InputError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.judge import Judge
+from groundfault.judges.rule import Ruling, rule
+from groundfault.ledger import Ledger, Opening
+from groundfault.outcome import Status
+from groundfault.plan import Plan
+from groundfault.report import Report
+from groundfault.units import Marks, Units, unit_losses
+
+Progress = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An audit made ready: candidates frozen, plan resolved, units split, and the holdout's losses still unread.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    library : Library
+    plan : Plan
+        Resolved for its judge.
+    judge : Judge
+    compare : tuple of str, or None
+        Two models: outcomes are then "B fails where A passed" and the reverse.
+    """
+
+    evidence: Evidence
+    library: Library
+    plan: Plan
+    judge: Judge
+    compare: tuple[str, str] | None = None
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which units the screen may see: the discovery units, or all for a judge that holds nothing out."""
+        if self.judge.confirmation == "none":
+            return np.ones(self.evidence.unit_count, dtype=np.bool_)
+        return self.plan.discovery_units(self.evidence)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """Which units each candidate is true for; says nothing of outcomes."""
+        return Marks.of(self.evidence, self.library)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Names of the outcomes: models, or the two directions of a comparison."""
+        if self.compare:
+            a, b = self.compare
+            return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
+        return self.evidence.models
+
+    def losses(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
+        """Losses of all units, held-out ones too: shape (outcomes, units)."""
+        losses = unit_losses(evidence or self.evidence)
+        if not self.compare:
+            return losses
+        a, b = (losses[self.evidence.models.index(name)] for name in self.compare)
+        return np.stack([np.maximum(b - a, 0), np.maximum(a - b, 0)])
+
+    def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
+        """The units that are seen, and those held out."""
+        if self.seen.all():
+            return Units.of(self.marks, losses), None
+        seen, held = np.flatnonzero(self.seen), np.flatnonzero(~self.seen)
+        return (
+            Units.of(self.marks.take(seen), losses[:, seen]),
+            Units.of(self.marks.take(held), losses[:, held]),
+        )
+
+    def ruling(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
+        """Verdicts for these losses, and the units they rest on."""
+        seen, held = self.parts(losses)
+        return rule(self.judge, self.plan, seen, held, self.marks), seen, held
+
+    @property
+    def split_hash(self) -> str:
+        """SHA-256 of which units are seen."""
+        import hashlib
+
+        return hashlib.sha256(np.packbits(self.seen).tobytes()).hexdigest()
+
+
+def prepare(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+    compare: tuple[str, str] | None = None,
+) -> Case:
+    """Freeze everything that is decided before looking, and check that it can be judged.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    plan : Plan, optional
+    candidates : iterable of Candidate, optional
+        Judged as named. With neither candidates nor finders, the default finders propose.
+    finders : sequence of finder or str, optional
+        Propose further candidates from the discovery units. A judge that holds nothing out lets them see all units,
+        but no outcome.
+    compare : pair of str, optional
+        Two models to compare on the examples both answered.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to explain: no errors, or only errors; or nothing to explain it with.
+    PlanError
+        If a judge or finder is unknown.
+    """
+    plan = plan or Plan()
+    judge = judges.get(plan.judge)
+    plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
+    if compare:
+        evidence = evidence.select_model(*compare)
+        if len(set(compare)) < 2:
+            raise PlanError("compare needs two different models")
+    _require_variation(evidence)
+    case = Case(evidence, Library(()), plan, judge, compare)
+    named = list(candidates or ())
+    if finders is None:
+        finders = [] if candidates is not None else _default_finders()
+    found = _propose(case, finders, named)
+    library = Library.of([*named, *found])
+    if len(library) == 0:
+        raise InputError("no candidates: the evidence has no columns that describe examples; name candidates or columns")
+    return replace(case, library=library)
+
+
+def audit(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+    compare: tuple[str, str] | None = None,
+    ledger: Ledger | str | Path | None = None,
+    reopen: str | None = None,
+    robustness: int = 0,
+    jobs: int = 1,
+    progress: Progress = bool,
+) -> Report:
+    """Say which proposed explanations of the failures hold up.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    plan : Plan, optional
+        Everything decided in advance; the default plan splits in half and judges by ``janus``.
+    candidates : iterable of Candidate, optional
+        What to judge. With neither candidates nor finders, the default finders propose.
+    finders : sequence of finder or str, optional
+        Proposers, by name or ready made.
+    compare : pair of str, optional
+        Judge what changed between two models instead of the failures of one.
+    ledger : Ledger or path, optional
+        Where the opening of the holdout is recorded. Without one the report says that it was not.
+    reopen : str, optional
+        Why a holdout that was opened with other candidates is opened again.
+    robustness : int
+        Repeat the whole rule over so many random splits and report how often each candidate is confirmed.
+    jobs : int
+        Processes for the repeats; the answer does not depend on it.
+    progress : callable, optional
+        Told in words what is going on.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError, RuleError, PlanError
+        If something given cannot be used; nothing is recorded then.
+    LedgerError
+        If the holdout was opened before with other candidates and no reason is given.
+
+    Examples
+    --------
+    >>> import groundfault
+    >>> evidence = groundfault.Evidence.from_table("results.parquet", id="item_id", outcome="error")  # doctest: +SKIP
+    >>> groundfault.audit(evidence).findings  # doctest: +SKIP
+    """
+    from groundfault.assemble import assemble
+
+    progress("proposing candidates")
+    case = prepare(evidence, plan, candidates, finders=finders, compare=compare)
+    progress(f"applying {len(case.library)} candidates to {case.evidence.unit_count} units")
+    case.marks  # rules that cannot be applied fail here, before anything is recorded  # noqa: B018
+    opening = _open(case, ledger, reopen)
+    progress(f"judging by {case.judge.name}")
+    losses = case.losses()
+    ruling, seen, held = case.ruling(losses)
+    sensitivity = _sensitivity(case) if _unscored(case.evidence) else {}
+    frequency = None
+    if robustness:
+        from groundfault.robustness import confirmation_frequency
+
+        progress(f"repeating over {robustness} splits")
+        frequency = confirmation_frequency(case.judge, case.plan, Units.of(case.marks, losses), robustness, jobs)
+    progress("writing the report")
+    return assemble(case, ruling, seen, held, losses, opening, sensitivity, frequency)
+
+
+def _default_finders() -> list[Any]:
+    from groundfault.finders import DEFAULT
+
+    return list(DEFAULT)
+
+
+def _propose(case: Case, finders: Sequence[Any], named: Sequence[Candidate]) -> list[Candidate]:
+    from groundfault.finders import get
+
+    blind = case.judge.confirmation == "none"
+    shown = case.evidence.blind() if blind else case.evidence.take(case.seen[case.evidence.unit_index])
+    found: list[Candidate] = []
+    for finder in finders:
+        proposed = (get(finder)() if isinstance(finder, str) else finder).propose(shown)
+        found.extend(unique_names(proposed, [c.name for c in (*named, *found)]))
+    return found
+
+
+def _require_variation(evidence: Evidence) -> None:
+    loss = evidence.loss.drop_nulls()
+    if len(loss) == 0:
+        raise InputError("no observation was scored, so there is nothing to explain")
+    if loss.n_unique() == 1:
+        every = {0.0: "no errors at all: every observation passed", 1.0: "only errors: every observation failed"}
+        said = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
+        raise InputError(f"the outcome column has {said}; there is no difference to explain (is --positive-is-good right?)")
+
+
+def _unscored(evidence: Evidence) -> int:
+    return len(evidence) - evidence.status_counts[Status.SCORED]
+
+
+def _sensitivity(case: Case) -> dict[str, Ruling]:
+    return {
+        name: case.ruling(case.losses(case.evidence.with_unscored_as(loss)))[0]
+        for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))
+    }
+
+
+def _open(case: Case, ledger: Ledger | str | Path | None, reopen: str | None) -> Opening | None:
+    if ledger is None:
+        return None
+    book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
+    return book.open_holdout(
+        evidence_hash=case.evidence.hash,
+        outcome_hash=case.evidence.outcome_hash,
+        split_hash=case.split_hash,
+        library_hash=case.library.hash,
+        plan_hash=case.plan.seal(),
+        reopen=reopen,
+    )
