@@ -1,1 +1,110 @@
-"""groundfault: say where a model fails, and on what grounds."""
+"""groundfault: say where a model fails, and on what grounds.
+
+Evidence goes in, finders propose candidate explanations, a sealed plan fixes the rules, a judge rules, a report says
+what may be said::
+
+    import groundfault
+
+    evidence = groundfault.Evidence.from_table("results.parquet", id="item_id", outcome="error")
+    report = groundfault.audit(evidence)
+    report.to_html("report.html")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from groundfault.candidate import Candidate, Library
+    from groundfault.checking import Check, check
+    from groundfault.errors import (
+        GroundfaultError,
+        InputError,
+        LedgerError,
+        MissingExtraError,
+        PlanError,
+        RuleError,
+    )
+    from groundfault.evidence import Evidence
+    from groundfault.finding import Cell, Finding, Verdict
+    from groundfault.flow import audit
+    from groundfault.judge import Judge, Screening
+    from groundfault.ledger import Ledger
+    from groundfault.outcome import Status
+    from groundfault.plan import Plan
+    from groundfault.report import Report
+    from groundfault.verification import Verification, verify
+
+# where each public name lives; nothing is imported before it is asked for, so that the command line starts at once
+_HOMES = {
+    "Candidate": "candidate",
+    "Cell": "finding",
+    "Check": "checking",
+    "Evidence": "evidence",
+    "Finding": "finding",
+    "GroundfaultError": "errors",
+    "InputError": "errors",
+    "Judge": "judge",
+    "Ledger": "ledger",
+    "LedgerError": "errors",
+    "Library": "candidate",
+    "MissingExtraError": "errors",
+    "Plan": "plan",
+    "PlanError": "errors",
+    "Report": "report",
+    "RuleError": "errors",
+    "Screening": "judge",
+    "Status": "outcome",
+    "Verdict": "finding",
+    "Verification": "verification",
+    "audit": "flow",
+    "check": "checking",
+    "verify": "verification",
+}
+_ROOMS = ("finders", "judges", "sequential", "stats", "studies", "testing")
+
+__all__ = [
+    "Candidate",
+    "Cell",
+    "Check",
+    "Evidence",
+    "Finding",
+    "GroundfaultError",
+    "InputError",
+    "Judge",
+    "Ledger",
+    "LedgerError",
+    "Library",
+    "MissingExtraError",
+    "Plan",
+    "PlanError",
+    "Report",
+    "RuleError",
+    "Screening",
+    "Status",
+    "Verdict",
+    "Verification",
+    "audit",
+    "check",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        found = getattr(import_module(f"groundfault.{_HOMES[name]}"), name)
+    elif name in _ROOMS:
+        found = import_module(f"groundfault.{name}")
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        found = version("groundfault")
+    else:
+        raise AttributeError(f"module 'groundfault' has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ROOMS, "__version__"])

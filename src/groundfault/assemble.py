@@ -6,6 +6,7 @@ import platform
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +45,25 @@ class _Parts:
     held: Units | None
     full: Units
 
+    @cached_property
+    def aliases(self) -> list[tuple[str, ...]]:
+        """For each candidate the names of those true for the same units, or ("not ...") for exactly the others."""
+        marks, names = self.case.marks, [c.name for c in self.case.library]
+        first = duplicates(marks)
+        members: dict[int, list[int]] = {}
+        for j, lead in enumerate(first):
+            members.setdefault(int(lead), []).append(j)
+        same = [[i for i in members[int(first[j])] if i != j] for j in range(len(names))]
+        return [
+            tuple(names[i] if np.array_equal(marks.on[i], marks.on[j]) else f"not {names[i]}" for i in twins)
+            for j, twins in enumerate(same)
+        ]
+
+    @cached_property
+    def position(self) -> dict[int, int]:
+        """Where each hypothesis' answer stands among those judged."""
+        return self.ruling.position()
+
 
 def assemble(
     case: Case,
@@ -59,9 +79,7 @@ def assemble(
     parts = _Parts(case, ruling, seen, held, Units.of(case.marks, losses))
     leads = _group(parts)
     cells = _cells(parts)
-    findings = [
-        _finding(parts, h, cells, leads, sensitivity, frequency) for h in range(len(ruling.verdicts))
-    ]
+    findings = [_finding(parts, h, cells, leads, sensitivity, frequency) for h in range(len(ruling.verdicts))]
     findings.sort(key=lambda f: (_ORDER[f.verdict], -abs(f.discovery.lift or 0.0)))
     summary = _summary(parts, findings, opening, frequency)
     return Report(tuple(findings), summary, case.library)
@@ -81,7 +99,7 @@ def _finding(
     discovery, holdout, full = (column[h] if column else None for column in cells.values())
     assert discovery is not None
     assert full is not None
-    position = ruling.position().get(h) if ruling.screening else None
+    position = parts.position.get(h) if ruling.screening else None
     expected = ruling.screening.decoys if ruling.screening else None
     return Finding(
         candidate.name,
@@ -103,7 +121,7 @@ def _finding(
         discovery,
         holdout,
         full,
-        aliases=_aliases(parts)[j],
+        aliases=parts.aliases[j],
         lead=case.library[leads[h] // len(case.outcomes)].name if h in leads else None,
         decoys=None if position is None or expected is None else float(expected[position]),
         sensitivity={name: str(other.verdicts[h]) for name, other in sensitivity.items()},
@@ -113,7 +131,7 @@ def _finding(
 
 def _cells(parts: _Parts) -> dict[str, list[Cell] | None]:
     """The numbers of every hypothesis on each part of the units, with the p-values that belong there."""
-    ruling, position = parts.ruling, parts.ruling.position()
+    ruling, position = parts.ruling, parts.position
     size = len(ruling.verdicts)
     own, adjusted, held_p, held_adjusted = (np.full(size, np.nan) for _ in range(4))
     for h, i in position.items():
@@ -134,9 +152,7 @@ def _cells(parts: _Parts) -> dict[str, list[Cell] | None]:
     }
 
 
-def _cell_column(
-    parts: _Parts, units: Units, p: NDArray[np.float64], adjusted: NDArray[np.float64]
-) -> list[Cell]:
+def _cell_column(parts: _Parts, units: Units, p: NDArray[np.float64], adjusted: NDArray[np.float64]) -> list[Cell]:
     margins = units.margins
     low, high = _intervals(parts, units, margins)
     on_sum, total = margins.on_sum / margins.unit, margins.total / margins.unit
@@ -168,28 +184,8 @@ def _intervals(parts: _Parts, units: Units, margins: Margins) -> tuple[NDArray[n
         low[sided], high[sided] = intervals.newcombe(on_sum, on, off_sum, off, level)
     else:
         on_squares, squares = (a[sided] for a in units.squares())
-        low[sided], high[sided] = intervals.welch(
-            (on, on_sum, on_squares), (off, off_sum, squares - on_squares), level
-        )
+        low[sided], high[sided] = intervals.welch((on, on_sum, on_squares), (off, off_sum, squares - on_squares), level)
     return low, high
-
-
-def _aliases(parts: _Parts) -> list[tuple[str, ...]]:
-    """Names of the other candidates true for the same units, or for exactly the others."""
-    cached = parts.__dict__.get("_alias_names")
-    if cached is not None:
-        return cached  # type: ignore[no-any-return]
-    marks, names = parts.case.marks, [c.name for c in parts.case.library]
-    first = duplicates(marks)
-    members: dict[int, list[int]] = {}
-    for j, lead in enumerate(first):
-        members.setdefault(int(lead), []).append(j)
-    out = []
-    for j in range(len(names)):
-        same = [i for i in members[int(first[j])] if i != j]
-        out.append(tuple(names[i] if np.array_equal(marks.on[i], marks.on[j]) else f"not {names[i]}" for i in same))
-    parts.__dict__["_alias_names"] = out
-    return out
 
 
 def _group(parts: _Parts) -> dict[int, int]:
@@ -221,8 +217,12 @@ def _summary(
 ) -> dict[str, Any]:
     case, ruling = parts.case, parts.ruling
     margins, floor = parts.full, ruling.screening.floor if ruling.screening else None
-    reasons = Counter(code for codes, v in zip(ruling.reasons, ruling.verdicts, strict=True)
-                      for code in codes if v is Verdict.UNTESTABLE)
+    reasons = Counter(
+        code
+        for codes, v in zip(ruling.reasons, ruling.verdicts, strict=True)
+        for code in codes
+        if v is Verdict.UNTESTABLE
+    )
     scored = margins.scored.sum() if margins.scored is not None else margins.losses.size
     detectable = _detectable(parts)
     confirmed = sum(f.confirmed for f in findings)
@@ -248,12 +248,20 @@ def _summary(
             "sources": case.library.sources,
         },
         "ineligible": dict(reasons),
-        "floor": None if floor is None else {
-            "threshold": floor.threshold, "fdp": floor.fdp, "inclusive": floor.inclusive, "curve": floor.curve,
+        "floor": None
+        if floor is None
+        else {
+            "threshold": floor.threshold,
+            "fdp": floor.fdp,
+            "inclusive": floor.inclusive,
+            "curve": floor.curve,
         },
         "minimum_detectable_lift": detectable[USUAL_PREVALENCE],
-        "power": {"power": 0.8, "prevalence": USUAL_PREVALENCE,
-                  "minimum_detectable_lift": {str(k): v for k, v in detectable.items()}},
+        "power": {
+            "power": 0.8,
+            "prevalence": USUAL_PREVALENCE,
+            "minimum_detectable_lift": {str(k): v for k, v in detectable.items()},
+        },
         "conclusion": wording.nothing_found(detectable[USUAL_PREVALENCE], USUAL_PREVALENCE, confirmed),
         "baselines": _baselines(parts),
         "robustness": None if frequency is None else {"splits": frequency.splits, "nonempty": frequency.nonempty},
@@ -299,8 +307,11 @@ def _baselines(parts: _Parts) -> dict[str, Any] | None:
         "top_k": names(sorted(tested, key=lambda h: -size[h])[:_TOP_K]),
         "decoy_only": names(survivors),
         "full": names([h for h in tested if ruling.verdicts[h] is Verdict.CONFIRMED]),
-        "survivor_mean_abs_lift": None if not survivors else {
-            "discovery": float(size[survivors].mean()), "holdout": _number(float(held[survivors].mean())),
+        "survivor_mean_abs_lift": None
+        if not survivors
+        else {
+            "discovery": float(size[survivors].mean()),
+            "holdout": _number(float(held[survivors].mean())),
         },
     }
 
@@ -319,15 +330,21 @@ def _hints(parts: _Parts) -> list[str]:
         said = ", ".join(f"{v} {k}" for k, v in unscored.items())
         hints.append(f"{said}: not scored, in no error rate; the findings say whether their verdict depends on it")
     if parts.full.denominator == 0:
-        hints.append("losses share no grid of 1/100 or coarser: laws are approximated and p-values sampled, with the +1")
+        hints.append(
+            "losses share no grid of 1/100 or coarser: laws are approximated and p-values sampled, with the +1"
+        )
     return hints
 
 
 def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]]:
     """A few failed examples of each confirmed slice, by id."""
     case = parts.case
-    units = (case.evidence.frame.select(case.evidence.roles.group or case.evidence.roles.id or "").to_series()
-             .unique().sort())
+    units = (
+        case.evidence.frame.select(case.evidence.roles.group or case.evidence.roles.id or "")
+        .to_series()
+        .unique()
+        .sort()
+    )
     names = [c.name for c in case.library]
     worst = np.nanmax(case.losses(), axis=0)
     out = {}

@@ -1,4 +1,4 @@
-"""Candidates: proposed explanations, as named true/false rules over example columns, and the library that freezes them."""
+"""Candidates: proposed explanations as named true/false rules, and the library that freezes them."""
 
 from __future__ import annotations
 

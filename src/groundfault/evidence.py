@@ -153,7 +153,7 @@ class Evidence:
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
-        """Columns that describe the example: where a table holds several models or repeats, those constant within it."""
+        """Columns that describe the example: with several models or repeats, those constant within it."""
         taken = {*self.roles.columns, *self.roles.ignore}
         names = [c for c in self.frame.columns if c not in taken]
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():

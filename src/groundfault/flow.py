@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from groundfault import judges
 from groundfault.candidate import Candidate, Library, unique_names
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.evidence import Evidence
 from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling, rule
@@ -142,7 +142,15 @@ def prepare(
     found = _propose(case, finders, named)
     library = Library.of([*named, *found])
     if len(library) == 0:
-        raise InputError("no candidates: the evidence has no columns that describe examples; name candidates or columns")
+        raise InputError(
+            "no candidates: the evidence has no columns that describe examples; name candidates or columns"
+        )
+    told = {evidence.roles.outcome, evidence.roles.status}
+    for candidate in library:
+        if told & set(candidate.columns):
+            raise RuleError(
+                f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains failures by failing"
+            )
     return replace(case, library=library)
 
 
@@ -228,15 +236,26 @@ def _default_finders() -> list[Any]:
 
 
 def _propose(case: Case, finders: Sequence[Any], named: Sequence[Candidate]) -> list[Candidate]:
-    from groundfault.finders import get
-
     blind = case.judge.confirmation == "none"
     shown = case.evidence.blind() if blind else case.evidence.take(case.seen[case.evidence.unit_index])
     found: list[Candidate] = []
     for finder in finders:
-        proposed = (get(finder)() if isinstance(finder, str) else finder).propose(shown)
-        found.extend(unique_names(proposed, [c.name for c in (*named, *found)]))
+        so_far = [*named, *found]
+        proposed = (_made(finder, so_far) if isinstance(finder, str) else finder).propose(shown)
+        found.extend(unique_names(proposed, [c.name for c in so_far]))
     return found
+
+
+def _made(name: str, so_far: Sequence[Candidate]) -> Any:
+    """The finder of a name; ``interactions:2`` combines pairs of what was proposed before it."""
+    from groundfault.finders import get
+
+    plain, _, order = name.partition(":")
+    if plain != "interactions":
+        return get(name)()
+    if order and not order.isdigit():
+        raise PlanError(f"{name!r} must be interactions, interactions:2 (pairs) or interactions:3 (triples too)")
+    return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
 def _require_variation(evidence: Evidence) -> None:
@@ -246,7 +265,9 @@ def _require_variation(evidence: Evidence) -> None:
     if loss.n_unique() == 1:
         every = {0.0: "no errors at all: every observation passed", 1.0: "only errors: every observation failed"}
         said = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
-        raise InputError(f"the outcome column has {said}; there is no difference to explain (is --positive-is-good right?)")
+        raise InputError(
+            f"the outcome column has {said}; there is no difference to explain (is --positive-is-good right?)"
+        )
 
 
 def _unscored(evidence: Evidence) -> int:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -166,8 +165,8 @@ class Units:
                 if marks.valid is None
                 else bitset.sums(marks.valid, present)
             )
-        flat = (np.ascontiguousarray(a).reshape(-1) for a in (n, on, total, on_sum))
-        return Margins(*flat, self.denominator)
+        n, on, total, on_sum = (np.ascontiguousarray(a).reshape(-1) for a in (n, on, total, on_sum))
+        return Margins(n, on, total, on_sum, self.denominator)
 
     def laws(self, hypotheses: NDArray[np.intp], *, pooled: bool) -> tuple[Laws, NDArray[np.intp], NDArray[np.float64]]:
         """Permutation laws of hypotheses: the distinct ones, which of them each has, and how many have each."""

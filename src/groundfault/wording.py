@@ -70,13 +70,13 @@ def sentence(
         chance = f"; adjusted p = {p_value(p)}" if p is not None else ""
         return (
             f"Confirmed association: errors{of} are {more} frequent when {meaning} "
-            f"(on {_share(shown, 'on')}, off {_share(shown, 'off')}; {where}lift {signed(shown.lift)}{interval}{chance}; "
-            f"{guaranteed})."
+            f"(on {_share(shown, 'on')}, off {_share(shown, 'off')}; "
+            f"{where}lift {signed(shown.lift)}{interval}{chance}; {guaranteed})."
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (
-            f"Screened, not confirmed{of}: {meaning}. The discovery lift {signed(discovery.lift)} was selected as one of "
-            f"the largest; held out it is {signed(shown.lift)}."
+            f"Screened, not confirmed{of}: {meaning}. The discovery lift {signed(discovery.lift)} was selected as "
+            f"one of the largest; held out it is {signed(shown.lift)}."
         )
     return f"Not beyond chance{of}: {meaning} (discovery lift {signed(discovery.lift)})."
 
@@ -87,8 +87,8 @@ def nothing_found(mdl: float | None, prevalence: float, confirmed: int) -> str:
     if mdl is None:
         return f"{head}This audit is too small to detect any lift at prevalence {prevalence:.0%} with 80 % power."
     return (
-        f"{head}This audit could have detected a lift of at least {mdl:.2f} at prevalence {prevalence:.0%} with 80 % power; "
-        "smaller effects are not excluded."
+        f"{head}This audit could have detected a lift of at least {mdl:.2f} at prevalence {prevalence:.0%} "
+        "with 80 % power; smaller effects are not excluded."
     )
 
 

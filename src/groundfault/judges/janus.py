@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,7 @@ def draw(
     """Sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
     sources = hypotheses[rng.permutation(len(hypotheses))[np.arange(count) % len(hypotheses)]]
     margins = units.margins[sources]
-    sums = np.empty(count, dtype=units.losses.dtype)
+    sums: Any = np.empty(count, dtype=units.losses.dtype)
     for i, hypothesis in enumerate(sources):
         losses = units.losses[hypothesis % len(units.losses)][units.population(int(hypothesis))]
         sums[i] = losses[rng.permutation(len(losses))[: margins.on[i]]].sum()

@@ -39,12 +39,12 @@ class MultiSplit:
         for _ in range(plan.splits):
             seen = np.zeros(len(units), dtype=np.bool_)
             seen[rng.permutation(len(units))[: len(units) // 2]] = True
-            e += _split_e_values(units.only(seen), units.only(~seen), hypotheses, plan) / plan.splits
+            e += _split_e_values(units.only(seen), units.only(~seen), hypotheses) / plan.splits
         survives = multiple.e_benjamini_hochberg(e, float(plan.q)) & big_enough(units.margins[hypotheses], plan)
         return Screening(survives, p_values(units, hypotheses, plan, rng), multiple.e_adjusted(e))
 
 
-def _split_e_values(seen: Units, held: Units, hypotheses: NDArray[np.intp], plan: Plan) -> NDArray[np.float64]:
+def _split_e_values(seen: Units, held: Units, hypotheses: NDArray[np.intp]) -> NDArray[np.float64]:
     margins = seen.margins[hypotheses]
     laws, which, _ = seen.laws(hypotheses, pooled=False)
     p = laws.two_sided(which, np.asarray(margins.on_sum, dtype=np.float64))
@@ -57,4 +57,4 @@ def _split_e_values(seen: Units, held: Units, hypotheses: NDArray[np.intp], plan
     laws, which, _ = held.laws(hypotheses[kept], pooled=False)
     e = np.zeros(len(hypotheses))
     e[kept] = laws.likelihood_ratio(which, on_sum, margins.sign[kept], np.log(_ODDS_RATIOS))
-    return e * weight * (len(weight) / weight.sum())
+    return np.asarray(e * weight * (len(weight) / weight.sum()))

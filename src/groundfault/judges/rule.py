@@ -102,7 +102,7 @@ def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, .
     n, on = (whole_n, whole_on) if plan.scope == "full" else (margins.n, margins.on)
     low, high = (exact(x) for x in plan.prevalence or (0, 1))
     unusable = np.repeat(np.array(whole.unusable, dtype=object), outcomes)
-    out = []
+    out: list[tuple[str, ...]] = []
     for i in range(len(on)):
         if unusable[i]:
             out.append((str(unusable[i]),))

@@ -81,12 +81,12 @@ class Laws:
 
     def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
         """P(|lift*| >= |lift|) for sums observed under the laws ``which``: the permutation p-value of each."""
-        return _tails(0, which, on_sum, *self._arrays())
+        return _tails(0, which, on_sum, *self._arrays()[:-1])
 
     def one_sided(self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]) -> Floats:
         """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
-        up = _tails(1, which, on_sum, *self._arrays())
-        down = _tails(-1, which, on_sum, *self._arrays())
+        up = _tails(1, which, on_sum, *self._arrays()[:-1])
+        down = _tails(-1, which, on_sum, *self._arrays()[:-1])
         return np.where(direction > 0, up, down)
 
     def likelihood_ratio(
@@ -104,8 +104,17 @@ class Laws:
         float64 array
             Each of expectation one under its law, whatever the direction, if that was fixed before.
         """
-        return _tilted(which, on_sum, direction.astype(np.float64), log_odds, self.start, self.step, self.offset,
-                       self.pmf, self.unit)
+        return _tilted(
+            which,
+            on_sum,
+            direction.astype(np.float64),
+            log_odds,
+            self.start,
+            self.step,
+            self.offset,
+            self.pmf,
+            self.unit,
+        )
 
     def _arrays(self) -> tuple[Floats, Floats, Floats, Floats, Floats, NDArray[np.int64], Floats, float]:
         return self.n, self.on, self.total, self.start, self.step, self.offset, self.pmf, self.unit
@@ -340,7 +349,7 @@ def _hypergeometric(
     low: NDArray[np.int64],
     offset: NDArray[np.int64],
 ) -> Floats:  # pragma: no cover - compiled
-    """Probabilities by the ratio of neighbours, outward from the mode: no cancellation, no log-gamma of large numbers."""
+    """Probabilities by the ratio of neighbours, outward from the mode: nothing cancels, no log-gamma is needed."""
     pmf = np.empty(offset[-1])
     for u in prange(len(n)):
         first, size = offset[u], offset[u + 1] - offset[u]
@@ -432,7 +441,6 @@ def _tails(
     step: Floats,
     offset: NDArray[np.int64],
     pmf: Floats,
-    unit: float,
 ) -> Floats:  # pragma: no cover - compiled
     out = np.empty(len(which))
     for h in prange(len(which)):
@@ -443,11 +451,8 @@ def _tails(
         tail = 0.0
         for i in range(offset[u], offset[u + 1]):
             shift = n[u] * (start[u] + step[u] * (i - offset[u])) - on[u] * total[u]
-            if side == 0:
-                hit = abs(shift) >= abs(observed) - slack
-            else:
-                hit = side * shift >= side * observed - slack
-            if hit:
+            gap, bar = (abs(shift), abs(observed)) if side == 0 else (side * shift, side * observed)
+            if gap >= bar - slack:
                 tail += pmf[i]
         out[h] = min(tail, 1.0)
     return out

@@ -63,7 +63,7 @@ class Margins:
 
     @property
     def lift(self) -> NDArray[np.float64]:
-        """Mean loss on minus off: one correctly rounded quotient of whole numbers, so that equal lifts are equal floats.
+        """Mean loss on minus off: one rounded quotient of whole numbers, so that equal lifts are equal floats.
 
         Janus, section 2 (arXiv:2606.09046). NaN where either side is empty.
         """

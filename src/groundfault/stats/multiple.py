@@ -26,7 +26,10 @@ def benjamini_hochberg(p: Floats) -> Floats:
 
 
 def benjamini_yekutieli(p: Floats) -> Floats:
-    """Benjamini-Yekutieli adjusted p-values: the false discovery rate under any dependence (doi:10.1214/aos/1013699998)."""
+    """Benjamini-Yekutieli adjusted p-values: the false discovery rate under any dependence.
+
+    doi:10.1214/aos/1013699998
+    """
     harmonic = float(np.sum(1.0 / np.arange(1, len(p) + 1)))
     return np.minimum(benjamini_hochberg(p) * harmonic, 1.0) if len(p) else p
 

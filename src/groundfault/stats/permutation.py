@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ Floats = NDArray[np.float64]
 
 # equal statistics computed for different hypotheses may differ in the last digits; a tie counts against
 _TIE = 1 - 1e-12
+_BATCH = 1 << 20
 
 
 def max_t(
@@ -48,7 +50,7 @@ def max_t(
     among : bool array, shape (L, M), optional
         The pairs that are hypotheses; the others neither compete nor get a meaningful answer.
     progress : callable, optional
-        Told how many permutations are done.
+        Told how many more permutations are done.
 
     Returns
     -------
@@ -63,14 +65,15 @@ def max_t(
     """
     statistic = _Statistic(packed, losses, valid, scored)
     asked = np.ones((len(packed), len(losses)), dtype=np.bool_) if among is None else among
-    observed = np.where(asked, statistic(np.arange(losses.shape[1])), -1.0).reshape(-1)
+    observed = np.where(asked, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
     order = np.argsort(-observed, kind="stable")
     bar = observed[order] * _TIE
     exceed = np.zeros(len(observed), dtype=np.int64)
-    for done, index in enumerate(_permutations(losses.shape[1], permutations, rng, blocks)):
-        drawn = np.where(asked, statistic(index), -1.0).reshape(-1)[order]
-        exceed += np.maximum.accumulate(drawn[::-1])[::-1] >= bar
-        progress(done + 1)
+    shuffles = _permutations(losses.shape[1], permutations, rng, blocks)
+    while batch := list(islice(shuffles, max(1, _BATCH // losses.size))):
+        drawn = np.where(asked, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
+        exceed += (np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
+        progress(len(batch))
     adjusted = np.maximum.accumulate((1 + exceed) / (permutations + 1))
     out = np.empty(len(observed))
     out[order] = adjusted
@@ -127,7 +130,7 @@ def _permutations(
 
 
 class _Statistic:
-    """|lift| over its permutation standard deviation, for outcomes in any order of the units."""
+    """|lift| over its permutation standard deviation, for outcomes in other orders of the units."""
 
     def __init__(
         self,
@@ -138,34 +141,32 @@ class _Statistic:
     ) -> None:
         self.packed, self.losses, self.valid = packed, losses, valid
         self.scored = None if scored is None or scored.all() else scored
-        n = losses.shape[1]
-        everywhere = np.ones((len(losses), n), dtype=np.int64) if scored is None else scored.astype(np.int64)
-        self.fixed = valid is None and self.scored is None
-        if self.fixed:
-            self.n = np.full((1, len(losses)), float(n))
-            self.on = bits.count(packed)[:, None].astype(np.float64)
-            self.total = losses.sum(axis=1)[None].astype(np.float64)
-            self.squares = (losses.astype(np.float64) ** 2).sum(axis=1)[None]
-        self.everywhere = everywhere
+        self.on = bits.count(packed)[:, None].astype(np.float64)
 
-    def __call__(self, index: NDArray[np.intp]) -> Floats:
-        moved = np.ascontiguousarray(self.losses[:, index])
-        on_sum = bits.sums(self.packed, moved)
-        n, on, total, squares = (
-            (self.n, self.on, self.total, self.squares) if self.fixed else self._margins(moved, index)
-        )
+    def __call__(self, orders: Sequence[NDArray[np.intp]]) -> Floats:
+        """The statistics under each order of the units: shape (orders, L, M)."""
+        moved = self._move(self.losses, orders)
+        on_sum = self._sums(self.packed, moved)
+        if self.valid is None and self.scored is None:
+            n = np.full((1, 1, 1), float(self.losses.shape[1]))
+            on = self.on[None]
+            total = self.losses.sum(axis=1)[None, None].astype(np.float64)
+            squares = (self.losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
+        else:
+            everywhere = np.ones(self.losses.shape, dtype=np.bool_) if self.scored is None else self.scored
+            present = self._move(everywhere.astype(np.int64), orders)
+            inside = bits.pack(np.ones((1, self.losses.shape[1]), dtype=np.bool_)) if self.valid is None else self.valid
+            on = self._sums(self.packed, present)
+            n, total, squares = (self._sums(inside, a) for a in (present, moved, moved**2))
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = on * (n - on) * (n * squares - total**2) / np.maximum(n - 1, 1)
             return np.nan_to_num(np.abs(n * on_sum - on * total) / np.sqrt(variance), nan=0.0, posinf=0.0)
 
-    def _margins(self, moved: NDArray[np.int64] | Floats, index: NDArray[np.intp]) -> tuple[Floats, ...]:
-        present = np.ascontiguousarray(self.everywhere[:, index])
-        inside = self.packed if self.valid is None else self.valid
-        if self.valid is None:
-            n = np.broadcast_to(present.sum(axis=1), (len(self.packed), len(present)))
-            total = np.broadcast_to(moved.sum(axis=1), n.shape)
-            squares = np.broadcast_to((moved.astype(np.float64) ** 2).sum(axis=1), n.shape)
-        else:
-            n, total, squares = (bits.sums(inside, a) for a in (present, moved, moved**2))
-        on = bits.sums(self.packed, present)
-        return tuple(np.asarray(a, dtype=np.float64) for a in (n, on, total, squares))
+    def _move(
+        self, values: NDArray[np.int64] | Floats, orders: Sequence[NDArray[np.intp]]
+    ) -> NDArray[np.int64] | Floats:
+        return np.concatenate([values[:, order] for order in orders])
+
+    def _sums(self, packed: Bits, moved: NDArray[np.int64] | Floats) -> Floats:
+        flat = np.asarray(bits.sums(packed, moved), dtype=np.float64)
+        return flat.reshape(len(packed), -1, len(self.losses)).transpose(1, 0, 2)

@@ -1,0 +1,181 @@
+"""``audit``, ``check`` and ``verify``: the main job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groundfault.cli.options import (
+    candidate_options,
+    evidence_options,
+    plan_options,
+    read_candidates,
+    read_evidence,
+    read_plan,
+)
+from groundfault.errors import InputError, PlanError
+from groundfault.files import write_text
+
+if TYPE_CHECKING:
+    from groundfault.report import Report
+
+LEDGER = "groundfault-ledger.db"
+
+
+@click.command()
+@evidence_options
+@click.option("--compare", nargs=2, metavar="A B", help="Judge what changed from model A to model B, paired.")
+@candidate_options
+@plan_options
+@click.option("--robustness", type=click.IntRange(0), default=0, metavar="N", help="Repeat over N random splits.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes for the repeats (-1: all cores).")
+@click.option("--ledger", metavar="FILE", help=f"Where openings are recorded [{LEDGER}, or $GROUNDFAULT_LEDGER].")
+@click.option("--no-ledger", is_flag=True, help="Do not record that the holdout was opened; the report says so.")
+@click.option("--reopen", metavar="REASON", help="Open again with other candidates; the reason stays in the report.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Write report.html, .md, .json and library.json here.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the report as JSON; - is standard output, alone.")
+def audit(**given: Any) -> None:
+    """Say which explanations of the failures in SOURCE hold up.
+
+    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them. Without --declare, --candidate or --finders
+    the default finders propose: 0/1 columns, thresholds, categories and text features.
+
+    \b
+    groundfault audit results.parquet --id item_id --outcome error --out report/
+    groundfault audit results.csv --id id --model-column model --model gpt-4o --outcome correct --positive-is-good
+    groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' --finders thresholds
+    """
+    from groundfault.flow import audit as run
+
+    _require_writable(given["out"], directory=True)
+    _require_writable(given["json_path"])
+    quiet = given["json_path"] == "-"
+    evidence, plan = read_evidence(given), read_plan(given)
+    named, finders = read_candidates(given)
+    with _progress(quiet) as progress:
+        report = run(
+            evidence,
+            plan,
+            named,
+            finders=finders,
+            compare=given["compare"] or None,
+            ledger=_ledger(given),
+            reopen=given["reopen"],
+            robustness=given["robustness"],
+            jobs=given["jobs"],
+            progress=progress,
+        )
+        if given["out"]:
+            report.write(given["out"])
+        if given["json_path"] and not quiet:
+            report.to_json(given["json_path"])
+    _say(report, quiet, given["out"])
+
+
+@click.command()
+@evidence_options
+@click.option("--compare", nargs=2, metavar="A B", help="Two models to compare, paired.")
+@candidate_options
+@plan_options
+@click.option("--freeze", metavar="FILE", help="Freeze the candidates into this library, for audit --library.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the check as JSON; - is standard output, alone.")
+def check(**given: Any) -> None:
+    """Before the holdout is spent: which candidates can be tested, and what could be found.
+
+    Reads no held-out outcome beyond the overall error rate of the discovery part, and records nothing.
+    """
+    import json
+
+    from groundfault.checking import check as run
+
+    _require_writable(given["json_path"])
+    named, finders = read_candidates(given)
+    found = run(read_evidence(given), read_plan(given), named, finders=finders, compare=given["compare"] or None)
+    if given["freeze"]:
+        found.library.freeze(given["freeze"])
+    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    if given["json_path"] == "-":
+        click.echo(text)
+        return
+    if given["json_path"]:
+        write_text(Path(given["json_path"]), text)
+    from rich.console import Console
+
+    from groundfault.render.terminal import show_check
+
+    show_check(found, Console())
+
+
+@click.command()
+@click.argument("directory", type=click.Path())
+@click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
+@click.option("--ledger", metavar="FILE", help="The ledger to check against.")
+def verify(directory: str, evidence: str | None, ledger: str | None) -> None:
+    """Recompute the report in DIRECTORY and say whether it reproduces (exit status 1 if it does not)."""
+    from groundfault.verification import verify as run
+
+    found = run(directory, evidence=evidence, ledger=ledger)
+    for difference in found.differences:
+        click.echo(f"differs: {difference}")
+    click.echo(found.ledger)
+    click.echo("reproduces" if found.reproduces else "does NOT reproduce")
+    sys.exit(0 if found.reproduces else 1)
+
+
+def _ledger(given: dict[str, Any]) -> str | None:
+    if given["no_ledger"]:
+        if given["ledger"] or given["reopen"]:
+            raise PlanError("--no-ledger goes neither with --ledger nor with --reopen")
+        return None
+    return given["ledger"] or os.environ.get("GROUNDFAULT_LEDGER") or LEDGER
+
+
+def _require_writable(path: str | None, *, directory: bool = False) -> None:
+    """Fail before anything is computed or recorded, not after."""
+    if not path or path == "-":
+        return
+    place = Path(path)
+    if directory and place.exists() and not place.is_dir():
+        raise InputError(f"cannot write {path}: it is a file; name a directory")
+    if not directory and place.is_dir():
+        raise InputError(f"cannot write {path}: it is a directory; name a file")
+    home = place if directory and place.exists() else place.parent
+    while not home.exists():
+        home = home.parent
+    if not home.is_dir() or not os.access(home, os.W_OK):
+        raise InputError(f"cannot write {path}: {home} cannot be written to")
+
+
+def _progress(quiet: bool) -> Any:
+    """A spinner that tells what is going on, on standard error, where a person looks at it."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+
+    @contextmanager
+    def shown() -> Any:
+        console = Console(stderr=True)
+        if quiet or not console.is_terminal:
+            yield bool
+            return
+        with console.status("reading") as status:
+            yield status.update
+
+    return shown()
+
+
+def _say(report: Report, quiet: bool, out: str | None) -> None:
+    if quiet:
+        click.echo(report.to_json())
+        return
+    from rich.console import Console
+
+    from groundfault.render.terminal import show
+
+    show(report, Console())
+    if out:
+        click.echo(f"report written to {Path(out) / 'report.html'}")

@@ -1,0 +1,64 @@
+"""The door: commands are found by name and loaded when called, and errors come out in one line."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from groundfault.errors import GroundfaultError
+
+_COMMANDS = {
+    "demo": ("groundfault.cli.demo", "Audit a real classifier's real mistakes, offline."),
+    "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
+    "check": ("groundfault.cli.audit", "Before the holdout is spent: what can be tested, and found."),
+    "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
+    "calibrate": ("groundfault.cli.calibrate", "Measure a judge's error rate on simulated or your own null worlds."),
+    "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
+}
+
+
+class _Lazy(click.Group):
+    """Knows the commands by name and one line; imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        found = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(cls=_Lazy, epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input. Start with: groundfault demo")
+@click.version_option(package_name="groundfault")
+def cli() -> None:
+    """Say where a model fails, and on what grounds.
+
+    Evaluation results go in; candidate explanations of the failures are judged by a rule fixed in advance; only those
+    that beat chance and repeat on fresh data are reported, with what the audit could not have seen.
+    """
+
+
+def main() -> None:
+    """Run the command line; an error made on purpose is one line and exit status 2."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        sys.exit(130)
+    except GroundfaultError as error:
+        click.echo(f"error: {' '.join(str(error).split())}", err=True)
+        sys.exit(2)

@@ -1,0 +1,444 @@
+"""Power: what lift an audit of this size would find, computed from the very rules that it decides by.
+
+A candidate passes one stage (all units) or two (discovery, then holdout). A stage looks at how many errors fall on the
+slice, given how many there are in all; which counts pass is tabulated once from exact permutation laws, and the power
+at any lift is a sum over two independent binomials, on and off the slice. No simulation, no normal approximation for
+0/1 errors; losses that are not 0/1 use the normal approximation, with their variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, sqrt
+from typing import Literal
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from groundfault.stats import laws as lawbook
+from groundfault.stats.laws import Laws
+from groundfault.stats.margins import EFFECTS, Margins, score, score_one
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# sums leave out what is further from the mean than this many standard deviations: together less than 1e-11
+_WIDTH = 7.5
+_MARGIN = 12
+# beyond so many cells only every s-th total is summed, s odd
+_MOST_CELLS = 3e6
+_GRID = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What a candidate has to pass on one set of units.
+
+    Attributes
+    ----------
+    n, on : int
+        Units, and units on the slice.
+    level : float
+        Largest permutation p-value that passes, such as alpha/L; 1 where none is asked for.
+    sides : {1, 2}
+        Whether the p-value is one-sided, in the direction fixed before, or two-sided.
+    least : float
+        Smallest size of effect that passes, on the scale of `groundfault.stats.margins.Margins.score`: a |lift|, or
+        the |logarithm| of a ratio.
+    effect : {"risk_difference", "risk_ratio", "odds_ratio"}
+    """
+
+    n: int
+    on: int
+    level: float = 1.0
+    sides: Literal[1, 2] = 2
+    least: float = 0.0
+    effect: str = "risk_difference"
+
+
+@dataclass(frozen=True)
+class Design:
+    """How one candidate is decided on: passed where it passes every stage, with one sign.
+
+    Parameters
+    ----------
+    stages : tuple of Stage
+        On disjoint sets of independent units.
+    error_rate : float
+        Mean loss over all units, on and off the slice together, in (0, 1). A lift d at prevalence v means a mean of
+        ``error_rate + d (1 - v)`` on the slice and ``error_rate - d v`` off it, so that the whole is as observed.
+    variance : float, optional
+        Variance of the losses over all units, for losses that are not 0/1; makes the power a normal approximation.
+
+    Notes
+    -----
+    For 0/1 errors the power is exact to 1e-9 up to some 10^5 units. Beyond, only some of the possible error totals are
+    summed, which changed no power by more than 0.002 in our checks against the full sum.
+
+    Examples
+    --------
+    >>> design = Design.full_sample(n=160, on=48, error_rate=0.36, level=0.10 / 34)
+    >>> minimum_detectable_lift(design)
+    0.323
+    """
+
+    stages: tuple[Stage, ...]
+    error_rate: float
+    variance: float | None = None
+
+    @classmethod
+    def full_sample(
+        cls,
+        *,
+        n: int,
+        on: int,
+        error_rate: float,
+        level: float,
+        least: float = 0.0,
+        effect: str = "risk_difference",
+        variance: float | None = None,
+    ) -> Design:
+        """All units at once: a two-sided exact p-value of at most ``level``, and an effect of at least ``least``.
+
+        With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe side.
+        """
+        return cls((Stage(n=n, on=on, level=level, least=least, effect=effect),), error_rate, variance)
+
+    @classmethod
+    def split(
+        cls,
+        *,
+        n: int,
+        on: int,
+        error_rate: float,
+        floor: float,
+        level: float = 1.0,
+        least: float = 0.0,
+        holdout: float = 0.5,
+        effect: str = "risk_difference",
+        variance: float | None = None,
+    ) -> Design:
+        """Clear a floor on discovery; then, on the holdout, the same sign, ``least``, and one-sided p <= ``level``.
+
+        Assumes one survivor (else give alpha over their number) and a support that splits as the units do.
+
+        Parameters
+        ----------
+        floor : float
+            Smallest size of discovery effect that survives; see `lone_floor`.
+        holdout : float
+            Share of the ``n`` units that is held out.
+        """
+        held = int(n * holdout)
+        held_on = round(on * held / n) if n else 0
+        screen = Stage(n=n - held, on=on - held_on, least=floor, effect=effect)
+        confirm = Stage(n=held, on=held_on, level=level, sides=1, least=least, effect=effect)
+        return cls((screen, confirm), error_rate, variance)
+
+    @property
+    def prevalence(self) -> float:
+        """Share of units on the slice."""
+        return sum(s.on for s in self.stages) / max(1, sum(s.n for s in self.stages))
+
+    @property
+    def largest(self) -> float:
+        """The largest lift that this error rate and prevalence allow; 0 where no slice can differ."""
+        share = self.prevalence
+        if not 0 < share < 1 or any(s.on in (0, s.n) for s in self.stages):
+            return 0.0
+        bound = min((1 - self.error_rate) / (1 - share), self.error_rate / share)
+        return bound if self.variance is None else min(bound, sqrt(self.variance / (share * (1 - share))))
+
+    def rates(self, lift: float) -> tuple[float, float]:
+        """Mean loss on and off the slice at a lift."""
+        return self.error_rate + lift * (1 - self.prevalence), self.error_rate - lift * self.prevalence
+
+    def power(self, lift: float) -> float:
+        """Probability that a candidate of this lift is confirmed; NaN for a lift that cannot be.
+
+        Parameters
+        ----------
+        lift : float
+            Of either sign. At 0 the result is the probability of a false confirmation of this one candidate.
+        """
+        on_rate, off_rate = self.rates(lift)
+        slack = 1e-12
+        if not (-slack <= min(on_rate, off_rate) and max(on_rate, off_rate) <= 1 + slack):
+            return float("nan")
+        up = down = 1.0
+        for index in range(len(self.stages)):
+            if self.variance is None:
+                high, low = self._regions[index].chances(min(max(on_rate, 0), 1), min(max(off_rate, 0), 1))
+            else:
+                high, low = _normal_chances(self.stages[index], self, lift)
+            up, down = up * high, down * low
+        return min(up + down, 1.0)
+
+    @cached_property
+    def _regions(self) -> tuple[_Region, ...]:
+        # a stage's support is not exactly its share of the whole, which moves its mean total a little with the lift
+        drift = [self.largest * abs(s.on - s.n * self.prevalence) for s in self.stages]
+        return tuple(_Region.of(s, self.error_rate, d) for s, d in zip(self.stages, drift, strict=True))
+
+
+def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
+    """The smallest lift, a multiple of 0.001, that the design finds with this power; None if no possible lift is.
+
+    The slice is taken to be the worse side. Power rises with the lift up to the steps of the discrete test.
+    """
+    low, high = 0, int(design.largest * _GRID)
+    if high == 0 or not design.power(high / _GRID) >= power:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if design.power(middle / _GRID) >= power else (middle, high)
+    return high / _GRID
+
+
+def minimum_detectable_lifts(
+    on: Ints, design_of: Callable[[int], Design], *, power: float = 0.8, points: int = 24
+) -> Floats:
+    """`minimum_detectable_lift` for each of many supports, NaN where there is none.
+
+    Up to ``points`` distinct supports are computed; of more, some, with straight lines between them on the logit scale
+    of support: right to about 0.01, and closer for slices of more than a hundred units.
+
+    Parameters
+    ----------
+    on : int64 array, shape (L,)
+    design_of : callable
+        The design for one support.
+    """
+    distinct, which = np.unique(on, return_inverse=True)
+    n = sum(stage.n for stage in design_of(int(distinct[0])).stages) if len(distinct) else 0
+    scale = np.log((distinct + 0.5) / (n - distinct + 0.5))
+
+    def solve(index: NDArray[np.intp]) -> Floats:
+        found = (minimum_detectable_lift(design_of(int(distinct[i])), power) for i in index)
+        return np.array([np.nan if lift is None else lift for lift in found], dtype=np.float64)
+
+    if len(distinct) <= points:
+        return solve(np.arange(len(distinct)))[which]
+    wanted = np.linspace(scale[0], scale[-1], points)
+    knots = np.unique(np.abs(scale[:, None] - wanted).argmin(axis=0))
+    lifts = solve(knots)
+    out = np.interp(scale, scale[knots], lifts)
+    # between a support that can be found and one that cannot, only its own sum tells
+    unsure = np.flatnonzero(np.isnan(out) & ~_between_nans(knots, lifts, len(distinct)))
+    out[unsure] = solve(unsure)
+    return np.asarray(out[which])
+
+
+def _between_nans(knots: NDArray[np.intp], lifts: Floats, count: int) -> NDArray[np.bool_]:
+    right = np.searchsorted(knots, np.arange(count), side="left")
+    left = np.searchsorted(knots, np.arange(count), side="right") - 1
+    return np.isnan(lifts[left]) & np.isnan(lifts[right])
+
+
+def lone_floor(laws: Laws, counts: Floats, q: float, effect: str = "risk_difference") -> float:
+    """The decoy floor that a single survivor has to clear: where at most ``q`` decoys are expected.
+
+    Procedure A divides by the number of survivors; for one alone it is 1. Infinite where no effect is large enough.
+
+    Parameters
+    ----------
+    laws : Laws
+        Of the library on the discovery units, pooled or not.
+    counts : float64 array, shape (U,)
+        How many candidates have each law.
+    q : float
+
+    Returns
+    -------
+    float
+        On the scale of `Margins.score`, at most 1e-8 (relative) above the exact floor and never below it.
+    """
+    low, high = 0.0, 1.0 if effect == "risk_difference" else float(np.log(2 * laws.n.max(initial=1) + 2) * 2)
+    if laws.pooled_tail(counts, np.array([high]), effect)[0] > q:
+        return inf
+    for _ in range(4):
+        grid = np.linspace(low, high, 257)
+        at = int(np.argmax(laws.pooled_tail(counts, grid, effect) <= q))
+        if at == 0:
+            return float(grid[0])
+        low, high = float(grid[at - 1]), float(grid[at])
+    return high
+
+
+def decoy_floor(on: Ints, *, n: int, errors: int, q: float, effect: str = "risk_difference") -> float:
+    """`lone_floor` from the supports of a library and the number of errors on the discovery units.
+
+    Parameters
+    ----------
+    on : int64 array, shape (L,)
+        Support of each eligible candidate, in 1..n-1.
+    """
+    ones = np.ones(len(on), dtype=np.int64)
+    margins, _, counts = lawbook.distinct(Margins(ones * n, np.asarray(on, dtype=np.int64), ones * errors, ones * 0))
+    return lone_floor(lawbook.hypergeometric(margins, pooled=True), counts, q, effect)
+
+
+# ------------------------------------------------------------------------------------------------- 0/1 errors
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Which on-slice error counts pass: at most ``low[i]`` or at least ``high[i]`` of ``first + step * i`` errors."""
+
+    n: int
+    on: int
+    first: int
+    step: int
+    low: Ints
+    high: Ints
+
+    @classmethod
+    def of(cls, stage: Stage, error_rate: float, drift: float) -> _Region:
+        n, on = stage.n, stage.on
+        spread = sqrt(n * error_rate * (1 - error_rate))
+        first, last = _window(n * error_rate, spread, drift, n)
+        slice_spread = spread * sqrt(on * (n - on)) / max(n, 1)
+        cells = (last - first + 1) * (2 * _WIDTH * slice_spread + 2 * _MARGIN)
+        step = int(cells / _MOST_CELLS) + 1
+        step += 1 - step % 2 if step > 1 else 0
+        totals = np.arange(first, last + 1, step, dtype=np.int64)
+        same = np.ones(len(totals), dtype=np.int64)
+        laws = lawbook.hypergeometric(Margins(same * n, same * on, totals, same * 0), pooled=True)
+        low, high = _critical(
+            laws.n, laws.on, laws.total, laws.start, laws.offset, laws.pmf,
+            stage.level, stage.sides, EFFECTS.index(stage.effect), stage.least,
+        )  # fmt: skip
+        return cls(n, on, first, step, low, high)
+
+    def chances(self, on_rate: float, off_rate: float) -> tuple[float, float]:
+        """Probabilities of passing as the worse side, and as the better."""
+        sides = []
+        for count, rate in ((self.on, on_rate), (self.n - self.on, off_rate)):
+            start, stop = _window(count * rate, sqrt(count * rate * (1 - rate)), 0.0, count)
+            sides.append((start, _binomial(count, rate, start, stop)))
+        (x, on), (y, off) = sides
+        up, down = _sum(self.first, self.step, self.low, self.high, x, on, y, off)
+        return float(up.sum()) * self.step, float(down.sum()) * self.step
+
+
+def _window(mean: float, spread: float, drift: float, most: int) -> tuple[int, int]:
+    reach = _WIDTH * spread + drift + _MARGIN
+    return max(0, int(mean - reach)), min(most, int(mean + reach) + 1)
+
+
+@njit(parallel=True, cache=True)
+def _critical(
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    offset: Ints,
+    pmf: Floats,
+    level: float,
+    sides: int,
+    effect: int,
+    least: float,
+) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
+    """The last count that passes below and the first that passes above, for each law; out of range where none does."""
+    low, high = np.empty(len(n), dtype=np.int64), np.empty(len(n), dtype=np.int64)
+    for u in prange(len(n)):
+        i, j = offset[u], offset[u + 1] - 1
+        shift = n[u] * start[u] - on[u] * total[u]
+        below, above = 0.0, 0.0
+        while True:
+            # outermost first; equal distances are in one tail together, as in the two-sided p-value
+            left = -(shift + n[u] * (i - offset[u]))
+            right = shift + n[u] * (j - offset[u])
+            go_left = left > 0 and (sides == 1 or left >= right)
+            go_right = right > 0 and (sides == 1 or right >= left)
+            if sides == 1:
+                go_left = go_left and below + pmf[i] <= level
+                go_right = go_right and above + pmf[j] <= level
+            elif below + (pmf[i] if go_left else 0.0) + (pmf[j] if go_right else 0.0) > level:
+                break
+            if not (go_left or go_right):
+                break
+            if go_left:
+                below += pmf[i]
+                i += 1
+            if go_right:
+                if sides == 1:
+                    above += pmf[j]
+                else:
+                    below += pmf[j]
+                j -= 1
+        down, up = np.int64(start[u]) + i - offset[u] - 1, np.int64(start[u]) + j - offset[u] + 1
+        bottom, top = max(0.0, on[u] + total[u] - n[u]), min(on[u], total[u])
+        while down >= bottom and score_one(effect, n[u], on[u], total[u], float(down), 1.0) < least:
+            down -= 1
+        while up <= top and score_one(effect, n[u], on[u], total[u], float(up), 1.0) < least:
+            up += 1
+        low[u], high[u] = down, up
+    return low, high
+
+
+@njit(cache=True)
+def _binomial(count: int, rate: float, start: int, stop: int) -> Floats:  # pragma: no cover - compiled
+    """Binomial probabilities of start..stop, by ratios of neighbours outward from the mode."""
+    pmf = np.zeros(stop - start + 1)
+    if rate <= 0.0 or rate >= 1.0:
+        pmf[(0 if rate <= 0.0 else count) - start] = 1.0
+        return pmf
+    odds = rate / (1.0 - rate)
+    mode = min(max(int((count + 1) * rate), start), stop)
+    pmf[mode - start] = 1.0
+    for x in range(mode, stop):
+        pmf[x + 1 - start] = pmf[x - start] * odds * (count - x) / (x + 1)
+    for x in range(mode, start, -1):
+        pmf[x - 1 - start] = pmf[x - start] * x / (odds * (count - x + 1))
+    return pmf / pmf.sum()
+
+
+@njit(parallel=True, cache=True)
+def _sum(
+    first: int, step: int, low: Ints, high: Ints, x: int, on: Floats, y: int, off: Floats
+) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    """Probability of each total together with a count that passes; counts on the slice start at x, off it at y."""
+    up, down = np.zeros(len(low)), np.zeros(len(low))
+    for i in prange(len(low)):
+        total = first + step * i
+        start = max(x, total - y - len(off) + 1)
+        stop = min(x + len(on) - 1, total - y)
+        for k in range(max(start, high[i]), stop + 1):
+            up[i] += on[k - x] * off[total - k - y]
+        for k in range(start, min(stop, low[i]) + 1):
+            down[i] += on[k - x] * off[total - k - y]
+    return up, down
+
+
+# ------------------------------------------------------------------------------------------------ other losses
+
+
+def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, float]:
+    from scipy.special import ndtr, ndtri
+
+    variance, share = float(design.variance or 0.0), design.prevalence
+    precision = stage.n / (stage.on * (stage.n - stage.on))
+    null = sqrt(variance * precision * stage.n / max(stage.n - 1, 1))
+    # what the slice explains of the variance is not left within it
+    real = sqrt(max(variance - share * (1 - share) * lift**2, 1e-300) * precision)
+    by_level = -float(ndtri(stage.level / stage.sides)) * null if stage.level < 1 else 0.0
+    up, down = (max(by_level, 0.0, _lift_at(stage, design.error_rate, sign)) for sign in (1, -1))
+    return float(ndtr((lift - up) / real)), float(ndtr((-lift - down) / real))
+
+
+def _lift_at(stage: Stage, rate: float, sign: int) -> float:
+    """The |lift|, on the side of ``sign``, whose size of effect is the least that passes; infinite if none is."""
+    if stage.effect == "risk_difference":
+        return stage.least
+    n, on, total = float(stage.n), float(stage.on), stage.n * rate
+    middle = on * total / n
+    end = min(on, total) if sign > 0 else max(0.0, on + total - n)
+    sums = np.linspace(middle, end, 1 << 14)
+    reached = score(EFFECTS.index(stage.effect), n, on, total, sums, 1.0) >= stage.least
+    # with one half added to each cell an effect is not quite 0 where the lift is, so the last that fails decides
+    at = len(reached) - int(np.argmin(reached[::-1]))
+    return abs(float(n * sums[at] - on * total)) / (on * (n - on)) if at < len(sums) else inf

@@ -1,0 +1,340 @@
+"""Worlds: simulated truths, null or planted, against which judges are tested.
+
+A world draws what a judge works on, `Units`, without a table or a rule in between, so that thousands of replicates
+are cheap; the same draw through the front door is `World.evidence`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, Protocol, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.candidate import Candidate, Library
+from groundfault.errors import InputError
+from groundfault.evidence import Evidence, Roles
+from groundfault.stats import bits
+from groundfault.units import Marks, Units
+
+Dependence = Literal["independent", "chains", "tied", "duplicates"]
+Losses = Literal["errors", "grid", "real"]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_PREVALENCES = (0.2, 0.4, 0.6, 0.8)
+_PROXY = 0.8
+_SHARED = 0.5
+_QUARTERS = 4
+_SPREAD = 2.0
+
+
+class Truth(Protocol):
+    """What a calibration draws from: a `World`, or somebody's own evidence with its losses permuted."""
+
+    @property
+    def name(self) -> str:
+        """Tells it from every other, and names its random streams."""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Units and candidates."""
+
+    @property
+    def unrelated(self) -> Bools:
+        """Candidates that have nothing to do with the losses, shape (L,): to confirm one is an error."""
+
+    @property
+    def planted(self) -> NDArray[np.intp]:
+        """Candidates that cause losses: to miss one is a want of power."""
+
+    @property
+    def least_power(self) -> float:
+        """Share of the planted candidates that any fit judge confirms; 0 where nothing is asked."""
+
+    def draw(self, rng: np.random.Generator) -> Units:
+        """One data set."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A planted cause of losses.
+
+    Attributes
+    ----------
+    candidate : int
+        Which candidate it is.
+    lift : float
+        Mean loss on minus off the slice.
+    prevalence : float
+        Share of units on the slice, in (0, 1).
+    proxies : int
+        So many of the next candidates are shadows of it: cut from latents that correlate with its own by 0.8.
+    """
+
+    candidate: int = 0
+    lift: float = 0.4
+    prevalence: float = 0.4
+    proxies: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """A simulated truth: how candidates and losses come about. Null unless effects are planted.
+
+    Attributes
+    ----------
+    units : int
+        Independent units n: examples, or the items of which there are several ``variants``.
+    candidates : int
+        Size L of the library. Unless the dependence says otherwise their prevalences are 0.2, 0.4, 0.6, 0.8 in turn.
+    dependence : {"independent", "chains", "tied", "duplicates"}
+        Candidates independent of each other; chains of four thresholds of one number each, the numbers correlated by
+        one half; every candidate true for exactly half of the units, so that many lifts are equal; or every first
+        candidate followed by a copy and by its complement.
+    rate : float
+        Mean loss in [0, 1].
+    effects : tuple of Effect
+        What is planted.
+    losses : {"errors", "grid", "real"}
+        0/1 errors; grades in quarters; or real numbers, beta distributed.
+    outcomes : int
+        Models that answer the same units.
+    variants : int
+        Rows of each unit: dependent through the unit's own error rate, and judged as one unit.
+    icc : float
+        Correlation in [0, 1) of the losses of one unit's rows and outcomes (beta-distributed unit rates).
+    rowwise : bool
+        Analyse rows as if they were independent units, which they are not: the mistake that groups exist to prevent.
+    gaps : float
+        Share of losses that could not be scored, and of units for which a candidate is not defined.
+    least_power : float
+        Share of replicates in which any fit judge confirms the planted effects.
+
+    Raises
+    ------
+    InputError
+        If the world cannot be: a word unknown, or planted candidates that are not there.
+    """
+
+    units: int = 160
+    candidates: int = 34
+    dependence: Dependence = "independent"
+    rate: float = 0.4
+    effects: tuple[Effect, ...] = ()
+    losses: Losses = "errors"
+    outcomes: int = 1
+    variants: int = 1
+    icc: float = 0.0
+    rowwise: bool = False
+    gaps: float = 0.0
+    least_power: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, words in (("dependence", get_args(Dependence)), ("losses", get_args(Losses))):
+            if getattr(self, name) not in words:
+                raise InputError(f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}")
+        last = max((e.candidate + e.proxies for e in self.effects), default=0)
+        if min(self.units, self.candidates, self.outcomes, self.variants) < 1 or last >= self.candidates:
+            raise InputError(f"a world of {self.units} units and {self.candidates} candidates cannot be: {self}")
+
+    @property
+    def name(self) -> str:
+        """The world in a few words, different for different worlds."""
+        rows = f" of {self.variants} rows, ICC {self.icc:g}" if self.variants > 1 else f", ICC {self.icc:g}"
+        planted = ", ".join(
+            f"lift {e.lift:g} at prevalence {e.prevalence:g} in candidate {e.candidate} with {e.proxies} proxies"
+            for e in self.effects
+        )
+        parts = [
+            f"{self.dependence}{rows if self.icc or self.variants > 1 else ''}",
+            "rows taken for units" if self.rowwise else "",
+            f"{self.losses} losses" if self.losses != "errors" else "",
+            f"{self.outcomes} outcomes" if self.outcomes > 1 else "",
+            f"gaps {self.gaps:g}" if self.gaps else "",
+            f"rate {self.rate:g}" if self.rate != World.rate else "",
+            planted,
+        ]
+        return ", ".join(part for part in parts if part)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Units that are judged, and candidates."""
+        return self.units * (self.variants if self.rowwise else 1), self.candidates
+
+    @property
+    def unrelated(self) -> Bools:
+        """Candidates independent of all losses, shape (L,)."""
+        related = np.zeros(self.candidates, dtype=np.bool_)
+        for effect in self.effects:
+            related[effect.candidate : effect.candidate + effect.proxies + 1] = True
+        return ~related[self._origin] if self.dependence == "duplicates" else ~related
+
+    @property
+    def planted(self) -> NDArray[np.intp]:
+        """The candidates of the effects."""
+        return np.array([effect.candidate for effect in self.effects], dtype=np.intp)
+
+    def draw(self, rng: np.random.Generator) -> Units:
+        """One data set, as a judge gets it."""
+        on, defined, losses = self._sample(rng)
+        if self.rowwise:
+            on, losses = np.repeat(on, self.variants, axis=1), losses.reshape(self.outcomes, -1)
+            defined = None if defined is None else np.repeat(defined, self.variants, axis=1)
+        else:
+            losses = _means(losses)
+        valid = None if defined is None else bits.pack(defined)
+        marks = Marks(on.shape[1], bits.pack(on), valid, ("",) * self.candidates)
+        return Units.of(marks, losses)
+
+    def evidence(self, rng: np.random.Generator) -> tuple[Evidence, Library]:
+        """The same data set through the front door: one row an example and outcome, one column a candidate."""
+        on, defined, losses = self._sample(rng)
+        outcome, unit, variant = (a.reshape(-1) for a in np.indices(losses.shape))
+        columns = {}
+        for j in range(self.candidates):
+            values = pl.Series(on[j])
+            if defined is not None:
+                values = pl.select(pl.when(pl.Series(defined[j])).then(values)).to_series()
+            columns[f"c{j:04d}"] = values.gather(unit)
+        frame = pl.DataFrame(
+            {
+                "example": unit * self.variants + variant,
+                "item": unit,
+                "model": [f"m{o:03d}" for o in outcome],
+                "loss": pl.Series(losses.reshape(-1)).fill_nan(None),
+                **columns,
+            }
+        )
+        grouped = self.variants > 1 and not self.rowwise
+        roles = Roles(
+            outcome="loss",
+            id="example",
+            model="model" if self.outcomes > 1 else None,
+            group="item" if grouped else None,
+            empty="missing" if self.gaps else None,
+            ignore=() if grouped else ("item",),
+        )
+        library = Library.of(Candidate(name, name, missing="drop") for name in columns)
+        return Evidence.from_frame(frame, roles), library
+
+    def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Floats]:
+        """Which units have which property, where that is defined, and losses of shape (outcomes, units, variants)."""
+        on = self._candidates(rng)
+        mean = np.full(self.units, self.rate)
+        for effect in self.effects:
+            mean += effect.lift * (on[effect.candidate] - effect.prevalence)
+        losses = self._losses(np.clip(mean, 0.0, 1.0), rng)
+        if not self.gaps:
+            return on, None, losses
+        defined = rng.random(on.shape) >= self.gaps
+        losses[rng.random(losses.shape) < self.gaps] = np.nan
+        return on & defined, defined, losses
+
+    def _candidates(self, rng: np.random.Generator) -> Bools:
+        on = self._background(rng)
+        for effect in self.effects:
+            source = rng.standard_normal(self.units)
+            noise = rng.standard_normal((effect.proxies, self.units))
+            latents = np.vstack([source, _PROXY * source + np.sqrt(1 - _PROXY**2) * noise])
+            on[effect.candidate : effect.candidate + len(latents)] = latents < _normal_quantile([effect.prevalence])
+        if self.dependence == "duplicates":
+            on = on[self._origin]
+            on[2::3] ^= True
+        return on
+
+    @cached_property
+    def _origin(self) -> NDArray[np.intp]:
+        """Whom each candidate of a library of duplicates repeats."""
+        return np.arange(self.candidates) // 3 * 3
+
+    def _background(self, rng: np.random.Generator) -> Bools:
+        count, n = self.candidates, self.units
+        if self.dependence == "tied":
+            return rng.permuted(np.tile(np.arange(n) < n // 2, (count, 1)), axis=1)
+        prevalences = np.resize(_PREVALENCES, count)[:, None]
+        if self.dependence != "chains":
+            return np.asarray(rng.random((count, n)) < prevalences)
+        chains = -(-count // len(_PREVALENCES))
+        own, common = rng.standard_normal((chains, n)), rng.standard_normal(n)
+        latents = np.sqrt(_SHARED) * common + np.sqrt(1 - _SHARED) * own
+        cuts = _normal_quantile(prevalences)
+        return np.asarray(np.repeat(latents, len(_PREVALENCES), axis=0)[:count] < cuts)
+
+    def _losses(self, mean: Floats, rng: np.random.Generator) -> Floats:
+        shape = (self.outcomes, self.units, self.variants)
+        rate = mean if self.icc == 0 else _beta(mean, 1 / self.icc - 1, mean.shape, rng)
+        rates = np.broadcast_to(rate[:, None], shape)
+        if self.losses == "errors":
+            return (rng.random(shape) < rates).astype(np.float64)
+        if self.losses == "grid":
+            return rng.binomial(_QUARTERS, rates, shape) / _QUARTERS
+        return _beta(rates, _SPREAD, shape, rng)
+
+
+def _beta(mean: Floats, weight: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Beta variates of a mean; the mean itself where it is 0 or 1."""
+    inside = np.clip(mean, 1e-9, 1 - 1e-9)
+    return np.where((mean > 0) & (mean < 1), rng.beta(inside * weight, (1 - inside) * weight, shape), mean)
+
+
+def _means(losses: Floats) -> Floats:
+    """Mean over each unit's scored rows, NaN where there is none."""
+    if losses.shape[2] == 1:
+        return losses[:, :, 0]
+    scored = ~np.isnan(losses)
+    count = scored.sum(axis=2)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(scored, losses, 0.0).sum(axis=2) / count)
+
+
+def _normal_quantile(share: object) -> Floats:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri(share))
+
+
+@dataclass(frozen=True)
+class Permuted:
+    """A null world made of evidence at hand: its own candidates, its losses dealt out anew to whole units.
+
+    Attributes
+    ----------
+    units : Units
+        Outcomes of one unit stay together.
+    """
+
+    units: Units
+    least_power: float = 0.0
+
+    @cached_property
+    def name(self) -> str:
+        """Says whose evidence it is by a digest of it."""
+        import hashlib
+
+        digest = hashlib.sha256(self.units.marks.on.tobytes() + self.units.losses.tobytes()).hexdigest()
+        return f"evidence {digest[:12]} with its losses permuted"
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Units and candidates."""
+        return len(self.units), len(self.units.marks.on)
+
+    @property
+    def unrelated(self) -> Bools:
+        """All candidates."""
+        return np.ones(self.size[1], dtype=np.bool_)
+
+    @property
+    def planted(self) -> NDArray[np.intp]:
+        """None."""
+        return np.zeros(0, dtype=np.intp)
+
+    def draw(self, rng: np.random.Generator) -> Units:
+        """The evidence with its losses permuted jointly."""
+        order = rng.permutation(len(self.units))
+        scored = None if self.units.scored is None else self.units.scored[:, order]
+        return Units(self.units.marks, self.units.losses[:, order], scored, self.units.denominator)

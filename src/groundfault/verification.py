@@ -1,0 +1,140 @@
+"""Verification: recompute a report from its manifest and evidence, and say whether it reproduces."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from groundfault.candidate import Library
+from groundfault.errors import InputError, LedgerError
+from groundfault.evidence import Evidence
+from groundfault.flow import audit
+from groundfault.ledger import Ledger
+from groundfault.plan import Plan
+
+# what may differ between two machines that agree on every finding
+_VOLATILE = ("ledger", "groundfault_version")
+_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Whether a report reproduces.
+
+    Attributes
+    ----------
+    reproduces : bool
+    differences : tuple of str
+        What differs, each as "where: reported, recomputed"; the first hundred.
+    ledger : str
+        What the ledger says of the report.
+    """
+
+    reproduces: bool
+    differences: tuple[str, ...]
+    ledger: str
+
+
+def verify(
+    directory: str | Path, *, evidence: str | Path | None = None, ledger: str | Path | None = None
+) -> Verification:
+    """Recompute a report and compare every number, verdict and sentence.
+
+    Parameters
+    ----------
+    directory : path
+        Where ``Report.write`` wrote report.json and library.json.
+    evidence : path, optional
+        Where the evidence is now, if it has moved.
+    ledger : path, optional
+        The ledger to check the report's entry against; left out, the one the report names, where it still exists.
+
+    Raises
+    ------
+    InputError
+        If the directory holds no report, or its evidence is not there.
+    """
+    place = Path(directory)
+    reported = _load(place / "report.json")
+    library = Library.load(place / "library.json")
+    try:
+        manifest = reported["manifest"]
+        roles = dict(manifest["roles"])
+        sources, models, compare = manifest["sources"], manifest["models"], manifest["compare"]
+        plan = Plan.from_settings(reported["plan"])
+        splits = (reported["robustness"] or {}).get("splits", 0)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{place / 'report.json'} is not a groundfault report: no {error}") from None
+    found = Evidence.from_table(_source(evidence, sources, place), **roles)
+    if models is not None and set(models) != set(found.models):
+        found = found.select_model(*models)
+    again = audit(
+        found, plan, library, finders=(), compare=tuple(compare) if compare else None, robustness=splits
+    ).to_dict()
+    differences = list(_differences(_stable(reported), _stable(json.loads(json.dumps(again)))))
+    said, sound = _check_ledger(reported.get("ledger"), ledger)
+    return Verification(not differences and sound, tuple(differences[:100]), said)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"no report to verify: {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{path} is not a groundfault report")
+    return data
+
+
+def _source(evidence: str | Path | None, sources: list[str], place: Path) -> Path:
+    if evidence is not None:
+        return Path(evidence)
+    first = Path(sources[0])
+    if first.is_absolute() and not first.exists() and (place / first.name).exists():
+        return place / first.name
+    if not first.exists():
+        raise InputError(f"the evidence {first} is not there; say where it is with --evidence")
+    return first if len(sources) == 1 else first.parent
+
+
+def _stable(report: dict[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in report.items() if k not in _VOLATILE}
+    kept["manifest"] = {k: v for k, v in report["manifest"].items() if k not in _VOLATILE_MANIFEST}
+    return kept
+
+
+def _differences(a: Any, b: Any, where: str = "") -> Any:
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(set(a) | set(b)):
+            yield from _differences(a.get(key), b.get(key), f"{where}.{key}" if where else key)
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _differences(x, y, f"{where}[{i}]")
+    elif isinstance(a, float) and isinstance(b, float | int):
+        if abs(a - b) > _TOLERANCE * max(1.0, abs(a)):
+            yield f"{where}: {a!r}, {b!r}"
+    elif a != b:
+        yield f"{where}: {_short(a)}, {_short(b)}"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+def _check_ledger(entry: dict[str, Any] | None, ledger: str | Path | None) -> tuple[str, bool]:
+    if entry is None:
+        return "the opening of the holdout was not recorded", True
+    path = ledger or entry.get("path")
+    if path is None or (not str(path).startswith("postgresql") and not Path(path).exists()):
+        return f"the ledger {path} is not there to be checked; name it with --ledger", True
+    try:
+        Ledger(path).check(head=entry["head"])
+    except LedgerError as error:
+        return f"the ledger does not bear the report out: {error}", False
+    return f"the ledger {path} is unbroken and holds this opening", True
