@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault import wording
+from groundfault import detectable, wording
 from groundfault.finding import Cell, Finding, Verdict
 from groundfault.judges.rule import Ruling, duplicates
 from groundfault.plan import exact
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 _OVERLAP = 0.5
 _TOP_K = 5
 _EXAMPLES = 5
-PREVALENCES = (0.1, 0.3, 0.5)
-USUAL_PREVALENCE = 0.3
 _ORDER = {Verdict.CONFIRMED: 0, Verdict.NOT_REPLICATED: 1, Verdict.BELOW_FLOOR: 2, Verdict.UNTESTABLE: 3}
 
 
@@ -195,9 +193,9 @@ def _group(parts: _Parts) -> dict[int, int]:
     candidates cannot tell such explanations apart.
     """
     ruling, outcomes = parts.ruling, len(parts.case.outcomes)
-    lift = np.abs((parts.held or parts.seen).margins.lift)
+    strength = _strength(parts)
     confirmed = [h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED]
-    confirmed.sort(key=lambda h: (-lift[h], h))
+    confirmed.sort(key=lambda h: (strength[h], h))
     marks = parts.case.marks
     rows = bits.unpack(marks.on[[h // outcomes for h in confirmed]], marks.size).astype(np.float32)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -212,6 +210,13 @@ def _group(parts: _Parts) -> dict[int, int]:
     return leads
 
 
+def _strength(parts: _Parts) -> dict[int, float]:
+    """The p-value that each confirmed hypothesis rests on."""
+    ruling = parts.ruling
+    p = ruling.confirmed.p if ruling.confirmed else ruling.screening.p if ruling.screening else None
+    return {h: float(p[i]) if p is not None else 1.0 for h, i in parts.position.items()}
+
+
 def _summary(
     parts: _Parts, findings: Sequence[Finding], opening: Opening | None, frequency: Frequency | None
 ) -> dict[str, Any]:
@@ -224,7 +229,7 @@ def _summary(
         if v is Verdict.UNTESTABLE
     )
     scored = margins.scored.sum() if margins.scored is not None else margins.losses.size
-    detectable = _detectable(parts)
+    least = _detectable(parts)
     confirmed = sum(f.confirmed for f in findings)
     return {
         "schema_version": SCHEMA_VERSION,
@@ -256,13 +261,13 @@ def _summary(
             "inclusive": floor.inclusive,
             "curve": floor.curve,
         },
-        "minimum_detectable_lift": detectable[USUAL_PREVALENCE],
+        "minimum_detectable_lift": least[detectable.USUAL_PREVALENCE],
         "power": {
-            "power": 0.8,
-            "prevalence": USUAL_PREVALENCE,
-            "minimum_detectable_lift": {str(k): v for k, v in detectable.items()},
+            "power": detectable.POWER,
+            "prevalence": detectable.USUAL_PREVALENCE,
+            "minimum_detectable_lift": {str(k): v for k, v in least.items()},
         },
-        "conclusion": wording.nothing_found(detectable[USUAL_PREVALENCE], USUAL_PREVALENCE, confirmed),
+        "conclusion": wording.nothing_found(least[detectable.USUAL_PREVALENCE], detectable.USUAL_PREVALENCE, confirmed),
         "baselines": _baselines(parts),
         "robustness": None if frequency is None else {"splits": frequency.splits, "nonempty": frequency.nonempty},
         "ledger": None if opening is None else asdict(opening) | {"sentence": opening.sentence},
@@ -358,9 +363,9 @@ def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]
 
 
 def _detectable(parts: _Parts) -> dict[float, float | None]:
-    from groundfault.detectable import minimum_detectable_lifts
-
-    return minimum_detectable_lifts(parts.case, parts.seen, len(parts.held) if parts.held else 0, PREVALENCES)
+    case, held = parts.case, len(parts.held) if parts.held else 0
+    design_of = detectable.designs(case.judge, case.plan, parts.seen, held, parts.ruling.judged)
+    return detectable.minimum_detectable_lifts(design_of, case.evidence.unit_count)
 
 
 def _number(value: float) -> float | None:

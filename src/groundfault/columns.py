@@ -104,11 +104,12 @@ def _globbed(names: Iterable[str], pattern: str) -> list[str]:
 
 
 def _no_such_column(evidence: Evidence, pattern: str) -> str:
+    if pattern in (*evidence.roles.columns, *evidence.roles.ignore):
+        return (
+            f"column {pattern!r} does not describe the examples: it has another part (outcome, id, ...) or is ignored"
+        )
     if pattern in evidence.frame.columns:
-        part = "plays another part (outcome, id, ...) or is ignored"
-        taken = {*evidence.roles.columns, *evidence.roles.ignore}
-        reason = part if pattern in taken else "differs between rows of one example, so it does not describe it"
-        return f"column {pattern!r} cannot describe the examples: it {reason}"
+        return f"column {pattern!r} does not describe the examples: it differs between rows of one example"
     near = difflib.get_close_matches(pattern, evidence.attributes, n=5, cutoff=0.5)
     shown = near or list(evidence.attributes[:12])
     label = (

@@ -218,6 +218,7 @@ class Evidence:
             self, frame=self.frame.filter(mask), loss=self.loss.filter(mask), status=self.status.filter(mask)
         )
         part.__dict__["attributes"] = self.attributes
+        part.__dict__["models"] = self.models
         return part
 
     def select_model(self, *names: str) -> Evidence:
@@ -235,7 +236,8 @@ class Evidence:
             raise InputError(f"no rows of model {unknown[0]!r}; the models are {', '.join(self.models[:20])}")
         rows = self.frame[self.roles.model].cast(pl.String).is_in(list(names)).to_numpy()
         part = self.take(rows)
-        del part.__dict__["attributes"]  # one model alone: what varies between models describes its answers
+        # of fewer models, what varied between the others may now describe the example, or the only answer to it
+        del part.__dict__["attributes"], part.__dict__["models"]
         return part
 
     def blind(self) -> Evidence:

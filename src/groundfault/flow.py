@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,13 @@ from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.evidence import Evidence
 from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling, rule
-from groundfault.ledger import Ledger, Opening
 from groundfault.outcome import Status
 from groundfault.plan import Plan
 from groundfault.report import Report
 from groundfault.units import Marks, Units, unit_losses
+
+if TYPE_CHECKING:
+    from groundfault.ledger import Ledger, Opening
 
 Progress = Callable[[str], object]
 
@@ -74,6 +76,12 @@ class Case:
             return losses
         a, b = (losses[self.evidence.models.index(name)] for name in self.compare)
         return np.stack([np.maximum(b - a, 0), np.maximum(a - b, 0)])
+
+    def discovery(self) -> Units:
+        """The units that are seen, alone: no held-out loss is read."""
+        rows = self.seen[self.evidence.unit_index]
+        seen = np.flatnonzero(self.seen)
+        return Units.of(self.marks.take(seen), self.losses(self.evidence.take(rows)))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
         """The units that are seen, and those held out."""
@@ -284,6 +292,8 @@ def _sensitivity(case: Case) -> dict[str, Ruling]:
 def _open(case: Case, ledger: Ledger | str | Path | None, reopen: str | None) -> Opening | None:
     if ledger is None:
         return None
+    from groundfault.ledger import Ledger
+
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     return book.open_holdout(
         evidence_hash=case.evidence.hash,

@@ -224,11 +224,10 @@ def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
         out = np.full((1, evidence.unit_count), np.nan)
         out[0, evidence.unit_index] = evidence.loss.to_numpy()
         return out
-    model = (
-        pl.lit(0)
-        if evidence.roles.model is None
-        else pl.Series(evidence.frame[evidence.roles.model].cast(pl.String)).rank("dense").cast(pl.Int64) - 1
-    )
+    model: pl.Series | pl.Expr = pl.lit(0)
+    if evidence.roles.model is not None:
+        names = evidence.frame[evidence.roles.model].cast(pl.String)
+        model = names.replace_strict(list(models), range(len(models)), return_dtype=pl.Int64)
     table = pl.select(unit=pl.Series(evidence.unit_index), model=model, loss=evidence.loss).drop_nulls()
     means = table.group_by("model", "unit").agg(pl.col("loss").sum(), pl.len())
     out = np.full((len(models), evidence.unit_count), np.nan)

@@ -51,7 +51,7 @@ class Categories:
         """Candidates such as ``output_type = list``, column by column, then the patterns of missing values."""
         table = examples(discovery)
         if self.columns is not None:
-            table = table.select(matching(discovery, self.columns))
+            table = table.select(*matching(discovery, self.columns))
         columns = profile(table, self.most_levels)
         found = [c for column in columns for c in self._of(table[column.name], column)]
         yield from unique_names(found)
@@ -96,5 +96,5 @@ class Categories:
 def _shown(level: str) -> str:
     """A level fit for a heading: on one line, not blank, not endless."""
     line = " ".join(level.split())
-    line = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
-    return line if line and line == level[: len(line)] else f"'{line}'"
+    shown = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+    return shown if line and line == level else f"'{shown}'"

@@ -40,7 +40,7 @@ class Declared:
     InputError
         If a name or glob stands for no attribute, or a column holds something else.
     RuleError
-        If a candidate reads a column that is not there, or one that tells the outcome.
+        If a candidate reads a column that is not there.
     """
 
     columns: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Declared:
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """One candidate a column, then the candidates given."""
         table = examples(discovery)
-        _check_readable(discovery, self.candidates)
+        Library(tuple(self.candidates)).require_columns(discovery.frame.columns, where="the evidence")
         if self.columns or self.candidates:
             patterns, missing = matching(discovery, self.columns), self.missing or "reject"
             _check_flags(table, list(patterns))
@@ -59,22 +59,8 @@ class Declared:
             patterns, missing = {column: column for column in _flags(table)}, self.missing or "drop"
         for column, name in _names(patterns).items():
             rule = flag_rule(column, table.schema[column])
-            yield Candidate(name, rule, name.replace("_", " "), self.name, missing)
+            yield Candidate(name, rule, f"{name.replace('_', ' ')} holds", self.name, missing)
         yield from self.candidates
-
-
-def _check_readable(discovery: Evidence, candidates: Sequence[Candidate]) -> None:
-    Library(tuple(candidates)).require_columns(discovery.frame.columns, where="the evidence")
-    roles = discovery.roles
-    telling = dict.fromkeys(roles.ignore, "is ignored") | {roles.outcome: "is the outcome"}
-    if roles.status is not None:
-        telling[roles.status] = "is the status"
-    for candidate in candidates:
-        for column in sorted(telling.keys() & set(candidate.columns)):
-            raise RuleError(
-                f"candidate {candidate.name!r} reads {column!r}, which {telling[column]}: "
-                "a rule may read only what describes the example"
-            )
 
 
 def _flags(table: pl.DataFrame) -> list[str]:

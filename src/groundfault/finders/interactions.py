@@ -69,7 +69,7 @@ class Interactions:
             if len(proposed) > self.most:
                 raise PlanError(
                     f"{len(library)} candidates make {len(proposed)} or more conjunctions, above most={self.most}: "
-                    "combine fewer, ask for pairs only (order=(2,)), or raise least or most"
+                    "combine fewer, ask for pairs only (interactions:2, order=(2,)), or raise least or most"
                 )
         return proposed
 

@@ -78,7 +78,7 @@ class Text:
         if self.columns is None:
             table = table.select(pl.col(pl.String))
             return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
-        table = table.select(matching(discovery, self.columns))
+        table = table.select(*matching(discovery, self.columns))
         for name, dtype in table.schema.items():
             if dtype != pl.String:
                 raise InputError(f"column {name!r} holds {dtype}, not text")

@@ -60,7 +60,7 @@ class Thresholds:
         if self.columns is None:
             table = table.select(name for name, dtype in table.schema.items() if dtype.is_numeric())
             return table, [c for c in profile(table) if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
-        table = table.select(matching(discovery, self.columns))
+        table = table.select(*matching(discovery, self.columns))
         for name, dtype in table.schema.items():
             if not dtype.is_numeric():
                 raise InputError(f"column {name!r} holds {dtype}, not numbers, so it has no thresholds")

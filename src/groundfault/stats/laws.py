@@ -68,8 +68,9 @@ class Laws:
         float64 array, shape (T,)
             ``S(t) = sum over u of weights[u] * P(size of effect >= t)``.
         """
-        hist = _pool(EFFECTS.index(effect), *self._arrays(), weights, thresholds)
-        return np.ascontiguousarray(hist.sum(axis=0)[::-1].cumsum()[::-1])
+        hist: Floats = _pool(EFFECTS.index(effect), *self._arrays(), weights, thresholds)
+        tail: Floats = hist.sum(axis=0)[::-1].cumsum()[::-1]
+        return tail
 
     def pooled_quantile(self, weights: Floats, level: float, effect: str = "risk_difference") -> float:
         """The smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled mixture."""
@@ -81,7 +82,7 @@ class Laws:
 
     def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
         """P(|lift*| >= |lift|) for sums observed under the laws ``which``: the permutation p-value of each."""
-        return _tails(0, which, on_sum, *self._arrays()[:-1])
+        return np.asarray(_tails(0, which, on_sum, *self._arrays()[:-1]))
 
     def one_sided(self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]) -> Floats:
         """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
@@ -104,17 +105,9 @@ class Laws:
         float64 array
             Each of expectation one under its law, whatever the direction, if that was fixed before.
         """
-        return _tilted(
-            which,
-            on_sum,
-            direction.astype(np.float64),
-            log_odds,
-            self.start,
-            self.step,
-            self.offset,
-            self.pmf,
-            self.unit,
-        )
+        laws = (self.start, self.step, self.offset, self.pmf, self.unit)
+        ratios: Floats = _tilted(which, on_sum, direction.astype(np.float64), log_odds, *laws)
+        return ratios
 
     def _arrays(self) -> tuple[Floats, Floats, Floats, Floats, Floats, NDArray[np.int64], Floats, float]:
         return self.n, self.on, self.total, self.start, self.step, self.offset, self.pmf, self.unit
@@ -124,9 +117,12 @@ def concatenate(parts: Sequence[Laws]) -> Laws:
     """Many ragged arrays of laws as one."""
     shift = np.concatenate([[0], np.cumsum([len(p.pmf) for p in parts])])
     offset = [p.offset[:-1] + s for p, s in zip(parts, shift, strict=False)]
-    arrays = (np.concatenate([getattr(p, a) for p in parts]) for a in ("n", "on", "total", "start", "step"))
+    n, on, total, start, step = (
+        np.concatenate([getattr(p, a) for p in parts]) for a in ("n", "on", "total", "start", "step")
+    )
     pmf = np.concatenate([p.pmf for p in parts])
-    return Laws(*arrays, np.concatenate([*offset, shift[-1:]]).astype(np.int64), pmf, parts[0].unit)
+    ends = np.concatenate([*offset, shift[-1:]]).astype(np.int64)
+    return Laws(n, on, total, start, step, ends, pmf, parts[0].unit)
 
 
 def distinct(margins: Margins) -> tuple[Margins, NDArray[np.intp], Floats]:
@@ -157,8 +153,7 @@ def hypergeometric(margins: Margins, *, pooled: bool) -> Laws:
     high = np.minimum(np.minimum(on, total), mean + reach)
     offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
     pmf = _hypergeometric(n, on, total, low, offset)
-    floats = [a.astype(np.float64) for a in (n, on, total, low)]
-    return Laws(*floats, np.ones(len(n)), offset, pmf, float(margins.unit))
+    return _laws(margins, low.astype(np.float64), np.ones(len(n)), offset, pmf)
 
 
 def from_values(values: NDArray[np.int64] | Floats, margins: Margins) -> Laws:
@@ -172,7 +167,7 @@ def from_values(values: NDArray[np.int64] | Floats, margins: Margins) -> Laws:
         Hypotheses over all these units.
     """
     sizes = np.unique(margins.on)
-    if margins.denominator and subset_sum_cost(np.asarray(values, dtype=np.int64), sizes) <= _MOST_CELLS:
+    if margins.denominator and countable(np.asarray(values, dtype=np.int64), sizes):
         laws = subset_sums(np.asarray(values, dtype=np.int64), sizes)
     else:
         laws = {int(k): saddlepoint(np.asarray(values, dtype=np.float64), int(k)) for k in sizes}
@@ -181,25 +176,29 @@ def from_values(values: NDArray[np.int64] | Floats, margins: Margins) -> Laws:
 
 def _ragged(parts: Sequence[tuple[float, float, Floats]], margins: Margins) -> Laws:
     offset = np.concatenate([[0], np.cumsum([len(p) for _, _, p in parts])]).astype(np.int64)
-    floats = [np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total)]
     start, step = (np.array([part[i] for part in parts], dtype=np.float64) for i in (0, 1))
     pmf = np.concatenate([p for _, _, p in parts]) if parts else np.zeros(0)
-    return Laws(*floats, start, step, offset, pmf, float(margins.unit))
+    return _laws(margins, start, step, offset, pmf)
+
+
+def _laws(margins: Margins, start: Floats, step: Floats, offset: NDArray[np.int64], pmf: Floats) -> Laws:
+    n, on, total = (np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total))
+    return Laws(n, on, total, start, step, offset, pmf, float(margins.unit))
 
 
 # ---------------------------------------------------------------------------------------------- losses on a grid
 
-_MOST_CELLS = 3e9
+_MOST_CELLS = 6e7
+_MOST_UPDATES = 3e9
 _NEGLIGIBLE = 1e-60
 
 
-def subset_sum_cost(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> float:
-    """About how many cell updates `subset_sums` takes."""
+def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
+    """Whether `subset_sums` is affordable: a few seconds and a gigabyte at most."""
     largest = min(int(sizes.max(initial=0)), len(values) // 2)
-    window = min(
-        float(values.sum()), 34.0 * float(values.std()) * np.sqrt(max(largest, 1)) + 2.0 * float(values.max(initial=1))
-    )
-    return len(values) * largest * window / 2
+    top = float(np.sort(values)[::-1][:largest].sum())
+    window = min(top, 34.0 * float(values.std()) * np.sqrt(largest) + 2.0 * float(values.max(initial=1)))
+    return largest * top <= _MOST_CELLS and len(values) * largest * window / 2 <= _MOST_UPDATES
 
 
 def subset_sums(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> dict[int, tuple[float, float, Floats]]:

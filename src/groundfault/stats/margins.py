@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numba import njit, vectorize
@@ -122,7 +123,7 @@ def _divide(a: NDArray[np.int64] | NDArray[np.float64], b: NDArray[np.int64]) ->
 @njit(cache=True, inline="always")
 def score_one(
     effect: int, n: float, on: float, total: float, on_sum: float, unit: float
-) -> float:  # pragma: no cover - compiled
+) -> Any:  # pragma: no cover - compiled
     """Size of an effect from margins held as floats; one definition for real descriptors and for decoys."""
     if effect == 0:
         return abs(n * on_sum - on * total) / (on * (n - on) * unit)

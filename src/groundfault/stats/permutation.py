@@ -160,7 +160,8 @@ class _Statistic:
             n, total, squares = (self._sums(inside, a) for a in (present, moved, moved**2))
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = on * (n - on) * (n * squares - total**2) / np.maximum(n - 1, 1)
-            return np.nan_to_num(np.abs(n * on_sum - on * total) / np.sqrt(variance), nan=0.0, posinf=0.0)
+            size = np.abs(n * on_sum - on * total) / np.sqrt(variance)
+        return np.asarray(np.nan_to_num(size, nan=0.0, posinf=0.0))
 
     def _move(
         self, values: NDArray[np.int64] | Floats, orders: Sequence[NDArray[np.intp]]

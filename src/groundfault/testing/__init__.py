@@ -1,1 +1,8 @@
-"""TODO."""
+"""Tests of judges and finders that their authors can call: worlds whose truth is known, checks, calibration cards."""
+
+from groundfault.testing.calibration import calibrate
+from groundfault.testing.card import Card
+from groundfault.testing.checks import check_finder, check_judge
+from groundfault.testing.worlds import Effect, World
+
+__all__ = ["Card", "Effect", "World", "calibrate", "check_finder", "check_judge"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -30,33 +30,6 @@ _PROXY = 0.8
 _SHARED = 0.5
 _QUARTERS = 4
 _SPREAD = 2.0
-
-
-class Truth(Protocol):
-    """What a calibration draws from: a `World`, or somebody's own evidence with its losses permuted."""
-
-    @property
-    def name(self) -> str:
-        """Tells it from every other, and names its random streams."""
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Units and candidates."""
-
-    @property
-    def unrelated(self) -> Bools:
-        """Candidates that have nothing to do with the losses, shape (L,): to confirm one is an error."""
-
-    @property
-    def planted(self) -> NDArray[np.intp]:
-        """Candidates that cause losses: to miss one is a want of power."""
-
-    @property
-    def least_power(self) -> float:
-        """Share of the planted candidates that any fit judge confirms; 0 where nothing is asked."""
-
-    def draw(self, rng: np.random.Generator) -> Units:
-        """One data set."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +90,8 @@ class World:
     Raises
     ------
     InputError
-        If the world cannot be: a word unknown, or planted candidates that are not there.
+        If the world cannot be: a word unknown, a planted candidate that is not there, or one that would be overwritten
+        by copies.
     """
 
     units: int = 160
@@ -137,9 +111,14 @@ class World:
         for name, words in (("dependence", get_args(Dependence)), ("losses", get_args(Losses))):
             if getattr(self, name) not in words:
                 raise InputError(f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}")
-        last = max((e.candidate + e.proxies for e in self.effects), default=0)
-        if min(self.units, self.candidates, self.outcomes, self.variants) < 1 or last >= self.candidates:
-            raise InputError(f"a world of {self.units} units and {self.candidates} candidates cannot be: {self}")
+        copied = self.dependence == "duplicates"
+        misplaced = any(
+            not 0 <= e.candidate <= e.candidate + e.proxies < self.candidates
+            or (copied and (e.candidate % 3 or e.proxies))
+            for e in self.effects
+        )
+        if misplaced or min(self.units, self.candidates, self.outcomes, self.variants) < 1:
+            raise InputError(f"there can be no such world: {self}")
 
     @property
     def name(self) -> str:
@@ -308,7 +287,6 @@ class Permuted:
     """
 
     units: Units
-    least_power: float = 0.0
 
     @cached_property
     def name(self) -> str:
@@ -332,6 +310,11 @@ class Permuted:
     def planted(self) -> NDArray[np.intp]:
         """None."""
         return np.zeros(0, dtype=np.intp)
+
+    @property
+    def least_power(self) -> float:
+        """Nothing is planted."""
+        return 0.0
 
     def draw(self, rng: np.random.Generator) -> Units:
         """The evidence with its losses permuted jointly."""

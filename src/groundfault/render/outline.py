@@ -1,0 +1,227 @@
+"""What a report says, in the order a reader needs, before it is set in any format.
+
+Everything here is in `Report.to_dict` already: renderings choose, count and phrase, and compute nothing statistical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import PurePath
+
+from groundfault.finding import Cell, Finding, Verdict
+from groundfault.render import words
+from groundfault.render.tables import held_out
+from groundfault.report import Report
+
+ASSOCIATION = (
+    "A confirmed finding is an association: errors are more, or less, frequent on the slice than off it. "
+    "It is not a cause. What was not among the candidates was not looked for."
+)
+SELECTED = (
+    "Discovery lifts were selected as the largest, so they are too large on average (the winner's curse); "
+    "the holdout lift is the estimate. All units together contain the discovery half, and so part of the selection."
+)
+UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
+_NOTHING = "No reportable finding"
+
+
+@dataclass(frozen=True)
+class Group:
+    """A confirmed finding and those that overlap it, which an audit of single candidates cannot tell apart."""
+
+    lead: Finding
+    others: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The prose, counts and grouping of a report.
+
+    Attributes
+    ----------
+    report : Report
+    """
+
+    report: Report
+
+    @property
+    def title(self) -> str:
+        """What was audited."""
+        summary = self.report.summary
+        made = summary["manifest"]
+        sources = made["sources"]
+        what = PurePath(sources[0]).name if len(sources) == 1 else words.plural(len(sources), "source")
+        if made["compare"]:
+            what = "{} against {}: {}".format(*made["compare"], what)
+        elif made["models"] and len(made["models"]) == 1:
+            what = f"{made['models'][0]}: {what}"
+        return words.clean(what if sources else "a table in memory")
+
+    @property
+    def headline(self) -> str:
+        """The answer in a few words."""
+        confirmed = len(self.report.confirmed)
+        if not confirmed:
+            return _NOTHING
+        grouped = f" in {words.plural(len(self.groups), 'group')}" if len(self.groups) < confirmed else ""
+        return words.plural(confirmed, "confirmed finding") + grouped
+
+    @property
+    def conclusion(self) -> str:
+        """What could have been seen, without repeating the headline."""
+        return str(self.report.summary["conclusion"]).removeprefix(f"{_NOTHING}. ")
+
+    @property
+    def guarantee(self) -> str:
+        """What a confirmation is worth."""
+        return f"Judged by {self.report.summary['judge']}: {self.report.summary['guarantee']}."
+
+    @property
+    def caution(self) -> str:
+        """How to read the two sets of lifts."""
+        return SELECTED if held_out(self.report) else UNSPLIT
+
+    @property
+    def ledger(self) -> str:
+        """How often the holdout was opened."""
+        ledger = self.report.summary["ledger"]
+        if ledger is not None:
+            return words.clean(ledger["sentence"])
+        return "opening not recorded: no ledger" if held_out(self.report) else "nothing was held out"
+
+    @property
+    def reopened(self) -> str:
+        """Why a holdout that had been opened before was opened again; empty where it was not."""
+        ledger = self.report.summary["ledger"] or {}
+        return words.clean(ledger.get("reason") or "")
+
+    @property
+    def facts(self) -> tuple[tuple[str, str], ...]:
+        """What was audited, in numbers."""
+        summary = self.report.summary
+        library = summary["library"]
+        units = f"{words.count(summary['n'])}"
+        if held_out(self.report):
+            units += f" ({words.count(summary['n_discovery'])} discovery, {words.count(summary['n_holdout'])} holdout)"
+        candidates = f"{words.count(library['size'])} ({words.count(library['tested'])} tested)"
+        if library["hypotheses"] != library["size"]:
+            candidates = (
+                f"{words.count(library['size'])} for {words.plural(len(summary['outcomes']), 'outcome')} "
+                f"({words.count(library['tested'])} of {words.count(library['hypotheses'])} tested)"
+            )
+        return (
+            (f"{summary['unit'].capitalize()}s", units),
+            ("Error rate", words.rate(summary["error_rate"])),
+            ("Candidates", candidates),
+            ("Judge", str(summary["judge"])),
+        )
+
+    @property
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        """How many candidates are left after each step."""
+        counts, library = self.report.counts(), self.report.summary["library"]
+        confirmed, failed = counts[Verdict.CONFIRMED], counts[Verdict.NOT_REPLICATED]
+        several = library["hypotheses"] != library["size"]
+        steps = [("candidates × outcomes" if several else "in the library", int(library["hypotheses"]))]
+        steps.append(("tested", int(library["tested"])))
+        if held_out(self.report):
+            steps.append(("survived the screen", confirmed + failed))
+        return (*steps, ("confirmed", confirmed))
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The confirmed findings under their leads, the largest lift first."""
+        confirmed = sorted(self.report.confirmed, key=lambda f: -abs(shown(f).lift or 0.0))
+        leads = [f for f in confirmed if f.lead is None]
+        return tuple(
+            Group(lead, tuple(f for f in confirmed if (f.lead, f.outcome) == (lead.name, lead.outcome)))
+            for lead in leads
+        )
+
+    @property
+    def screened(self) -> tuple[Finding, ...]:
+        """What survived the screen and failed on the holdout."""
+        return tuple(f for f in self.report.findings if f.verdict is Verdict.NOT_REPLICATED)
+
+    @property
+    def curse(self) -> str:
+        """How much smaller the survivors' lifts are on the holdout; empty where nothing survived."""
+        weaker = self.report.summary["baselines"]
+        mean = weaker and weaker["survivor_mean_abs_lift"]
+        if not mean or mean["holdout"] is None:
+            return ""
+        return (
+            f"What survived the screen had a mean absolute lift of {mean['discovery']:.2f} on discovery and "
+            f"{mean['holdout']:.2f} on the holdout."
+        )
+
+    @property
+    def unscored(self) -> str:
+        """Whether verdicts depend on what could not be scored; empty where everything was scored."""
+        lost = sum(n for status, n in self.report.summary["statuses"].items() if status != "scored")
+        if not lost:
+            return ""
+        turned = sum(any(v != f.verdict for v in (f.sensitivity or {}).values()) for f in self.report.findings)
+        verdicts = "No verdict" if not turned else f"The verdict on {words.plural(turned, 'candidate')}"
+        return (
+            f"{words.plural(lost, 'observation')} could not be scored. {verdicts} would be another "
+            "had all of them failed, or all passed."
+        )
+
+    @property
+    def repeats(self) -> str:
+        """What repeating over random splits came to; empty where that was not done."""
+        robust = self.report.summary["robustness"]
+        if not robust:
+            return ""
+        return (
+            f"Of {words.count(robust['splits'])} random splits of the same units, {words.rate(robust['nonempty'])} "
+            "confirmed anything. They share one sample: how often a finding is confirmed is not a probability of its "
+            "being true."
+        )
+
+    def remarks(self, finding: Finding) -> tuple[tuple[str, str, bool], ...]:
+        """What else there is to say of a finding: label, words, and whether they are names or rules from the data."""
+        said = [("Means", finding.meaning, False)] if finding.meaning not in (finding.rule, finding.name) else []
+        said.append(("Rule", finding.rule, True))
+        said.append(("Proposed by", finding.source, False))
+        if finding.aliases:
+            said.append(("Same units as", words.listing(finding.aliases), True))
+        if finding.decoys is not None:
+            said.append(("Decoys as large", f"{finding.decoys:.2g} expected by chance at or above this lift", False))
+        if finding.sensitivity:
+            said.append(("Unscored", sensitivity(finding), False))
+        if finding.frequency is not None and self.report.summary["robustness"]:
+            splits = words.count(self.report.summary["robustness"]["splits"])
+            said.append(
+                (
+                    "Confirmed again",
+                    f"in {words.rate(finding.frequency)} of {splits} random splits; not a probability of being true",
+                    False,
+                )
+            )
+        examples = self.report.summary["examples"].get(finding.name)
+        if examples:
+            side = "on" if (finding.full.lift or 0) > 0 else "off"
+            said.append((f"Failures {side} it", words.listing(examples), True))
+        return tuple((head, words.clean(text), code) for head, text, code in said)
+
+
+def shown(finding: Finding) -> Cell:
+    """The numbers a finding is read by: held-out ones where there are some."""
+    return finding.holdout or finding.discovery
+
+
+def sensitivity(finding: Finding) -> str:
+    """What the verdict would have been under the two extreme scorings of the unscored."""
+    said = {key: words.VERDICTS[Verdict(verdict)] for key, verdict in (finding.sensitivity or {}).items()}
+    if set(said.values()) == {words.VERDICTS[finding.verdict]}:
+        return f"{words.VERDICTS[finding.verdict]} too, had all unscored observations failed or all passed"
+    return "; ".join(f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in said.items())
+
+
+def first(items: Sequence[Finding], most: int) -> tuple[Sequence[Finding], int]:
+    """The first items, and how many are left out."""
+    return items[:most], max(0, len(items) - most)

@@ -1,0 +1,241 @@
+"""The tables of a report, as text: each rendering only sets them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from groundfault import wording
+from groundfault.finding import Cell, Finding, Verdict
+from groundfault.render import words
+from groundfault.report import Report
+
+Kind = Literal["text", "code", "number"]
+_NAMES_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's head, and whether it holds words, names from the data, or numbers."""
+
+    head: str
+    kind: Kind = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text, not yet escaped for any format.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of Column
+    rows : tuple of tuples of str
+    note : str
+        What has to be said to read it rightly.
+    """
+
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+    def lean(self) -> Table:
+        """Without the columns in which no row has anything."""
+        kept = [i for i in range(len(self.columns)) if any(row[i] not in ("", words.NONE) for row in self.rows)]
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            rows=tuple(tuple(row[i] for i in kept) for row in self.rows),
+        )
+
+
+def held_out(report: Report) -> bool:
+    """Whether the judge held anything out."""
+    return bool(report.summary["n_holdout"])
+
+
+def interval_words(report: Report) -> tuple[str, Callable[[Cell | None], str]]:
+    """What the intervals of this report are of, and how one is written."""
+    plan = report.summary["plan"]
+    head = f"{words.level(1 - words.decimal(plan['alpha']))} interval"
+    if plan["effect"] == "risk_difference":
+        return head, words.interval
+    return f"{head} ({plan['effect'].replace('_', ' ')})", words.ratio_interval
+
+
+def numbers(report: Report, finding: Finding) -> Table:
+    """What a finding comes to on discovery, on the holdout and on all units."""
+    head, interval = interval_words(report)
+    parts: list[tuple[str, Cell | None]] = [("All units", finding.full)]
+    if held_out(report):
+        parts = [("Discovery (selected)", finding.discovery), ("Holdout", finding.holdout), *parts]
+    rows = tuple(
+        (
+            part,
+            words.share(cell, "on"),
+            words.share(cell, "off"),
+            words.signed(cell.lift),
+            interval(cell),
+            words.p_value(cell.p),
+            words.p_value(cell.p_adjusted),
+        )
+        for part, cell in parts
+        if cell is not None
+    )
+    heads = ("Errors on the slice", "Errors off it", "Lift", head, "p", "Adjusted p")
+    columns = (Column("Units"), *(Column(h, "number") for h in heads))
+    return Table(f"{words.label(finding)}: errors on and off the slice", columns, rows).lean()
+
+
+def screened(report: Report) -> Table:
+    """What cleared the screen and failed on the holdout, and why."""
+    head, interval = interval_words(report)
+    rows = tuple(
+        (
+            words.label(f),
+            words.signed(f.discovery.lift),
+            words.signed(f.holdout.lift if f.holdout else None),
+            interval(f.holdout),
+            words.p_value(f.holdout.p if f.holdout else None),
+            words.p_value(f.holdout.p_adjusted if f.holdout else None),
+            f.reason,
+        )
+        for f in report.findings
+        if f.verdict is Verdict.NOT_REPLICATED
+    )
+    heads = ("Discovery lift (selected)", "Holdout lift", head, "p", "Adjusted p")
+    columns = (Column("Candidate", "code"), *(Column(h, "number") for h in heads), Column("Reason"))
+    return Table("Screened, not confirmed", columns, rows).lean()
+
+
+def everything(report: Report, most: int) -> Table:
+    """All candidates, at most so many of them: counts, lifts, verdict and reason."""
+    rows = tuple(_row(f) for f in report.findings[:most])
+    heads = ("Errors on", "Errors off", "Discovery lift (selected)", "Holdout lift", "Screen p", "Adjusted p")
+    columns = (
+        Column("Candidate", "code"),
+        Column("Rule", "code"),
+        Column("Verdict"),
+        *(Column(h, "number") for h in heads),
+        Column("Reason"),
+        Column("If all unscored"),
+    )
+    note = "Errors and rates are those of all units. The p-value of the screen is two-sided."
+    if held_out(report):
+        note += " The adjusted one is of the holdout, one-sided in the discovery direction."
+    else:
+        columns = tuple(replace(c, head="Lift") if c.head.startswith("Discovery") else c for c in columns)
+        columns = tuple(replace(c, head="p") if c.head == "Screen p" else c for c in columns)
+        rows = tuple((*row[:6], words.NONE, *row[7:]) for row in rows)
+    return Table("All candidates, the untestable ones too", columns, rows, note).lean()
+
+
+def _row(finding: Finding) -> tuple[str, ...]:
+    held = finding.holdout
+    adjusted = (held or finding.discovery).p_adjusted
+    return (
+        words.label(finding),
+        "" if finding.rule == finding.name else finding.rule,
+        words.VERDICTS[finding.verdict],
+        words.share(finding.full, "on"),
+        words.share(finding.full, "off"),
+        words.signed(finding.discovery.lift),
+        words.signed(held.lift if held else None),
+        words.p_value(finding.discovery.p),
+        words.p_value(adjusted),
+        finding.reason,
+        turns(finding),
+    )
+
+
+def turns(finding: Finding) -> str:
+    """How the verdict would turn had all unscored observations failed, or passed; empty where it would not."""
+    said = []
+    for assumed, verdict in (finding.sensitivity or {}).items():
+        if verdict != finding.verdict:
+            said.append(f"{assumed.removeprefix('all_')}: {words.VERDICTS[Verdict(verdict)]}")
+    return "; ".join(said)
+
+
+def detectable(report: Report) -> Table:
+    """The least lift that would have been found four times in five, by how common the slice is."""
+    power = report.summary["power"]
+    rows = tuple(
+        (words.level(float(share)), "none, however large" if lift is None else f"{lift:.2f}")
+        for share, lift in power["minimum_detectable_lift"].items()
+    )
+    columns = (Column("Slice holds this share of units", "number"), Column("Minimum detectable lift", "number"))
+    return Table(f"What would have been found with {words.level(power['power'])} power", columns, rows)
+
+
+def ineligible(report: Report) -> Table:
+    """Why candidates could not be tested, and how many."""
+    rows = tuple(
+        (code, wording.REASONS.get(code, ""), words.count(number))
+        for code, number in sorted(report.summary["ineligible"].items(), key=lambda item: -item[1])
+    )
+    columns = (Column("Code", "code"), Column("Meaning"), Column("Candidates", "number"))
+    note = "One candidate may have several reasons."
+    return Table("Candidates that could not be tested", columns, rows, note if len(rows) > 1 else "")
+
+
+def unscored(report: Report) -> Table:
+    """Observations that have no loss, by status."""
+    statuses = report.summary["statuses"]
+    rows = tuple((status, words.count(n)) for status, n in statuses.items() if n or status == "scored")
+    columns = (Column("Status"), Column("Observations", "number"))
+    note = "Only scored observations enter an error rate."
+    return Table("Observations by status", columns, rows, note)
+
+
+def baselines(report: Report) -> Table | None:
+    """What weaker rules would have reported of the same evidence."""
+    weaker: dict[str, Any] | None = report.summary["baselines"]
+    if weaker is None:
+        return None
+    least = words.decimal(report.summary["plan"]["min_lift"])
+    rules = (
+        ("fixed_lift", f"A fixed lift of {least:g} on discovery, no decoys, no holdout"),
+        ("top_k", "The largest lifts on discovery, no decoys, no holdout"),
+        ("decoy_only", "The screen alone, no holdout"),
+        ("full", "The whole rule"),
+    )
+    rows = tuple(
+        (said, words.count(len(weaker[key])), words.listing(_clean(weaker[key]), _NAMES_SHOWN)) for key, said in rules
+    )
+    columns = (Column("Rule"), Column("Reports", "number"), Column("Candidates"))
+    return Table("What weaker rules would have reported", columns, rows)
+
+
+def _clean(names: Sequence[str]) -> list[str]:
+    return [words.clean(name) for name in names]
+
+
+def manifest(report: Report) -> tuple[Table, ...]:
+    """Everything needed to recompute the report."""
+    summary, made = report.summary, report.summary["manifest"]
+    roles = {key: value for key, value in made["roles"].items() if value not in (None, "", (), [], False)}
+    versions = {"groundfault": summary["groundfault_version"]}
+    versions |= {key: made[key] for key in ("python", "numpy", "polars")}
+    evidence = {"source": made["sources"], "models": made["models"], "compared": made["compare"], **roles}
+    evidence |= {"rows": summary["rows"], "units": summary["n"]}
+    return (
+        _pairs("Evidence", "Role", evidence),
+        _pairs("Plan, decided before looking", "Setting", summary["plan"]),
+        _pairs("Candidates by source", "Source", summary["library"]["sources"]),
+        _pairs("Hashes (SHA-256)", "Of", summary["hashes"]),
+        _pairs("Software", "Package", versions),
+    )
+
+
+def _pairs(caption: str, head: str, pairs: dict[str, Any]) -> Table:
+    rows = tuple((key, _plain(value)) for key, value in pairs.items() if value is not None)
+    return Table(caption, (Column(head), Column("Value", "code")), rows)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return words.listing([str(v) for v in value], _NAMES_SHOWN)
+    return words.count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)

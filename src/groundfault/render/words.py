@@ -1,0 +1,99 @@
+"""Words and numbers as every rendering prints them; text from data made safe to print on one line."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from groundfault import wording
+from groundfault.finding import Cell, Finding, Verdict
+
+NONE = "–"
+VERDICTS = {
+    Verdict.CONFIRMED: "confirmed",
+    Verdict.NOT_REPLICATED: "not replicated",
+    Verdict.BELOW_FLOOR: "below the floor",
+    Verdict.UNTESTABLE: "untestable",
+}
+
+# characters that steer a terminal, break a line or reverse the direction of writing
+_BREAKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
+_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def clean(text: object) -> str:
+    """Text from data on one line, every character that would not print as itself replaced."""
+    return _STEERING.sub("\ufffd", _BREAKS.sub(" ", str(text)))
+
+
+def count(number: int) -> str:
+    """A count with thousands set apart."""
+    return f"{number:,}"
+
+
+def plural(number: int, noun: str) -> str:
+    """A count and its noun."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def signed(value: float | None) -> str:
+    """A lift with its sign, a true minus among them."""
+    if value is None:
+        return NONE
+    text = f"{value:+.2f}".replace("-", "−")
+    return "0.00" if float(f"{value:.2f}") == 0 else text
+
+
+def rate(value: float | None) -> str:
+    """A share as a percentage of two or three digits."""
+    if value is None:
+        return NONE
+    return f"{value:.0%}" if value >= 0.0995 or value == 0 else f"{value:.1%}"
+
+
+def share(cell: Cell, side: str) -> str:
+    """Errors over units on one side of the slice, and their rate."""
+    size, errors = (cell.on, cell.on_errors) if side == "on" else (cell.off, cell.off_errors)
+    value = cell.on_rate if side == "on" else cell.off_rate
+    return f"{errors:,g}/{size:,} ({rate(value)})" if size else "0/0"
+
+
+def interval(cell: Cell | None) -> str:
+    """The interval of a cell: of its lift, or of the ratio where the plan asks for one."""
+    if cell is None or cell.interval is None:
+        return NONE
+    low, high = cell.interval
+    return f"{signed(low)} to {signed(high)}"
+
+
+def ratio_interval(cell: Cell | None) -> str:
+    """The interval of a cell that holds a ratio, which has no sign."""
+    if cell is None or cell.interval is None:
+        return NONE
+    return "{:.2f} to {:.2f}".format(*cell.interval)
+
+
+def p_value(p: float | None) -> str:
+    """A p-value at a readable length."""
+    return NONE if p is None else wording.p_value(p)
+
+
+def level(share: float) -> str:
+    """A level as a percentage, as exact as it was written."""
+    return f"{100 * share:g}%"
+
+
+def decimal(value: str | float | None, default: float = 0.0) -> float:
+    """A plan setting, kept as the decimal or fraction it was written as, as a float."""
+    return default if value is None else float(Fraction(str(value)))
+
+
+def label(finding: Finding) -> str:
+    """The name of a finding, with its outcome where there are several."""
+    return clean(f"{finding.name} · {finding.outcome}" if finding.outcome else finding.name)
+
+
+def listing(names: list[str] | tuple[str, ...], most: int = 12) -> str:
+    """Names in a row; of many, the first ones and how many more there are."""
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown or "none"

@@ -1,0 +1,221 @@
+"""Calibration: a judge in worlds whose truth is known, over and over."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+
+from groundfault import judges
+from groundfault.errors import InputError, PlanError
+from groundfault.finding import Verdict
+from groundfault.judge import Judge
+from groundfault.judges.rule import Ruling, rule
+from groundfault.plan import Plan, exact
+from groundfault.testing.card import MILLION, Card, Promise, Row
+from groundfault.testing.worlds import Effect, Permuted, World
+from groundfault.units import Units
+
+AnyWorld = World | Permuted
+
+_BLOCK = 25
+
+SIMULATED = Plan(permutations=499, splits=20)
+"""The plan of a simulation that names none: fewer permutations and splits than an audit takes, for speed."""
+
+SPECIAL = (
+    World(units=32, variants=5, icc=0.6),
+    World(units=100, variants=5, icc=0.6),
+    World(units=400, variants=5, icc=0.6),
+    World(units=24, candidates=10),
+    World(units=160, dependence="tied"),
+    World(units=160, dependence="duplicates"),
+    World(units=160, losses="grid"),
+    World(units=160, candidates=10, losses="real"),
+    World(units=160, candidates=10, outcomes=3, icc=0.6),
+    World(units=160, gaps=0.1),
+    World(units=500, rate=0.03),
+)
+"""Null worlds beyond the grid: dependent rows, tiny, tied, doubled, other losses, several models, gaps, rare errors."""
+
+PLANTED = (
+    World(units=160, rate=0.36, effects=(Effect(0, 0.3, 0.3, proxies=5),)),
+    World(units=500, rate=0.36, effects=(Effect(0, 0.2, 0.3, proxies=5),)),
+    World(units=500, rate=0.36, effects=(Effect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
+)
+"""Worlds with a cause to be found; the last asks it of every judge."""
+
+
+def contract(
+    units: Sequence[int] = (115, 160, 500, 2000), candidates: Sequence[int] = (10, 34, 200)
+) -> tuple[World, ...]:
+    """The worlds of a full card: independent and chained candidates of every size, `SPECIAL` and `PLANTED`."""
+    grid = (
+        World(units=n, candidates=count, dependence=dependence)
+        for dependence in ("independent", "chains")
+        for n in units
+        for count in candidates
+    )
+    return (*grid, *SPECIAL, *PLANTED)
+
+
+def calibrate(
+    judge: str | Judge,
+    plan: Plan | None = None,
+    *,
+    worlds: Sequence[AnyWorld] | None = None,
+    like: Units | None = None,
+    replicates: int = 1000,
+    seed: int = 0,
+    level: float | None = None,
+    jobs: int = 1,
+    resume: Card | None = None,
+    progress: Callable[[Card], object] = bool,
+) -> Card:
+    """Measure how often a judge confirms what is not so, and how often it finds what is.
+
+    Parameters
+    ----------
+    judge : str or Judge
+    plan : Plan, optional
+        Its thresholds, permutations and splits are used as they are; `SIMULATED` where left out.
+    worlds : sequence of World, optional
+        Where left out, only ``like``; without that too, `contract`.
+    like : Units, optional
+        Somebody's own candidates and losses: the losses are permuted, all outcomes of a unit together, so that
+        nothing is related to them. It tells how the judge fares with this library and these losses if units are
+        exchangeable; it cannot tell whether they are.
+    replicates : int
+        Of each world.
+    seed : int
+        Replicate i of a world has random streams of its own, whatever was run before it.
+    level : float, optional
+        Family-wise level that is promised; the judge's own promise where left out, and 1 promises nothing.
+    jobs : int
+        Processes; the card is the same for every number. Another backend is chosen with ``joblib.parallel_config``.
+    resume : Card, optional
+        An earlier card of the same judge, plan and seed: only the replicates it lacks are run.
+    progress : callable, optional
+        Given the card so far, again and again: write it down to be able to resume.
+
+    Returns
+    -------
+    Card
+
+    Raises
+    ------
+    PlanError
+        If the judge is unknown, or the card to resume is of another judge, plan, promise or seed.
+    InputError
+        If there is nothing to run.
+
+    Examples
+    --------
+    >>> card = calibrate("holm", worlds=[World(units=60, candidates=5)], replicates=20)
+    >>> card.passed
+    True
+    """
+    judge = judges.get(judge) if isinstance(judge, str) else judge
+    worlds = (contract() if like is None else ()) if worlds is None else worlds
+    worlds = (*worlds, *(() if like is None else (Permuted(like),)))
+    if not worlds or replicates < 1:
+        raise InputError(f"nothing to run: {len(worlds)} worlds, {replicates} replicates")
+    plan = resolved(judge, plan)
+    empty = Card(judge.name, Promise.of(judge, plan, level), plan.settings, seed)
+    rows = {row.key: row for row in map(_empty, worlds)} | _earlier(resume, empty)
+    card = replace(empty, rows=tuple(rows.values()))
+    for row in _run(judge, plan, seed, _tasks(worlds, rows, replicates), jobs):
+        rows[row.key] += row
+        card = replace(empty, rows=tuple(row for row in rows.values() if row.replicates))
+        progress(card)
+    return card
+
+
+def resolved(judge: Judge, plan: Plan | None) -> Plan:
+    """The plan of a simulation, with what is left to the judge filled in."""
+    plan = replace(plan or SIMULATED, judge=judge.name)
+    return plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
+
+
+def one(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
+    """The whole rule on one data set: split where the judge holds something out, screen, confirm."""
+    if judge.confirmation == "none":
+        return rule(judge, plan, units, None, units.marks, purpose)
+    order = plan.rng(f"{purpose}/split").permutation(len(units))
+    held = int(exact(plan.holdout) * len(units))
+    seen, hidden = np.sort(order[held:]), np.sort(order[:held])
+    return rule(judge, plan, units.take(seen), units.take(hidden), units.marks, purpose)
+
+
+def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> Row:
+    """One draw of a world, and what the judge made of it."""
+    stream = int.from_bytes(hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big")
+    units = world.draw(np.random.default_rng([seed, stream, number]))
+    ruling = one(judge, plan, units, f"{world.name}/{seed}/{number}")
+    outcomes = len(units.losses)
+    confirmed = np.array([v is Verdict.CONFIRMED for v in ruling.verdicts]).reshape(-1, outcomes)
+    false = int(confirmed[world.unrelated].sum())
+    return replace(
+        _empty(world),
+        replicates=1,
+        survived=int(ruling.screening is not None and ruling.screening.survives.any()),
+        erred=int(false > 0),
+        false_share=round(MILLION * false / max(1, int(confirmed.sum()))),
+        found=int(confirmed[world.planted].sum()),
+        planted=len(world.planted) * outcomes,
+    )
+
+
+def _empty(world: AnyWorld) -> Row:
+    return Row(world.name, *world.size, null=len(world.planted) == 0, least_power=world.least_power)
+
+
+def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], Row]:
+    if resume is None:
+        return {}
+    if replace(resume, rows=()) != empty:
+        raise PlanError(
+            f"the card to resume is of judge {resume.judge!r} with seed {resume.seed}, or of another plan or promise "
+            f"than this run of {empty.judge!r} with seed {empty.seed}; start a new card"
+        )
+    return {row.key: row for row in resume.rows}
+
+
+def _tasks(
+    worlds: Sequence[AnyWorld], rows: dict[tuple[str, int, int], Row], replicates: int
+) -> Iterator[tuple[AnyWorld, int, int]]:
+    for world in worlds:
+        done = rows[_empty(world).key].replicates
+        for start in range(done, replicates, _BLOCK):
+            yield world, start, min(start + _BLOCK, replicates)
+
+
+def _run(judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, int, int]], jobs: int) -> Iterator[Row]:
+    from joblib import Parallel, delayed
+
+    run = Parallel(n_jobs=jobs, return_as="generator")
+    yield from run(delayed(_block)(judge, plan, seed, *task) for task in tasks)
+
+
+def _block(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> Row:
+    total = _empty(world)
+    with _one_thread():
+        for number in range(start, stop):
+            total += replicate(judge, plan, world, seed, number)
+    return total
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Compiled passes on one thread: on data of this size, waking the others takes longer than the work."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    try:
+        yield
+    finally:
+        numba.set_num_threads(before)

@@ -1,0 +1,267 @@
+"""Calibration cards: what a judge does in worlds whose truth is known, set beside what it promises."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from groundfault.errors import InputError
+from groundfault.judge import Judge
+from groundfault.plan import Plan, exact
+
+Rate = Literal["family-wise", "false discovery", "global null", "none"]
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What a judge promises of false confirmations.
+
+    Attributes
+    ----------
+    rate : {"family-wise", "false discovery", "global null", "none"}
+        Which rate is kept at the level: P(any false confirmation), the expected share of confirmations that are
+        false, P(any confirmation) where nothing at all is related to the losses, or none.
+    level : float
+    survivors : float, optional
+        Most P(any survivor of the screen) where nothing is related to the losses.
+    """
+
+    rate: Rate
+    level: float
+    survivors: float | None = None
+
+    @classmethod
+    def of(cls, judge: Judge, plan: Plan, level: float | None = None) -> Promise:
+        """The promise of a built-in judge; of another, ``level`` (alpha where None) for the family-wise rate.
+
+        ``janus-a`` promises nothing, but with the exact floor its screen was found to let anything pass in 6-12 % of
+        null audits at q = 0.10, and is held to that.
+        """
+        q, alpha = float(exact(plan.q)), float(exact(plan.alpha))
+        if level is not None:
+            return cls("family-wise" if level < 1 else "none", level)
+        if judge.name == "janus-a" and plan.decoys is None:
+            return cls("global null", q, survivors=1.3 * q)
+        if judge.name in ("janus-a", "janus-lite"):
+            return cls("none", 1.0)
+        return cls("false discovery", q) if judge.name in ("bh", "by", "multisplit-e") else cls("family-wise", alpha)
+
+    def __str__(self) -> str:
+        words = {
+            "family-wise": f"P(any false confirmation) is at most {self.level:g}",
+            "false discovery": f"the expected share of confirmations that are false is at most {self.level:g}",
+            "global null": f"none in general; where nothing is related, P(any confirmation) is at most {self.level:g}",
+            "none": "none",
+        }
+        screen = f", and P(any survivor) at most {self.survivors:g}" if self.survivors is not None else ""
+        return words[self.rate] + screen
+
+
+@dataclass(frozen=True)
+class Row:
+    """What came of all replicates of one world.
+
+    Attributes
+    ----------
+    world : str
+    units, candidates : int
+        Size of the data a judge gets.
+    null : bool
+        Whether nothing is related to the losses.
+    least_power : float
+        What is asked of ``power``.
+    replicates : int
+    survived : int
+        Replicates in which anything survived the screen.
+    erred : int
+        Replicates in which an unrelated candidate was confirmed.
+    false_share : int
+        Sum over replicates of the share of confirmations that were false, in millionths: whole, so that sums do not
+        depend on their order.
+    found : int
+        Planted candidates confirmed, over all replicates and outcomes.
+    planted : int
+        Planted candidates there were.
+    """
+
+    world: str
+    units: int
+    candidates: int
+    null: bool
+    least_power: float
+    replicates: int = 0
+    survived: int = 0
+    erred: int = 0
+    false_share: int = 0
+    found: int = 0
+    planted: int = 0
+
+    def __add__(self, other: Row) -> Row:
+        counts = ("replicates", "survived", "erred", "false_share", "found", "planted")
+        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in counts})
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Tells a row from the others of its card."""
+        return self.world, self.units, self.candidates
+
+    def error(self, rate: Rate) -> float:
+        """The measured rate of false confirmations."""
+        total = self.false_share / MILLION if rate == "false discovery" else self.erred
+        return total / self.replicates
+
+    @property
+    def survival(self) -> float:
+        """Share of replicates in which anything survived the screen."""
+        return self.survived / self.replicates
+
+    @property
+    def power(self) -> float | None:
+        """Share of planted candidates that were confirmed; None where nothing was planted."""
+        return self.found / self.planted if self.planted else None
+
+    def bound(self, promise: Promise) -> float | None:
+        """The most that the measured rate of false confirmations may be here; None where nothing is promised."""
+        applies = self.null or promise.rate in ("family-wise", "false discovery")
+        return promise.level + margin(promise.level, self.replicates) if promise.level < 1 and applies else None
+
+    def failures(self, promise: Promise) -> list[str]:
+        """What is worse than promised by more than three Monte Carlo standard errors, in words."""
+        out = []
+        error, power, bound = self.error(promise.rate), self.power, self.bound(promise)
+        if bound is not None and error > bound:
+            out.append(f"rate of false confirmations {error:.3f}, at most {bound:.3f} allowed")
+        if self.null and promise.survivors is not None:
+            most = promise.survivors + margin(promise.survivors, self.replicates)
+            if self.survival > most:
+                out.append(f"P(any survivor) {self.survival:.3f}, at most {most:.3f} allowed")
+        least = self.least_power - margin(self.least_power, self.replicates)
+        if power is not None and power < least:
+            out.append(f"power {power:.3f}, at least {least:.3f} asked")
+        return out
+
+
+def margin(share: float, replicates: int) -> float:
+    """Three standard errors of a share of replicates."""
+    return 3 * math.sqrt(share * (1 - share) / replicates)
+
+
+def interval(share: float, replicates: int) -> tuple[float, float]:
+    """Clopper-Pearson interval at 95 % for a share of replicates (doi:10.1093/biomet/26.4.404)."""
+    from scipy.special import betaincinv
+
+    hits = share * replicates
+    low = float(betaincinv(hits, replicates - hits + 1, 0.025)) if share > 0 else 0.0
+    high = float(betaincinv(hits + 1, replicates - hits, 0.975)) if share < 1 else 1.0
+    return low, high
+
+
+@dataclass(frozen=True)
+class Card:
+    """A judge's calibration card.
+
+    Attributes
+    ----------
+    judge : str
+    promise : Promise
+    plan : dict
+        Settings of the plan, resolved for the judge.
+    seed : int
+    rows : tuple of Row
+        One a world.
+    """
+
+    judge: str
+    promise: Promise
+    plan: dict[str, Any]
+    seed: int
+    rows: tuple[Row, ...] = ()
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Every broken promise in words; empty where all are kept."""
+        return tuple(
+            f"{row.world} (n = {row.units}, L = {row.candidates}, {row.replicates} replicates): {what}"
+            for row in self.rows
+            for what in row.failures(self.promise)
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether every promise was kept, to three Monte Carlo standard errors."""
+        return not self.failures
+
+    def to_json(self) -> str:
+        """Counts, the shares computed from them, and whether each row passes; `from_json` reads it back."""
+        rows = [
+            asdict(row)
+            | {
+                "p_any_survivor": round(row.survival, 6),
+                "error": round(row.error(self.promise.rate), 6),
+                "error_interval": [round(x, 6) for x in interval(row.error(self.promise.rate), row.replicates)],
+                "power": None if row.power is None else round(row.power, 6),
+                "passes": not row.failures(self.promise),
+            }
+            for row in self.rows
+        ]
+        head = {"groundfault_card": 1, "judge": self.judge, "promise": asdict(self.promise), "seed": self.seed}
+        return json.dumps(head | {"passed": self.passed, "plan": self.plan, "rows": rows}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, *, where: str = "card") -> Card:
+        """Read a card, for example to resume it.
+
+        Raises
+        ------
+        InputError
+            If the text is no calibration card.
+        """
+        try:
+            data = json.loads(text)
+            rows = tuple(Row(**{name: row[name] for name in Row.__dataclass_fields__}) for row in data["rows"])
+            return cls(data["judge"], Promise(**data["promise"]), data["plan"], data["seed"], rows)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{where}: not a groundfault calibration card ({error})") from None
+
+    def to_markdown(self) -> str:
+        """A heading, the promise, and one table row a world."""
+        lines = [f"# Calibration of `{self.judge}`", "", f"Promise: {self.promise}.", "", self._conditions(), ""]
+        error = {"false discovery": "false share"}.get(self.promise.rate, "P(any false confirmation)")
+        lines += [
+            f"| world | n | L | replicates | P(any survivor) | {error} | 95 % interval | allowed | power | passes |",
+            "|---|---|---|---|---|---|---|---|---|---|",
+        ]
+        return "\n".join([*lines, *(self._line(row) for row in self.rows), ""])
+
+    def _conditions(self) -> str:
+        settings = {
+            name: self.plan[name] for name in ("q", "alpha", "min_lift", "decoys", "permutations", "splits", "holdout")
+        }
+        used = ", ".join(f"{name} {value}" for name, value in settings.items() if value is not None)
+        return (
+            f'Simulated with seed {self.seed} under the plan: {used}. "Allowed" is the level and three Monte Carlo '
+            "standard errors. Power is the share of planted candidates confirmed; where something is planted, their "
+            "proxies count neither as found nor as false."
+        )
+
+    def _line(self, row: Row) -> str:
+        error = row.error(self.promise.rate)
+        low, high = interval(error, row.replicates)
+        bound = row.bound(self.promise)
+        cells = [
+            row.world,
+            str(row.units),
+            str(row.candidates),
+            str(row.replicates),
+            f"{row.survival:.3f}",
+            f"{error:.3f}",
+            f"{low:.3f}-{high:.3f}",
+            "no guarantee" if bound is None else f"{bound:.3f}",
+            "" if row.power is None else f"{row.power:.2f}",
+            "**no**" if row.failures(self.promise) else "yes",
+        ]
+        return "| " + " | ".join(cells) + " |"

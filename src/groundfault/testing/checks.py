@@ -1,0 +1,326 @@
+"""What every judge and finder has to satisfy, as functions that raise AssertionError and need no test framework."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault import judges
+from groundfault.candidate import Candidate, Library
+from groundfault.evidence import Evidence
+from groundfault.finders import Finder
+from groundfault.finding import Verdict
+from groundfault.flow import Case
+from groundfault.judge import Judge
+from groundfault.judges.rule import Ruling
+from groundfault.plan import Plan
+from groundfault.stats import bits
+from groundfault.testing.calibration import AnyWorld, calibrate, one, resolved
+from groundfault.testing.card import Card
+from groundfault.testing.worlds import Effect, World
+from groundfault.units import Marks, Units
+
+FAST = (
+    World(units=115),
+    World(units=160, dependence="chains"),
+    World(units=100, variants=5, icc=0.6),
+    World(units=24, candidates=10),
+    World(units=160, dependence="tied"),
+    World(units=160, dependence="duplicates"),
+    World(units=160, candidates=10, losses="grid"),
+    World(units=80, candidates=4, losses="real"),
+    World(units=160, candidates=10, outcomes=3, icc=0.6),
+    World(units=160, gaps=0.1),
+    World(units=500, rate=0.36, effects=(Effect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
+)
+"""Worlds of `check_judge`: a small one of each kind, and one with a cause that any fit judge finds."""
+
+_MIXED = World(
+    units=200, candidates=12, dependence="chains", effects=(Effect(0, 0.5, 0.4), Effect(7, -0.35, 0.3, proxies=1))
+)
+
+
+def check_judge(
+    judge: str | Judge,
+    *,
+    plan: Plan | None = None,
+    seed: int = 0,
+    replicates: int = 100,
+    level: float | None = None,
+    worlds: Sequence[AnyWorld] = FAST,
+    jobs: int = 1,
+) -> Card:
+    """Check that a judge keeps its promise in worlds whose truth is known, and answers as a judge must.
+
+    Where nothing is related to the losses, P(any confirmation) has to stay at its level, and planted causes have to be
+    found, both to three Monte Carlo standard errors. There has to be a verdict for every candidate; it must not
+    depend on the order of rows or candidates, nor change when the same question is asked again, when copies and
+    complements join the library (for judges of ``distinct`` candidates), or when a candidate is turned into its
+    complement.
+
+    Parameters
+    ----------
+    judge : str or Judge
+    plan : Plan, optional
+        `SIMULATED` where left out.
+    seed : int
+    replicates : int
+        Of each world; 1,000 or more tell small excesses.
+    level : float, optional
+        Family-wise level promised. Where left out, the judge's own if it is built in, else the plan's alpha; 1 for a
+        judge that promises nothing, whose rates are then measured and not judged.
+    worlds : sequence of World, optional
+    jobs : int
+        Processes.
+
+    Returns
+    -------
+    Card
+        What was measured.
+
+    Raises
+    ------
+    AssertionError
+        If something does not hold; the message says what, where, and by how much.
+    """
+    judge = judges.get(judge) if isinstance(judge, str) else judge
+    settled = resolved(judge, plan)
+    for number in range(3):
+        rng = np.random.default_rng([seed, number])
+        units = _MIXED.draw(rng)
+        _check_answers(judge, settled, units)
+        _check_candidate_order(judge, settled, units, rng)
+        _check_complement(judge, settled, units)
+        if judge.distinct:
+            _check_duplicates(judge, settled, units)
+    _check_row_order(judge, settled, np.random.default_rng([seed, 3]))
+    _check_constant(judge, settled, np.random.default_rng([seed, 4]))
+    card = calibrate(judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs)
+    _require(card.passed, f"judge {judge.name!r} does not keep its promise: " + "; ".join(card.failures))
+    return card
+
+
+def _require(holds: object, message: str) -> None:
+    """Unlike an assert statement, not switched off by ``python -O``."""
+    if not holds:
+        raise AssertionError(message)
+
+
+def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
+    """Every hypothesis gets an answer, every candidate a verdict, and the same question the same answers."""
+    hypotheses = np.arange(len(units.marks.on), dtype=np.intp)
+    screening = judge.screen(units, hypotheses, plan, plan.rng("check"))
+    for name in ("survives", "p", "p_adjusted", "decoys"):
+        answers = getattr(screening, name)
+        _require(
+            answers is None or np.shape(answers) == hypotheses.shape,
+            f"judge {judge.name!r} gave {name} of shape {np.shape(answers)} on {len(hypotheses)} hypotheses",
+        )
+    for name in ("p", "p_adjusted"):
+        p = getattr(screening, name)
+        _require(p is None or np.all((p >= 0) & (p <= 1)), f"judge {judge.name!r} gave {name} outside [0, 1]")
+    never = bits.pack(np.zeros((2, len(units)), dtype=np.bool_))
+    more = replace(units, marks=_with(units.marks, never, ("", "missing")))
+    first, again = one(judge, plan, more, "check"), one(judge, plan, more, "check")
+    _require(
+        first.verdicts[-2:] == (Verdict.UNTESTABLE,) * 2,
+        f"judge {judge.name!r} judged a candidate without support, or one with missing values",
+    )
+    _assert_same(judge, "asked twice with the same seed", first, again, np.arange(len(first.verdicts)))
+
+
+def _check_candidate_order(judge: Judge, plan: Plan, units: Units, rng: np.random.Generator) -> None:
+    order = rng.permutation(len(units.marks.on))
+    moved = one(judge, plan, units.select(order), "check")
+    _assert_same(judge, "with candidates in another order", one(judge, plan, units, "check"), moved, np.argsort(order))
+
+
+def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
+    on = ~bits.unpack(units.marks.on, len(units))
+    turned = replace(units, marks=replace(units.marks, on=bits.pack(on)))
+    _require(np.array_equal(turned.margins.sign, -units.margins.sign), "a complement has to have the opposite lift")
+    before, after = one(judge, plan, units, "check"), one(judge, plan, turned, "check")
+    _assert_same(judge, "with every candidate turned into its complement", before, after, np.arange(len(on)))
+
+
+def _check_duplicates(judge: Judge, plan: Plan, units: Units) -> None:
+    count = len(units.marks.on)
+    on = bits.unpack(units.marks.on, len(units))
+    marks = _with(units.marks, bits.pack(np.vstack([on, ~on])), ("",) * (2 * count))
+    before, after = one(judge, plan, units, "check"), one(judge, plan, replace(units, marks=marks), "check")
+    for copies in range(3):
+        index = np.arange(count) + copies * count
+        _assert_same(judge, "with copies and complements in the library", before, after, index)
+
+
+def _check_row_order(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
+    """Through the front door, where the units are named."""
+    evidence, library = _MIXED.evidence(rng)
+    shuffled = evidence.frame[rng.permutation(len(evidence))]
+    other = Evidence.from_frame(shuffled, evidence.roles)
+    before, after = (Case(table, library, plan, judge) for table in (evidence, other))
+    said, again = (case.ruling(case.losses())[0] for case in (before, after))
+    _assert_same(judge, "with rows in another order", said, again, np.arange(len(library)))
+
+
+def _check_constant(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
+    for rate in (0.0, 1.0):
+        units = World(units=60, candidates=8, rate=rate).draw(rng)
+        said = one(judge, plan, units, "check").verdicts
+        _require(
+            Verdict.CONFIRMED not in said,
+            f"judge {judge.name!r} confirmed a candidate although every outcome was {rate:g}",
+        )
+
+
+def _with(marks: Marks, on: bits.Bits, unusable: tuple[str, ...]) -> Marks:
+    """The marks with further candidates."""
+    valid = marks.valid
+    if valid is not None:
+        everywhere = bits.pack(np.ones((len(on), marks.size), dtype=np.bool_))
+        valid = np.concatenate([valid, everywhere])
+    return Marks(marks.size, np.concatenate([marks.on, on]), valid, marks.unusable + unusable)
+
+
+def _assert_same(judge: Judge, how: str, before: Ruling, after: Ruling, index: NDArray[np.intp]) -> None:
+    """Verdicts ``before`` equal those ``after`` at ``index``."""
+    changed = [
+        f"candidate {j} was {was}, is {after.verdicts[i]}"
+        for j, (was, i) in enumerate(zip(before.verdicts, index, strict=False))
+        if after.verdicts[i] is not was
+    ]
+    _require(not changed, f"judge {judge.name!r} answers differently {how}: {'; '.join(changed[:3])}")
+
+
+def check_finder(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, *, seed: int = 0) -> Library:
+    """Check that a finder proposes from what it may see, and nothing else.
+
+    Held-out rows are overwritten with nonsense, and outcomes with other outcomes: the proposals must stay the same.
+    A finder that needs outcomes, such as a search for bad slices, says so with an attribute ``uses_outcomes = True``;
+    its candidates can be judged only by judges with a holdout. Proposals have to be the same each time, have names of
+    their own, read no outcome, survive JSON, and apply to rows that the finder has not seen.
+
+    Parameters
+    ----------
+    finder : Finder, or function from Evidence to Finder
+        A function is for finders made out of evidence: it is given all rows, held-out ones overwritten, and must not
+        be misled.
+    evidence : Evidence
+        Something for the finder to work on.
+    seed : int
+        Of the split into discovery and holdout.
+
+    Returns
+    -------
+    Library
+        What it proposed.
+
+    Raises
+    ------
+    AssertionError
+        If something does not hold; the message says what.
+    """
+    seen = Plan(seed=seed).discovery_units(evidence)[evidence.unit_index]
+    proposed = _propose(finder, evidence, seen)
+    name = _made(finder, evidence).name
+    _require(proposed, f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence")
+    _propose(finder, evidence, ~seen)
+    _assert_proposals(name, "asked again, after other evidence", proposed, _propose(finder, evidence, seen))
+    poisoned = _overwritten(evidence, ~seen)
+    _assert_proposals(name, "with held-out rows overwritten", proposed, _propose(finder, poisoned, seen))
+    if not getattr(_made(finder, evidence), "uses_outcomes", False):
+        other = _propose(finder, _with_other_outcomes(evidence, np.random.default_rng(seed)), seen)
+        _assert_proposals(name, "with other outcomes (set uses_outcomes = True if it needs them)", proposed, other)
+    library = _checked_library(name, proposed, evidence)
+    _check_applies(name, library, evidence, Plan(seed=seed).discovery_units(evidence), seen)
+    return library
+
+
+def _made(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence) -> Finder:
+    if hasattr(finder, "propose"):
+        return cast("Finder", finder)
+    return finder(evidence)
+
+
+def _propose(
+    finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, rows: NDArray[np.bool_]
+) -> list[Candidate]:
+    proposals: Iterable[Candidate] = _made(finder, evidence).propose(evidence.take(rows))
+    return list(proposals)
+
+
+def _overwritten(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
+    """The evidence with nonsense in the attributes and outcomes of some rows."""
+    mask = pl.Series(rows)
+    nonsense = [_nonsense(evidence.frame[c], mask) for c in evidence.attributes]
+    failed = pl.select(pl.when(mask & evidence.loss.is_not_null()).then(1.0).otherwise(evidence.loss).alias("loss"))
+    return replace(evidence, frame=evidence.frame.with_columns(nonsense), loss=failed.to_series())
+
+
+def _nonsense(values: pl.Series, rows: pl.Series) -> pl.Series:
+    dtype = values.dtype
+    if dtype.is_float():
+        other = pl.lit(1e30, dtype=dtype)
+    elif dtype.is_integer():
+        other = pl.lit(100, dtype=dtype)
+    elif dtype == pl.Boolean:
+        other = pl.lit(True)
+    elif dtype == pl.String:
+        other = pl.lit("held out? 7")
+    else:
+        other = pl.lit(None, dtype=dtype)
+    return pl.select(pl.when(rows).then(other).otherwise(values).alias(values.name)).to_series()
+
+
+def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
+    """The evidence with its outcomes dealt out anew and turned round."""
+    order = pl.Series(rng.permutation(len(evidence)))
+    moved = evidence.frame[evidence.roles.outcome].gather(order)
+    turned = ~moved if moved.dtype == pl.Boolean else (1 - moved).cast(moved.dtype)
+    columns = [turned.alias(evidence.roles.outcome)]
+    if evidence.roles.status:
+        columns.append(evidence.frame[evidence.roles.status].gather(order))
+    frame = evidence.frame.with_columns(columns)
+    return replace(evidence, frame=frame, loss=1 - evidence.loss.gather(order), status=evidence.status.gather(order))
+
+
+def _checked_library(name: str, proposed: Sequence[Candidate], evidence: Evidence) -> Library:
+    names = [candidate.name for candidate in proposed]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    _require(not twice, f"finder {name!r} gave the name {twice[0]!r} to more than one candidate")
+    library = Library.of(proposed)
+    _require(Library.from_json(library.to_json()) == library, f"proposals of finder {name!r} do not survive JSON")
+    roles = evidence.roles
+    telling = {column for column in (roles.outcome, roles.status, *roles.ignore) if column}
+    for candidate in library:
+        read = sorted(telling & set(candidate.columns))
+        _require(not read, f"finder {name!r}: candidate {candidate.name!r} reads {read[0]!r}, which it must not")
+    return library
+
+
+def _check_applies(
+    name: str, library: Library, evidence: Evidence, units: NDArray[np.bool_], rows: NDArray[np.bool_]
+) -> None:
+    """Applied to all rows and to some, a candidate says the same of those."""
+    whole = Marks.of(evidence, library)
+    for part, inside in ((units, rows), (~units, ~rows)):
+        alone = Marks.of(evidence.take(inside), library)
+        same = (whole.take(np.flatnonzero(part)).on == alone.on).all(axis=1)
+        different = library[int(np.argmin(same))].name
+        _require(
+            same.all(),
+            f"finder {name!r}: candidate {different!r} says something else of the same rows when others are "
+            "left out; a rule must look at one row at a time",
+        )
+
+
+def _assert_proposals(name: str, how: str, before: Sequence[Candidate], after: Sequence[Candidate]) -> None:
+    if list(before) == list(after):
+        return
+    new = next((c.name for c in [*after, *before] if (c in before) != (c in after)), "their order")
+    raise AssertionError(f"finder {name!r} proposes something else {how}: {new}")
