@@ -30,7 +30,7 @@ SPECIAL = (
     World(units=32, variants=5, icc=0.6),
     World(units=100, variants=5, icc=0.6),
     World(units=400, variants=5, icc=0.6),
-    World(units=24, candidates=10),
+    World(units=40, candidates=12),
     World(units=160, dependence="tied"),
     World(units=160, dependence="duplicates"),
     World(units=160, losses="grid"),

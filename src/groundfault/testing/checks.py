@@ -29,7 +29,7 @@ FAST = (
     World(units=115),
     World(units=160, dependence="chains"),
     World(units=100, variants=5, icc=0.6),
-    World(units=24, candidates=10),
+    World(units=40, candidates=12),
     World(units=160, dependence="tied"),
     World(units=160, dependence="duplicates"),
     World(units=160, candidates=10, losses="grid"),

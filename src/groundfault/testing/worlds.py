@@ -124,8 +124,10 @@ class World:
     def name(self) -> str:
         """The world in a few words, different for different worlds."""
         rows = f" of {self.variants} rows, ICC {self.icc:g}" if self.variants > 1 else f", ICC {self.icc:g}"
-        planted = ", ".join(
-            f"lift {e.lift:g} at prevalence {e.prevalence:g} in candidate {e.candidate} with {e.proxies} proxies"
+        planted = (
+            f"lift {e.lift:g} at prevalence {e.prevalence:g}"
+            + (f" in candidate {e.candidate}" if e.candidate else "")
+            + (f" with {e.proxies} proxies" if e.proxies else "")
             for e in self.effects
         )
         parts = [
@@ -135,7 +137,7 @@ class World:
             f"{self.outcomes} outcomes" if self.outcomes > 1 else "",
             f"gaps {self.gaps:g}" if self.gaps else "",
             f"rate {self.rate:g}" if self.rate != World.rate else "",
-            planted,
+            *planted,
         ]
         return ", ".join(part for part in parts if part)
 
