@@ -23,6 +23,7 @@ from groundfault.finders.declared import Declared, read_candidates
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.text import Text
 from groundfault.finders.thresholds import Thresholds
+from groundfault.testing import check_finder
 from groundfault.units import Marks
 
 SENTENCES = ["How many apples? Ann has 3.", "Say what (you) see", 'It\'s "so", he said; or not', "Who?\nWho: Zoë", ""]
@@ -82,6 +83,18 @@ def test_a_finder_keeps_the_contract(finder: finders.Finder):
     assert (marked < defined).all()
 
 
+@pytest.mark.parametrize(
+    "finder",
+    [
+        *DEFAULTS,
+        Declared(("hard", "zero_*")),
+        Interactions((Candidate("big", "words > 200"), Candidate("hard", "hard"))),
+    ],
+)
+def test_a_finder_passes_the_check_for_plug_ins(finder: finders.Finder):
+    assert len(check_finder(finder, mixed())) > 0
+
+
 def test_the_default_finders_share_no_rule_and_leave_ids_and_constants_alone():
     found = [c for finder in DEFAULTS for c in finder.propose(mixed())]
     assert len({c.rule for c in found}) == len(found)
@@ -136,8 +149,21 @@ def test_columns_are_told_apart(values: list[Any], kind: Kind):
 
 
 def test_integers_that_name_a_thing_are_no_numbers():
-    kinds = {c.name: c.kind for c in profile(examples(evidence(task_id=[3, 4, 5], valid=[3, 4, 5])))}
-    assert kinds == {"task_id": Kind.LABEL, "valid": Kind.NUMBER}
+    data = evidence(task_id=[3, 4, 5], seed=[3.0, 4.0, None], valid=[3, 4, 5], fog_index=[3.5, 4.0, 5.0])
+    kinds = [(c.name, c.kind) for c in profile(examples(data))]
+    label, number = Kind.LABEL, Kind.NUMBER
+    assert kinds == [("task_id", label), ("seed", label), ("valid", number), ("fog_index", number)]
+
+
+@pytest.mark.parametrize("name", ["count", "level", "", " ", "len", "0", 'q"q', "x\ny", "a.b", "$a", "{}", "é"])
+@pytest.mark.parametrize("values", [["a", "b", "c"], [True, False], [1.5, 2, 8, None], [f"so {i}" for i in range(120)]])
+def test_odd_column_names_are_no_trouble(name: str, values: list[Any]):
+    data = evidence(**{name: values})
+    found = [c for finder in DEFAULTS for c in finder.propose(data)]
+    assert {c.columns for c in found} == {(name,)}
+    defined, marked = Marks.of(data, Library.of(found)).counts()
+    assert (marked > 0).all()
+    assert (marked < defined).all()
 
 
 def test_large_tables_are_told_apart_by_a_sample_and_counted_exactly_where_it_matters():

@@ -159,6 +159,7 @@ def _whole(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
     found = {"distinct": column.drop_nulls().n_unique()} if few else {}
     if dtype.is_numeric():
         found |= {"low": column.min(), "high": column.max(), "zero_one": ((column == 0) | (column == 1)).all()}
+        found["whole"] = (column == column.round()).all()
     return found
 
 
@@ -184,7 +185,7 @@ def _kind(name: str, dtype: pl.DataType, distinct: int, found: dict[str, Any], m
     if dtype == pl.Boolean or found.get("zero_one"):
         return Kind.FLAG
     repeats = distinct <= most_levels and 2 * distinct <= found["present"]
-    if dtype.is_numeric() and not _NAMES_A_THING.search(name):
+    if dtype.is_numeric() and not (found["whole"] and _NAMES_A_THING.search(name)):
         return Kind.CODE if dtype.is_integer() and _never_repeats(found) else Kind.NUMBER
     if repeats:
         return Kind.LABEL

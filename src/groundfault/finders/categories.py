@@ -76,9 +76,9 @@ class Categories:
         return [self._candidate(column.name, level) for level in self._levels(values, column)]
 
     def _levels(self, values: pl.Series, column: Column) -> list[Any]:
-        words = values.drop_nulls()
-        words = words if words.dtype.is_numeric() else words.cast(pl.String)
-        counts = dict(words.value_counts().sort(words.name).iter_rows())
+        known = values.drop_nulls().alias("level")
+        plain = known.dtype if known.dtype.is_integer() else pl.Float64 if known.dtype.is_numeric() else pl.String
+        counts = dict(known.cast(plain).value_counts().sort("level").iter_rows())
         levels = [level for level, n in counts.items() if self.least <= n <= len(values) - self.least]
         if self.columns is None and column.kind is Kind.NUMBER:
             whole = all(float(level).is_integer() for level in counts)

@@ -74,9 +74,10 @@ def _names(patterns: dict[str, str]) -> dict[str, str]:
     for column, pattern in patterns.items():
         prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
         globbed = prefix != pattern and prefix.endswith("__") and column != pattern
-        short[column] = (column.removeprefix(prefix) if globbed else column) or column
+        short[column] = column.removeprefix(prefix) if globbed else column
     uses = Counter(short.values())
-    return {column: name if uses[name] == 1 else column for column, name in short.items()}
+    kept = {column: name if uses[name] == 1 and name.strip() else column for column, name in short.items()}
+    return {column: name if name.strip() else f"column {name!r}" for column, name in kept.items()}
 
 
 def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
