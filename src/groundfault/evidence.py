@@ -298,7 +298,9 @@ def _check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
 def _outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
     raw = frame[roles.outcome]
     if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
-        example = raw.drop_nulls().first()
+        words = raw.drop_nulls()
+        strange = words if words.dtype != pl.String else words.filter(words.cast(pl.Float64, strict=False).is_null())
+        example = strange.first() if len(strange) else words.first()
         raise InputError(
             f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
             "it must be 0/1, true/false, or a loss in [0, 1]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,8 +147,10 @@ def _require_writable(path: str | None, *, directory: bool = False) -> None:
     home = place if directory and place.exists() else place.parent
     while not home.exists():
         home = home.parent
-    if not home.is_dir() or not os.access(home, os.W_OK):
-        raise InputError(f"cannot write {path}: {home} cannot be written to")
+    try:
+        tempfile.TemporaryFile(dir=home).close()  # permission bits tell less, above all to root
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror} ({home}); choose a place that can be written") from None
 
 
 def _progress(quiet: bool) -> Any:
