@@ -33,7 +33,7 @@ FAST = (
     World(units=160, dependence="tied"),
     World(units=160, dependence="duplicates"),
     World(units=160, candidates=10, losses="grid"),
-    World(units=80, candidates=4, losses="real"),
+    World(units=80, candidates=3, losses="real"),
     World(units=160, candidates=10, outcomes=3, icc=0.6),
     World(units=160, gaps=0.1),
     World(units=500, rate=0.36, effects=(Effect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
