@@ -10,7 +10,7 @@ compiled pass serves a whole library.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from groundfault.stats.margins import EFFECTS, Margins, score_one
+from groundfault.stats.saddlepoint import saddlepoint
+from groundfault.stats.subsets import countable, subset_sums
 
 Floats = NDArray[np.float64]
 
@@ -184,160 +186,6 @@ def _ragged(parts: Sequence[tuple[float, float, Floats]], margins: Margins) -> L
 def _laws(margins: Margins, start: Floats, step: Floats, offset: NDArray[np.int64], pmf: Floats) -> Laws:
     n, on, total = (np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total))
     return Laws(n, on, total, start, step, offset, pmf, float(margins.unit))
-
-
-# ---------------------------------------------------------------------------------------------- losses on a grid
-
-_MOST_CELLS = 6e7
-_MOST_UPDATES = 3e9
-_NEGLIGIBLE = 1e-60
-
-
-def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
-    """Whether `subset_sums` is affordable: a few seconds and a gigabyte at most."""
-    largest = min(int(sizes.max(initial=0)), len(values) // 2)
-    top = float(np.sort(values)[::-1][:largest].sum())
-    window = min(top, 34.0 * float(values.std()) * np.sqrt(largest) + 2.0 * float(values.max(initial=1)))
-    return largest * top <= _MOST_CELLS and len(values) * largest * window / 2 <= _MOST_UPDATES
-
-
-def subset_sums(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> dict[int, tuple[float, float, Floats]]:
-    """The exact law of the sum over a random subset, for each size: start, step 1, probabilities.
-
-    Units are added one at a time: after i of them, a random k-subset holds the new one with probability k/i. Every
-    term is positive, so nothing cancels. A subset of more than half the units is the complement of a smaller one.
-    """
-    n, total = len(values), int(values.sum())
-    smaller = {int(k): min(int(k), n - int(k)) for k in sizes}
-    largest = max(smaller.values(), default=0)
-    top = int(np.sort(values)[::-1][:largest].sum())
-    table, low, high = _count_subsets(np.sort(values), largest, top)
-    out = {}
-    for k, small in smaller.items():
-        pmf = table[small, low[small] : high[small] + 1].copy()
-        start = low[small]
-        if small != k:
-            pmf, start = pmf[::-1].copy(), total - high[small]
-        out[k] = (float(start), 1.0, pmf)
-    return out
-
-
-@njit(parallel=True, cache=True)
-def _count_subsets(
-    values: NDArray[np.int64], largest: int, top: int
-) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:  # pragma: no cover - compiled
-    old = np.zeros((largest + 1, top + 1))
-    new = np.zeros((largest + 1, top + 1))
-    low = np.full(largest + 1, top + 1)
-    high = np.full(largest + 1, -1)
-    new_low, new_high = low.copy(), high.copy()
-    old[0, 0] = 1.0
-    low[0], high[0], new_low[0], new_high[0] = 0, 0, 0, 0
-    new[0, 0] = 1.0
-    for i in range(1, len(values) + 1):
-        v = values[i - 1]
-        for k in prange(1, min(i, largest) + 1):
-            keep, add = 1.0 - k / i, k / i
-            a = min(low[k], low[k - 1] + v) if high[k - 1] >= 0 else low[k]
-            b = max(high[k], high[k - 1] + v) if high[k - 1] >= 0 else high[k]
-            b = min(b, top)
-            for s in range(a, b + 1):
-                p = keep * old[k, s] if low[k] <= s <= high[k] else 0.0
-                if low[k - 1] <= s - v <= high[k - 1]:
-                    p += add * old[k - 1, s - v]
-                new[k, s] = p
-            while a < b and new[k, a] < _NEGLIGIBLE:
-                a += 1
-            while a < b and new[k, b] < _NEGLIGIBLE:
-                b -= 1
-            new_low[k], new_high[k] = a, b
-        old, new = new, old
-        low, new_low = new_low, low
-        high, new_high = new_high, high
-    return old, low, high
-
-
-# -------------------------------------------------------------------------------------------------- other losses
-
-_CELLS = 4096
-
-
-def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
-    """The approximate law of the sum over a random k-subset of real losses: start, step, probabilities.
-
-    Double saddlepoint (Skovgaard 1987, doi:10.2307/3214219) in the modified signed-root form, solved on a grid of
-    tilts and interpolated on the normal scale. Each cell's mass is put at its outer edge, so tails are not
-    understated by the discretisation. Relative error of tails is about 5 % down to 5e-3, and 12 % to 4e-4.
-    """
-    from scipy.interpolate import PchipInterpolator
-    from scipy.special import ndtr
-
-    n, total = len(values), float(values.sum())
-    mean = k * total / n
-    spread = float(np.sqrt(k * (n - k) / max(n - 1, 1) * values.var()))
-    if spread == 0 or k in (0, n):
-        return mean, 1.0, np.ones(1)
-    tilts = np.concatenate([-np.geomspace(12, 0.1, 24), np.geomspace(0.1, 12, 24)]) / spread
-    sums, roots = _saddle_curve(np.asarray(values, dtype=np.float64), float(k), tilts)
-    keep = np.isfinite(roots) & np.isfinite(sums)
-    order = np.argsort(sums[keep])
-    sums, roots = sums[keep][order], np.maximum.accumulate(roots[keep][order])
-    distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * spread])
-    curve: Callable[[Floats], Floats] = PchipInterpolator(sums[distinct_sums], roots[distinct_sums], extrapolate=False)
-    ordered = np.sort(values)
-    edges = np.linspace(
-        max(ordered[:k].sum(), mean - 9 * spread), min(ordered[n - k :].sum(), mean + 9 * spread), _CELLS
-    )
-    inner = np.clip(edges, sums[0], sums[-1])
-    below = ndtr(np.asarray(curve(inner)))
-    below[0], below[-1] = 0.0, 1.0
-    mass = np.diff(np.maximum.accumulate(below))
-    pmf = np.zeros(_CELLS)
-    outward = edges[1:] > mean
-    np.add.at(pmf, np.arange(_CELLS - 1) + outward, mass)
-    return float(edges[0]), float(edges[1] - edges[0]), pmf
-
-
-@njit(cache=True, parallel=True)
-def _saddle_curve(values: Floats, k: float, tilts: Floats) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
-    n = len(values)
-    p = k / n
-    centre = values.mean()
-    sums, roots = np.empty(len(tilts)), np.empty(len(tilts))
-    for g in prange(len(tilts)):
-        t = tilts[g]
-        shift = 0.0
-        for _ in range(200):
-            count, slope = 0.0, 0.0
-            for i in range(n):
-                e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-shift - t * (values[i] - centre)))
-                count += e
-                slope += e * (1.0 - e)
-            move = (count - k) / max(slope, 1e-300)
-            shift -= min(max(move, -1.0), 1.0)
-            if abs(count - k) < 1e-10 * n:
-                break
-        cumulant, s, a, b, c = 0.0, 0.0, 0.0, 0.0, 0.0
-        for i in range(n):
-            x = values[i] - centre
-            exponent = shift + t * x
-            top = max(exponent, 0.0)
-            cumulant += top + np.log((1.0 - p) * np.exp(-top) + p * np.exp(exponent - top))
-            e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-exponent))
-            v = e * (1.0 - e)
-            s += e * x
-            a += v
-            b += v * x
-            c += v * x * x
-        inside = 2.0 * (shift * k + t * s - cumulant)
-        w = np.sign(t) * np.sqrt(max(inside, 0.0))
-        u = t * np.sqrt(max(a * c - b * b, 0.0) / (n * p * (1.0 - p)))
-        sums[g] = s + k * centre
-        roots[g] = w + np.log(u / w) / w if w != 0.0 and u / w > 0.0 else np.nan
-    return sums, roots
-
-
-# ----------------------------------------------------------------------------------------------- compiled passes
 
 
 @njit(parallel=True, cache=True)

@@ -1,0 +1,88 @@
+"""Sums over random subsets of losses on no grid, by a double saddlepoint approximation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_CELLS = 4096
+
+
+def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
+    """The approximate law of the sum over a random k-subset of real losses: start, step, probabilities.
+
+    Double saddlepoint (Skovgaard 1987, doi:10.2307/3214219) in the modified signed-root form, solved on a grid of
+    tilts and interpolated on the normal scale. Each cell's mass is put at its outer edge, so tails are not
+    understated by the discretisation. Relative error of tails is about 5 % down to 5e-3, and 12 % to 4e-4.
+    """
+    from scipy.interpolate import PchipInterpolator
+    from scipy.special import ndtr
+
+    n, total = len(values), float(values.sum())
+    mean = k * total / n
+    spread = float(np.sqrt(k * (n - k) / max(n - 1, 1) * values.var()))
+    if spread == 0 or k in (0, n):
+        return mean, 1.0, np.ones(1)
+    tilts = np.concatenate([-np.geomspace(12, 0.1, 24), np.geomspace(0.1, 12, 24)]) / spread
+    sums, roots = _saddle_curve(np.asarray(values, dtype=np.float64), float(k), tilts)
+    keep = np.isfinite(roots) & np.isfinite(sums)
+    order = np.argsort(sums[keep])
+    sums, roots = sums[keep][order], np.maximum.accumulate(roots[keep][order])
+    distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * spread])
+    curve: Callable[[Floats], Floats] = PchipInterpolator(sums[distinct_sums], roots[distinct_sums], extrapolate=False)
+    ordered = np.sort(values)
+    edges = np.linspace(
+        max(ordered[:k].sum(), mean - 9 * spread), min(ordered[n - k :].sum(), mean + 9 * spread), _CELLS
+    )
+    inner = np.clip(edges, sums[0], sums[-1])
+    below = ndtr(np.asarray(curve(inner)))
+    below[0], below[-1] = 0.0, 1.0
+    mass = np.diff(np.maximum.accumulate(below))
+    pmf = np.zeros(_CELLS)
+    outward = edges[1:] > mean
+    np.add.at(pmf, np.arange(_CELLS - 1) + outward, mass)
+    return float(edges[0]), float(edges[1] - edges[0]), pmf
+
+
+@njit(cache=True, parallel=True)
+def _saddle_curve(values: Floats, k: float, tilts: Floats) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+    n = len(values)
+    p = k / n
+    centre = values.mean()
+    sums, roots = np.empty(len(tilts)), np.empty(len(tilts))
+    for g in prange(len(tilts)):
+        t = tilts[g]
+        shift = 0.0
+        for _ in range(200):
+            count, slope = 0.0, 0.0
+            for i in range(n):
+                e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-shift - t * (values[i] - centre)))
+                count += e
+                slope += e * (1.0 - e)
+            move = (count - k) / max(slope, 1e-300)
+            shift -= min(max(move, -1.0), 1.0)
+            if abs(count - k) < 1e-10 * n:
+                break
+        cumulant, s, a, b, c = 0.0, 0.0, 0.0, 0.0, 0.0
+        for i in range(n):
+            x = values[i] - centre
+            exponent = shift + t * x
+            top = max(exponent, 0.0)
+            cumulant += top + np.log((1.0 - p) * np.exp(-top) + p * np.exp(exponent - top))
+            e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-exponent))
+            v = e * (1.0 - e)
+            s += e * x
+            a += v
+            b += v * x
+            c += v * x * x
+        inside = 2.0 * (shift * k + t * s - cumulant)
+        w = np.sign(t) * np.sqrt(max(inside, 0.0))
+        u = t * np.sqrt(max(a * c - b * b, 0.0) / (n * p * (1.0 - p)))
+        sums[g] = s + k * centre
+        roots[g] = w + np.log(u / w) / w if w != 0.0 and u / w > 0.0 else np.nan
+    return sums, roots
