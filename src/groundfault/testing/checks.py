@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from groundfault import judges
 from groundfault.candidate import Candidate, Library
+from groundfault.errors import RuleError
 from groundfault.evidence import Evidence
 from groundfault.finders import Finder
 from groundfault.finding import Verdict
@@ -237,7 +238,7 @@ def check_finder(finder: Finder | Callable[[Evidence], Finder], evidence: Eviden
         other = _propose(finder, _with_other_outcomes(evidence, np.random.default_rng(seed)), seen)
         _assert_proposals(name, "with other outcomes (set uses_outcomes = True if it needs them)", proposed, other)
     library = _checked_library(name, proposed, evidence)
-    _check_applies(name, library, evidence, Plan(seed=seed).discovery_units(evidence), seen)
+    _check_applies(name, library, evidence.take(~seen))
     return library
 
 
@@ -255,26 +256,27 @@ def _propose(
 
 
 def _overwritten(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
-    """The evidence with nonsense in the attributes and outcomes of some rows."""
+    """The evidence with nonsense in the attributes and outcomes of some rows, and no word of where it came from."""
     mask = pl.Series(rows)
-    nonsense = [_nonsense(evidence.frame[c], mask) for c in evidence.attributes]
-    failed = pl.select(pl.when(mask & evidence.loss.is_not_null()).then(1.0).otherwise(evidence.loss).alias("loss"))
-    return replace(evidence, frame=evidence.frame.with_columns(nonsense), loss=failed.to_series())
+    columns = [_overlaid(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype)) for c in evidence.attributes]
+    outcome = evidence.frame[evidence.roles.outcome]
+    columns.append(_overlaid(outcome, mask, pl.lit(1).cast(outcome.dtype)))
+    loss = _overlaid(evidence.loss, mask, pl.lit(1.0))
+    return replace(evidence, frame=evidence.frame.with_columns(columns), loss=loss, provenance=())
 
 
-def _nonsense(values: pl.Series, rows: pl.Series) -> pl.Series:
-    dtype = values.dtype
-    if dtype.is_float():
-        other = pl.lit(1e30, dtype=dtype)
-    elif dtype.is_integer():
-        other = pl.lit(100, dtype=dtype)
-    elif dtype == pl.Boolean:
-        other = pl.lit(True)
-    elif dtype == pl.String:
-        other = pl.lit("held out? 7")
-    else:
-        other = pl.lit(None, dtype=dtype)
+def _overlaid(values: pl.Series, rows: pl.Series, other: pl.Expr) -> pl.Series:
     return pl.select(pl.when(rows).then(other).otherwise(values).alias(values.name)).to_series()
+
+
+def _nonsense(dtype: pl.DataType) -> pl.Expr:
+    if dtype.is_float():
+        return pl.lit(1e30, dtype=dtype)
+    if dtype.is_integer():
+        return pl.lit(100, dtype=dtype)
+    if dtype == pl.Boolean:
+        return pl.lit(True)
+    return pl.lit("held out? 7") if dtype == pl.String else pl.lit(None, dtype=dtype)
 
 
 def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
@@ -292,31 +294,22 @@ def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Eviden
 def _checked_library(name: str, proposed: Sequence[Candidate], evidence: Evidence) -> Library:
     names = [candidate.name for candidate in proposed]
     twice = sorted({n for n in names if names.count(n) > 1})
-    _require(not twice, f"finder {name!r} gave the name {twice[0]!r} to more than one candidate")
+    _require(not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}")
     library = Library.of(proposed)
     _require(Library.from_json(library.to_json()) == library, f"proposals of finder {name!r} do not survive JSON")
     roles = evidence.roles
     telling = {column for column in (roles.outcome, roles.status, *roles.ignore) if column}
     for candidate in library:
         read = sorted(telling & set(candidate.columns))
-        _require(not read, f"finder {name!r}: candidate {candidate.name!r} reads {read[0]!r}, which it must not")
+        _require(not read, f"finder {name!r}: candidate {candidate.name!r} reads what it must not: {', '.join(read)}")
     return library
 
 
-def _check_applies(
-    name: str, library: Library, evidence: Evidence, units: NDArray[np.bool_], rows: NDArray[np.bool_]
-) -> None:
-    """Applied to all rows and to some, a candidate says the same of those."""
-    whole = Marks.of(evidence, library)
-    for part, inside in ((units, rows), (~units, ~rows)):
-        alone = Marks.of(evidence.take(inside), library)
-        same = (whole.take(np.flatnonzero(part)).on == alone.on).all(axis=1)
-        different = library[int(np.argmin(same))].name
-        _require(
-            same.all(),
-            f"finder {name!r}: candidate {different!r} says something else of the same rows when others are "
-            "left out; a rule must look at one row at a time",
-        )
+def _check_applies(name: str, library: Library, unseen: Evidence) -> None:
+    try:
+        Marks.of(unseen, library)
+    except RuleError as error:
+        raise AssertionError(f"finder {name!r}: a proposal does not apply to rows it has not seen: {error}") from error
 
 
 def _assert_proposals(name: str, how: str, before: Sequence[Candidate], after: Sequence[Candidate]) -> None:
