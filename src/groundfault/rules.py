@@ -3,12 +3,14 @@
 A rule is read by ``sqlglot`` and may contain only what `_ALLOWED` names: comparisons, logic, arithmetic, and
 functions of one row. Sub-queries, statements, window functions and anything else are refused before they reach an
 engine. What turns NULL into a value of its own accord is left out on purpose (``CASE ... ELSE``, ``CONCAT``,
-``STRPOS``, ``GREATEST``): with it a missing value would silently count as "off". ``COALESCE`` and ``IS NULL`` say
-it openly.
+``STRPOS``, ``GREATEST``, ``IS TRUE``): with it a missing value would silently count as "off". ``COALESCE`` and
+``IS NULL`` say it openly. A quotient by zero is NULL; functions that are undefined in places (roots, logarithms) are
+left out, because engines differ in what their results compare as.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -20,9 +22,9 @@ if TYPE_CHECKING:
 
 _ALLOWED = frozenset(
     "Column Identifier Literal Boolean Null Paren Tuple "
-    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike NullSafeEQ NullSafeNEQ "
+    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike "
     "RegexpLike RegexpILike StartsWith EndsWith "
-    "Add Sub Mul Div Mod Neg Abs Round Floor Ceil Sqrt Ln Exp Sign Pow "
+    "Add Sub Mul Div Mod Neg Abs Round Floor Ceil "
     "Coalesce Nullif "
     "Length Lower Upper Trim Substring Left Right Replace DPipe SplitPart "
     "Cast DataType".split()
@@ -80,7 +82,9 @@ def _parse(text: str) -> Rule:
         raise RuleError(f"the rule has {len(text)} characters; at most {_LONGEST} are read")
     try:
         trees = parse(f"SELECT {text}", read="postgres")
-    except (SqlglotError, RecursionError) as error:
+    except RecursionError:
+        raise RuleError(f"{_short(text)} is nested too deeply") from None
+    except SqlglotError as error:
         raise RuleError(f"{_short(text)} is not SQL: {_first_line(error)}") from None
     select = trees[0] if len(trees) == 1 else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1 or set(_filled(select)) - {"expressions"}:
@@ -94,12 +98,19 @@ def _parse(text: str) -> Rule:
             )
         if isinstance(node, exp.Column) and node.table:
             raise RuleError(f"{_short(text)}: write the column {node.sql()} without a table name")
+        if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null):
+            raise RuleError(f"{_short(text)}: IS goes with NULL or NOT NULL; what is not true is not always false")
     columns = tuple(sorted({column.name for column in tree.find_all(exp.Column)}))
     if not columns:
         raise RuleError(f"{_short(text)} reads no column, so it says nothing of any example")
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", True)
-    return Rule(tree.sql(dialect="postgres", comments=False), columns)
+    for quotient in tree.find_all(exp.Div, exp.Mod):
+        quotient.set("expression", exp.Nullif(this=quotient.expression.copy(), expression=exp.Literal.number(0)))
+    try:
+        return Rule(tree.sql(dialect="postgres", comments=False), columns)
+    except RecursionError:
+        raise RuleError(f"{_short(text)} is nested too deeply") from None
 
 
 def _filled(node: object) -> list[str]:
@@ -124,5 +135,7 @@ def literal(value: object) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, int | float):
-        return repr(value)
+        if not math.isfinite(value):
+            raise RuleError(f"{value} cannot stand in a rule")
+        return repr(int(value)) if isinstance(value, int) else repr(float(value))
     return "'" + str(value).replace("'", "''") + "'"

@@ -1,7 +1,7 @@
 """The decoy floor: which lifts beat decoys of the same frequency (Janus, sections 2.1-2.2, arXiv:2606.09046).
 
 A decoy permutes a descriptor's values among the units. The expected number of decoys above a lift is known exactly
-(`groundfault.stats.laws`), so no decoy has to be drawn; `sample` draws them all the same, to reproduce the paper.
+(`groundfault.stats.laws`), so no decoy has to be drawn; judges can draw them all the same, to reproduce the paper.
 """
 
 from __future__ import annotations
@@ -113,22 +113,3 @@ def scaled_counts(decoys: Floats, thresholds: Floats, descriptors: int, correcti
         return np.asarray(descriptors / (len(decoys) + 1) * (1 + count), dtype=np.float64)
     scaled = np.asarray(descriptors / len(decoys) * count, dtype=np.float64)
     return scaled + 1 if correction == "paper" else scaled
-
-
-def sample(
-    on: NDArray[np.int64], losses: NDArray[np.int64] | Floats, count: int, rng: np.random.Generator
-) -> tuple[NDArray[np.intp], Floats]:
-    """Draw decoys in turn from each descriptor: which descriptor each came from, and its on-slice loss sum.
-
-    Parameters
-    ----------
-    on : int64 array, shape (L,)
-        Support of each descriptor; to permute its values is to draw that many units.
-    losses : array, shape (n,)
-    count : int
-        Number K of decoys; each descriptor is the source of floor(K/L) or ceil(K/L) of them.
-    rng : numpy.random.Generator
-    """
-    source = rng.permutation(len(on))[np.arange(count) % len(on)]
-    sums = np.array([losses[rng.permutation(len(losses))[: on[j]]].sum() for j in source], dtype=np.float64)
-    return source, sums
