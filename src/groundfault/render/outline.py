@@ -5,7 +5,6 @@ Everything here is in `Report.to_dict` already: renderings choose, count and phr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -24,6 +23,8 @@ SELECTED = (
     "the holdout lift is the estimate. All units together contain the discovery half, and so part of the selection."
 )
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
+UNCONFIRMED = "These stood out on the discovery units and did not hold up on the holdout: they are not to be reported."
+BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
 _NOTHING = "No reportable finding"
 
 
@@ -81,7 +82,8 @@ class Outline:
     @property
     def caution(self) -> str:
         """How to read the two sets of lifts."""
-        return SELECTED if held_out(self.report) else UNSPLIT
+        said = SELECTED if held_out(self.report) else UNSPLIT
+        return said if all(f.full.on_errors % 1 == 0 for f in self.report.findings) else f"{said} {BOUNDED}"
 
     @property
     def ledger(self) -> str:
@@ -105,7 +107,7 @@ class Outline:
         units = f"{words.count(summary['n'])}"
         if held_out(self.report):
             units += f" ({words.count(summary['n_discovery'])} discovery, {words.count(summary['n_holdout'])} holdout)"
-        candidates = f"{words.count(library['size'])} ({words.count(library['tested'])} tested)"
+        candidates = f"{words.count(library['size'])}, {_of(library['tested'], library['size'])} tested"
         if library["hypotheses"] != library["size"]:
             candidates = (
                 f"{words.count(library['size'])} for {words.plural(len(summary['outcomes']), 'outcome')} "
@@ -154,7 +156,7 @@ class Outline:
             return ""
         return (
             f"What survived the screen had a mean absolute lift of {mean['discovery']:.2f} on discovery and "
-            f"{mean['holdout']:.2f} on the holdout."
+            f"{mean['holdout']:.2f} on the holdout: the difference is the winner's curse."
         )
 
     @property
@@ -186,11 +188,11 @@ class Outline:
         """What else there is to say of a finding: label, words, and whether they are names or rules from the data."""
         said = [("Means", finding.meaning, False)] if finding.meaning not in (finding.rule, finding.name) else []
         said.append(("Rule", finding.rule, True))
-        said.append(("Proposed by", finding.source, False))
+        said.append(("Source", finding.source, False))
         if finding.aliases:
             said.append(("Same units as", words.listing(finding.aliases), True))
         if finding.decoys is not None:
-            said.append(("Decoys as large", f"{finding.decoys:.2g} expected by chance at or above this lift", False))
+            said.append(("Decoys as large", f"{finding.decoys:.2g} expected by chance at or above this effect", False))
         if finding.sensitivity:
             said.append(("Unscored", sensitivity(finding), False))
         if finding.frequency is not None and self.report.summary["robustness"]:
@@ -222,6 +224,5 @@ def sensitivity(finding: Finding) -> str:
     return "; ".join(f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in said.items())
 
 
-def first(items: Sequence[Finding], most: int) -> tuple[Sequence[Finding], int]:
-    """The first items, and how many are left out."""
-    return items[:most], max(0, len(items) - most)
+def _of(part: int, whole: int) -> str:
+    return "all" if part == whole else words.count(part)

@@ -95,8 +95,8 @@ def screened(report: Report) -> Table:
     rows = tuple(
         (
             words.label(f),
-            words.signed(f.discovery.lift),
-            words.signed(f.holdout.lift if f.holdout else None),
+            words.signed(f.discovery.lift, 3),
+            words.signed(f.holdout.lift if f.holdout else None, 3),
             interval(f.holdout),
             words.p_value(f.holdout.p if f.holdout else None),
             words.p_value(f.holdout.p_adjusted if f.holdout else None),
@@ -145,9 +145,26 @@ def _row(finding: Finding) -> tuple[str, ...]:
         words.signed(held.lift if held else None),
         words.p_value(finding.discovery.p),
         words.p_value(adjusted),
-        finding.reason,
+        _codes(finding),
         turns(finding),
     )
+
+
+def _codes(finding: Finding) -> str:
+    """The codes that a reason starts with, where it does."""
+    coded = finding.verdict in (Verdict.UNTESTABLE, Verdict.NOT_REPLICATED)
+    return finding.reason.partition(": ")[0] if coded else ""
+
+
+def key(report: Report) -> Table:
+    """What the verdicts and codes of `everything` mean."""
+    meanings: dict[str, str] = {}
+    for f in report.findings:
+        codes = [code for code in _codes(f).split(", ") if code]
+        meanings |= {code: wording.REASONS.get(code, code) for code in codes}
+        if not codes:
+            meanings[words.VERDICTS[f.verdict]] = f.reason
+    return Table("What verdicts and codes mean", (Column("Word"), Column("Meaning")), tuple(meanings.items()))
 
 
 def turns(finding: Finding) -> str:

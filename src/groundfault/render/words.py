@@ -36,12 +36,12 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def signed(value: float | None) -> str:
-    """A lift with its sign, a true minus among them."""
+def signed(value: float | None, digits: int = 2) -> str:
+    """A lift with its sign, a true minus among them; zero has none."""
     if value is None:
         return NONE
-    text = f"{value:+.2f}".replace("-", "−")
-    return "0.00" if float(f"{value:.2f}") == 0 else text
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", "−") if float(text) else text[1:]
 
 
 def rate(value: float | None) -> str:
@@ -97,3 +97,13 @@ def listing(names: list[str] | tuple[str, ...], most: int = 12) -> str:
     """Names in a row; of many, the first ones and how many more there are."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown or "none"
+
+
+def capital(sentence: str) -> str:
+    """A sentence with its first letter large."""
+    return sentence[:1].upper() + sentence[1:]
+
+
+def tally(counts: dict[str, int]) -> str:
+    """How many findings have each verdict, as a sentence."""
+    return ", ".join(f"{count(n)} {VERDICTS[Verdict(verdict)]}" for verdict, n in counts.items()) + "."

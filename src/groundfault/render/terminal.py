@@ -1,0 +1,94 @@
+"""The report in a terminal: the answer, its numbers, what it could not see, and where the rest is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groundfault.finding import Finding
+from groundfault.render import tables, words
+from groundfault.render.outline import Outline, shown
+from groundfault.report import Report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+MOST_CONFIRMED = 20
+MOST_SCREENED = 10
+
+
+def show(report: Report, console: Console, written: str | Path | None = None) -> None:
+    """Print a report.
+
+    Parameters
+    ----------
+    report : Report
+    console : rich.console.Console
+        Right from 80 columns on.
+    written : path, optional
+        Where the whole report was written.
+    """
+    said = Outline(report)
+    style = "bold green" if report.confirmed else "bold"
+    console.print(_text(said.headline, style), _text(f"  {said.title}", "dim"), sep="")
+    if said.reopened:
+        console.print(_text(f"This holdout had been opened before; the reason given: {said.reopened}", "bold yellow"))
+    if report.confirmed or said.screened:
+        console.print()
+        console.print(_table(said))
+        if tables.held_out(report):
+            console.print(_text("* selected as among the largest, so too large on average", "dim"))
+    console.print()
+    console.print(_text(words.tally(report.counts())))
+    console.print(_text(said.conclusion))
+    console.print(_text(f"{said.guarantee} {words.capital(said.ledger)}."))
+    if said.unscored:
+        console.print(_text(said.unscored))
+    for hint in report.summary["hints"]:
+        console.print(_text(f"Hint: {hint}.", "yellow"))
+    if written is not None:
+        console.print(_text(f"Report: {written}", "bold"), soft_wrap=True)
+
+
+def _table(said: Outline) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    report = said.report
+    held = tables.held_out(report)
+    head, interval = tables.interval_words(report)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("Finding", overflow="fold", min_width=16, ratio=1)
+    for name in ("on", "off", *(("discovery*", "holdout") if held else ("lift",)), head, "adj. p"):
+        table.add_column(_text(name), justify="right", no_wrap="interval" not in name)
+
+    def add(finding: Finding, style: str, indent: str = "") -> None:
+        cell = shown(finding)
+        lifts = [finding.discovery.lift, cell.lift] if held else [cell.lift]
+        numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]
+        numbers += [interval(cell), words.p_value(cell.p_adjusted)]
+        table.add_row(_text(indent + words.label(finding)), *map(_text, numbers), style=style)
+
+    def left_out(number: int) -> None:
+        if number > 0:
+            table.add_row(_text(f"and {words.count(number)} more", "dim"))
+
+    confirmed = [(f, "  " if f.lead else "") for g in said.groups for f in (g.lead, *g.others)]
+    for finding, indent in confirmed[:MOST_CONFIRMED]:
+        add(finding, "", indent)
+    left_out(len(confirmed) - MOST_CONFIRMED)
+    if said.screened:
+        table.add_section()
+        table.add_row(_text("Screened, not confirmed", "bold"))
+        for finding in said.screened[:MOST_SCREENED]:
+            add(finding, "dim")
+        left_out(len(said.screened) - MOST_SCREENED)
+    return table
+
+
+def _text(text: object, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(words.clean(text), style=style)
