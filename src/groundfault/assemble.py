@@ -110,7 +110,7 @@ def _finding(
         wording.sentence(
             verdict,
             candidate.meaning,
-            outcome,
+            case.what(o),
             discovery,
             holdout,
             1 - float(exact(case.plan.alpha)),

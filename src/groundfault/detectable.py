@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,8 @@ def designs(judge: Judge, plan: Plan, seen: Units, held: int, hypotheses: NDArra
     present = losses if seen.scored is None else losses[seen.scored]
     rate = float(present.mean())
     variance = None if seen.denominator == 1 else float(present.var())
-    least = float(exact(plan.min_lift or 0)) if plan.effect == "risk_difference" else float(np.log(exact(plan.min_ratio)))
+    lifted = plan.effect == "risk_difference"
+    least = float(exact(plan.min_lift or 0)) if lifted else log(exact(plan.min_ratio))
     n, size = len(seen) + held, max(1, len(hypotheses))
     if held == 0:
         level = _first_level(judge.name, plan, size)

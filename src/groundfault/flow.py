@@ -69,6 +69,13 @@ class Case:
             return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
         return self.evidence.models
 
+    def what(self, outcome: int) -> str:
+        """What is counted under an outcome, as a sentence names it."""
+        name = self.outcomes[outcome]
+        if self.compare:
+            return f"cases in which {name}"
+        return f"errors of {name}" if name else "errors"
+
     def losses(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
         """Losses of all units, held-out ones too: shape (outcomes, units)."""
         losses = unit_losses(evidence or self.evidence)

@@ -55,11 +55,11 @@ def reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
 
 
 def sentence(
-    verdict: Verdict, meaning: str, outcome: str, discovery: Cell, holdout: Cell | None, level: float, guaranteed: str
+    verdict: Verdict, meaning: str, what: str, discovery: Cell, holdout: Cell | None, level: float, guaranteed: str
 ) -> str:
-    """What may be said of one finding, in full."""
+    """What may be said of one finding, in full; ``what`` is counted: errors, errors of a model, a kind of change."""
     shown = holdout or discovery
-    of = f" of {outcome}" if outcome else ""
+    of = "" if what == "errors" else f" ({what})"
     if verdict is Verdict.UNTESTABLE:
         return f"Not tested{of}: {meaning}."
     if verdict is Verdict.CONFIRMED:
@@ -69,7 +69,7 @@ def sentence(
         p = shown.p_adjusted if shown.p_adjusted is not None else shown.p
         chance = f"; adjusted p = {p_value(p)}" if p is not None else ""
         return (
-            f"Confirmed association: errors{of} are {more} frequent when {meaning} "
+            f"Confirmed association: {what} are {more} frequent when {meaning} "
             f"(on {_share(shown, 'on')}, off {_share(shown, 'off')}; "
             f"{where}lift {signed(shown.lift)}{interval}{chance}; {guaranteed})."
         )

@@ -1,0 +1,59 @@
+"""The counting pass over packed candidates against reading the same bits once, in one run.
+
+    python benchmarks/counting.py [--units 1000000] [--candidates 1000]
+
+Aim: a ratio of at most 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+import numpy as np
+from numba import njit, prange
+
+from groundfault.stats import bits
+
+
+@njit(parallel=True)
+def read(packed: np.ndarray) -> int:
+    """Add up all words: as little as a pass over them can do."""
+    total = np.uint64(0)
+    for j in prange(packed.shape[0]):
+        part = np.uint64(0)
+        for w in range(packed.shape[1]):
+            part += packed[j, w]
+        total += part
+    return total
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--units", type=int, default=1_000_000)
+    parser.add_argument("--candidates", type=int, default=1_000)
+    parser.add_argument("--runs", type=int, default=15)
+    given = parser.parse_args()
+    rng = np.random.default_rng(0)
+    width = bits.words(given.units)
+    packed = rng.integers(0, 2**64, (given.candidates, width), dtype=np.uint64)
+    error = bits.pack(rng.random((1, given.units)) < 0.2)
+    packed[:, -1] &= error[0, -1] | ~error[0, -1]
+    bits.count_and(packed, error)
+    read(packed)
+    counted, once = [], []
+    for _ in range(given.runs):
+        start = time.perf_counter()
+        bits.count_and(packed, error)
+        counted.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        read(packed)
+        once.append(time.perf_counter() - start)
+    print(f"units {given.units}, candidates {given.candidates}, {packed.nbytes / 1e6:.0f} MB, median of {given.runs}")
+    print(f"counting pass   {1e3 * np.median(counted):8.2f} ms")
+    print(f"reading once    {1e3 * np.median(once):8.2f} ms")
+    print(f"ratio           {np.median(counted) / np.median(once):8.2f}")
+
+
+if __name__ == "__main__":
+    main()
