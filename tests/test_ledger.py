@@ -1,0 +1,382 @@
+"""The ledger: the chain, who may open a holdout, several processes at once, and what can go wrong with the file.
+
+The tests marked by `place` run on SQLite, and on PostgreSQL too where GROUNDFAULT_TEST_POSTGRES gives a URL.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from groundfault.errors import InputError, LedgerError, MissingExtraError
+from groundfault.ledger import OPENED, REPLAYED, Ledger, Opening
+
+SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.db")
+    url = os.environ.get("GROUNDFAULT_TEST_POSTGRES")
+    if not url:
+        pytest.skip("needs a database to empty: set GROUNDFAULT_TEST_POSTGRES to its URL")
+    from sqlalchemy import create_engine, text
+
+    with create_engine(url).begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS groundfault_ledger"))
+    return url
+
+
+def _open(place: str | Path, reopen: str | None = None, **changed: str) -> Opening:
+    hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p"} | changed
+    return Ledger(place).open_holdout(**{f"{k}_hash": v for k, v in hashes.items()}, reopen=reopen)
+
+
+# ------------------------------------------------------------------------------------------------------- the chain
+
+
+def test_events_are_chained_and_kept(place: str) -> None:
+    ledger = Ledger(place)
+    first = ledger.append("query", {"b": 1, "a": [1.5, None, "ü\ud800"]})
+    second = ledger.append("review", {})
+    assert [first.seq, second.seq] == [1, 2]
+    assert second.previous == first.hash
+    assert ledger.head == second.hash
+    assert ledger.events() == [first, second]
+    assert ledger.events("review") == [second]
+    assert first.time.endswith("+00:00")
+    assert first.actor.count("@") == 1
+    ledger.check()
+    ledger.check(head=first.hash)
+
+
+@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_json_comes_back(tmp_path: Path, body: dict[str, Any]) -> None:
+    if any(isinstance(v, float) and v in (float("inf"), -float("inf")) for v in body.values()):
+        with pytest.raises(InputError, match="JSON"):
+            Ledger(tmp_path / "l.db").append("note", body)
+    else:
+        event = Ledger(tmp_path / "l.db").append("note", body)
+        assert event.body == body
+        assert Ledger(tmp_path / "l.db").events()[-1] == event
+
+
+def test_what_is_not_json_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="JSON"):
+        Ledger(tmp_path / "l.db").append("note", {"when": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+TAMPERING = {
+    "UPDATE groundfault_ledger SET body = replace(body, '2', '7') WHERE seq = 2": "event 2 .*was edited",
+    "UPDATE groundfault_ledger SET time = '2020-01-01T00:00:00' WHERE seq = 3": "event 3 .*was edited",
+    "UPDATE groundfault_ledger SET actor = 'someone@else' WHERE seq = 1": "event 1 .*was edited",
+    "UPDATE groundfault_ledger SET body = x'00ff' WHERE seq = 2": "event 2 .*was edited",
+    "UPDATE groundfault_ledger SET hash = 'f00' WHERE seq = 2": "event 2 .*was edited",
+    "DELETE FROM groundfault_ledger WHERE seq = 3": "event 3 is missing",
+    "DELETE FROM groundfault_ledger WHERE seq = 1": "event 1 is missing",
+    "DELETE FROM groundfault_ledger WHERE seq = 2; "
+    "UPDATE groundfault_ledger SET seq = seq - 1 WHERE seq > 2": "event 2 does not follow event 1",
+    "UPDATE groundfault_ledger SET seq = 9 WHERE seq = 2; UPDATE groundfault_ledger SET seq = 2 WHERE seq = 3; "
+    "UPDATE groundfault_ledger SET seq = 3 WHERE seq = 9": "event 2 does not follow event 1",
+    "INSERT INTO groundfault_ledger SELECT 6, time, actor, kind, body, 'x', hash FROM groundfault_ledger "
+    "WHERE seq = 5": "event 6 does not follow event 5",
+}
+
+
+@pytest.mark.parametrize(("statement", "message"), TAMPERING.items())
+def test_tampering_is_found_and_named(tmp_path: Path, statement: str, message: str) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    for n in range(1, 6):
+        ledger.append("note", {"n": n})
+    with sqlite3.connect(tmp_path / "l.db") as raw:
+        raw.executescript(statement)
+    with pytest.raises(LedgerError, match=message):
+        ledger.check()
+    with pytest.raises(LedgerError, match=message):
+        _open(tmp_path / "l.db")  # a damaged ledger opens nothing
+
+
+def test_a_tail_cut_off_or_a_ledger_written_anew_is_found_by_a_known_head(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.append("note", {"n": 1})
+    head = _open(tmp_path / "l.db").head
+    ledger.append("note", {"n": 3})
+    ledger.check(head=head)
+    with sqlite3.connect(tmp_path / "l.db") as raw:
+        raw.execute("DELETE FROM groundfault_ledger WHERE seq > 1")
+    ledger.check()
+    with pytest.raises(LedgerError, match="cut off"):
+        ledger.check(head=head)
+    _open(tmp_path / "l.db")
+    with pytest.raises(LedgerError, match=head[:12]):
+        ledger.check(head=head)
+
+
+def test_nothing_is_added_to_an_edited_end(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.append("note", {"n": 1})
+    with sqlite3.connect(tmp_path / "l.db") as raw:
+        raw.execute("UPDATE groundfault_ledger SET kind = 'other'")
+    with pytest.raises(LedgerError, match="last event, 1"):
+        ledger.append("note", {"n": 2})
+
+
+# ------------------------------------------------------------------------------------------------ opening holdouts
+
+
+def test_a_first_opening_is_recorded(place: str) -> None:
+    opening = _open(place)
+    assert (opening.times, opening.libraries, opening.replay, opening.reasons) == (1, 1, False, ())
+    assert opening.sentence == "holdout opened 1 time"
+    [event] = Ledger(place).events()
+    assert event.kind == OPENED
+    assert event.hash == opening.head == Ledger(place).head
+    assert event.body == {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p", "reason": None}
+    assert asdict(opening)["path"] == Ledger(place).place
+
+
+def test_the_same_audit_again_is_a_replay_and_not_counted(place: str) -> None:
+    _open(place)
+    again = _open(place)
+    assert again.replay
+    assert again.sentence == "holdout opened 1 time"
+    assert [e.kind for e in Ledger(place).events()] == [OPENED, REPLAYED]
+    Ledger(place).check(head=again.head)
+
+
+def test_other_candidates_are_refused_without_a_reason(place: str) -> None:
+    _open(place, library="a" * 64)
+    with pytest.raises(LedgerError, match=r"library aaaaaaaaaaaa, now bbbbbbbbbbbb.*--reopen") as refused:
+        _open(place, library="b" * 64)
+    assert Ledger(place).events()[0].actor in str(refused.value)
+    assert len(Ledger(place).events()) == 1
+
+
+@pytest.mark.parametrize("changed", ["evidence", "split", "plan"])
+def test_nothing_else_that_changes_makes_the_holdout_fresh(tmp_path: Path, changed: str) -> None:
+    _open(tmp_path / "l.db")
+    with pytest.raises(LedgerError, match="--reopen"):
+        _open(tmp_path / "l.db", **{"library": "other", changed: "other"})
+    counted = _open(tmp_path / "l.db", **{changed: "other"})
+    assert (counted.times, counted.libraries, counted.replay) == (2, 1, False)
+    what = {"evidence": "versions of the evidence", "split": "splits", "plan": "plans"}[changed]
+    assert counted.sentence == f"holdout opened 2 times, with 2 {what}"
+    assert _open(tmp_path / "l.db").times == 2  # the first audit, replayed, says so too
+
+
+def test_a_reason_opens_it_again_and_stays_for_ever(place: str) -> None:
+    _open(place)
+    again = _open(place, library="m", reopen=" a label \n was wrong ")
+    assert again.sentence == "holdout opened 2 times, with 2 candidate libraries; reason given: a label was wrong"
+    back = _open(place, plan="q")
+    assert back.sentence == (
+        "holdout opened 3 times, with 2 candidate libraries and 2 plans; reason given: a label was wrong"
+    )
+    third = _open(place, library="n", reopen="once more")
+    assert third.reasons == ("a label was wrong", "once more")
+    assert third.sentence.endswith("; reasons given: a label was wrong; once more")
+    assert _open(place).reasons == third.reasons  # also in a replay of the very first
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+def test_a_blank_reason_is_none(tmp_path: Path, blank: str) -> None:
+    with pytest.raises(LedgerError, match="blank"):
+        _open(tmp_path / "l.db", reopen=blank)
+    assert not (tmp_path / "l.db").exists()
+
+
+def test_other_outcomes_are_another_holdout(tmp_path: Path) -> None:
+    _open(tmp_path / "l.db")
+    assert _open(tmp_path / "l.db", outcome="other", library="other").times == 1
+
+
+# ------------------------------------------------------------------------------------------- several processes at once
+
+
+def _write(place: str, who: int, start: Any) -> None:
+    start.wait()
+    for n in range(15):
+        Ledger(place).append("note", {"who": who, "n": n})
+
+
+def _race(place: str, library: str, start: Any, answers: Any) -> None:
+    start.wait()
+    try:
+        answers.put(_open(place, library=library).times)
+    except LedgerError as error:
+        answers.put(str(error))
+
+
+def test_writers_at_once_make_one_chain(place: str) -> None:
+    start = SPAWN.Barrier(4)
+    workers = [SPAWN.Process(target=_write, args=(place, who, start)) for who in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    ledger = Ledger(place)
+    ledger.check()
+    events = ledger.events()
+    assert [e.seq for e in events] == list(range(1, 61))
+    for who in range(4):
+        assert [e.body["n"] for e in events if e.body["who"] == who] == list(range(15))
+
+
+@pytest.mark.parametrize("repeat", range(3))
+def test_of_two_libraries_at_once_exactly_one_gets_the_holdout(place: str, repeat: int) -> None:
+    start, answers = SPAWN.Barrier(2), SPAWN.Queue()
+    workers = [SPAWN.Process(target=_race, args=(place, library, start, answers)) for library in "ab"]
+    for worker in workers:
+        worker.start()
+    got = [answers.get(timeout=60) for _ in workers]
+    for worker in workers:
+        worker.join(60)
+    assert got.count(1) == 1
+    assert any("--reopen" in str(answer) for answer in got)
+    assert len(Ledger(place).events(OPENED)) == 1
+
+
+def _write_until_killed(place: str) -> None:
+    n = 0
+    while True:
+        Ledger(place).append("note", {"n": (n := n + 1)})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs kill -9")
+def test_a_killed_writer_leaves_a_whole_chain(tmp_path: Path) -> None:
+    place = str(tmp_path / "l.db")
+    for wait in (0.25, 0.31, 0.2):
+        worker = SPAWN.Process(target=_write_until_killed, args=(place,))
+        worker.start()
+        while not Path(place).exists():
+            time.sleep(0.01)
+        time.sleep(wait)
+        os.kill(worker.pid or 0, signal.SIGKILL)
+        worker.join(60)
+        Ledger(place).append("note", {"after": wait})
+        Ledger(place).check()
+    assert len(Ledger(place).events()) > 10
+
+
+def test_a_waiting_writer_waits_and_a_reader_does_not(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    ledger.append("note", {"n": 1})
+    holder = sqlite3.connect(tmp_path / "l.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    assert len(ledger.events()) == 1
+    with ThreadPoolExecutor() as pool:
+        writing = pool.submit(ledger.append, "note", {"n": 2})
+        time.sleep(0.3)
+        assert not writing.done()
+        assert len(ledger.events()) == 1
+        holder.execute("COMMIT")
+        assert writing.result(60).seq == 2
+
+
+# ------------------------------------------------------------------------------------------------ what can go wrong
+
+
+def test_reading_a_ledger_that_is_not_there_says_so_and_makes_none(tmp_path: Path) -> None:
+    for read in (Ledger.check, Ledger.events, lambda ledger: ledger.head):
+        with pytest.raises(InputError, match="there is no ledger at"):
+            read(Ledger(tmp_path / "sub" / "l.db"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_folders_are_made_and_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("sub/l #%?.db")
+    ledger.append("note", {})
+    assert ledger.place == str(tmp_path / "sub" / "l #%?.db")
+    assert (tmp_path / "sub" / "l #%?.db").is_file()
+    assert Ledger(f"sqlite:///{tmp_path}/other.db").append("note", {}).seq == 1
+
+
+@pytest.mark.parametrize("content", [b"not a database " * 300, None])
+def test_a_damaged_file_is_one_clear_error(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "l.db"
+    for n in range(20):
+        Ledger(path).append("note", {"n": n, "text": "x" * 2000})
+    if content is None:  # torn in the middle
+        whole = path.read_bytes()
+        content = whole[:8192] + b"\xff" * 20_000 + whole[28_192:]
+    path.write_bytes(content)
+    for use in (lambda: Ledger(path).check(), lambda: _open(path)):
+        with pytest.raises(LedgerError, match=r"l\.db is damaged|was altered"):
+            use()
+
+
+def test_a_place_that_cannot_be_written_to_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(InputError, match="cannot make the ledger"):
+        Ledger(tmp_path / "file" / "l.db").append("note", {})
+    with pytest.raises(InputError, match="cannot be written to"):
+        Ledger(tmp_path).append("note", {})
+    with pytest.raises(InputError, match="cannot be read"):
+        Ledger(tmp_path).check()
+
+
+def _as_nobody(path: Path, answers: Any) -> None:
+    os.setgid(65534)
+    os.setuid(65534)
+    ledger = Ledger(path)
+    try:
+        ledger.check()
+        ledger.append("note", {})
+    except InputError as error:
+        answers.put(str(error))
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to become a user without rights")
+def test_a_ledger_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> None:
+    Ledger(tmp_path / "l.db").append("note", {})
+    for folder in (tmp_path, *list(tmp_path.parents)[:3]):
+        if folder != Path("/tmp"):
+            folder.chmod(0o755)
+    Ledger(tmp_path / "l.db").check()  # imports what it needs, while that may be read
+    answers = SPAWN.Queue()
+    worker = SPAWN.Process(target=_as_nobody, args=(tmp_path / "l.db", answers))
+    worker.start()
+    assert "cannot be written to" in answers.get(timeout=60)
+    worker.join(60)
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("mysql://user:secret@host/name", InputError),
+        ("sqlite://", InputError),
+        ("nonsense://", InputError),
+        ("postgresql+psycopg://user:secret@host:port/name", InputError),
+        ("postgresql+nosuchdriver://user:secret@host/name?password=secret", InputError),
+        ("postgresql+psycopg://user:secret@127.0.0.1:1/name?password=secret", (InputError, MissingExtraError)),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(url: str, error: Any) -> None:
+    with pytest.raises(error) as raised:
+        Ledger(url).append("note", {})
+    assert "secret" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_sqlalchemy_is_not_imported_before_it_is_used() -> None:
+    code = "import groundfault.ledger, sys; groundfault.ledger.Ledger('x'); print('sqlalchemy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
