@@ -296,3 +296,10 @@ def test_lone_floor_rises_with_the_library_and_may_be_out_of_reach() -> None:
     assert floors == sorted(set(floors))
     assert decoy_floor(np.full(100, 2), n=5, errors=2, q=0.1) == inf
     assert Design.split(n=10, on=4, error_rate=0.4, floor=inf).power(0.5) == 0
+
+
+@given(st.integers(2, 100_000), st.data())
+def test_a_holdout_share_worked_out_from_counts_gives_the_counts_again(n: int, data: st.DataObject) -> None:
+    held = data.draw(st.integers(1, n - 1))
+    design = Design.split(n=n, on=1, error_rate=0.3, floor=0.1, holdout=held / n)
+    assert [s.n for s in design.stages] == [n - held, held]

@@ -125,7 +125,7 @@ class Design:
         holdout : float
             Share of the ``n`` units that is held out.
         """
-        held = int(n * holdout)
+        held = int(n * holdout + 1e-9)  # as a plan splits; a share worked out as held / n gives held again
         held_on = round(on * held / n) if n else 0
         screen = Stage(n=n - held, on=on - held_on, least=floor, effect=effect)
         confirm = Stage(n=held, on=held_on, level=level, sides=1, least=least, effect=effect)
