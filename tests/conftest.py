@@ -5,6 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# the first call of a compiled kernel takes as long as compiling it
+settings.register_profile("groundfault", deadline=None)
+settings.load_profile("groundfault")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.judge import Judge
+from groundfault.judges.janus_lite import LEVEL as LITE_LEVEL
 from groundfault.plan import Plan, exact
 from groundfault.stats import power
 from groundfault.stats.power import Design
@@ -48,8 +49,7 @@ def designs(judge: Judge, plan: Plan, seen: Units, held: int, hypotheses: NDArra
         )
     floor = least
     if judge.lift_ranked and len(hypotheses):
-        laws, _, counts = seen.laws(hypotheses, pooled=True)
-        floor = power.lone_floor(laws, counts, float(exact(plan.q)), plan.effect)
+        floor = _lone_floor(judge, plan, seen, hypotheses)
     return lambda on: Design.split(
         n=n,
         on=on,
@@ -68,6 +68,14 @@ def minimum_detectable_lifts(
 ) -> dict[float, float | None]:
     """The least lift found with 80 % power at each prevalence; None where no possible lift is."""
     return {v: power.minimum_detectable_lift(design_of(round(v * units)), POWER) for v in prevalences}
+
+
+def _lone_floor(judge: Judge, plan: Plan, seen: Units, hypotheses: NDArray[np.intp]) -> float:
+    """The floor that one survivor alone has to clear."""
+    laws, _, counts = seen.laws(hypotheses, pooled=True)
+    if judge.name == "janus-lite":
+        return float(np.nextafter(laws.pooled_quantile(counts, LITE_LEVEL, plan.effect), np.inf))
+    return power.lone_floor(laws, counts, float(exact(plan.q)), plan.effect)
 
 
 def _first_level(name: str, plan: Plan, size: int) -> float:

@@ -131,10 +131,10 @@ def _check_ledger(entry: dict[str, Any] | None, ledger: str | Path | None) -> tu
     if entry is None:
         return "the opening of the holdout was not recorded", True
     path = ledger or entry.get("path")
-    if path is None or (not str(path).startswith("postgresql") and not Path(path).exists()):
+    if path is None or ("://" not in str(path) and not Path(path).exists()):
         return f"the ledger {path} is not there to be checked; name it with --ledger", True
     try:
         Ledger(path).check(head=entry["head"])
-    except LedgerError as error:
+    except (LedgerError, InputError) as error:
         return f"the ledger does not bear the report out: {error}", False
     return f"the ledger {path} is unbroken and holds this opening", True

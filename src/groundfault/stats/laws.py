@@ -246,7 +246,8 @@ def _pool(
         return hist[:, 1:]
     # a uniform lookup brings the search for an atom's level down to a step or two
     cells = 8 * levels
-    scale = cells / thresholds[-1] if thresholds[-1] > 0.0 else 0.0
+    top = thresholds[-1]
+    scale = cells / top if top > 1e-200 else 0.0
     lookup = np.searchsorted(thresholds, np.arange(cells + 1) / max(scale, 1e-300), side="right")
     widest = np.max(offset[1:] - offset[:-1])
     for c in prange(_CHUNKS):
@@ -262,7 +263,10 @@ def _pool(
                 for i in range(atoms):
                     sizes[i] = score_one(effect, n[u], on[u], total[u], start[u] + step[u] * i, unit)
             for i in range(atoms):
-                at = lookup[min(int(sizes[i] * scale), cells)]
+                if sizes[i] >= top:
+                    hist[c, levels] += weights[u] * pmf[first + i]
+                    continue
+                at = lookup[int(sizes[i] * scale)]
                 while at > 0 and thresholds[at - 1] > sizes[i]:
                     at -= 1
                 while at < levels and thresholds[at] <= sizes[i]:
