@@ -70,7 +70,7 @@ def funnel(report: Report) -> Figure:
     ]
     base = _rows().encode(
         y=alt.Y("step:N", sort=None, axis=alt.Axis(title=None, domain=False, ticks=False, labelPadding=10)),
-        x=alt.X("count:Q", axis=None, scale=alt.Scale(domain=[0, 1.1 * max(1, *(n for _, n in steps))])),
+        x=alt.X("count:Q", axis=None, stack=None, scale=alt.Scale(domain=[0, 1.1 * max(1, *(n for _, n in steps))])),
     )
     colour = alt.condition("datum.last", alt.value(GOOD), alt.value(REST))
     bars = base.mark_bar(height=16, cornerRadiusEnd=2).encode(color=colour)
@@ -148,11 +148,13 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Any:
     least = _least(report)
     layers += [_line(-reach, y, reach, y, dash=[1, 3], colour=BAD) for y in (-least, least) if 0 < least < reach]
     if any("low" in p for p in points):
-        rule = base.mark_rule(strokeWidth=1.2, opacity=0.55, clip=True).transform_filter("isValid(datum.low)")
+        rule = base.mark_rule(strokeWidth=1.2, opacity=0.55).transform_filter("isValid(datum.low)")
         layers.append(rule.encode(y="low:Q", y2="high:Q", color=look["color"]))
-    size = 64 if len(points) <= 60 else 30
-    dots = base.mark_point(filled=True, size=size, opacity=0.9, stroke=PAPER, strokeWidth=0.7, clip=True)
-    layers.append(dots.encode(**look))
+    crowded = len(points) > 60
+    rest = f"datum.verdict === '{words.VERDICTS[Verdict.BELOW_FLOOR]}'"
+    size = alt.condition(rest, alt.value(20 if crowded else 64), alt.value(64))
+    dots = base.mark_point(filled=True, opacity=0.9, stroke=PAPER, strokeWidth=0.7)
+    layers.append(dots.encode(size=size, **look))
     return alt.layer(*layers).properties(width=350, height=350)
 
 

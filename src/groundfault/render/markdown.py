@@ -53,13 +53,11 @@ def _head(said: Outline) -> Iterator[str]:
 
 def _answer(said: Outline) -> Iterator[str]:
     if said.reopened:
-        yield (
-            f"> **This holdout had been opened before.** The reason given for opening it again: {escape(said.reopened)}"
-        )
+        yield f"> **This holdout had been seen before.** {escape(words.capital(said.ledger))}."
     if said.groups:
         yield "\n".join(_lead(group) for group in said.groups)
     yield escape(said.conclusion)
-    yield f"{escape(said.guarantee)} {escape(words.capital(said.ledger))}."
+    yield escape(said.footing)
     if said.report.summary["hints"]:
         yield _bullets(f"{escape(words.capital(hint))}." for hint in said.report.summary["hints"])
 

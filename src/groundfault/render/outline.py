@@ -20,7 +20,8 @@ ASSOCIATION = (
 )
 SELECTED = (
     "Discovery lifts were selected as the largest, so they are too large on average (the winner's curse); "
-    "the holdout lift is the estimate. All units together contain the discovery half, and so part of the selection."
+    "the holdout lift is the estimate. All units together contain the discovery half, and so part of the selection. "
+    "p-values are two-sided on discovery, one-sided on the holdout."
 )
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
 UNCONFIRMED = "These stood out on the discovery units and did not hold up on the holdout: they are not to be reported."
@@ -94,10 +95,15 @@ class Outline:
         return "opening not recorded: no ledger" if held_out(self.report) else "nothing was held out"
 
     @property
-    def reopened(self) -> str:
-        """Why a holdout that had been opened before was opened again; empty where it was not."""
-        ledger = self.report.summary["ledger"] or {}
-        return words.clean(ledger.get("reason") or "")
+    def reopened(self) -> bool:
+        """Whether the holdout had been opened before; then the ledger's sentence is a warning."""
+        ledger = self.report.summary["ledger"]
+        return ledger is not None and (ledger["times"] > 1 or bool(ledger["reasons"]))
+
+    @property
+    def footing(self) -> str:
+        """What a confirmation is worth and, unless that is a warning of its own, how often the holdout was opened."""
+        return self.guarantee if self.reopened else f"{self.guarantee} {words.capital(self.ledger)}."
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -204,7 +210,7 @@ class Outline:
                     False,
                 )
             )
-        examples = self.report.summary["examples"].get(finding.name)
+        examples = self.report.summary["examples"].get(words.key(finding))
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             said.append((f"Failures {side} it", words.listing(examples), True))
@@ -220,7 +226,7 @@ def sensitivity(finding: Finding) -> str:
     """What the verdict would have been under the two extreme scorings of the unscored."""
     said = {key: words.VERDICTS[Verdict(verdict)] for key, verdict in (finding.sensitivity or {}).items()}
     if set(said.values()) == {words.VERDICTS[finding.verdict]}:
-        return f"{words.VERDICTS[finding.verdict]} too, had all unscored observations failed or all passed"
+        return "the same verdict, had all unscored observations failed or all passed"
     return "; ".join(f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in said.items())
 
 

@@ -232,7 +232,7 @@ def _clean(names: Sequence[str]) -> list[str]:
 
 def manifest(report: Report) -> tuple[Table, ...]:
     """Everything needed to recompute the report."""
-    summary, made = report.summary, report.summary["manifest"]
+    summary, made, ledger = report.summary, report.summary["manifest"], report.summary["ledger"]
     roles = {key: value for key, value in made["roles"].items() if value not in (None, "", (), [], False)}
     versions = {"groundfault": summary["groundfault_version"]}
     versions |= {key: made[key] for key in ("python", "numpy", "polars")}
@@ -243,6 +243,7 @@ def manifest(report: Report) -> tuple[Table, ...]:
         _pairs("Plan, decided before looking", "Setting", summary["plan"]),
         _pairs("Candidates by source", "Source", summary["library"]["sources"]),
         _pairs("Hashes (SHA-256)", "Of", summary["hashes"]),
+        _pairs("Ledger", "Of", {key: ledger[key] for key in ("path", "head")} if ledger else {}),
         _pairs("Software", "Package", versions),
     )
 

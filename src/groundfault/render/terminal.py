@@ -34,7 +34,7 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
     style = "bold green" if report.confirmed else "bold"
     console.print(_text(said.headline, style), _text(f"  {said.title}", "dim"), sep="")
     if said.reopened:
-        console.print(_text(f"This holdout had been opened before; the reason given: {said.reopened}", "bold yellow"))
+        console.print(_text(f"This holdout had been seen before. {words.capital(said.ledger)}.", "bold yellow"))
     if report.confirmed or said.screened:
         console.print()
         console.print(_table(said))
@@ -43,7 +43,7 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
     console.print()
     console.print(_text(words.tally(report.counts())))
     console.print(_text(said.conclusion))
-    console.print(_text(f"{said.guarantee} {words.capital(said.ledger)}."))
+    console.print(_text(said.footing))
     if said.unscored:
         console.print(_text(said.unscored))
     for hint in report.summary["hints"]:

@@ -45,10 +45,14 @@ def signed(value: float | None, digits: int = 2) -> str:
 
 
 def rate(value: float | None) -> str:
-    """A share as a percentage of two or three digits."""
+    """A share as a percentage of two or three digits; never 0% or 100% where it is not."""
     if value is None:
         return NONE
-    return f"{value:.0%}" if value >= 0.0995 or value == 0 else f"{value:.1%}"
+    if 0 < value < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return f"{value:.0%}" if value in (0, 1) or 0.0995 <= value < 0.995 else f"{value:.1%}"
 
 
 def share(cell: Cell, side: str) -> str:
@@ -89,8 +93,13 @@ def decimal(value: str | float | None, default: float = 0.0) -> float:
 
 
 def label(finding: Finding) -> str:
-    """The name of a finding, with its outcome where there are several."""
-    return clean(f"{finding.name} · {finding.outcome}" if finding.outcome else finding.name)
+    """The name of a finding, with its outcome where there are several, on one line."""
+    return clean(key(finding))
+
+
+def key(finding: Finding) -> str:
+    """The name of a finding, with its outcome where there are several: no two findings of a report share it."""
+    return f"{finding.name} · {finding.outcome}" if finding.outcome else finding.name
 
 
 def listing(names: list[str] | tuple[str, ...], most: int = 12) -> str:
