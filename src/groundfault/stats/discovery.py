@@ -1,0 +1,71 @@
+"""How well error-prone examples were discovered: efficacy, beside equally many of least confidence and at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """Error-prone examples against the truth.
+
+    Attributes
+    ----------
+    found : int
+        How many examples are said to be error-prone.
+    efficacy : float
+        Share of wrong predictions among them; NaN where there are none.
+    confidence : float
+        The same share among equally many examples of least confidence.
+    chance : float
+        The same share among examples at random: the error rate.
+    recall : float
+        Share of all wrong predictions that are found; NaN where there are none.
+    """
+
+    found: int
+    efficacy: float
+    confidence: float
+    chance: float
+    recall: float
+
+
+def discovery(error_prone: NDArray[np.bool_], wrong: NDArray[np.bool_], probability: NDArray[np.float64]) -> Discovery:
+    """Score error-prone examples.
+
+    Parameters
+    ----------
+    error_prone : bool array, shape (n,)
+        Said without looking at labels.
+    wrong : bool array, shape (n,)
+    probability : float array, shape (n, c)
+        Predicted, for the baseline of least confidence.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve", TACL 2023, Eq. 11. https://doi.org/10.1162/tacl_a_00617
+    """
+    count = int(error_prone.sum())
+    return Discovery(
+        count,
+        share(wrong, error_prone),
+        share(wrong, least_confident(probability, count)),
+        float(wrong.mean()),
+        share(error_prone, wrong),
+    )
+
+
+def least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
+    """The ``count`` examples whose largest class probability is smallest; of equals, the first: shape (n,)."""
+    chosen = np.zeros(len(probability), dtype=np.bool_)
+    chosen[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
+    return chosen
+
+
+def share(true: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
+    """Share of the examples in ``among`` for which something is true; NaN among none."""
+    count = int(among.sum())
+    return float(true[among].sum() / count) if count else float("nan")
