@@ -39,7 +39,10 @@ def losses(units):
 # ------------------------------------------------------------------------------------------------------- worlds
 
 
-@pytest.mark.parametrize("world", [*FAST, replace(FAST[2], rowwise=True), World(units=50, variants=3, gaps=0.3)])
+@pytest.mark.parametrize(
+    "world",
+    [*FAST, replace(FAST[2], rowwise=True), World(units=50, variants=3, gaps=0.3), World(variants=4, uneven=0.3)],
+)
 def test_a_draw_is_what_comes_through_the_front_door(world):
     drawn = world.draw(np.random.default_rng(5))
     evidence, library = world.evidence(np.random.default_rng(5))

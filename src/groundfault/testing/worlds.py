@@ -80,6 +80,9 @@ class World:
         Rows of each unit: dependent through the unit's own error rate, and judged as one unit.
     icc : float
         Correlation in [0, 1) of the losses of one unit's rows and outcomes (beta-distributed unit rates).
+    uneven : float
+        Share of units that have one row only, the others having all ``variants``; candidates go with them, being true
+        of 85 % of these and of 15 % of the others. Unit means are then not exchangeable.
     rowwise : bool
         Analyse rows as if they were independent units, which they are not: the mistake that groups exist to prevent.
     gaps : float
@@ -103,6 +106,7 @@ class World:
     outcomes: int = 1
     variants: int = 1
     icc: float = 0.0
+    uneven: float = 0.0
     rowwise: bool = False
     gaps: float = 0.0
     least_power: float = 0.0
@@ -132,6 +136,7 @@ class World:
         )
         parts = [
             f"{self.dependence}{rows if self.icc or self.variants > 1 else ''}",
+            f"{self.uneven:g} of units with one row" if self.uneven else "",
             "rows taken for units" if self.rowwise else "",
             f"{self.losses} losses" if self.losses != "errors" else "",
             f"{self.outcomes} outcomes" if self.outcomes > 1 else "",
@@ -196,7 +201,7 @@ class World:
             id="example",
             model="model" if self.outcomes > 1 else None,
             group="item" if grouped else None,
-            empty="missing" if self.gaps else None,
+            empty="missing" if self.gaps or self.uneven else None,
             ignore=() if grouped else ("item",),
         )
         library = Library.of(Candidate(name, name, missing="drop") for name in columns)
@@ -204,19 +209,21 @@ class World:
 
     def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Floats]:
         """Which units have which property, where that is defined, and losses of shape (outcomes, units, variants)."""
-        on = self._candidates(rng)
+        single = rng.random(self.units) < self.uneven if self.uneven else np.zeros(self.units, dtype=np.bool_)
+        on = self._candidates(single, rng)
         mean = np.full(self.units, self.rate)
         for effect in self.effects:
             mean += effect.lift * (on[effect.candidate] - effect.prevalence)
         losses = self._losses(np.clip(mean, 0.0, 1.0), rng)
+        losses[:, single, 1:] = np.nan
         if not self.gaps:
             return on, None, losses
         defined = rng.random(on.shape) >= self.gaps
         losses[rng.random(losses.shape) < self.gaps] = np.nan
         return on & defined, defined, losses
 
-    def _candidates(self, rng: np.random.Generator) -> Bools:
-        on = self._background(rng)
+    def _candidates(self, single: Bools, rng: np.random.Generator) -> Bools:
+        on = self._background(single, rng)
         for effect in self.effects:
             source = rng.standard_normal(self.units)
             noise = rng.standard_normal((effect.proxies, self.units))
@@ -232,8 +239,10 @@ class World:
         """Whom each candidate of a library of duplicates repeats."""
         return np.arange(self.candidates) // 3 * 3
 
-    def _background(self, rng: np.random.Generator) -> Bools:
+    def _background(self, single: Bools, rng: np.random.Generator) -> Bools:
         count, n = self.candidates, self.units
+        if self.uneven:
+            return np.asarray(rng.random((count, n)) < np.where(single, 0.85, 0.15))
         if self.dependence == "tied":
             return rng.permuted(np.tile(np.arange(n) < n // 2, (count, 1)), axis=1)
         prevalences = np.resize(_PREVALENCES, count)[:, None]
