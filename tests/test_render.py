@@ -28,7 +28,7 @@ from groundfault.render.figures import MOST_POINTS, figures
 from groundfault.render.html import MOST_ROWS, html
 from groundfault.render.markdown import code, escape, markdown
 from groundfault.render.outline import Outline
-from groundfault.render.terminal import show
+from groundfault.render.terminal import show, show_check
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
@@ -401,6 +401,25 @@ def test_terminal_takes_no_markup_from_data(hostile: Report) -> None:
     assert said.rstrip().endswith("Report: out/[bold]report.html")
     assert "This holdout had been seen before" in said
     assert "4 confirmed findings" in said.splitlines()[0]
+
+
+def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
+    rng = np.random.default_rng(5)
+    columns = {f"f{i}": rng.random(200) < 0.4 for i in range(30)} | {"rare": np.arange(200) < 3}
+    frame = pl.DataFrame({"id": np.arange(200), "error": rng.random(200) < 0.3, **columns})
+    evidence = Evidence.from_table(frame, id="id", outcome="error")
+    candidates = [Candidate(TERMINAL if c == "rare" else c, c) for c in columns]
+    found = groundfault.check(evidence, Plan(), candidates)
+    stream = io.StringIO()
+    show_check(found, Console(file=stream, width=80))
+    said = stream.getvalue()
+    assert "30 of 31 candidates could be confirmed" in said
+    assert "and 10 more" in said
+    assert f"{found.summary['minimum_detectable_lift']:.2f} at prevalence 30%" in " ".join(said.split())
+    assert "min_on" in said
+    assert "[bold]markup[/bold]" in said
+    assert "\x1b" not in said
+    assert max(map(cell_len, said.splitlines())) <= 80
 
 
 def test_numbers_are_written_as_they_are_read() -> None:

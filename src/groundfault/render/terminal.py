@@ -11,9 +11,13 @@ from groundfault.render.outline import Outline, shown
 from groundfault.report import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from groundfault.checking import Check, Prospect
 
 MOST_CONFIRMED = 20
 MOST_SCREENED = 10
@@ -52,17 +56,67 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
         console.print(_text(f"Report: {written}", "bold"), soft_wrap=True)
 
 
-def _table(said: Outline) -> Table:
+def show_check(check: Check, console: Console) -> None:
+    """Print what an audit could find, before its holdout is opened."""
+    summary = check.summary
+    fit = sorted((p for p in check.prospects if not p.reason), key=lambda p: p.minimum_detectable_lift or 1.0)
+    unfit = [p for p in check.prospects if p.reason]
+    total = words.count(len(check.prospects))
+    console.print(_text(f"{words.count(len(fit))} of {total} candidates could be confirmed", "bold"))
+    console.print(
+        _text(
+            f"{words.count(summary['n'])} units ({words.count(summary['n_discovery'])} discovery, "
+            f"{words.count(summary['n_holdout'])} holdout); discovery error rate "
+            f"{words.rate(summary['discovery_error_rate'])}; judge {summary['judge']}."
+        )
+    )
+    least = summary["power"]["minimum_detectable_lift"].items()
+    said = ", ".join(f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in least)
+    console.print(_text(f"Least lift found with {words.level(summary['power']['power'])} power: {said}."))
+    if fit:
+        console.print()
+        console.print(_prospects(fit))
+    if unfit:
+        console.print()
+        console.print(_unfit(unfit))
+
+
+def _prospects(fit: Sequence[Prospect]) -> Table:
+    table = _plain_table("Could be confirmed", "on", "off", "least lift")
+    for p in fit[:MOST_CONFIRMED]:
+        numbers = (words.count(p.on), words.count(p.off), words.bare(p.minimum_detectable_lift))
+        table.add_row(_text(words.named(p.name, p.outcome)), *map(_text, numbers))
+    if len(fit) > MOST_CONFIRMED:
+        table.add_row(_text(f"and {words.count(len(fit) - MOST_CONFIRMED)} more", "dim"))
+    return table
+
+
+def _unfit(unfit: Sequence[Prospect]) -> Table:
+    reasons: dict[str, list[str]] = {}
+    for p in unfit:
+        reasons.setdefault(p.reason, []).append(words.named(p.name, p.outcome))
+    table = _plain_table("Can never be confirmed here", "candidates")
+    for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        table.add_row(_text(f"{why} ({words.listing(names, 4)})"), _text(words.count(len(names))))
+    return table
+
+
+def _plain_table(first: str, *numbers: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column(_text(first), overflow="fold", min_width=16, ratio=1)
+    for name in numbers:
+        table.add_column(_text(name), justify="right", no_wrap="interval" not in name)
+    return table
+
+
+def _table(said: Outline) -> Table:
     report = said.report
     held = tables.held_out(report)
     head, interval = tables.interval_words(report)
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("Finding", overflow="fold", min_width=16, ratio=1)
-    for name in ("on", "off", *(("discovery*", "holdout") if held else ("lift",)), head, "adj. p"):
-        table.add_column(_text(name), justify="right", no_wrap="interval" not in name)
+    table = _plain_table("Finding", "on", "off", *(("discovery*", "holdout") if held else ("lift",)), head, "adj. p")
 
     def add(finding: Finding, style: str, indent: str = "") -> None:
         cell = shown(finding)

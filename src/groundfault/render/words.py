@@ -44,6 +44,11 @@ def signed(value: float | None, digits: int = 2) -> str:
     return text.replace("-", "−") if float(text) else text[1:]
 
 
+def bare(lift: float | None) -> str:
+    """A least lift, which has no sign."""
+    return "none" if lift is None else f"{lift:.2f}"
+
+
 def rate(value: float | None) -> str:
     """A share as a percentage of two or three digits; never 0% or 100% where it is not."""
     if value is None:
@@ -99,7 +104,12 @@ def label(finding: Finding) -> str:
 
 def key(finding: Finding) -> str:
     """The name of a finding, with its outcome where there are several: no two findings of a report share it."""
-    return f"{finding.name} · {finding.outcome}" if finding.outcome else finding.name
+    return named(finding.name, finding.outcome)
+
+
+def named(name: str, outcome: str) -> str:
+    """A candidate's name, with the outcome where there are several."""
+    return f"{name} · {outcome}" if outcome else name
 
 
 def listing(names: list[str] | tuple[str, ...], most: int = 12) -> str:
