@@ -1,0 +1,219 @@
+"""Certificates: the whole of an audit as JSON, from which anyone recomputes its verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from groundfault.errors import GroundfaultError, InputError, LedgerError
+from groundfault.files import write_text
+from groundfault.sequential.dual import Verdict
+from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.pool import Pool
+from groundfault.sequential.record import ASKED, TOLD, Entry, plain, query_of
+from groundfault.sequential.session import Audit
+
+_VERSION = 1
+_VOLATILE = ("groundfault_version", "ledger")
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What an audit may say, and everything it rests on.
+
+    Attributes
+    ----------
+    data : dict
+        Verdict, reason, the null in words, plan, seal, the pool's ids and groups with their hash, and every round:
+        group, draw, thresholds, what was bet on it, score, and both e-values. As JSON holds them.
+    """
+
+    data: dict[str, Any]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What was found."""
+        return self.data["verdict"]  # type: ignore[no-any-return]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The certificate as plain words and numbers."""
+        return self.data
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """The certificate as JSON; also written to ``path``, whole or not at all, where one is given."""
+        text = json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False)
+        if path is not None:
+            write_text(Path(path), text)
+        return text
+
+
+@dataclass(frozen=True)
+class CertificateCheck:
+    """Whether a certificate reproduces.
+
+    Attributes
+    ----------
+    reproduces : bool
+    differences : tuple of str
+        What differs, each as "where: stated, recomputed"; the first hundred.
+    ledger : str
+        What the ledger says of it.
+    """
+
+    reproduces: bool
+    differences: tuple[str, ...]
+    ledger: str
+
+
+def certify(audit: Audit, ledger: dict[str, str] | None) -> Certificate:
+    """The certificate of an audit as it stands; `Audit.certificate` is the way to it."""
+    from groundfault import __version__
+
+    return Certificate(
+        {
+            "groundfault_certificate": _VERSION,
+            "groundfault_version": __version__,
+            "verdict": audit.verdict,
+            "reason": audit.reason,
+            "null": audit.null,
+            "guaranteed": audit.claim.guaranteed,
+            "log_wealth": plain(audit.log_wealth),
+            "labelled": audit.rounds_told,
+            "tested": audit.tested,
+            "groups": audit.groups,
+            "plan": audit.plan.settings,
+            "seal": audit.seal,
+            "pool": audit.pool.outline(),
+            "rounds": [r.to_dict() for r in audit.rounds],
+            "ledger": ledger,
+        }
+    )
+
+
+def verify_certificate(
+    source: str | Path | Certificate,
+    *,
+    pool: Pool | None = None,
+    policy: bool = False,
+    ledger: str | Path | None = None,
+) -> CertificateCheck:
+    """Recompute every draw, threshold, bet, e-value and the verdict, and compare.
+
+    Parameters
+    ----------
+    source : path or Certificate
+    pool : Pool, optional
+        The cases as they are now; the certificate has to be about them.
+    policy : bool
+        Ask the policy again as well, whether it would have looked where it did. A policy that reads an embedding
+        needs the pool.
+    ledger : path, optional
+        The ledger to check the record against; left out, the one that the certificate names, where it still exists.
+
+    Raises
+    ------
+    InputError
+        If the source is no certificate.
+    """
+    data = source.data if isinstance(source, Certificate) else _load(Path(source))
+    try:
+        plan, outline, rounds = AuditPlan.from_settings(data["plan"]), Pool.from_outline(data["pool"]), data["rounds"]
+        entries = list(_entries(rounds))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"not a certificate of a sequential audit ({error})") from None
+    differences: list[str] = []
+    if pool is not None and pool.hash != outline.hash:
+        differences.append(f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups")
+        pool = None
+    try:
+        audit = Audit.of(pool or outline, plan)
+        for entry in entries:
+            if policy and entry.kind == ASKED and entry.body["step"] > plan.warm_up:
+                differences += _choices(audit, entry)
+            audit.replay(entry)
+        again = json.loads(certify(audit, None).to_json())
+        differences += _differences(_stable(data), _stable(again))
+    except GroundfaultError as error:
+        differences.append(f"rounds: {error}")
+    said, sound = _against_ledger(data, ledger)
+    return CertificateCheck(not differences and sound, tuple(differences[:100]), said)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"no certificate to verify: {path}: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(data, dict) or data.get("groundfault_certificate") != _VERSION:
+        raise InputError(f"{path} is not a certificate of a sequential audit")
+    return data
+
+
+def _entries(rounds: list[dict[str, Any]]) -> Iterator[Entry]:
+    """The events that the rounds of a certificate were."""
+    for number, told in enumerate(rounds):
+        asked = {key: value for key, value in told.items() if key not in ("told", "score", "log_e")}
+        yield Entry(2 * number, ASKED, asked)
+        if told["told"]:
+            yield Entry(2 * number + 1, TOLD, {"step": told["step"], "id": told["id"], "score": told["score"]})
+
+
+def _choices(audit: Audit, entry: Entry) -> Iterator[str]:
+    """Where the policy, asked again, differs from what the record says it chose."""
+    stated, again = query_of(entry.body, len(audit.pool)), audit.choice()
+    for name in ("group", "items", "claim", "stake", "forecast"):
+        a, b = getattr(stated, name), None if again is None else getattr(again, name)
+        same = (a == b) if name != "items" or a is None or b is None else bool((a == b).all())
+        if not same:
+            yield f"rounds[{entry.body['step'] - 1}].{name}: {a!r}, {b!r}: the policy would have looked elsewhere"
+
+
+def _stable(data: dict[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in data.items() if key not in _VOLATILE}
+    kept["pool"] = data["pool"]["hash"]
+    return kept
+
+
+def _differences(a: Any, b: Any, where: str = "") -> Iterator[str]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in sorted(set(a) | set(b)):
+            yield from _differences(a.get(key), b.get(key), f"{where}.{key}" if where else key)
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            yield from _differences(x, y, f"{where}[{i}]")
+    elif isinstance(a, float) and isinstance(b, float | int) and isfinite(a):
+        if abs(a - b) > _TOLERANCE * max(1.0, abs(a)):
+            yield f"{where}: {a!r}, {b!r}"
+    elif a != b:
+        yield f"{where}: {a!r:.120}, {b!r:.120}"
+
+
+def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[str, bool]:
+    from groundfault.ledger import Ledger
+
+    entry = data.get("ledger")
+    if entry is None:
+        return "the audit was not recorded in a ledger", True
+    path = str(ledger or entry["path"])
+    if "://" not in path and not Path(path).exists():
+        return f"the ledger {path} is not there to be checked; name it", True
+    book = Ledger(path)
+    try:
+        book.check(head=entry["head"])
+    except LedgerError as error:
+        return f"the ledger does not bear the certificate out: {error}", False
+    own = [e for e in book.events(TOLD) if e.body.get("audit") == data["seal"]]
+    scores: dict[int, Any] = {}
+    for event in own:
+        scores.setdefault(event.body["step"], event.body["score"])
+    stated = {r["step"]: r["score"] for r in data["rounds"] if r["told"]}
+    if any(scores.get(step, "none") != score for step, score in stated.items()):
+        return f"the ledger {path} is unbroken, but its scores are not those of the certificate", False
+    return f"the ledger {path} is unbroken and holds these scores", True

@@ -1,0 +1,76 @@
+"""The dual test: one e-process against the model's null and one against the auditor's, read after every score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from groundfault.sequential.eprocess import EProcess
+from groundfault.sequential.plan import AuditPlan
+
+Verdict = Literal["failure mode found", "audit passed", "inconclusive"]
+
+
+class Pair(NamedTuple):
+    """A number for each null, such as natural logs of e-values."""
+
+    model: float
+    auditor: float
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Algorithm 1 of the paper, between two scores; each update gives a new one.
+
+    The model's test runs from the first tested case; the auditor's bets start at the plan's budget m, and are placed
+    on claimed rounds only. No correction for two tests is due: where the model's null is true, a claim that some
+    group fails is false.
+
+    Attributes
+    ----------
+    model, auditor : EProcess
+    """
+
+    model: EProcess
+    auditor: EProcess
+
+    @classmethod
+    def begin(cls, plan: AuditPlan, warm_up: Sequence[float] = ()) -> Dual:
+        """Both processes before the first tested case, their forecasts taught by the warm-up."""
+        model, auditor = EProcess.begin(plan.bets("model")), EProcess.begin(plan.bets("auditor"))
+        if not len(warm_up):
+            return cls(model, auditor)
+        return cls(model.warm_start(warm_up, plan.threshold), auditor.warm_start(warm_up, plan.threshold))
+
+    @property
+    def steps(self) -> int:
+        """Tested cases so far."""
+        return self.model.steps
+
+    @property
+    def log_e(self) -> Pair:
+        """Natural logs of both e-values."""
+        return Pair(float(self.model.log_e[0]), float(self.auditor.log_e[0]))
+
+    def update(
+        self, score: float | None, thresholds: tuple[float, float], *, claim: bool, forecast: float | None = None
+    ) -> Dual:
+        """After one more tested case.
+
+        Parameters
+        ----------
+        score : float in [0, 1], or None
+            None, a case that could not be scored, is a pass to the model's test and a failure to the auditor's.
+        thresholds : pair of float
+            What it is tested against under the model's null, and under the auditor's.
+        claim : bool
+            Whether the auditor claimed that the group fails.
+        forecast : float, optional
+            Expected score, for ``-pred`` bets.
+        """
+        high, low = (1.0, 0.0) if score is None else (score, score)
+        return Dual(
+            self.model.update(high, thresholds[0], forecast=forecast),
+            self.auditor.update(low, thresholds[1], forecast=forecast, stake=claim),
+        )

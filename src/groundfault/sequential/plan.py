@@ -1,0 +1,211 @@
+"""The plan of a sequential audit: everything that is decided before the first score, with a hash that seals it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from math import ceil
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from groundfault.errors import PlanError
+from groundfault.plan import exact
+from groundfault.sequential.bets import Bet, Null, Shares
+
+ClaimName = Literal["declared-groups", "literal", "rates"]
+Sampling = Literal["guaranteed", "paper"]
+
+# alternatives as shares of what lies on their side of the threshold: at .85 they are the paper's
+_MODEL_SHARES = (0.60 / 0.85, 0.655 / 0.85, 0.71 / 0.85, 0.765 / 0.85, 0.82 / 0.85)
+_AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
+_LITERAL_EPSILON = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """Everything decided before the first score.
+
+    Parameters
+    ----------
+    threshold : float in (0, 1)
+        The least mean score, q, that a group has to have; 1 is a pass.
+    budget : int
+        The paper's m: the auditor's test counts claims from the m-th tested case on. At least 2.
+    alpha : float in (0, 1)
+        Chance of a wrong verdict, whenever one stops.
+    policy : str
+        The policy's name, argument included.
+    bet : str or sequence of str
+        One of `BETS`, or several, whose e-values are averaged. The auditor's test uses the same without ``sr-`` or
+        ``cusum-``.
+    seed : int
+        Seed of every random act.
+    claim : {"declared-groups", "literal", "rates"}
+        What is tested; see `groundfault.sequential.claims`.
+    sampling : {"guaranteed", "paper"}
+        ``paper`` draws and bets as the paper's code does, which keeps no error rate on a finite pool.
+    epsilon : float in (0, 1], optional
+        Least share of the cases that a group must have. Left out, .05 for sampling and claims that need one, and none
+        for declared groups.
+    limit : int, optional
+        Most cases to label, warm-up included.
+    warm_up : int
+        Cases drawn uniformly at first, to learn from; nothing is bet on them.
+    alternative, grid, auditor_alternative, auditor_grid, eta, shares, idle_mass
+        See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion; shares are heavy-tailed
+        with the idle mass added, and the paper's where sampling is the paper's.
+
+    Raises
+    ------
+    PlanError
+        If a setting is out of range, or contradicts another.
+    """
+
+    threshold: float
+    budget: int = 40
+    alpha: float = 0.05
+    policy: str = "stratified"
+    bet: str | Sequence[str] = "sr-lr-ui"
+    seed: int = 0
+    claim: ClaimName = "declared-groups"
+    sampling: Sampling = "guaranteed"
+    epsilon: float | None = None
+    limit: int | None = None
+    warm_up: int = 0
+    alternative: float | None = None
+    grid: Sequence[float] | None = None
+    auditor_alternative: float | None = None
+    auditor_grid: Sequence[float] | None = None
+    eta: float = 0.1
+    shares: Shares | None = None
+    idle_mass: bool | None = None
+
+    def __post_init__(self) -> None:
+        self._check_words()
+        self._check_numbers()
+        self._fill()
+        for null in get_args(Null):
+            for bet in self.bets(null):
+                bet.require_side(self.threshold)
+
+    def _check_words(self) -> None:
+        for name, words in (("claim", get_args(ClaimName)), ("sampling", get_args(Sampling))):
+            if getattr(self, name) not in words:
+                raise PlanError(f"{name}={getattr(self, name)!r} is not one of {', '.join(words)}")
+        if not isinstance(self.policy, str) or not self.policy:
+            raise PlanError(f"policy={self.policy!r} must be a policy's name")
+        if self.sampling == "paper" and self.claim == "rates":
+            raise PlanError('sampling="paper" draws without replacement; claim="rates" draws with it')
+
+    def _check_numbers(self) -> None:
+        for name in ("threshold", "alpha"):
+            value = self._number(name)
+            if not 0 < value < 1:
+                raise PlanError(f"{name}={value:g} must lie strictly between 0 and 1")
+        if self.epsilon is not None and not 0 < self._number("epsilon") <= 1:
+            raise PlanError(f"epsilon={self.epsilon:g} must lie in (0, 1]: the least share of the cases in a group")
+        self._whole("budget", 1)
+        if self.budget < 2 and self.sampling != "paper":
+            raise PlanError(
+                "budget=1 must be at least 2: an auditor that may pass the model on its first case found nothing"
+            )
+        for name, least in (("seed", 0), ("warm_up", 0), ("limit", 1)):
+            if getattr(self, name) is not None:
+                self._whole(name, least)
+        if self.limit is None and self.claim == "rates":
+            raise PlanError('claim="rates" asks again without end: set limit, the most answers to score')
+        if self.limit is not None and self.limit <= self.warm_up:
+            raise PlanError(f"limit={self.limit} leaves nothing to test after warm_up={self.warm_up}")
+
+    def _number(self, name: str) -> float:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or value != value:
+            raise PlanError(f"{name}={value!r} must be a number")
+        object.__setattr__(self, name, float(value))
+        return float(value)
+
+    def _whole(self, name: str, least: int) -> None:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise PlanError(f"{name}={value!r} must be a whole number of {least} or more")
+        object.__setattr__(self, name, int(value))
+
+    def _fill(self) -> None:
+        q, paper = self.threshold, self.sampling == "paper"
+        below = tuple(q * share for share in _MODEL_SHARES)
+        *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
+        filled: dict[str, Any] = {
+            "bet": (self.bet,) if isinstance(self.bet, str) else tuple(self.bet),
+            "alternative": below[-1] if self.alternative is None else self.alternative,
+            "grid": below if self.grid is None else tuple(self.grid),
+            "auditor_alternative": nearer if self.auditor_alternative is None else self.auditor_alternative,
+            "auditor_grid": tuple(above) if self.auditor_grid is None else tuple(self.auditor_grid),
+            "shares": self.shares or ("uniform" if paper else "heavy-tailed"),
+            "idle_mass": not paper if self.idle_mass is None else bool(self.idle_mass),
+        }
+        if self.epsilon is None and (paper or self.claim == "literal"):
+            filled["epsilon"] = _LITERAL_EPSILON
+        for name, value in filled.items():
+            object.__setattr__(self, name, value)
+
+    def bets(self, null: Null) -> tuple[Bet, ...]:
+        """The bets against a null; their e-values are averaged."""
+        model = null == "model"
+        names = [name if model else name.removeprefix("sr-").removeprefix("cusum-") for name in self.bet]
+        return tuple(
+            Bet(
+                name,
+                null,
+                self.alternative if model else self.auditor_alternative,
+                tuple((self.grid if model else self.auditor_grid) or ()),
+                self.eta,
+                self.budget,
+                self.shares or "heavy-tailed",
+                bool(self.idle_mass),
+            )
+            for name in dict.fromkeys(names)
+        )
+
+    def least(self, cases: int) -> int:
+        """Fewest cases with a share of at least epsilon among ``cases``; 1 without an epsilon."""
+        return 1 if self.epsilon is None else max(1, ceil(exact(self.epsilon, "epsilon") * cases))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan as plain words and numbers."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> AuditPlan:
+        """The plan that `settings` describes."""
+        unknown = sorted(set(settings) - {field.name for field in fields(cls)})
+        if unknown:
+            raise PlanError(f"there is no setting {unknown[0]!r} of a sequential audit")
+        try:
+            return cls(**settings)
+        except TypeError as error:
+            raise PlanError(f"not the settings of a sequential audit: {error}") from None
+
+    def seal(self, pool_hash: str) -> str:
+        """SHA-256 of everything decided, the pool included: equal audits, equal seals."""
+        text = json.dumps({"plan": self.settings, "pool": pool_hash}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def rng(self, purpose: str, counter: int) -> np.random.Generator:
+        """A generator of its own for each purpose and round."""
+        return np.random.default_rng([self.seed, _number_of(purpose), counter])
+
+    def pick(self, purpose: str, counter: int, count: int) -> int:
+        """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
+
+        It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that anyone can
+        draw again by hand; the bias is below 2^-200.
+        """
+        return _number_of(f"{self.seed}:{purpose}:{counter}", 32) % count
+
+
+def _number_of(text: str, size: int = 8) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size], "big")

@@ -1,0 +1,305 @@
+"""Pools: the cases that a sequential audit may ask about, and the groups that were declared before it began."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.errors import InputError
+from groundfault.readers.table import read_table
+from groundfault.sequential import intake
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from groundfault.candidate import Candidate
+    from groundfault.evidence import Evidence
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+
+ALL = "all cases"
+"""The group that every pool of given cases has."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """N cases without scores, and G declared groups of them.
+
+    Make one with `from_table`, `from_evidence` or `from_arrays`. Cases are kept sorted by id, so nothing depends on
+    the order in which they came.
+
+    Attributes
+    ----------
+    ids : tuple of str, length N
+    groups : tuple of str, length G
+        They may overlap. Where the cases are given, the first is `ALL`, so that "every group reaches the threshold"
+        speaks of the cases as a whole too. Generated cases have categories instead, one each.
+    members : bool array, shape (G, N)
+    embedding : float64 array, shape (N, D), or None
+        What policies may learn from, besides groups.
+    cases : polars.DataFrame, optional
+        A row a case, for whoever scores it.
+    recorded : float64 array, shape (N,), or None
+        Known scores to replay, NaN where there is none. No policy sees them, and they are no part of the hash.
+    generated : bool
+        The cases are fresh draws from generators, one a category: what is claimed is claimed of the generators.
+    sources : tuple of str
+    embedded : str
+        SHA-256 of the embedding; empty where there is none.
+    """
+
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    members: Bools
+    embedding: Floats | None = None
+    cases: pl.DataFrame | None = None
+    recorded: Floats | None = None
+    generated: bool = False
+    sources: tuple[str, ...] = ()
+    embedded: str = ""
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        *,
+        id: str | None = None,
+        groups: Sequence[str | Candidate] = (),
+        embedding: Any = None,
+        scores: str | None = None,
+        generated: bool = False,
+    ) -> Pool:
+        """Read a pool from a file, a directory, or a table in memory.
+
+        Parameters
+        ----------
+        source : path, or a polars, pandas, Arrow or DuckDB table
+        id : str, optional
+            Column with the id of each case; left out, rows are numbered.
+        groups : sequence of str or Candidate
+            A column, for a group a level; columns joined by ``*``, for a group a combination of levels; or a rule.
+        embedding : str, path, sequence of str, or array of shape (N, D), optional
+            A column of lists; names or a glob of numeric columns; a table of the same ids; or a matrix, row by row.
+        scores : str, optional
+            Column with recorded scores in [0, 1], 1 a pass, to replay; empty where there is none.
+        generated : bool
+            The rows are a bank of generated cases, a category each; one entry of ``groups`` says which.
+
+        Raises
+        ------
+        InputError
+            If there are no cases, ids repeat, a column is missing, a group is empty or no group, an embedding is not
+            finite, or a score is outside [0, 1].
+
+        Examples
+        --------
+        >>> table = pl.DataFrame({"item": ["a", "b", "c", "d"], "lang": ["de", "fr", "de", "fr"]})
+        >>> Pool.from_table(table, id="item", groups=["lang"]).groups
+        ('all cases', 'lang=de', 'lang=fr')
+        """
+        frame, sources = read_table(source)
+        ids = intake.read_ids(frame, id, sources[0])
+        intake.check_ids(ids)
+        return _assembled(
+            cls(
+                tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
+                embedding=None if embedding is None else intake.read_embedding(frame, embedding, id, sources[0]),
+                cases=frame,
+                recorded=None if scores is None else intake.read_scores(frame, scores, sources[0]),
+                generated=generated,
+                sources=sources,
+            ),
+            [pair for group in groups for pair in intake.memberships(frame, group, sources[0])],
+        )  # fmt: skip
+
+    @classmethod
+    def from_evidence(
+        cls, evidence: Evidence, *, groups: Sequence[str | Candidate] = (), embedding: Any = None
+    ) -> Pool:
+        """The examples of evidence about one model, to be scored again, or replayed: a score is one minus the loss.
+
+        Raises
+        ------
+        InputError
+            If an example has several rows, of several models or repeats; else as `from_table`.
+        """
+        frame, name = evidence.frame, evidence.roles.id or ""
+        if frame[name].n_unique() < frame.height:
+            raise InputError("the evidence has several rows an example; select one model and one repeat first")
+        told = {evidence.roles.outcome, evidence.roles.status, *evidence.roles.ignore}
+        pool = cls.from_table(
+            frame.drop(c for c in frame.columns if c in told), id=name, groups=groups, embedding=embedding
+        )
+        scores = (1.0 - evidence.loss).fill_null(float("nan"))
+        of = dict(zip(frame[name].cast(pl.String), scores, strict=True))
+        return replace(pool, recorded=_frozen([of[i] for i in pool.ids]), sources=evidence.provenance)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        ids: Sequence[object],
+        groups: Mapping[str, ArrayLike] | None = None,
+        *,
+        embedding: ArrayLike | None = None,
+        scores: ArrayLike | None = None,
+        generated: bool = False,
+    ) -> Pool:
+        """A pool from arrays of length N.
+
+        Parameters
+        ----------
+        ids : sequence, length N
+        groups : mapping of name to array of shape (N,), optional
+            An array of bool is a group; any other is a label, with a group for each of its levels.
+        embedding : array of shape (N, D), optional
+        scores : array of shape (N,), optional
+            Recorded scores in [0, 1], NaN where there is none.
+        generated : bool
+            See `from_table`.
+
+        Raises
+        ------
+        InputError
+            As `from_table`.
+
+        Examples
+        --------
+        >>> Pool.from_arrays(["a", "b", "c", "d"], {"long": [True, False, True, True]}).sizes
+        array([4, 3])
+        """
+        intake.check_ids([str(i) for i in ids])
+        named: list[tuple[str, Bools]] = []
+        for name, values in (groups or {}).items():
+            array = np.asarray(values)
+            if array.shape != (len(ids),):
+                raise InputError(f"group {name!r} has shape {array.shape}; give a value for each of {len(ids)} cases")
+            if array.dtype == np.bool_:
+                named.append((name, array))
+            else:
+                named += [(f"{name}={level}", mask) for level, mask in intake.levels(array.astype(str), name)]
+        pool = cls(
+            tuple(str(i) for i in ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
+            embedding=None if embedding is None else np.asarray(embedding),
+            recorded=None if scores is None else intake.check_scores(scores, len(ids), "the array of scores"),
+            generated=generated,
+            sources=("arrays",),
+        )  # fmt: skip
+        return _assembled(pool, named)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """Cases in each group, shape (G,)."""
+        return np.asarray(self.members.sum(axis=1), dtype=np.int64)
+
+    @cached_property
+    def position(self) -> Mapping[str, int]:
+        """Where each id is."""
+        return {name: i for i, name in enumerate(self.ids)}
+
+    def case(self, position: int) -> dict[str, Any]:
+        """What is known of a case."""
+        return {} if self.cases is None else self.cases.row(position, named=True)
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of ids, groups and embedding, whatever the order of the rows; recorded scores are no part of it."""
+        return hashlib.sha256(json.dumps(self._content, ensure_ascii=False).encode()).hexdigest()
+
+    @property
+    def _content(self) -> dict[str, Any]:
+        return {
+            "ids": list(self.ids),
+            "groups": {name: to_hex(mask) for name, mask in zip(self.groups, self.members, strict=True)},
+            "generated": self.generated,
+            "embedding": self.embedded,
+        }
+
+    def outline(self) -> dict[str, Any]:
+        """Ids and groups as JSON holds them: all that it takes to draw again, and to check the hash."""
+        return {**self._content, "sources": list(self.sources), "hash": self.hash}
+
+    @classmethod
+    def from_outline(cls, outline: Mapping[str, Any]) -> Pool:
+        """The pool of an outline, without embedding and texts.
+
+        Raises
+        ------
+        InputError
+            If it is not the outline of a pool, or not what its hash says.
+        """
+        try:
+            ids, groups = tuple(outline["ids"]), dict(outline["groups"])
+            members = np.stack([from_hex(text, len(ids)) for text in groups.values()])
+            pool = cls(
+                ids, tuple(groups), _frozen(members), generated=bool(outline["generated"]),
+                sources=tuple(outline["sources"]), embedded=outline["embedding"],
+            )  # fmt: skip
+            intact = outline["hash"] == pool.hash
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not the outline of a pool ({error})") from None
+        if not intact:
+            raise InputError("the record of the pool was altered: its ids and groups do not have the hash it states")
+        return pool
+
+
+def _assembled(pool: Pool, named: Iterable[tuple[str, Bools]]) -> Pool:
+    """The pool with its groups, sorted by id, checked and frozen."""
+    named = list(named)
+    if pool.generated and (not named or np.any(np.sum([mask for _, mask in named], axis=0) != 1)):
+        raise InputError("generated cases need one category each: name one column, or columns joined by *")
+    if not pool.generated:
+        named = [(ALL, np.ones(len(pool), dtype=np.bool_)), *named]
+    names = [name for name, _ in named]
+    for name, mask in named:
+        if names.count(name) > 1:
+            raise InputError(f"two groups are named {name!r} (every pool of given cases has {ALL!r}); rename one")
+        if not mask.any():
+            raise InputError(f"the group {name!r} has no cases; leave it out")
+    order = np.array(sorted(range(len(pool)), key=pool.ids.__getitem__))
+    embedding = None if pool.embedding is None else intake.check_embedding(pool.embedding, len(pool))[order]
+    return replace(
+        pool,
+        ids=tuple(pool.ids[i] for i in order),
+        groups=tuple(names),
+        members=_frozen(np.stack([mask for _, mask in named])[:, order]),
+        embedding=None if embedding is None else _frozen(embedding),
+        cases=None if pool.cases is None else pool.cases[order],
+        recorded=None if pool.recorded is None else _frozen(pool.recorded[order]),
+        embedded="" if embedding is None else hashlib.sha256(embedding.tobytes()).hexdigest(),
+    )
+
+
+def to_hex(mask: Bools) -> str:
+    """Booleans, eight to a byte, as hexadecimal digits."""
+    return np.packbits(mask).tobytes().hex()
+
+
+def from_hex(text: str, size: int) -> Bools:
+    """The first ``size`` booleans that `to_hex` wrote.
+
+    Raises
+    ------
+    ValueError
+        If the text is not so many.
+    """
+    packed = np.frombuffer(bytes.fromhex(text), dtype=np.uint8)
+    if len(packed) != (size + 7) // 8:
+        raise ValueError(f"{len(packed)} bytes do not hold {size} cases")
+    return np.unpackbits(packed, count=size).astype(np.bool_)
+
+
+def _frozen(array: Any) -> Any:
+    array = np.array(array)
+    array.setflags(write=False)
+    return array

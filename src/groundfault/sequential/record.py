@@ -1,0 +1,190 @@
+"""The record of a sequential audit: each round written down before its score is seen, and read back to resume."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from groundfault.errors import LedgerError
+from groundfault.ledger import Ledger
+from groundfault.policies import Query
+from groundfault.sequential.dual import Pair
+from groundfault.sequential.pool import from_hex, to_hex
+
+_NOTHING = Pair(0.0, 0.0)
+OPENED, ASKED, TOLD = "audit_opened", "audit_asked", "audit_told"
+
+
+@dataclass(frozen=True, eq=False)
+class Round:
+    """One round: where the case was drawn from, which it was, what was bet on it, and what came of it.
+
+    Attributes
+    ----------
+    query : Query
+        Group or set, claim and stake, with step and id of the case drawn.
+    eligible : int
+        Cases it was drawn from, uniformly.
+    thresholds : Pair
+        What its score is tested against, under the model's null and the auditor's.
+    if_fail, if_pass : Pair
+        Log e-values after a score of 0 and of 1, which is all there is to know of the bets.
+    told : bool
+        Whether it has been scored; the next two say how.
+    score : float, optional
+        None where the case could not be scored.
+    log_e : Pair
+        Log e-values after it.
+    """
+
+    query: Query
+    eligible: int
+    thresholds: Pair
+    if_fail: Pair
+    if_pass: Pair
+    told: bool = False
+    score: float | None = None
+    log_e: Pair = _NOTHING
+
+    def scored(self, score: float | None, log_e: Pair) -> Round:
+        """The round with its score."""
+        return replace(self, told=True, score=score, log_e=log_e)
+
+    def asked(self) -> dict[str, Any]:
+        """What is written down before the score is seen."""
+        query = self.query
+        return {
+            "step": query.step,
+            "id": query.id,
+            "group": query.group,
+            "items": None if query.items is None else to_hex(query.items),
+            "claim": query.claim,
+            "stake": query.stake,
+            "forecast": query.forecast,
+            "eligible": self.eligible,
+            "thresholds": plain(self.thresholds),
+            "if_fail": plain(self.if_fail),
+            "if_pass": plain(self.if_pass),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it."""
+        return {**self.asked(), "told": self.told, "score": self.score, "log_e": plain(self.log_e)}
+
+
+def query_of(body: Mapping[str, Any], cases: int) -> Query:
+    """The policy's part of a round that was written down.
+
+    Raises
+    ------
+    LedgerError
+        If it is not one.
+    """
+    try:
+        items = None if body["items"] is None else from_hex(body["items"], cases)
+        return Query(body["group"], items, bool(body["claim"]), bool(body["stake"]), body["forecast"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LedgerError(f"a round in the record cannot be read ({error}): it was altered") from None
+
+
+def plain(values: Pair) -> list[float | str]:
+    """Numbers as JSON holds them; infinities as words."""
+    return [float(x) if abs(x) < float("inf") else str(float(x)) for x in values]
+
+
+class Entry(NamedTuple):
+    """One event of one audit: its number in the ledger, and what it says."""
+
+    seq: int
+    kind: str
+    body: Mapping[str, Any]
+
+
+class Record:
+    """The events of one audit, in a ledger that other audits and processes may write to, or in memory alone.
+
+    Parameters
+    ----------
+    ledger : Ledger or path, optional
+    seal : str
+        The audit's seal, which marks its events.
+    """
+
+    def __init__(self, ledger: Ledger | str | Path | None, seal: str) -> None:
+        self.ledger = Ledger(ledger) if isinstance(ledger, str | Path) else ledger
+        self.seal = seal
+        self._head = ""
+        self._last = 0
+
+    def begin(self, header: Mapping[str, Any], reopen: str | None) -> list[Entry]:
+        """Open the audit, or take it up again: the events there are.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not add up, or holds another audit of these cases and no reason is given.
+        InputError
+            If the ledger cannot be read or written to.
+        """
+        if self.ledger is None:
+            return []
+        opened = self.ledger.events(OPENED) if self._exists() else []
+        if not any(event.body["audit"] == self.seal for event in opened):
+            others = [event for event in opened if event.body["pool"]["hash"] == header["pool"]["hash"]]
+            reason = " ".join((reopen or "").split())
+            if others and not reason:
+                raise LedgerError(
+                    f"the ledger {self.ledger.place} holds an audit of these cases with other settings, begun "
+                    f"{others[-1].time}: go on with those, or say why you begin anew (reopen); the reason stays in the "
+                    "record"
+                )
+            self.ledger.append(OPENED, {"audit": self.seal, **header, "reason": reason or None, "before": len(others)})
+        return self.news()
+
+    def append(self, kind: str, body: Mapping[str, Any]) -> tuple[Entry, list[Entry]]:
+        """Write an event down; once this returns it is on disk.
+
+        Returns
+        -------
+        Entry, list of Entry
+            The event, and all that are new, in their order: other processes may have been first.
+        """
+        if self.ledger is None:
+            self._last += 1
+            entry = Entry(self._last, kind, body)
+            return entry, [entry]
+        event = self.ledger.append(kind, {"audit": self.seal, **body})
+        entry = Entry(event.seq, kind, event.body)
+        if event.previous != self._head:
+            return entry, self.news()
+        self._head, self._last = event.hash, event.seq
+        return entry, [entry]
+
+    def news(self) -> list[Entry]:
+        """Events of this audit written since the last look, by whichever process.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not add up.
+        """
+        if self.ledger is None or self.ledger.head == self._head:
+            return []
+        self.ledger.check()
+        events = [event for event in self.ledger.events() if event.seq > self._last]
+        if events:
+            self._head, self._last = events[-1].hash, events[-1].seq
+        return [Entry(e.seq, e.kind, e.body) for e in events if e.body.get("audit") == self.seal]
+
+    def check(self) -> dict[str, str] | None:
+        """Where the record is kept, and the hash of its last event, once it is known to be whole; None in memory."""
+        if self.ledger is None:
+            return None
+        self.ledger.check()
+        return {"path": self.ledger.place, "head": self.ledger.head}
+
+    def _exists(self) -> bool:
+        assert self.ledger is not None
+        return "://" in self.ledger.place or Path(self.ledger.place).exists()
