@@ -334,11 +334,31 @@ def _hints(parts: _Parts) -> list[str]:
     if unscored:
         said = ", ".join(f"{v} {k}" for k, v in unscored.items())
         hints.append(f"{said}: not scored, in no error rate; the findings say whether their verdict depends on it")
+    edge = _at_the_edge(parts)
+    if edge:
+        low, high = (float(exact(x)) for x in case.plan.prevalence or (0, 1))
+        hints.append(
+            f"{edge} candidates lie within chance of the edge of the prevalence window [{low:g}, {high:g}]: another split "
+            "would test some that this one does not, and the reverse; --prevalence sets the window"
+        )
     if parts.full.denominator == 0:
         hints.append(
             "losses share no grid of 1/100 or coarser: laws are approximated and p-values sampled, with the +1"
         )
     return hints
+
+
+def _at_the_edge(parts: _Parts) -> int:
+    """Candidates that another split of the same units could well put on the other side of the prevalence window."""
+    if parts.held is None:
+        return 0
+    n, on = parts.case.marks.counts()
+    share = on / np.maximum(n, 1)
+    spread = np.sqrt(share * (1 - share) / len(parts.seen) * len(parts.held) / parts.case.evidence.unit_count)
+    near = [
+        np.abs(share - float(exact(edge))) < 2 * spread for edge in parts.case.plan.prevalence or () if 0 < edge < 1
+    ]
+    return int(np.any(near, axis=0).sum()) if near else 0
 
 
 def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]]:
@@ -351,13 +371,13 @@ def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]
         .sort()
     )
     names = [c.name for c in case.library]
-    worst = np.nanmax(case.losses(), axis=0)
+    worst = np.nan_to_num(case.losses()).max(axis=0)
     out = {}
     for finding in findings:
         if finding.confirmed:
             on = bits.unpack(case.marks.on[[names.index(finding.name)]], case.marks.size)[0]
             side = on if (finding.full.lift or 0) > 0 else ~on
-            failed = np.flatnonzero(side & (np.nan_to_num(worst) > 0))[:_EXAMPLES]
+            failed = np.flatnonzero(side & (worst > 0))[:_EXAMPLES]
             out[finding.name] = [str(units[int(i)]) for i in failed]
     return out
 

@@ -110,7 +110,8 @@ def _stable(report: dict[str, Any]) -> dict[str, Any]:
 
 def _differences(a: Any, b: Any, where: str = "") -> Any:
     if isinstance(a, dict) and isinstance(b, dict):
-        for key in sorted(set(a) | set(b)):
+        # hashes first: that the evidence is another one explains all the rest
+        for key in sorted(set(a) | set(b), key=lambda key: (key != "hashes", key)):
             yield from _differences(a.get(key), b.get(key), f"{where}.{key}" if where else key)
     elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
         for i, (x, y) in enumerate(zip(a, b, strict=True)):

@@ -1,0 +1,351 @@
+"""The one flow on evidence of every kind: unscored rows, groups, repeats, several models, comparisons, graded losses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import groundfault
+from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError
+
+
+def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    hard = rng.random(n) < 0.4
+    return pl.DataFrame(
+        {
+            "id": [f"q{i:04d}" for i in range(n)],
+            "error": (rng.random(n) < 0.2 + lift * hard).astype(int),
+            "hard": hard,
+            "words": rng.integers(1, 100, n),
+            "lang": rng.choice(["de", "en", "fr"], n),
+        }
+    )
+
+
+def confirmed(report: groundfault.Report) -> set[str]:
+    return {f.name for f in report.confirmed}
+
+
+@pytest.mark.parametrize("judge", ["janus", "janus-a", "split-holm", "max-t", "holm", "by", "multisplit-e"])
+def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -> None:
+    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
+    assert confirmed(report) == {"hard"}
+    assert len(report.findings) == len(report.library) > 5
+    finding = report.confirmed[0]
+    assert "errors are more frequent when hard holds" in finding.sentence
+    assert "cause" not in report.to_json()
+
+
+def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen() -> None:
+    report = groundfault.audit(Evidence.from_table(planted(lift=0.0), id="id", outcome="error"))
+    assert not report.confirmed
+    assert report.summary["conclusion"].startswith("No reportable finding.")
+    least = report.summary["minimum_detectable_lift"]
+    assert f"at least {least:.2f}" in report.summary["conclusion"]
+    assert 0.1 < least < 0.5
+
+
+def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
+    frame = planted().with_columns(
+        pl.when(pl.int_range(pl.len()) % 10 == 0).then(pl.lit("refused")).otherwise(pl.lit("scored")).alias("status")
+    )
+    evidence = Evidence.from_table(frame, id="id", outcome="error", status="status")
+    scored = frame.filter(pl.col("status") == "scored")
+    report = groundfault.audit(evidence)
+    assert report.summary["statuses"] == {"scored": 360, "refused": 40, "unparsed": 0, "artefact": 0, "missing": 0}
+    assert report.summary["error_rate"] == pytest.approx(scored["error"].mean())
+    finding = next(f for f in report.findings if f.name == "hard")
+    assert finding.full.on + finding.full.off == 360
+    assert finding.full.on_errors == scored.filter("hard")["error"].sum()
+    assert finding.sensitivity == {"all_failed": "confirmed", "all_passed": "confirmed"}
+    assert any("40 refused" in hint for hint in report.summary["hints"])
+
+
+def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
+    """Everything on the slice was refused but for a few: had they failed, or passed, the slice would differ."""
+    frame = planted(lift=0.0).with_columns(
+        pl.when(pl.col("hard") & (pl.int_range(pl.len()) % 4 != 0))
+        .then(pl.lit("unparsed"))
+        .otherwise(pl.lit("scored"))
+        .alias("status")
+    )
+    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error", status="status"))
+    finding = next(f for f in report.findings if f.name == "hard")
+    assert not finding.confirmed
+    assert finding.sensitivity["all_failed"] == "confirmed"
+
+
+def test_an_empty_outcome_has_to_be_named() -> None:
+    frame = planted().with_columns(pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise("error").alias("error"))
+    with pytest.raises(InputError, match="q0007"):
+        Evidence.from_table(frame, id="id", outcome="error")
+    evidence = Evidence.from_table(frame, id="id", outcome="error", empty="missing")
+    assert evidence.status_counts["missing"] == 1
+
+
+def grouped(items: int = 60, variants: int = 5, seed: int = 1) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    topic = rng.random(items) < 0.5
+    difficulty = rng.beta(0.6, 1.2, items)
+    item = np.repeat(np.arange(items), variants)
+    return pl.DataFrame(
+        {
+            "id": [f"{i}-{v}" for i in range(items) for v in range(variants)],
+            "item": [f"item {i}" for i in item],
+            "error": (rng.random(len(item)) < difficulty[item]).astype(int),
+            "topic": topic[item],
+            "style": rng.integers(0, 2, len(item)),
+        }
+    )
+
+
+def test_the_group_is_the_unit() -> None:
+    frame = grouped()
+    evidence = Evidence.from_table(frame, id="id", outcome="error", group="item")
+    plan = Plan(judge="janus-a", seed=2)
+    report = groundfault.audit(evidence, plan)
+    means = frame.group_by("item").agg(pl.col("error").mean(), pl.col("topic").first())
+    assert report.summary["n"] == 60
+    assert report.summary["unit"] == "group"
+    topic = next(f for f in report.findings if f.name == "topic")
+    assert topic.full.on == means["topic"].sum()
+    assert topic.full.on_errors == pytest.approx(means.filter("topic")["error"].sum())
+    style = next(f for f in report.findings if f.name == "style")
+    assert style.verdict == "untestable"
+    assert style.reason.startswith("varies_within_group")
+
+
+def test_graded_losses_get_an_exact_floor() -> None:
+    """The pooled tail of quarter-point losses against a great many shuffles."""
+    rng = np.random.default_rng(4)
+    frame = planted(120).with_columns(pl.Series("error", rng.integers(0, 5, 120) / 4))
+    evidence = Evidence.from_table(frame, id="id", outcome="error")
+    candidates = [Candidate("a", "words > 50"), Candidate("b", "words > 80"), Candidate("c", "lang = 'de'")]
+    exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates).summary["floor"]["curve"]
+    drawn = groundfault.audit(evidence, Plan(judge="janus-a", decoys=30_000), candidates).summary["floor"]["curve"]
+    assert [row["threshold"] for row in exact] == [row["threshold"] for row in drawn]
+    assert max(abs(a["decoy"] - b["decoy"]) for a, b in zip(exact, drawn, strict=True)) < 0.03
+
+
+def test_losses_on_no_grid_are_judged_too() -> None:
+    rng = np.random.default_rng(15)
+    frame = planted(300)
+    loss = np.clip(rng.beta(1, 3, 300) + 0.4 * frame["hard"].to_numpy(), 0, 1)
+    evidence = Evidence.from_table(frame.with_columns(pl.Series("error", loss)), id="id", outcome="error")
+    for judge in ("janus", "holm", "max-t", "multisplit-e"):
+        report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
+        assert confirmed(report) == {"hard"}, judge
+        assert any("no grid" in hint for hint in report.summary["hints"])
+
+
+def several_models() -> pl.DataFrame:
+    rng = np.random.default_rng(106)
+    base = planted(300, seed=6).drop("error")
+    frames = [
+        base.with_columns(
+            pl.lit(name).alias("llm"),
+            pl.Series("error", (rng.random(300) < 0.2 + lift * base["hard"].to_numpy()).astype(int)),
+            pl.Series("chars", rng.integers(1, 900, 300)),
+        )
+        for name, lift in (("old", 0.0), ("new", 0.5), ("other", 0.0))
+    ]
+    return pl.concat(frames)
+
+
+def test_several_models_are_judged_jointly_on_the_same_examples() -> None:
+    evidence = Evidence.from_table(several_models(), id="id", model="llm", outcome="error")
+    assert evidence.attributes == ("hard", "words", "lang")  # chars describes an answer, not the example
+    for judge in ("max-t", "janus", "holm"):
+        report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
+        assert {(f.name, f.outcome) for f in report.confirmed} == {("hard", "new")}, judge
+        assert report.summary["n"] == 300
+        assert report.summary["outcomes"] == ["new", "old", "other"]
+
+
+def test_one_model_of_several() -> None:
+    evidence = Evidence.from_table(several_models(), id="id", model="llm", outcome="error").select_model("new")
+    assert "chars" in evidence.attributes
+    assert confirmed(groundfault.audit(evidence)) == {"hard"}
+    with pytest.raises(InputError, match="no rows of model 'newer'"):
+        evidence.select_model("newer")
+
+
+def test_comparing_two_models_is_paired_and_goes_both_ways() -> None:
+    evidence = Evidence.from_table(several_models(), id="id", model="llm", outcome="error")
+    report = groundfault.audit(evidence, compare=("old", "new"))
+    assert {(f.name, f.outcome) for f in report.confirmed} == {("hard", "new fails where old passed")}
+    finding = report.confirmed[0]
+    wide = several_models().pivot("llm", index=["id", "hard"], values="error")
+    assert finding.full.on_errors == wide.filter((pl.col("new") == 1) & (pl.col("old") == 0) & pl.col("hard")).height
+    with pytest.raises(PlanError, match="two different models"):
+        groundfault.audit(evidence, compare=("old", "old"))
+
+
+def test_repeats_are_averaged_within_an_example() -> None:
+    rng = np.random.default_rng(8)
+    base = planted(200)
+    frame = pl.concat(
+        [
+            base.with_columns(
+                pl.lit(epoch).alias("epoch"),
+                pl.Series("error", (rng.random(200) < 0.2 + 0.4 * base["hard"].to_numpy()).astype(int)),
+            )
+            for epoch in range(4)
+        ]
+    )
+    with pytest.raises(InputError, match="share their key"):
+        Evidence.from_table(frame, id="id", outcome="error")
+    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error", repeat="epoch"))
+    assert report.summary["n"] == 200
+    assert report.summary["rows"] == 800
+    assert confirmed(report) == {"hard"}
+
+
+def test_rare_errors_call_for_a_ratio() -> None:
+    rng = np.random.default_rng(9)
+    frame = planted(4000).with_columns(pl.Series("error", (rng.random(4000) < 0.02).astype(int)))
+    frame = frame.with_columns(
+        pl.when("hard").then((pl.int_range(pl.len()) % 12 == 0).cast(int)).otherwise("error").alias("error")
+    )
+    evidence = Evidence.from_table(frame, id="id", outcome="error")
+    absolute, relative = (groundfault.audit(evidence, Plan(effect=e)) for e in ("risk_difference", "risk_ratio"))
+    assert not absolute.confirmed
+    assert any("risk_ratio" in hint for hint in absolute.summary["hints"])
+    assert confirmed(relative) == {"hard"}
+    low, high = relative.confirmed[0].holdout.interval
+    assert 1.5 < low < high
+
+
+def test_missing_values_are_rejected_dropped_or_off_as_declared() -> None:
+    frame = planted().with_columns(pl.when(pl.int_range(pl.len()) % 5 == 0).then(None).otherwise("hard").alias("hard"))
+    evidence = Evidence.from_table(frame, id="id", outcome="error")
+    verdicts, units = {}, {}
+    for missing in ("reject", "drop", "off"):
+        finding = groundfault.audit(
+            evidence, Plan(judge="holm"), [Candidate("hard", "hard", missing=missing)]
+        ).findings[0]
+        verdicts[missing], units[missing] = finding.verdict, (finding.full.on, finding.full.on + finding.full.off)
+    assert verdicts == {"reject": "untestable", "drop": "confirmed", "off": "confirmed"}
+    on = int(frame["hard"].sum())
+    assert units["drop"] == (on, 320)
+    assert units["off"] == (on, 400)
+
+
+def test_robustness_is_the_same_in_parallel() -> None:
+    evidence = Evidence.from_table(planted(200), id="id", outcome="error")
+    reports = [groundfault.audit(evidence, robustness=12, jobs=jobs).to_json() for jobs in (1, 2)]
+    assert reports[0] == reports[1]
+    report = json.loads(reports[0])
+    frequency = {f["name"]: f["frequency"] for f in report["findings"]}
+    assert frequency["hard"] > 0.5
+    assert report["robustness"] == {"splits": 12, "nonempty": pytest.approx(1, abs=0.5)}
+
+
+def test_the_seed_and_the_names_alone_make_the_split() -> None:
+    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    again = Evidence.from_table(planted().reverse(), id="id", outcome="error")
+    assert (Plan().discovery_units(evidence) == Plan().discovery_units(again)).all()
+    assert (Plan().discovery_units(evidence) != Plan(seed=1).discovery_units(evidence)).any()
+    assert Plan(holdout="0.25").discovery_units(evidence).sum() == 300
+
+
+def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
+    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    ledger = tmp_path / "ledger.db"
+    first = groundfault.audit(evidence, ledger=ledger)
+    assert first.summary["ledger"]["sentence"] == "holdout opened 1 time"
+    assert groundfault.audit(evidence, ledger=ledger).summary["ledger"]["times"] == 1
+    more = evidence.frame.with_columns(pl.lit(1).alias("another column"))
+    wider = Evidence.from_table(more, id="id", outcome="error")
+    with pytest.raises(LedgerError, match="--reopen"):
+        groundfault.audit(wider, candidates=[Candidate("long", "words > 50")], ledger=ledger)
+    again = groundfault.audit(
+        wider, candidates=[Candidate("long", "words > 50")], ledger=ledger, reopen="a label was wrong"
+    )
+    assert "a label was wrong" in again.summary["ledger"]["sentence"]
+    assert groundfault.audit(evidence).summary["ledger"] is None
+
+
+def test_bad_input_opens_no_holdout(tmp_path: Path) -> None:
+    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    with pytest.raises(groundfault.RuleError):
+        groundfault.audit(evidence, candidates=[Candidate("a", "nowhere > 1")], ledger=tmp_path / "ledger.db")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "ndjson", "ipc", "folder", "pandas", "arrow", "duckdb"])
+def test_tables_of_every_kind_are_the_same_evidence(kind: str, tmp_path: Path) -> None:
+    frame = planted(50)
+    source: object
+    if kind == "pandas":
+        source = frame.to_pandas()
+    elif kind == "arrow":
+        source = frame.to_arrow()
+    elif kind == "duckdb":
+        duckdb = pytest.importorskip("duckdb")
+        source = duckdb.sql("SELECT * FROM frame")
+    elif kind == "folder":
+        frame.head(20).write_parquet(tmp_path / "a.parquet")
+        frame.tail(30).write_parquet(tmp_path / "b.parquet")
+        source = tmp_path
+    else:
+        source = tmp_path / f"t.{ {'ndjson': 'jsonl', 'ipc': 'arrow'}.get(kind, kind) }"
+        getattr(frame, f"write_{kind}")(source)
+    expected = Evidence.from_table(frame, id="id", outcome="error")
+    assert Evidence.from_table(source, id="id", outcome="error").hash == expected.hash
+
+
+def test_check_reads_no_held_out_outcome() -> None:
+    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    held = ~Plan().discovery_units(evidence)
+    other = evidence.frame.with_columns(
+        pl.when(pl.Series(held)).then(1 - pl.col("error")).otherwise("error").alias("error")
+    )
+    checks = [groundfault.check(e).to_dict() for e in (evidence, Evidence.from_table(other, id="id", outcome="error"))]
+    assert checks[0] == checks[1]
+    hard = next(c for c in checks[0]["candidates"] if c["name"] == "hard")
+    assert hard["eligible"]
+    assert 0.1 < hard["minimum_detectable_lift"] < 0.6
+    never = [c for c in checks[0]["candidates"] if not c["eligible"]]
+    assert all(c["reason"] for c in never)
+
+
+def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
+    planted().write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
+    report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db", robustness=3)
+    report.write(tmp_path / "report")
+    found = groundfault.verify(tmp_path / "report")
+    assert found.reproduces, found.differences
+    assert "unbroken" in found.ledger
+
+    path = tmp_path / "report" / "report.json"
+    text = path.read_text()
+    path.write_text(text.replace('"verdict": "below_floor"', '"verdict": "confirmed"', 1))
+    assert not groundfault.verify(tmp_path / "report").reproduces
+    path.write_text(text)
+
+    planted(seed=1).write_parquet(tmp_path / "t.parquet")
+    changed = groundfault.verify(tmp_path / "report")
+    assert not changed.reproduces
+    assert any("hashes.evidence" in d for d in changed.differences)
+
+
+def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
+    import sqlite3
+
+    planted().write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
+    groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path / "report")
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        table = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()[0]
+        connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
+    found = groundfault.verify(tmp_path / "report")
+    assert not found.reproduces
+    assert "does not bear the report out" in found.ledger
