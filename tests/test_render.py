@@ -27,7 +27,7 @@ from groundfault.render import words
 from groundfault.render.figures import MOST_POINTS, figures
 from groundfault.render.html import MOST_ROWS, html
 from groundfault.render.markdown import code, escape, markdown
-from groundfault.render.outline import Outline
+from groundfault.render.outline import Outline, distinct
 from groundfault.render.terminal import show, show_check
 
 SCRIPT = "<script>alert(1)</script>"
@@ -250,6 +250,16 @@ def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(host
     assert places == sorted(places)
 
 
+def test_another_name_for_the_same_slice_is_not_another_finding(hostile: Report) -> None:
+    said = Outline(hostile)
+    assert said.headline == "4 confirmed findings, 3 distinct, in 2 groups"
+    group = next(group for group in said.groups if group.lead.name == SCRIPT)
+    assert [f.name for f in group.others] == [MARKDOWN, IMAGE]
+    assert [f.name for f in group.distinct] == [IMAGE]
+    assert group.lead.aliases == (f"not {MARKDOWN}",)
+    assert distinct(hostile.confirmed) == distinct(distinct(hostile.confirmed))
+
+
 def test_nothing_found_is_an_answer(nothing: Report) -> None:
     assert not nothing.confirmed
     least = f"{nothing.summary['minimum_detectable_lift']:.2f}"
@@ -400,7 +410,7 @@ def test_terminal_takes_no_markup_from_data(hostile: Report) -> None:
     assert "\u202e" not in said
     assert said.rstrip().endswith("Report: out/[bold]report.html")
     assert "This holdout had been seen before" in said
-    assert "4 confirmed findings" in said.splitlines()[0]
+    assert "4 confirmed findings, 3 distinct, in 2 groups" in said.splitlines()[0]
 
 
 def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
@@ -457,6 +467,6 @@ def test_report_of_the_paper_is_written_whole(shared: Path, tmp_path: Path) -> N
     report.write(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["library.json", "report.html", "report.json", "report.md"]
     text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
-    assert "6 confirmed findings in 3 groups" in text
+    assert "6 confirmed findings, in 3 groups" in text
     assert "floor 0.25" in text
     assert "27/39 (69%)" in text

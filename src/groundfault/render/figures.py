@@ -211,7 +211,7 @@ def slices(report: Report) -> Figure | None:
     """Error rates on and off each confirmed slice; None where nothing is confirmed."""
     import altair as alt
 
-    found = [f for group in Outline(report).groups for f in (group.lead, *group.others)]
+    found = [f for group in Outline(report).groups for f in (group.lead, *group.distinct)]
     drawn = found[:MOST_SLICES]
     if not drawn:
         return None
@@ -236,7 +236,7 @@ def slices(report: Report) -> Figure | None:
     if any(f.lead for f in drawn):
         caption += " Paler ones overlap the full-coloured one above them."
     if len(drawn) < len(found):
-        caption += f" The first {len(drawn)} of {words.count(len(found))} confirmed findings are drawn."
+        caption += f" The first {len(drawn)} of {words.count(len(found))} distinct slices are drawn."
     said = "; ".join(f"{r['name']} {words.rate(r['on'])} on, {words.rate(r['off'])} off" for r in rows)
     chart = alt.layer(*layers).properties(width=480, height=24 * len(rows))
     return _figure("slices", "Confirmed slices", caption, f"Error rates: {said}.", chart, rows, wide=True)

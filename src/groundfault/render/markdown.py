@@ -66,8 +66,8 @@ def _lead(group: Group) -> str:
     lines = [f"- **{code(words.label(group.lead))}** {escape(group.lead.sentence)}"]
     if group.lead.aliases:
         lines.append(f"  Same units as {code(words.listing(group.lead.aliases))}.")
-    if group.others:
-        others = [f"{code(f.name)} ({words.signed(outline.shown(f).lift)})" for f in group.others]
+    if group.distinct:
+        others = [f"{code(f.name)} ({words.signed(outline.shown(f).lift)})" for f in group.distinct]
         lines.append(f"  Overlapped by, and not to be told apart from, {words.listing(others)}.")
     return "\n".join(lines)
 

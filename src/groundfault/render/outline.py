@@ -5,13 +5,14 @@ Everything here is in `Report.to_dict` already: renderings choose, count and phr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
 from groundfault.finding import Cell, Finding, Verdict
 from groundfault.render import words
-from groundfault.render.tables import held_out
+from groundfault.render.tables import held_out, plainly
 from groundfault.report import Report
 
 ASSOCIATION = (
@@ -35,6 +36,11 @@ class Group:
 
     lead: Finding
     others: tuple[Finding, ...]
+
+    @property
+    def distinct(self) -> tuple[Finding, ...]:
+        """Those that overlap the lead without being another name for it or for each other."""
+        return distinct((self.lead, *self.others))[1:]
 
 
 @dataclass(frozen=True)
@@ -64,11 +70,16 @@ class Outline:
     @property
     def headline(self) -> str:
         """The answer in a few words."""
-        confirmed = len(self.report.confirmed)
+        confirmed, groups = len(self.report.confirmed), len(self.groups)
         if not confirmed:
             return _NOTHING
-        grouped = f" in {words.plural(len(self.groups), 'group')}" if len(self.groups) < confirmed else ""
-        return words.plural(confirmed, "confirmed finding") + grouped
+        slices = sum(1 + len(group.distinct) for group in self.groups)
+        said = [words.plural(confirmed, "confirmed finding")]
+        if slices < confirmed:
+            said.append(f"{words.count(slices)} distinct")
+        if groups < slices:
+            said.append(f"in {words.plural(groups, 'group')}")
+        return ", ".join(said)
 
     @property
     def conclusion(self) -> str:
@@ -192,8 +203,13 @@ class Outline:
 
     def remarks(self, finding: Finding) -> tuple[tuple[str, str, bool], ...]:
         """What else there is to say of a finding: label, words, and whether they are names or rules from the data."""
-        said = [("Means", finding.meaning, False)] if finding.meaning not in (finding.rule, finding.name) else []
-        said.append(("Rule", finding.rule, True))
+        said = (
+            [("Means", finding.meaning, False)]
+            if finding.meaning.strip('"') not in (finding.rule, finding.name)
+            else []
+        )
+        if not plainly(finding):
+            said.append(("Rule", finding.rule, True))
         said.append(("Source", finding.source, False))
         if finding.aliases:
             said.append(("Same units as", words.listing(finding.aliases), True))
@@ -215,6 +231,18 @@ class Outline:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             said.append((f"Failures {side} it", words.listing(examples), True))
         return tuple((head, words.clean(text), code) for head, text, code in said)
+
+
+def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings without those that are true for the same units as an earlier one, or for exactly the others."""
+    kept: list[Finding] = []
+    called: dict[tuple[str, str], str] = {}
+    for f in findings:
+        twin = called.get((f.outcome, f.name), called.get((f.outcome, f"not {f.name}")))
+        if twin is None or not {twin, f"not {twin}"} & set(f.aliases):
+            kept.append(f)
+            called |= {(f.outcome, alias): f.name for alias in f.aliases}
+    return tuple(kept)
 
 
 def shown(finding: Finding) -> Cell:

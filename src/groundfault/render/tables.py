@@ -137,7 +137,7 @@ def _row(finding: Finding) -> tuple[str, ...]:
     adjusted = (held or finding.discovery).p_adjusted
     return (
         words.label(finding),
-        "" if finding.rule == finding.name else finding.rule,
+        "" if plainly(finding) else finding.rule,
         words.VERDICTS[finding.verdict],
         words.share(finding.full, "on"),
         words.share(finding.full, "off"),
@@ -148,6 +148,11 @@ def _row(finding: Finding) -> tuple[str, ...]:
         _codes(finding),
         turns(finding),
     )
+
+
+def plainly(finding: Finding) -> bool:
+    """Whether the rule is the name over again, a column as it stands."""
+    return finding.rule.strip('"') == finding.name
 
 
 def _codes(finding: Finding) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.finding import Finding
 from groundfault.render import tables, words
-from groundfault.render.outline import Outline, shown
+from groundfault.render.outline import Outline, distinct, shown
 from groundfault.report import Report
 
 if TYPE_CHECKING:
@@ -36,7 +36,8 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
     """
     said = Outline(report)
     style = "bold green" if report.confirmed else "bold"
-    console.print(_text(said.headline, style), _text(f"  {said.title}", "dim"), sep="")
+    console.print(_text(said.headline, style))
+    console.print(_text(said.title, "dim"))
     if said.reopened:
         console.print(_text(f"This holdout had been seen before. {words.capital(said.ledger)}.", "bold yellow"))
     if report.confirmed or said.screened:
@@ -129,16 +130,17 @@ def _table(said: Outline) -> Table:
         if number > 0:
             table.add_row(_text(f"and {words.count(number)} more", "dim"))
 
-    confirmed = [(f, "  " if f.lead else "") for g in said.groups for f in (g.lead, *g.others)]
+    confirmed = [(f, "  " if f.lead else "") for g in said.groups for f in (g.lead, *g.distinct)]
     for finding, indent in confirmed[:MOST_CONFIRMED]:
         add(finding, "", indent)
     left_out(len(confirmed) - MOST_CONFIRMED)
-    if said.screened:
+    screened = distinct(said.screened)
+    if screened:
         table.add_section()
         table.add_row(_text("Screened, not confirmed", "bold"))
-        for finding in said.screened[:MOST_SCREENED]:
+        for finding in screened[:MOST_SCREENED]:
             add(finding, "dim")
-        left_out(len(said.screened) - MOST_SCREENED)
+        left_out(len(screened) - MOST_SCREENED)
     return table
 
 
