@@ -29,6 +29,7 @@ _BUILT_IN = {
     "categories": "groundfault.finders.categories:Categories",
     "text": "groundfault.finders.text:Text",
     "interactions": "groundfault.finders.interactions:Interactions",
+    "sliceline": "groundfault.finders.sliceline:SliceLine",
 }
 
 
@@ -77,3 +78,12 @@ def _installed() -> dict[str, EntryPoint]:
         elif kept != point.value:
             warnings.warn(f"two finders are named {point.name!r}: {kept} is used, not {point.value}", stacklevel=3)
     return found
+
+
+def __getattr__(name: str) -> object:
+    """Finder classes by their own names; nothing is imported before it is asked for."""
+    for target in _BUILT_IN.values():
+        module, _, attribute = target.partition(":")
+        if attribute == name:
+            return getattr(import_module(module), name)
+    raise AttributeError(f"module 'groundfault.finders' has no attribute {name!r}")

@@ -1,0 +1,236 @@
+"""Levels: a table of any columns as small whole numbers, and each level in SQL and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError
+from groundfault.rules import literal, quote
+
+Ints = NDArray[np.int64]
+
+_BLOCK = 4096
+_SHOWN = 60
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` to below ``high``; None where there is no such end.
+
+    Attributes
+    ----------
+    low, high : number or None
+    """
+
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        if self.low is None:
+            return f"< {self.high}"
+        return f">= {self.low}" if self.high is None else f"{self.low} to below {self.high}"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Columns coded as levels.
+
+    Attributes
+    ----------
+    names : sequence
+        Of the columns, length m.
+    codes : unsigned array, shape (m, n)
+        Level of each row; the number of levels where a missing value matches none.
+    counts : int64 array, shape (m,)
+        Levels of each column.
+    values : sequence of sequences
+        What each level stands for: a value, a `Range`, or None for "is missing".
+    """
+
+    names: Sequence[Any]
+    codes: NDArray[Any]
+    counts: Ints
+    values: Sequence[Sequence[Any]]
+
+    @classmethod
+    def of(cls, table: Any, bins: int, missing: str) -> Levels:
+        """Code a table.
+
+        Parameters
+        ----------
+        table : frame, or array of shape (n, m)
+        bins : int
+            Numbers of more than ``2 * bins`` different values are cut at quantiles into at most so many ranges.
+        missing : {"value", "unmatched"}
+
+        Raises
+        ------
+        InputError
+            If it is no table, has no rows or columns, or a column holds neither words, numbers nor true/false.
+        """
+        if isinstance(table, np.ndarray):
+            if table.ndim != 2 or 0 in table.shape:
+                raise InputError(f"X must be a table of rows and columns, not an array of shape {table.shape}")
+            if table.dtype.kind in "iub":
+                return _of_whole_numbers(table)
+            if table.dtype.kind != "f":
+                raise InputError(f"X is an array of {table.dtype}: give whole numbers or floats, or a frame")
+            coded = cls.of(pl.DataFrame(table, orient="row"), bins, missing)
+            return cls(range(table.shape[1]), coded.codes, coded.counts, coded.values)
+        frame = _as_frame(table)
+        if 0 in frame.shape:
+            raise InputError(f"X has {frame.height} rows and {frame.width} columns, so there is nothing to search")
+        columns = [_code(frame[name], bins, missing) for name in frame.columns]
+        counts = np.array([len(values) for _, values in columns], dtype=np.int64)
+        codes = np.stack([codes.astype(np.min_scalar_type(int(counts.max()))) for codes, _ in columns])
+        return cls(frame.columns, codes, counts, [values for _, values in columns])
+
+    def named(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
+        """Values of some columns, by name."""
+        return {self.names[f]: self.values[f][v] for f, v in zip(columns.tolist(), levels.tolist(), strict=True)}
+
+
+def _as_frame(table: Any) -> pl.DataFrame:
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if isinstance(table, pl.DataFrame):
+        return table
+    try:
+        if hasattr(table, "__arrow_c_stream__") or isinstance(table, Mapping):
+            return pl.DataFrame(table)
+    except Exception as error:
+        raise InputError(f"cannot read the {type(table).__name__} as a table: {error}") from None
+    raise InputError(f"X is a {type(table).__name__}: give a polars, pandas or Arrow table, or an array")
+
+
+def _of_whole_numbers(table: NDArray[Any]) -> Levels:
+    low, high = table.min(axis=0), table.max(axis=0)
+    span = [int(h) - int(v) + 1 for v, h in zip(low, high, strict=True)]
+    if max(span) > max(1000, 2 * len(table)):  # far apart: number those that occur
+        return _of_far_numbers(table)
+    counts = np.array(span, dtype=np.int64)
+    codes = np.empty(table.T.shape, dtype=np.min_scalar_type(int(counts.max())))
+    unsigned = np.dtype(f"u{table.dtype.itemsize}")
+    for start in range(0, len(table), _BLOCK):  # in blocks that stay in cache, since this turns the table round
+        block = table[start : start + _BLOCK]
+        # differences wrap round to what they are, even where they do not fit the signed type
+        codes[:, start : start + _BLOCK] = (block.view(unsigned) - low.view(unsigned)).T
+    if table.dtype == bool:
+        return Levels(range(len(low)), codes, counts, [[False, True][int(v) :] for v in low])
+    return Levels(range(len(low)), codes, counts, [range(int(v), int(h) + 1) for v, h in zip(low, high, strict=True)])
+
+
+def _of_far_numbers(table: NDArray[Any]) -> Levels:
+    columns = [np.unique(column, return_inverse=True) for column in table.T]
+    counts = np.array([len(values) for values, _ in columns], dtype=np.int64)
+    codes = np.stack([inverse.astype(np.min_scalar_type(int(counts.max()))) for _, inverse in columns])
+    return Levels(range(table.shape[1]), codes, counts, [values.tolist() for values, _ in columns])
+
+
+def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], list[Any]]:
+    """The level of each row, and what the levels stand for."""
+    if column.dtype in _WORDS:
+        column = column.cast(pl.String)
+    elif column.dtype.is_numeric():
+        column = (column if column.dtype.is_integer() else column.cast(pl.Float64)).fill_nan(None)
+    elif column.dtype not in (pl.Boolean, pl.Null):
+        raise InputError(
+            f"column {column.name!r} holds {column.dtype}; only words, numbers and true/false have levels: leave it "
+            "out, or derive a number or a word from it"
+        )
+    present = column.drop_nulls()
+    values: list[Any] = present.unique().sort().to_list()
+    if column.dtype.is_numeric() and (len(values) > 2 * bins or any(abs(v) == np.inf for v in values)):
+        cuts = _cuts(present, values, bins)
+        codes = np.searchsorted(np.array(cuts), present.to_numpy(), side="right")
+        ends = [None, *cuts, None]
+        values = [Range(low, high) for low, high in pairwise(ends)]
+    else:
+        codes = present.replace_strict(values, range(len(values)), return_dtype=pl.Int64).to_numpy()
+    out = np.full(len(column), len(values), dtype=np.int64)
+    out[column.is_not_null().to_numpy()] = codes
+    if len(present) < len(column) and missing == "value":
+        values = [*values, None]
+    return out, values
+
+
+def _cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
+    """Where to cut numbers so that ranges have about the same number of rows: ascending, none at the smallest."""
+    ranked = present.sort()
+    wanted = {ranked[min(len(ranked) - 1, len(ranked) * b // bins)] for b in range(1, bins)}
+    # where one value has more rows than a range should, what is above it is a range still
+    places = sorted({max(1, int(np.searchsorted(values, v))) for v in wanted})
+    pairs = [(values[i - 1], values[i]) for i in places if i < len(values)]
+    return [_round(before, v) for before, v in pairs if abs(v) != np.inf]
+
+
+def _round(before: Any, value: Any) -> Any:
+    """The shortest number at most ``value``, and nearer to it than to the next smaller number ``before``."""
+    if isinstance(value, int) and abs(value) >= 2**53:
+        return value
+    middle = before / 2 + value / 2
+    for digits in range(1, 17):
+        short = float(f"{value:.{digits}g}")
+        if middle < short <= value:
+            return int(short) if short.is_integer() and abs(short) < 2**53 else short
+    return value
+
+
+def rule_of(column: str, value: Any) -> str:
+    """A level as SQL."""
+    name = quote(column)
+    if value is None:
+        return f"{name} IS NULL"
+    if isinstance(value, bool):
+        return name if value else f"NOT {name}"
+    if not isinstance(value, Range):
+        return f"{name} = {literal(value)}"
+    low = [] if value.low is None else [f"{name} >= {literal(value.low)}"]
+    high = [] if value.high is None else [f"{name} < {literal(value.high)}"]
+    return " AND ".join(low + high)
+
+
+def name_of(column: str, value: Any) -> str:
+    """A level as a heading."""
+    if value is None:
+        return f"{column} is missing"
+    if isinstance(value, bool):
+        return column if value else f"NOT {column}"
+    if not isinstance(value, Range):
+        return f"{column} = {_shown(value)}"
+    if value.low is None or value.high is None:
+        return f"{column} {value}"
+    return f"{value.low} <= {column} < {value.high}"
+
+
+def in_words(predicates: Mapping[Any, Any]) -> str:
+    """A conjunction of levels in plain English."""
+    return " and ".join(_words(str(column), value) for column, value in predicates.items())
+
+
+def _words(column: str, value: Any) -> str:
+    if value is None:
+        return f"{column} is missing"
+    if isinstance(value, bool):
+        return f"{column} {'holds' if value else 'does not hold'}"
+    if not isinstance(value, Range):
+        return f"{column} is {_shown(value)}"
+    if value.low is None:
+        return f"{column} is below {value.high}"
+    return f"{column} is at least {value.low}" + ("" if value.high is None else f" and below {value.high}")
+
+
+def _shown(value: Any) -> str:
+    """A value fit for a heading: on one line, not blank, not endless."""
+    text = str(value)
+    line = " ".join(text.split())
+    shown = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+    return shown if line and line == text else f"'{shown}'"

@@ -1,0 +1,326 @@
+"""SliceLine: the conjunctions of predicates with the worst errors, found exactly."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import ceil, fsum
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.candidate import Candidate, unique_names
+from groundfault.columns import Kind, examples, matching, profile
+from groundfault.errors import InputError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.finders.levels import Levels, in_words, name_of, rule_of
+from groundfault.plan import exact
+from groundfault.stats.bits import unpack
+from groundfault.stats.slice_search import Found, Level, replay, search
+from groundfault.stats.slices import Errors, Objective, Predicates, exact_score
+
+Floats = NDArray[np.float64]
+
+_KINDS = (Kind.FLAG, Kind.NUMBER, Kind.LABEL)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A conjunction of predicates, and the errors of the rows where all of them hold.
+
+    Attributes
+    ----------
+    predicates : dict
+        Value of each column that has one: a level, a `Range` of numbers, or None for "is missing".
+    score : float
+        ``alpha * (mean_error / mean of all errors - 1) - (1 - alpha) * (n / size - 1)``.
+    size : int
+        Rows.
+    error_sum, max_error : float
+        Of the errors of these rows.
+    group : int
+        Slices of one group are the best of them, and those that have all its predicates, or only some of them, or
+        hold for the same rows. Groups are numbered by their best slice.
+    p : float or None
+        Where errors were permuted: how often a search among errors dealt at random finds a score as good.
+    """
+
+    predicates: dict[Any, Any]
+    score: float
+    size: int
+    error_sum: float
+    max_error: float
+    group: int = 0
+    p: float | None = None
+
+    @property
+    def mean_error(self) -> float:
+        """Mean error of the rows."""
+        return self.error_sum / self.size
+
+    @property
+    def rule(self) -> str:
+        """The slice as SQL: true for its rows; false or NULL for the others."""
+        return " AND ".join(rule_of(str(column), value) for column, value in self.predicates.items())
+
+    def __str__(self) -> str:
+        return " AND ".join(name_of(str(column), value) for column, value in self.predicates.items())
+
+
+@dataclass
+class SliceLine:
+    """Find the k slices of best score, exactly: a large share of the errors on rows that are not too few.
+
+    A slice is a conjunction of predicates "column has this value", at most one a column. Its score weighs how much
+    worse its mean error is than that of all rows against how few rows it has. Numbers of many values are cut into
+    ranges at quantiles. A predicate that holds for every row says nothing and is left out.
+
+    As a finder it searches the discovery examples (their mean loss, where several rows tell of one), and its
+    candidates are mined: only the holdout can confirm them.
+
+    Parameters
+    ----------
+    k : int
+        How many slices; as many as have a score above 0, if fewer.
+    alpha : float
+        Weight of the error against the size, in (0, 1]; slices of a few per cent of the rows need 0.95 or more.
+    max_level : int
+        Most predicates of a slice.
+    min_support : int or float
+        Rows that a slice must have; a fraction in (0, 1) is a share of all rows.
+    bins : int
+        Numbers of more than ``2 * bins`` different values are cut into at most so many ranges.
+    missing : {"value", "unmatched"}
+        Whether a missing value is a value of its own ("is missing") or matches no predicate.
+    ties : {"keep", "cut"}
+        Whether slices that tie with the k-th are all kept. Slices are ordered by score, and tied ones by size (the
+        larger first), number of predicates (the fewer first), columns and values (in their own order).
+    max_parents : int, optional
+        Bounds the memory: of the slices of each level at most so many are extended, those that promise most. What
+        that may have missed is told in a warning and in ``missed_``.
+    permutations : int
+        The whole search is repeated so often with errors dealt at random, which gives slices their ``p``: a p-value
+        of the best slice that takes the search into account, and a conservative one of the others. It assumes rows
+        that are exchangeable if errors have nothing to do with columns. `propose` does without it.
+    seed : int
+        Of the permutations.
+    columns : tuple of str, optional
+        For `propose`, names or globs; without them, flags, numbers and labels, but no ids and no prose.
+
+    Attributes
+    ----------
+    slices_ : tuple of Slice
+        Best first.
+    levels_ : tuple of groundfault.stats.slice_search.Level
+        What was done with slices of one, two, ... predicates.
+    missed_ : float
+        Slices of a score above this are all in ``slices_``, as far as k goes; -inf where ``max_parents`` cut nothing.
+    null_ : float64 array, shape (permutations,)
+        The best score of each search among permuted errors, 0 where nothing scored above 0.
+
+    Raises
+    ------
+    PlanError
+        If a parameter cannot be.
+    InputError
+        If the table or the errors cannot be used: a column of dates or lists, an error that is missing or negative,
+        no errors at all, or the same one everywhere.
+
+    Notes
+    -----
+    S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model debugging, SIGMOD
+    2021, doi:10.1145/3448016.3457323. Unlike published programs this is exact on wide tables: the bound has the
+    number of rows in it, not of columns, and slices are never told apart by rounded numbers. Scores are compared as
+    fractions, with alpha as the decimal that was written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10)
+    >>> errors = X[:, 0] & X[:, 1]
+    >>> [worst] = SliceLine(k=1).fit(X, errors).slices_
+    >>> worst.predicates, worst.size, worst.error_sum
+    ({0: 1, 1: 1}, 10, 10.0)
+    """
+
+    k: int = 10
+    alpha: float = 0.95
+    max_level: int = 3
+    min_support: int | float = 10
+    bins: int = 5
+    missing: Literal["value", "unmatched"] = "value"
+    ties: Literal["keep", "cut"] = "keep"
+    max_parents: int | None = None
+    permutations: int = 0
+    seed: int = 0
+    columns: tuple[str, ...] | None = None
+    name: str = "sliceline"
+
+    slices_: tuple[Slice, ...] = field(init=False, repr=False, compare=False)
+    levels_: tuple[Level, ...] = field(init=False, repr=False, compare=False)
+    missed_: float = field(init=False, repr=False, compare=False)
+    null_: Floats = field(init=False, repr=False, compare=False)
+
+    uses_outcomes: ClassVar[bool] = True
+
+    def fit(self, X: Any, errors: Any) -> SliceLine:
+        """Search a table.
+
+        Parameters
+        ----------
+        X : frame (polars, pandas, Arrow), or array, shape (n, m)
+            Whole numbers in an array are levels as they stand, however many; columns of an array are named 0, 1, ...
+        errors : array, shape (n,)
+            0/1 errors, or any finite numbers from 0.
+
+        Returns
+        -------
+        SliceLine
+            Itself, with ``slices_``.
+        """
+        self._check()
+        table = Levels.of(X, self.bins, self.missing)
+        loss = _errors(errors, table.codes.shape[1])
+        quanta = Errors.of(loss)
+        objective = quanta.objective(float(exact(self.alpha)), self._least(len(loss)))
+        predicates = Predicates.of(table.codes, table.counts, objective)
+        levels, most = min(self.max_level, len(table.names)), self.max_parents
+        found = search(predicates, quanta, objective, k=self.k, levels=levels, most=most)
+        rng = np.random.default_rng(self.seed)
+        self.null_ = replay(predicates, quanta, objective, rng, self.permutations, levels=levels, most=most)
+        self.levels_ = found.levels
+        self.missed_ = max(level.missed for level in found.levels)
+        self.slices_ = self._calibrated(_grouped(self._ranked(found, predicates, loss, table)), objective)
+        self._say_what_was_bounded()
+        return self
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """At most k candidates such as ``lang = de AND words >= 400``, worst first.
+
+        Raises
+        ------
+        PlanError
+            If the outcomes are hidden, as they are under judges that hold nothing out.
+        """
+        if discovery.loss.null_count() == len(discovery):
+            raise PlanError(
+                "sliceline searches the outcomes, and none is shown to it: choose a judge that holds examples out "
+                "(such as janus), so that what was mined is judged on fresh ones"
+            )
+        table, loss = self._examples(discovery)
+        if table.width == 0 or loss.n_unique() == 1:
+            return
+        fitted = replace(self, permutations=0).fit(table, loss.to_numpy())
+        yield from unique_names(
+            Candidate(str(found), found.rule, in_words(found.predicates), self.name, "off")
+            for found in fitted.slices_[: self.k]
+        )
+
+    def _examples(self, discovery: Evidence) -> tuple[pl.DataFrame, pl.Series]:
+        """Attributes and mean loss of the examples that were scored."""
+        table = examples(discovery)
+        if self.columns is None:
+            table = table.select(c.name for c in profile(table) if c.kind in _KINDS)
+        else:
+            table = table.select(*matching(discovery, self.columns))
+        rows = pl.DataFrame({"id": discovery.frame[discovery.roles.id or ""], "loss": discovery.loss})
+        loss = rows.group_by("id", maintain_order=True).agg(pl.col("loss").mean())["loss"]
+        return table.filter(loss.is_not_null()), loss.drop_nulls()
+
+    def _check(self) -> None:
+        for name, least in (("k", 1), ("max_level", 1), ("bins", 2), ("permutations", 0), ("max_parents", 1)):
+            value = getattr(self, name)
+            if name == "max_parents" and value is None:
+                continue
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+                raise PlanError(f"{name} must be a whole number from {least}, not {value!r}")
+        if not 0 < exact(self.alpha, "alpha") <= 1:
+            raise PlanError(f"alpha must be above 0 and at most 1, not {self.alpha!r}")
+        support = exact(self.min_support, "min_support")
+        if support <= 0 or (support > 1 and support.denominator != 1):
+            raise PlanError(f"min_support must be a number of rows from 1, or a share in (0, 1), not {support}")
+        for name, words in (("missing", ("value", "unmatched")), ("ties", ("keep", "cut"))):
+            if getattr(self, name) not in words:
+                raise PlanError(f"{name} must be {words[0]} or {words[1]}, not {getattr(self, name)!r}")
+
+    def _least(self, n: int) -> int:
+        support = exact(self.min_support)
+        least = ceil(support * n) if support < 1 else int(support)
+        if least > n:
+            raise InputError(f"min_support={self.min_support} asks for {least} rows, and there are {n}")
+        return least
+
+    def _ranked(self, found: Found, predicates: Predicates, loss: Floats, table: Levels) -> list[tuple[Slice, bytes]]:
+        """The best slices, best first, each with its rows; exact where the search was merely sound."""
+        n, total, alpha = len(loss), fsum(loss), exact(self.alpha)
+        ranked: list[tuple[tuple[Any, ...], Slice, bytes]] = []
+        for row in found.members:
+            members = row[row >= 0]
+            shared = np.bitwise_and.reduce(predicates.bits[members], axis=0)
+            inside = loss[unpack(shared[None], n)[0]]
+            error = fsum(inside)
+            score = exact_score(len(inside), error, n, total, alpha)
+            if score > 0:
+                named = table.named(predicates.column[members], predicates.level[members])
+                made = Slice(named, float(score), len(inside), error, float(inside.max()))
+                ranked.append(((-score, -made.size, len(members), *members.tolist()), made, shared.tobytes()))
+        ranked.sort(key=lambda entry: entry[0])
+        last: Fraction | None = ranked[self.k - 1][0][0] if self.ties == "keep" and len(ranked) > self.k else None
+        return [(made, rows) for i, (key, made, rows) in enumerate(ranked) if i < self.k or key[0] == last]
+
+    def _calibrated(self, slices: Sequence[Slice], objective: Objective) -> tuple[Slice, ...]:
+        if not self.permutations:
+            return tuple(slices)
+        as_good = [int(np.sum(self.null_ >= found.score - 2 * objective.slack)) for found in slices]
+        return tuple(
+            replace(found, p=(1 + count) / (1 + self.permutations))
+            for found, count in zip(slices, as_good, strict=True)
+        )
+
+    def _say_what_was_bounded(self) -> None:
+        for level in self.levels_:
+            if level.dropped:
+                warnings.warn(
+                    f"max_parents={self.max_parents}: {level.dropped} slices of {level.predicates} predicates were "
+                    f"not extended; a slice missed for it scores at most {level.missed:.4g}",
+                    stacklevel=3,
+                )
+
+
+def _errors(errors: Any, n: int) -> Floats:
+    try:
+        loss = np.asarray(errors, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"the errors are not numbers: {problem}") from None
+    if loss.shape != (n,):
+        raise InputError(f"there are {n} rows, so errors must have shape ({n},), not {loss.shape}")
+    bad = np.flatnonzero(~(np.isfinite(loss) & (loss >= 0)))
+    if len(bad):
+        raise InputError(
+            f"the error of row {bad[0]} is {loss[bad[0]]} ({len(bad)} such rows); errors must be finite and not "
+            "negative: leave out rows that were not scored"
+        )
+    if loss.min() == loss.max():
+        said = "there are no errors" if loss[0] == 0 else f"every row has the same error, {loss[0]:g}"
+        raise InputError(f"{said}, so no slice is worse than another")
+    if loss.max() > 1e300 or loss.max() < 1e-300:
+        raise InputError(f"the largest error is {loss.max():g}: scale the errors to between 1e-300 and 1e300")
+    return loss
+
+
+def _grouped(ranked: Sequence[tuple[Slice, bytes]]) -> list[Slice]:
+    """Put each slice into the group of the first better one that is a part of it, that it is a part of, or equals."""
+    leaders: list[tuple[set[Any], bytes]] = []
+    out = []
+    for found, rows in ranked:
+        terms = set(found.predicates.items())
+        near = (g for g, (other, same) in enumerate(leaders) if terms <= other or terms >= other or rows == same)
+        group = next(near, len(leaders))
+        if group == len(leaders):
+            leaders.append((terms, rows))
+        out.append(replace(found, group=group))
+    return out

@@ -1,0 +1,236 @@
+"""Compiled passes of the search for bad slices: counting rows, weighing errors, and joining parents to children."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from groundfault.stats.bits import _popcount
+
+_BLOCK = 512
+
+
+@njit(cache=True, nogil=True)
+def scatter(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Set the bit of each row in the predicate that ``place`` gives for its code; -1 gives none."""
+    for i in range(len(row)):
+        j = place[row[i]]
+        if j >= 0:
+            bits[j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+
+
+@njit(cache=True, nogil=True)
+def _bound(size, error, top, least, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    if size < least or error <= 0:
+        return -np.inf
+    s = min(max(error / top, least), size)
+    first = (gain * min(s * top, error) - cost) / s
+    return max(first, (gain * min(size * top, error) - cost) / size) + rest
+
+
+@njit(cache=True, nogil=True)
+def bounds(size, error, top, least, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """See `groundfault.stats.slices.Objective.bound`."""
+    out = np.empty(len(size))
+    for i in range(len(size)):
+        out[i] = _bound(size[i], error[i], top[i], least, gain, cost, rest)
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _meet(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Words ``start`` to ``stop`` of the rows that all members share."""
+    for w in range(stop - start):
+        out[w] = ~np.uint64(0)
+    for j in members:
+        row = bits[j, start:stop]
+        for w in range(stop - start):
+            out[w] &= row[w]
+
+
+@njit(cache=True, nogil=True)
+def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Count the rows of slices, each a parent and one more predicate: block by block, so that words stay in cache.
+
+    Parameters
+    ----------
+    bits : uint64 array, shape (L, W)
+    parents : int32 array, shape (P, l)
+        Predicates of each parent; with l = 0, all rows.
+    parent, last : int32 arrays, shape (C,)
+        Runs of slices of one parent share its words.
+    out : int64 array, shape (C,)
+        Where the counts go.
+    """
+    shared = np.empty(_BLOCK, dtype=np.uint64)
+    out[:] = 0
+    for start in range(0, bits.shape[1], _BLOCK):
+        stop = min(bits.shape[1], start + _BLOCK)
+        now = -1
+        for c in range(len(parent)):
+            if parent[c] != now:
+                now = parent[c]
+                _meet(bits, parents[now], start, stop, shared)
+            row = bits[last[c], start:stop]
+            total = np.uint64(0)
+            for w in range(stop - start):
+                total += _popcount(shared[w] & row[w])
+            out[c] += np.int64(total)
+
+
+@njit(cache=True, nogil=True)
+def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Upper bounds of error sums and of largest errors: as `tally`, with a weight for each word."""
+    shared = np.empty(_BLOCK, dtype=np.uint64)
+    out[:] = 0
+    top[:] = 0
+    for start in range(0, bits.shape[1], _BLOCK):
+        stop = min(bits.shape[1], start + _BLOCK)
+        weight = weights[start:stop]
+        now = -1
+        for c in range(len(parent)):
+            if parent[c] != now:
+                now = parent[c]
+                _meet(bits, parents[now], start, stop, shared)
+            row = bits[last[c], start:stop]
+            total = np.int64(0)
+            for w in range(stop - start):
+                total += np.int64(_popcount(shared[w] & row[w])) * weight[w]
+            if total > 0 and top[c] == 0:
+                w = 0
+                while shared[w] & row[w] == 0:
+                    w += 1
+                top[c] = weight[w]
+            out[c] += total
+
+
+@njit(cache=True, nogil=True)
+def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Error sums, row by row: exact in quanta, for slices that the bound of `weigh` cannot rule out."""
+    shared = np.empty(_BLOCK, dtype=np.uint64)
+    out[:] = 0
+    for start in range(0, bits.shape[1], _BLOCK):
+        stop = min(bits.shape[1], start + _BLOCK)
+        now = -1
+        for c in range(len(parent)):
+            if parent[c] != now:
+                now = parent[c]
+                _meet(bits, parents[now], start, stop, shared)
+            row = bits[last[c], start:stop]
+            for w in range(stop - start):
+                word = shared[w] & row[w]
+                base = 64 * (start + w)
+                while word:
+                    lowest = word & (~word + np.uint64(1))
+                    out[c] += quanta[base + np.int64(_popcount(lowest - np.uint64(1)))]
+                    word ^= lowest
+
+
+@njit(cache=True, nogil=True)
+def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The first row of sorted ``members`` whose beginning is not before ``wanted`` without its element ``skip``."""
+    low, high = 0, len(members)
+    while low < high:
+        middle = (low + high) // 2
+        less = False
+        for k in range(members.shape[1] - 1):
+            w = wanted[k if k < skip else k + 1]
+            if members[middle, k] != w:
+                less = members[middle, k] < w
+                break
+        if less:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True)
+def _begins(member, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    same = True
+    for k in range(len(member) - 1):
+        same &= member[k] == wanted[k if k < skip else k + 1]
+    return same
+
+
+@njit(cache=True, nogil=True)
+def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    column, members, ends, which, stats, pairs, room, floor, least, gain, cost, rest
+):
+    """Children of some parents that have all their parents and a bound of at least ``floor``.
+
+    The child of parents i and j > i, which share all but their last predicate, has for parents these two and those
+    that lack one of the shared predicates. The last are found by walking along with j, since ``members`` is sorted.
+
+    Parameters
+    ----------
+    column : int32 array, shape (L,)
+        Of each predicate.
+    members : int32 array, shape (P, l)
+        Predicates of the parents, sorted.
+    ends : int64 array, shape (P,)
+        Where the run of parents that share all but the last predicate ends.
+    which : int64 array
+        The parents i.
+    stats : int64 array, shape (3, P)
+        Sizes, error sums and largest errors of the parents.
+    pairs : int32 array, shape (L, L) or (0, 0)
+        Rows that two predicates share, where known.
+    room : int
+        Pairs (i, j) to be made.
+    floor, least, gain, cost, rest : float
+        See `groundfault.stats.slices.Objective`.
+
+    Returns
+    -------
+    parent, last : int32 arrays, shape (C,)
+    limits : int64 array, shape (3, C)
+        The least size, error sum and largest error among the parents.
+    bound : float64 array, shape (C,)
+    joined : int
+        Children before any was ruled out.
+    """
+    length = members.shape[1]
+    parent = np.empty(room, dtype=np.int32)
+    last = np.empty(room, dtype=np.int32)
+    limits = np.empty((3, room), dtype=np.int64)
+    bound = np.empty(room)
+    walk = np.empty(length, dtype=np.int64)
+    made = joined = 0
+    for i in which:
+        for t in range(length - 1):
+            walk[t] = _first(members, members[i], t)
+        for j in range(i + 1, ends[i]):
+            a = members[j, length - 1]
+            if column[a] == column[members[i, length - 1]]:
+                continue
+            joined += 1
+            size = min(stats[0, i], stats[0, j])
+            error = min(stats[1, i], stats[1, j])
+            top = min(stats[2, i], stats[2, j])
+            if length == 1 and len(pairs):
+                size = min(size, pairs[members[i, 0], a])
+            whole = True
+            for t in range(length - 1):
+                p = walk[t]
+                while p < len(members) and members[p, length - 1] < a and _begins(members[p], members[i], t):
+                    p += 1
+                walk[t] = p
+                if p < len(members) and members[p, length - 1] == a and _begins(members[p], members[i], t):
+                    size = min(size, stats[0, p])
+                    error = min(error, stats[1, p])
+                    top = min(top, stats[2, p])
+                else:
+                    whole = False
+                    break
+            if whole:
+                b = _bound(size, error, top, least, gain, cost, rest)
+                if b >= floor:
+                    parent[made] = i
+                    last[made] = a
+                    limits[0, made] = size
+                    limits[1, made] = error
+                    limits[2, made] = top
+                    bound[made] = b
+                    made += 1
+    return parent[:made], last[:made], limits[:, :made], bound[:made], joined

@@ -1,0 +1,385 @@
+"""The exact search for the k slices of best score, level by level, and its replay on permuted errors.
+
+A slice of l predicates is looked at only if all its parents (it without one predicate) are, and if the bound from
+their sizes, error sums and largest errors reaches the k-th best score so far. Bounds are rounded outwards by
+`Objective.slack`, so that no rounding can hide a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.stats.bits import Bits, count_and
+from groundfault.stats.slice_kernels import gather, join, tally, weigh
+from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
+
+_JOINED = 1 << 21
+_FIRST_BATCH = 1 << 11
+_LAST_BATCH = 1 << 16
+_WORTH_THREADS = 1 << 22
+_MOST_PAIRS = 4096
+_NO_PAIRS = np.zeros((0, 0), dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Level:
+    """What was done with the slices of so many predicates.
+
+    Attributes
+    ----------
+    predicates : int
+    joined : int
+        Slices made of two parents; the others had a parent that was ruled out.
+    counted : int
+        Those that their parents could not rule out, and whose rows were counted.
+    extended : int
+        Those whose own parts may score well enough, and were looked at.
+    dropped : int
+        Those whose own parts may score well enough, but that were more than ``most``.
+    missed : float
+        No slice lost with them scores above this; -inf where none was dropped.
+    """
+
+    predicates: int
+    joined: int
+    counted: int
+    extended: int
+    dropped: int = 0
+    missed: float = -np.inf
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best slices by computed score, a few more where rounding leaves their order open.
+
+    Attributes
+    ----------
+    members : int32 array, shape (R, levels)
+        Predicates of each slice, ascending, then -1.
+    scores : float64 array, shape (R,)
+        To within `Objective.slack`.
+    levels : tuple of Level
+    words : int
+        Words of 64 rows that were intersected and counted.
+    """
+
+    members: Ids
+    scores: Floats
+    levels: tuple[Level, ...]
+    words: int
+
+
+@dataclass
+class _Best:
+    """The k best slices so far, with those that rounding cannot tell from the k-th."""
+
+    k: int
+    slack: float
+    members: Ids
+    scores: Floats = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def floor(self) -> float:
+        """What scores below this is not among the k best; a score has to be above 0 to count at all."""
+        return max(self._kth - 2 * self.slack, -self.slack)
+
+    @property
+    def _kth(self) -> float:
+        if len(self.scores) < self.k:
+            return -np.inf
+        return float(np.partition(self.scores, -self.k)[-self.k])
+
+    def offer(self, members: Ids, scores: Floats) -> None:
+        self.members = np.concatenate([self.members, members])
+        self.scores = np.concatenate([self.scores, scores])
+        stay = self.scores >= self.floor
+        self.members, self.scores = self.members[stay], self.scores[stay]
+
+
+@dataclass(frozen=True)
+class _Parents:
+    """Slices to be extended, sorted by their predicates; ``stats`` are sizes, error sums and largest errors."""
+
+    members: Ids
+    stats: Ints
+    bounds: Floats
+
+    @classmethod
+    def of(cls, members: Ids, stats: Ints, bounds: Floats) -> _Parents:
+        order = np.lexsort(members.T[::-1])
+        return cls(np.ascontiguousarray(members[order]), np.ascontiguousarray(stats[:, order]), bounds[order])
+
+    def ends(self) -> Ints:
+        """Where the run of those that share all but the last predicate ends, for each."""
+        new = np.any(np.diff(self.members[:, :-1], axis=0) != 0, axis=1)
+        stops = np.append(np.flatnonzero(new) + 1, len(self.members))
+        return np.repeat(stops, np.diff(stops, prepend=0))
+
+
+@dataclass
+class _Search:
+    """One search: which rows have the errors is all that differs between a search and its replays."""
+
+    predicates: Predicates
+    errors: Errors
+    objective: Objective
+    best: _Best
+    hot: Bits
+    quanta: Ints
+    pairs: NDArray[np.int32]
+    threads: int
+    words: int = 0
+
+    def count(self, kernel: Callable[..., Any], bits: Bits, ahead: tuple[Any, ...], group: _Group) -> list[Ints]:
+        """Run a kernel over slices, in threads where that pays; ``weigh`` fills two arrays, the others one."""
+        out = [np.zeros(len(group.last), dtype=np.int64) for _ in range(2 if kernel is weigh else 1)]
+        work = len(group.last) * bits.shape[1]
+        self.words += work
+        parts = self.threads if work > _WORTH_THREADS else 1
+        cuts = np.linspace(0, len(group.last), parts + 1).astype(int)
+
+        def run(part: int) -> None:
+            span = slice(cuts[part], cuts[part + 1])
+            kernel(bits, *ahead, group.parents, group.parent[span], group.last[span], *(a[span] for a in out))
+
+        if parts == 1:
+            run(0)
+        else:
+            with ThreadPoolExecutor(parts) as pool:
+                list(pool.map(run, range(parts)))
+        return out
+
+    def sizes(self, group: _Group) -> Ints:
+        length = group.parents.shape[1]
+        if length == 0:
+            return self.predicates.size[group.last]
+        if length == 1 and len(self.pairs):
+            shared: Ints = self.pairs[group.parents[group.parent, 0], group.last].astype(np.int64)
+            return shared
+        return self.count(tally, self.predicates.bits, (), group)[0]
+
+    def look(self, group: _Group, extend: bool) -> tuple[Ids, Ints, Floats] | None:
+        """Count slices and offer the good ones; give what may be extended: predicates, stats and bounds."""
+        objective, errors = self.objective, self.errors
+        if len(errors.weights) and errors.exact and errors.weights[0] == errors.weights[-1]:
+            error, top = self.count(tally, self.hot, (), group)[0] * errors.weights[0], group.limits[2]
+        else:
+            error, top = self.count(weigh, self.hot, (errors.weights,), group)
+        error, top = np.minimum(error, group.limits[1]), np.minimum(top, group.limits[2])
+        stay = objective.bound(group.limits[0], error, top) >= self.best.floor
+        group, error, top = group[stay], error[stay], top[stay]
+        size = self.sizes(group)
+        stay = (size >= objective.least) & (objective.bound(size, error, top) >= self.best.floor)
+        group, size, error, top = group[stay], size[stay], error[stay], top[stay]
+        self._offer(group, size, error)
+        if not extend:
+            return None
+        bounds = objective.bound(size, error, top)
+        stay = bounds >= self.best.floor
+        return group.members()[stay], np.stack([size, error, top])[:, stay], bounds[stay]
+
+    def _offer(self, group: _Group, size: Ints, error: Ints) -> None:
+        scores = self.objective.score(size, error)
+        near = scores >= self.best.floor
+        group, size = group[near], size[near]
+        if not self.errors.exact:
+            error[near] = self.count(gather, self.hot, (self.quanta,), group)[0]
+        scores = self.objective.score(size, error[near])
+        members = np.full((len(scores), self.best.members.shape[1]), -1, dtype=np.int32)
+        members[:, : group.parents.shape[1] + 1] = group.members()
+        self.best.offer(members, scores)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Slices made of parents and one more predicate each, with what their parents say of them."""
+
+    parents: Ids
+    parent: Ids
+    last: Ids
+    limits: Ints
+
+    def __getitem__(self, index: Any) -> _Group:
+        return _Group(self.parents, self.parent[index], self.last[index], self.limits[:, index])
+
+    def members(self) -> Ids:
+        return np.column_stack([self.parents[self.parent], self.last]).astype(np.int32, copy=False)
+
+
+def search(
+    predicates: Predicates,
+    errors: Errors,
+    objective: Objective,
+    *,
+    k: int,
+    levels: int,
+    most: int | None = None,
+    moved: Ints | None = None,
+    pairs: NDArray[np.int32] = _NO_PAIRS,
+    threads: int | None = None,
+) -> Found:
+    """The k best slices of at most ``levels`` predicates, those tied with the k-th included.
+
+    Parameters
+    ----------
+    predicates : Predicates
+    errors : Errors
+    objective : Objective
+    k : int
+    levels : int
+    most : int, optional
+        Extend at most so many slices of a level, those of best bound. What that may have lost is in ``levels``.
+    moved : int64 array, shape (n,), optional
+        A permutation: the error of row i is dealt to row ``moved[i]``.
+    pairs : int32 array, shape (L, L), optional
+        Rows that two predicates share, from `pair_sizes`.
+    threads : int, optional
+        Where left out, as many as Numba would use. The answer does not depend on it.
+
+    Returns
+    -------
+    Found
+
+    Notes
+    -----
+    S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model debugging,
+    SIGMOD 2021, doi:10.1145/3448016.3457323. The number of rows in the bound is n, which published codes replace by
+    the number of predicates.
+    """
+    rows = errors.order if moved is None else np.where(errors.order < 0, -1, moved[errors.order])
+    quanta = np.where(errors.order < 0, 0, errors.quanta[errors.order])
+    best = _Best(k, objective.slack, np.zeros((0, levels), dtype=np.int32))
+    threads = threads or numba.get_num_threads()
+    run = _Search(predicates, errors, objective, best, predicates.at(rows), quanta, pairs, threads)
+    done = []
+    parents = None
+    for level in range(1, levels + 1):
+        groups = _singles(predicates, objective) if parents is None else _children(run, parents)
+        kept, joined, counted = [], 0, 0
+        for group, tried in groups:
+            joined += tried
+            counted += len(group.last)
+            left = run.look(group, extend=level < levels) if len(group.last) else None
+            if left is not None:
+                kept.append(left)
+        parents, dropped, missed = _merge(kept, best.floor, most)
+        done.append(Level(level, joined, counted, 0 if parents is None else len(parents.bounds), dropped, missed))
+        if parents is None:
+            break
+    return Found(best.members, best.scores, tuple(done), run.words)
+
+
+def _singles(predicates: Predicates, objective: Objective) -> Iterator[tuple[_Group, int]]:
+    count = len(predicates.size)
+    error = np.minimum(predicates.size * objective.top, objective.whole)
+    limits = np.stack([predicates.size, error, np.full(count, objective.top)])
+    nothing = np.zeros((1, 0), dtype=np.int32)
+    yield _Group(nothing, np.zeros(count, dtype=np.int32), np.arange(count, dtype=np.int32), limits), count
+
+
+def _children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
+    """Children in batches, those of hopeful parents first, so that the floor rises early."""
+    objective, column = run.objective, run.predicates.column
+    ends = parents.ends()
+    order = np.argsort(-parents.bounds, kind="stable")
+    tails = np.cumsum((ends - np.arange(len(ends)) - 1)[order])
+    start = 0
+    while start < len(order):
+        before = tails[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(tails, before + _JOINED, side="right")))
+        which, room = order[start:stop], int(tails[stop - 1] - before)
+        parent, last, limits, bounds, joined = join(
+            column, parents.members, ends, which, parents.stats, run.pairs, room, run.best.floor,
+            float(objective.least), *objective.terms,
+        )  # fmt: skip
+        yield _Group(parents.members, parent[:0], last[:0], limits[:, :0]), joined
+        for index in _batches(parent, bounds):
+            index = index[bounds[index] >= run.best.floor]
+            yield _Group(parents.members, parent[index], last[index], limits[:, index]), 0
+        start = stop
+
+
+def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
+    """Runs of children, by the best bound in the run; small batches first, while the floor is still low."""
+    if len(parent) == 0:
+        return
+    starts = np.flatnonzero(np.diff(parent, prepend=-1))
+    highest = np.maximum.reduceat(bounds, starts)
+    order = np.argsort(np.repeat(-highest, np.diff(starts, append=len(parent))), kind="stable")
+    start, size = 0, _FIRST_BATCH
+    while start < len(order):
+        yield order[start : start + size]
+        start, size = start + size, min(2 * size, _LAST_BATCH)
+
+
+def _merge(kept: list[tuple[Ids, Ints, Floats]], floor: float, most: int | None) -> tuple[_Parents | None, int, float]:
+    """Join what the batches left, with the floor as it is now; the number dropped, and the best they could hold."""
+    if not kept:
+        return None, 0, -np.inf
+    members = np.concatenate([part[0] for part in kept])
+    stats = np.concatenate([part[1] for part in kept], axis=1)
+    bounds = np.concatenate([part[2] for part in kept])
+    stay = np.flatnonzero(bounds >= floor)
+    dropped, missed = 0, -np.inf
+    if most is not None and len(stay) > most:
+        # ties go to the smaller predicates, so that what is kept does not depend on the order of counting
+        stay = stay[np.lexsort((*members[stay].T[::-1], -bounds[stay]))]
+        dropped, missed = len(stay) - most, float(bounds[stay[most]])
+        stay = stay[:most]
+    if len(stay) == 0:
+        return None, dropped, missed
+    return _Parents.of(members[stay], stats[:, stay], bounds[stay]), dropped, missed
+
+
+def pair_sizes(predicates: Predicates) -> NDArray[np.int32]:
+    """Rows that every two predicates share, shape (L, L); empty where that would be too large a table."""
+    if len(predicates.size) > _MOST_PAIRS:
+        return _NO_PAIRS
+    shared: NDArray[np.int64] = count_and(predicates.bits, predicates.bits)
+    return shared.astype(np.int32)
+
+
+def replay(
+    predicates: Predicates,
+    errors: Errors,
+    objective: Objective,
+    rng: np.random.Generator,
+    times: int,
+    *,
+    levels: int,
+    most: int | None = None,
+) -> Floats:
+    """The best score of the whole search when errors are dealt to rows at random: its null, shape (times,).
+
+    The packed predicates and the sizes stay; only the rows that have the errors change. 0 where nothing scores above
+    0. With rows exchangeable under the null, (1 + number of replays at least as good) / (1 + times) is a p-value of
+    the best slice that takes the search into account, and a conservative one of every other slice.
+
+    Parameters
+    ----------
+    predicates, errors, objective, levels, most
+        As in `search`.
+    rng : numpy.random.Generator
+    times : int
+    """
+    if times == 0:
+        return np.zeros(0)
+    pairs = pair_sizes(predicates)
+    streams = rng.spawn(times)
+
+    def one(stream: np.random.Generator) -> float:
+        moved = stream.permutation(objective.n)
+        found = search(
+            predicates, errors, objective, k=1, levels=levels, most=most, moved=moved, pairs=pairs, threads=1
+        )
+        return max(0.0, float(found.scores.max(initial=0.0)))
+
+    with ThreadPoolExecutor(numba.get_num_threads()) as pool:
+        return np.fromiter(pool.map(one, streams), dtype=np.float64, count=times)

@@ -1,0 +1,238 @@
+"""What a search for bad slices works on: packed predicates, errors as whole numbers, the score and its bounds.
+
+A slice is a conjunction of predicates, at most one a column. Its score is (Sagadeeva and Boehm, 2021)
+``alpha * (mean error of the slice / mean error - 1) - (1 - alpha) * (n / size - 1)`` with n the number of rows.
+
+Only rows with an error count towards an error sum. They are kept apart, the largest error first, so that the 64 rows
+of a word have almost the same error: the largest of each word times its popcount, summed, is a tight upper bound of
+an error sum, and the sum itself where the rows of every word have one and the same error (0/1 errors, few grades).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import fsum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.stats.bits import Bits, pack, words
+from groundfault.stats.slice_kernels import bounds, scatter
+
+Ints = NDArray[np.int64]
+Ids = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+_FINEST = 52
+_WHOLE = 1 << 31
+_FEW = 8
+_WORTH_PACKING = 1 << 12
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The score of a slice, and the best score that any part of it can have.
+
+    Attributes
+    ----------
+    n : int
+        Rows.
+    total : float
+        Sum of all errors, in quanta.
+    whole : int
+        The same with every error rounded up to whole quanta: no error sum exceeds it.
+    top : int
+        The largest error, in quanta.
+    alpha : float
+        Weight of the error against the size, in (0, 1].
+    least : int
+        Rows that a slice must have.
+    slack : float
+        No score or bound is computed further than this from its true value.
+    """
+
+    n: int
+    total: float
+    whole: int
+    top: int
+    alpha: float
+    least: int
+    slack: float
+
+    @property
+    def terms(self) -> tuple[float, float, float]:
+        """Of the score as ``(gain * error - cost) / size + rest``."""
+        gain = self.alpha * self.n / self.total
+        return gain, (1 - self.alpha) * self.n, 1 - 2 * self.alpha
+
+    def score(self, size: Ints, error: Ints) -> Floats:
+        """Scores of slices of at least one row."""
+        gain, cost, rest = self.terms
+        return (gain * error - cost) / size + rest
+
+    def bound(self, size: Ints, error: Ints, top: Ints) -> Floats:
+        """The best score of any slice of ``least`` to ``size`` rows, error sum up to ``error``, errors up to ``top``.
+
+        For s rows it is that of error sum min(s * top, error), which rises with s while s * top is the smaller, and
+        is monotone from there on: its maximum is there or at either end.
+        """
+        size, error, top = (np.ascontiguousarray(a) for a in (size, error, top))
+        out: Floats = bounds(size, error, top, float(self.least), *self.terms)
+        return out
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Errors of n rows in quanta, and the rows that have one, the largest first.
+
+    Attributes
+    ----------
+    quanta : int64 array, shape (n,)
+        The errors, rounded up to whole multiples of the quantum; exact where all errors are whole numbers.
+    order : int64 array, shape (H,)
+        The row in each place of the packed matrix of rows with an error; -1 where a place is left empty.
+    weights : int64 array, shape (ceil(H / 64),)
+        The largest error of each word.
+    exact : bool
+        The rows of each word have one error, so that weighted popcounts are error sums.
+    total : float
+        Sum of all errors in quanta, rounded once.
+    fineness : float
+        Largest rounding of an error as a share of the largest error.
+    """
+
+    quanta: Ints
+    order: Ints
+    weights: Ints
+    exact: bool
+    total: float
+    fineness: float
+
+    @classmethod
+    def of(cls, errors: Floats) -> Errors:
+        """Errors that are finite, not negative, and not all zero; shape (n,)."""
+        top = float(errors.max())
+        if top < _WHOLE and np.array_equal(errors, np.rint(errors)):
+            quanta, total, fineness = errors.astype(np.int64), float(errors.sum()), 0.0
+        else:
+            bits = min(_FINEST, 62 - len(errors).bit_length())
+            quanta, fineness = np.ceil(np.ldexp(errors / top, bits)).astype(np.int64), 2.0**-bits
+            total = float(np.ldexp(fsum(errors / top), bits))
+        rows = np.flatnonzero(quanta)
+        rows = rows[np.argsort(-quanta[rows], kind="stable")]
+        order = _apart(rows, quanta[rows])
+        placed = np.where(order < 0, 0, quanta[order])
+        weights = np.ascontiguousarray(placed[::64])
+        first = np.repeat(weights, 64)[: len(order)]
+        return cls(quanta, order, weights, bool(np.all((placed == first) | (order < 0))), total, fineness)
+
+    def objective(self, alpha: float, least: int) -> Objective:
+        """The score of slices of these rows."""
+        n, top = len(self.quanta), int(self.quanta.max())
+        size = 1 + alpha * top * n / self.total + (1 - alpha) * n / least
+        return Objective(n, self.total, int(self.quanta.sum()), top, alpha, least, size * (1e-12 + self.fineness))
+
+
+def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:
+    """The score of one slice without rounding, so that ties are ties.
+
+    Parameters
+    ----------
+    size : int
+    error : float
+        Its error sum.
+    n : int
+    total : float
+        Sum of all errors.
+    alpha : Fraction
+    """
+    return alpha * (Fraction(error) * n / (Fraction(total) * size) - 1) - (1 - alpha) * (Fraction(n, size) - 1)
+
+
+def _apart(rows: Ints, quanta: Ints) -> Ints:
+    """Give each different error words of its own, where that leaves less than half of the places empty."""
+    starts = np.flatnonzero(np.diff(quanta, prepend=-1))
+    if len(starts) * 64 > max(len(rows), 64):
+        return rows
+    lengths = np.diff(starts, append=len(rows))
+    room = -(-lengths // 64) * 64
+    order = np.full(int(room.sum()), -1, dtype=np.int64)
+    order[np.arange(len(rows)) + np.repeat(np.cumsum(room) - room - starts, lengths)] = rows
+    return order
+
+
+@dataclass(frozen=True)
+class Predicates:
+    """The predicates "column f has level v" that can be part of a slice worth finding, and the rows where they hold.
+
+    Attributes
+    ----------
+    column, level : int32 array, shape (L,)
+        Sorted by column, then level.
+    size : int64 array, shape (L,)
+        Rows where each holds.
+    bits : uint64 array, shape (L, W)
+        Packed.
+    codes : unsigned array, shape (m, n)
+        Level of each row in each column.
+    place : tuple of int32 arrays, length m
+        The predicate of each level of a column, -1 where there is none; one more -1 for rows without a level.
+    """
+
+    column: Ids
+    level: Ids
+    size: Ints
+    bits: Bits
+    codes: NDArray[Any]
+    place: tuple[Ids, ...]
+
+    @classmethod
+    def of(cls, codes: NDArray[Any], levels: Ints, objective: Objective) -> Predicates:
+        """Keep what has support, does not hold everywhere, and may score above 0 whichever rows have the errors.
+
+        Parameters
+        ----------
+        codes : unsigned array, shape (m, n)
+        levels : int64 array, shape (m,)
+            Levels of each column; a code equal to it matches no predicate.
+        objective : Objective
+        """
+        count = np.concatenate([_histogram(row, int(top)) for row, top in zip(codes, levels, strict=True)])
+        starts = np.cumsum(levels) - levels
+        column = np.repeat(np.arange(len(levels), dtype=np.int32), levels)
+        level = (np.arange(len(count)) - starts[column]).astype(np.int32)
+        error = np.minimum(count * objective.top, objective.whole)
+        hopeful = objective.bound(count, error, np.full(len(count), objective.top)) > -objective.slack
+        keep = hopeful & (count >= objective.least) & (count < objective.n)
+        number = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
+        place = tuple(np.append(part, np.int32(-1)) for part in np.split(number, starts[1:]))
+        bits = _one_hot(codes, place, int(keep.sum()), None)
+        return cls(column[keep], level[keep], count[keep], bits, codes, place)
+
+    def at(self, rows: Ints) -> Bits:
+        """The predicates on some rows, in that order; -1 leaves a place empty."""
+        return _one_hot(self.codes, self.place, len(self.column), rows)
+
+
+def _histogram(row: NDArray[Any], levels: int) -> Ints:
+    if levels <= _FEW:
+        return np.array([np.count_nonzero(row == v) for v in range(levels)], dtype=np.int64)
+    return np.bincount(row, minlength=levels)[:levels]
+
+
+def _one_hot(codes: NDArray[Any], place: tuple[Ids, ...], count: int, rows: Ints | None) -> Bits:
+    length = codes.shape[1] if rows is None else len(rows)
+    bits = np.zeros((count, words(length)), dtype=np.uint64)
+    empty = None if rows is None or np.all(rows >= 0) else rows < 0
+    for column, predicate in zip(codes, place, strict=True):
+        row = column if rows is None else column[rows]
+        if empty is not None:
+            row[empty] = len(predicate) - 1
+        levels = np.flatnonzero(predicate >= 0)
+        if len(levels) > _FEW or length < _WORTH_PACKING:
+            scatter(row, predicate, bits)
+        else:
+            bits[predicate[levels]] = pack(row == levels[:, None].astype(row.dtype))
+    return bits
