@@ -262,7 +262,7 @@ def test_another_name_for_the_same_slice_is_not_another_finding(hostile: Report)
 
 def test_nothing_found_is_an_answer(nothing: Report) -> None:
     assert not nothing.confirmed
-    least = f"{nothing.summary['minimum_detectable_lift']:.2f}"
+    least = f"{nothing.summary['minimum_detectable_lift']:.3g}"
     page = Page(html(nothing))
     assert page.text.index("No reportable finding") < page.text.index(least) < page.text.index("Figures")
     assert "confirmed-head" not in [a.get("id") for a in page.all("h2")]
@@ -425,7 +425,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     said = stream.getvalue()
     assert "30 of 31 candidates could be confirmed" in said
     assert "and 10 more" in said
-    assert f"{found.summary['minimum_detectable_lift']:.2f} at prevalence 30%" in " ".join(said.split())
+    assert f"{found.summary['minimum_detectable_lift']:.3g} at prevalence 30%" in " ".join(said.split())
     assert "min_on" in said
     assert "[bold]markup[/bold]" in said
     assert "\x1b" not in said

@@ -113,7 +113,7 @@ def _finding(
             case.what(o),
             discovery,
             holdout,
-            1 - float(exact(case.plan.alpha)),
+            case.plan,
             wording.guarantee(case.judge, case.plan, len(ruling.judged)),
         ),
         discovery,
@@ -370,15 +370,15 @@ def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]
         .unique()
         .sort()
     )
-    names = [c.name for c in case.library]
-    worst = np.nan_to_num(case.losses()).max(axis=0)
+    place = {c.name: j for j, c in enumerate(case.library)}
+    failed = np.nan_to_num(case.losses()) > 0
     out = {}
     for finding in findings:
         if finding.confirmed:
-            on = bits.unpack(case.marks.on[[names.index(finding.name)]], case.marks.size)[0]
+            on = bits.unpack(case.marks.on[[place[finding.name]]], case.marks.size)[0]
             side = on if (finding.full.lift or 0) > 0 else ~on
-            failed = np.flatnonzero(side & (worst > 0))[:_EXAMPLES]
-            out[finding.name] = [str(units[int(i)]) for i in failed]
+            chosen = np.flatnonzero(side & failed[case.outcomes.index(finding.outcome)])[:_EXAMPLES]
+            out[finding.key] = [str(units[int(i)]) for i in chosen]
     return out
 
 

@@ -30,7 +30,7 @@ class Prospect:
     reason : str
         Why it can never be confirmed in this audit; empty where it can.
     minimum_detectable_lift : float or None
-        The least lift that this audit would confirm with 80 % power at this support; None where none would be.
+        The least lift that this audit would confirm with 80% power at this support; None where none would be.
     """
 
     name: str
@@ -135,4 +135,4 @@ def check(
 def _reason(codes: tuple[str, ...], least: float) -> str:
     if codes:
         return f"{', '.join(codes)}: " + "; ".join(wording.REASONS.get(code, code) for code in codes)
-    return "no possible lift would be confirmed with 80 % power at this support" if np.isnan(least) else ""
+    return "no possible lift would be confirmed with 80% power at this support" if np.isnan(least) else ""

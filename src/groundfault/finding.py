@@ -106,6 +106,11 @@ class Finding:
     frequency: float | None = None
 
     @property
+    def key(self) -> str:
+        """The name, with the outcome where there are several: no two findings of a report share it."""
+        return f"{self.name} · {self.outcome}" if self.outcome else self.name
+
+    @property
     def confirmed(self) -> bool:
         """Whether it may be reported."""
         return self.verdict is Verdict.CONFIRMED

@@ -20,13 +20,13 @@ REASONS = {
 }
 
 _LEVELS = {
-    "janus": "family-wise error <= {alpha} over what reached the holdout",
-    "split-holm": "family-wise error <= {alpha} over what reached the holdout",
-    "max-t": "family-wise error <= {alpha} over {size} candidates",
-    "holm": "family-wise error <= {alpha} over {size} candidates",
-    "bh": "false discovery rate <= {q} over {size} candidates, if they depend positively",
-    "by": "false discovery rate <= {q} over {size} candidates",
-    "multisplit-e": "false discovery rate <= {q} over {size} candidates",
+    "janus": "family-wise error at most {alpha} over what reached the holdout",
+    "split-holm": "family-wise error at most {alpha} over what reached the holdout",
+    "max-t": "family-wise error at most {alpha} over {size} candidates",
+    "holm": "family-wise error at most {alpha} over {size} candidates",
+    "bh": "false discovery rate at most {q} over {size} candidates, if they depend positively",
+    "by": "false discovery rate at most {q} over {size} candidates",
+    "multisplit-e": "false discovery rate at most {q} over {size} candidates",
     "janus-a": "screened by decoys and repeated on the holdout; no error rate is guaranteed",
     "janus-lite": "screened by decoys and repeated on the holdout; no error rate is guaranteed",
 }
@@ -55,7 +55,13 @@ def reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
 
 
 def sentence(
-    verdict: Verdict, meaning: str, what: str, discovery: Cell, holdout: Cell | None, level: float, guaranteed: str
+    verdict: Verdict,
+    meaning: str,
+    what: str,
+    discovery: Cell,
+    holdout: Cell | None,
+    plan: Plan,
+    guaranteed: str,
 ) -> str:
     """What may be said of one finding, in full; ``what`` is counted: errors, errors of a model, a kind of change."""
     shown = holdout or discovery
@@ -65,7 +71,7 @@ def sentence(
     if verdict is Verdict.CONFIRMED:
         more = "more" if (shown.lift or 0) > 0 else "less"
         where = "held-out " if holdout else ""
-        interval = f", {level:.0%} interval {_range(shown.interval)}" if shown.interval else ""
+        interval = f", {_interval(shown.interval, plan)}" if shown.interval else ""
         p = shown.p_adjusted if shown.p_adjusted is not None else shown.p
         chance = f"; adjusted p = {p_value(p)}" if p is not None else ""
         return (
@@ -85,10 +91,10 @@ def nothing_found(mdl: float | None, prevalence: float, confirmed: int) -> str:
     """What an audit without findings says: never that there are no failure modes."""
     head = "No reportable finding. " if not confirmed else ""
     if mdl is None:
-        return f"{head}This audit is too small to detect any lift at prevalence {prevalence:.0%} with 80 % power."
+        return f"{head}This audit is too small to detect any lift at prevalence {prevalence:.0%} with 80% power."
     return (
-        f"{head}This audit could have detected a lift of at least {mdl:.2f} at prevalence {prevalence:.0%} "
-        "with 80 % power; smaller effects are not excluded."
+        f"{head}This audit could have detected a lift of at least {mdl:.3g} at prevalence {prevalence:.0%} "
+        "with 80% power; smaller effects are not excluded."
     )
 
 
@@ -104,11 +110,14 @@ def p_value(p: float) -> str:
 
 def percent(level: float) -> str:
     """A level as a percentage."""
-    return f"{100 * level:g} %"
+    return f"{100 * level:g}%"
 
 
-def _range(interval: tuple[float, float] | None) -> str:
-    return f"{interval[0]:+.2f} to {interval[1]:+.2f}" if interval else ""
+def _interval(interval: tuple[float, float], plan: Plan) -> str:
+    level = percent(1 - float(plan.alpha))
+    if plan.effect == "risk_difference":
+        return f"{level} interval {interval[0]:+.2f} to {interval[1]:+.2f}"
+    return f"{plan.effect.replace('_', ' ')} {level} interval {interval[0]:.2f} to {interval[1]:.2f}"
 
 
 def _share(cell: Cell, side: str) -> str:

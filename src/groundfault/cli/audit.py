@@ -179,6 +179,4 @@ def _say(report: Report, quiet: bool, out: str | None) -> None:
 
     from groundfault.render.terminal import show
 
-    show(report, Console())
-    if out:
-        click.echo(f"report written to {Path(out) / 'report.html'}")
+    show(report, Console(), written=Path(out) / "report.html" if out else None)

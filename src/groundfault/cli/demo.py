@@ -34,10 +34,9 @@ def demo(out: str) -> None:
         status.update("drawing the report")
         evidence.frame.write_csv(_made(out) / "results.csv")
         report.write(out)
-    show(report, console)
+    show(report, console, written=Path(out) / "report.html")
     rejected = next(f for f in report.findings if f.name == "scanned late")
     console.print(f"\nOne that was declared and did not hold up: {rejected.sentence} Why: {rejected.reason}.", markup=False)
-    console.print(f"The whole report: {Path(out) / 'report.html'}", markup=False, highlight=False)
 
 
 def _made(out: str) -> Path:

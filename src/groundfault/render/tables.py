@@ -185,7 +185,7 @@ def detectable(report: Report) -> Table:
     """The least lift that would have been found four times in five, by how common the slice is."""
     power = report.summary["power"]
     rows = tuple(
-        (words.level(float(share)), "none, however large" if lift is None else f"{lift:.2f}")
+        (words.level(float(share)), "none, however large" if lift is None else words.bare(lift))
         for share, lift in power["minimum_detectable_lift"].items()
     )
     columns = (Column("Slice holds this share of units", "number"), Column("Minimum detectable lift", "number"))

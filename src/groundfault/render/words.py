@@ -46,7 +46,7 @@ def signed(value: float | None, digits: int = 2) -> str:
 
 def bare(lift: float | None) -> str:
     """A least lift, which has no sign."""
-    return "none" if lift is None else f"{lift:.2f}"
+    return "none" if lift is None else f"{lift:.3g}"
 
 
 def rate(value: float | None) -> str:
@@ -104,7 +104,7 @@ def label(finding: Finding) -> str:
 
 def key(finding: Finding) -> str:
     """The name of a finding, with its outcome where there are several: no two findings of a report share it."""
-    return named(finding.name, finding.outcome)
+    return finding.key
 
 
 def named(name: str, outcome: str) -> str:
