@@ -26,7 +26,7 @@ from groundfault.finders.levels import Levels, Range
 from groundfault.finders.sliceline import SliceLine
 from groundfault.stats import slice_search
 from groundfault.stats.slice_search import replay, search
-from groundfault.stats.slices import Errors, Predicates
+from groundfault.stats.slices import Errors, Objective, Predicates
 from groundfault.testing import check_finder
 
 GOLDEN = ("bc10", "bc30", "diabetes", "janus_like_160", "syn5k", "syn50k_skew")
@@ -110,6 +110,20 @@ def test_wide_and_deep_tables_too(errors: str):
     for alpha in (0.9, 1.0):
         finder = SliceLine(k=25, alpha=alpha, max_level=6, min_support=2).fit(X, loss)
         assert told(finder) == expected(brute(X, loss, finder))
+
+
+@given(st.integers(1, 60), st.integers(1, 40), st.integers(1, 9), st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]), st.data())
+@settings(max_examples=200, deadline=None)
+def test_the_bound_is_the_best_that_a_part_can_score(
+    size: int, error: int, top: int, alpha: float, data: st.DataObject
+):
+    n, least = size + data.draw(st.integers(0, 60)), data.draw(st.integers(1, size))
+    total = error + data.draw(st.integers(0, 60))
+    objective = Objective(n, float(total), total, top, alpha, least, 0.0)
+    bound = objective.bound(*(np.array([x]) for x in (size, error, top)))[0]
+    rows = np.unique(np.append(np.arange(least, size + 1.0), np.clip(error / top, least, size)))
+    best = max(objective.score(rows, np.minimum(rows * top, error)))
+    assert bound == pytest.approx(best, abs=1e-9)
 
 
 def test_more_predicates_than_rows_do_not_break_the_bound():

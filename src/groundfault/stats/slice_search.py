@@ -176,7 +176,7 @@ class _Search:
         stay = objective.bound(group.limits[0], error, top) >= self.best.floor
         group, error, top = group[stay], error[stay], top[stay]
         size = self.sizes(group)
-        stay = (size >= objective.least) & (objective.bound(size, error, top) >= self.best.floor)
+        stay = objective.bound(size, error, top) >= self.best.floor
         group, size, error, top = group[stay], size[stay], error[stay], top[stay]
         self._offer(group, size, error)
         if not extend:

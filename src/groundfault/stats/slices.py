@@ -76,7 +76,7 @@ class Objective:
         """The best score of any slice of ``least`` to ``size`` rows, error sum up to ``error``, errors up to ``top``.
 
         For s rows it is that of error sum min(s * top, error), which rises with s while s * top is the smaller, and
-        is monotone from there on: its maximum is there or at either end.
+        is monotone from there on: its maximum is there or at either end. -inf for fewer rows, or without an error.
         """
         size, error, top = (np.ascontiguousarray(a) for a in (size, error, top))
         out: Floats = bounds(size, error, top, float(self.least), *self.terms)
