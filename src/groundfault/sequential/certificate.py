@@ -9,13 +9,14 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from groundfault import policies
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.files import write_text
+from groundfault.sequential.course import Course
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, TOLD, Entry, plain, query_of
-from groundfault.sequential.session import Audit
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, plain, query_of
 
 _VERSION = 1
 _VOLATILE = ("groundfault_version", "ledger")
@@ -70,7 +71,7 @@ class CertificateCheck:
     ledger: str
 
 
-def certify(audit: Audit, ledger: dict[str, str] | None) -> Certificate:
+def certify(audit: Course, ledger: dict[str, str] | None) -> Certificate:
     """The certificate of an audit as it stands; `Audit.certificate` is the way to it."""
     from groundfault import __version__
 
@@ -90,6 +91,7 @@ def certify(audit: Audit, ledger: dict[str, str] | None) -> Certificate:
             "seal": audit.seal,
             "pool": audit.pool.outline(),
             "rounds": [r.to_dict() for r in audit.rounds],
+            "reviews": audit.reviews,
             "ledger": ledger,
         }
     )
@@ -123,7 +125,7 @@ def verify_certificate(
     data = source.data if isinstance(source, Certificate) else _load(Path(source))
     try:
         plan, outline, rounds = AuditPlan.from_settings(data["plan"]), Pool.from_outline(data["pool"]), data["rounds"]
-        entries = list(_entries(rounds))
+        entries = list(_entries(rounds, data["reviews"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"not a certificate of a sequential audit ({error})") from None
     differences: list[str] = []
@@ -131,12 +133,12 @@ def verify_certificate(
         differences.append(f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups")
         pool = None
     try:
-        audit = Audit.of(pool or outline, plan)
+        course = Course(pool or outline, plan)
         for entry in entries:
             if policy and entry.kind == ASKED and entry.body["step"] > plan.warm_up:
-                differences += _choices(audit, entry)
-            audit.replay(entry)
-        again = json.loads(certify(audit, None).to_json())
+                differences += _choices(course, entry)
+            course.replay(entry)
+        again = json.loads(certify(course, None).to_json())
         differences += _differences(_stable(data), _stable(again))
     except GroundfaultError as error:
         differences.append(f"rounds: {error}")
@@ -156,18 +158,18 @@ def _load(path: Path) -> dict[str, Any]:
     return data
 
 
-def _entries(rounds: list[dict[str, Any]]) -> Iterator[Entry]:
+def _entries(rounds: list[dict[str, Any]], reviews: list[dict[str, Any]]) -> Iterator[Entry]:
     """The events that the rounds of a certificate were."""
-    for number, told in enumerate(rounds):
-        asked = {key: value for key, value in told.items() if key not in ("told", "score", "log_e")}
-        yield Entry(2 * number, ASKED, asked)
+    for told in rounds:
+        yield Entry(0, ASKED, {key: value for key, value in told.items() if key not in ("told", "score", "log_e")})
+        yield from (Entry(0, REVIEWED, review) for review in reviews if review["step"] == told["step"])
         if told["told"]:
-            yield Entry(2 * number + 1, TOLD, {"step": told["step"], "id": told["id"], "score": told["score"]})
+            yield Entry(0, TOLD, {"step": told["step"], "id": told["id"], "score": told["score"]})
 
 
-def _choices(audit: Audit, entry: Entry) -> Iterator[str]:
+def _choices(course: Course, entry: Entry) -> Iterator[str]:
     """Where the policy, asked again, differs from what the record says it chose."""
-    stated, again = query_of(entry.body, len(audit.pool)), audit.choice()
+    stated, again = query_of(entry.body, len(course.pool)), course.choice(policies.get(course.plan.policy))
     for name in ("group", "items", "claim", "stake", "forecast"):
         a, b = getattr(stated, name), None if again is None else getattr(again, name)
         same = (a == b) if name != "items" or a is None or b is None else bool((a == b).all())

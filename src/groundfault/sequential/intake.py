@@ -102,16 +102,14 @@ def _ruled(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
 
 def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) -> Any:
     """The rows of an embedding: from a column of lists, numeric columns, or another table of the same ids."""
-    names = [given] if isinstance(given, str | Path) else given
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str | Path) for name in names):
+    names = _names(given)
+    if names is None:
         return given
-    hits = [c for c in frame.columns if any(c == str(name) or fnmatchcase(c, str(name)) for name in names)]
+    hits = embedding_columns(frame, given)
     if not hits and len(names) == 1 and Path(names[0]).is_file():
         return _joined(frame, Path(names[0]), id, where)
     if not hits:
-        raise InputError(
-            f"{where} has no column, and there is no file, {', '.join(map(str, names))!r} for an embedding"
-        )
+        raise InputError(f"{where} has no column, and there is no file, {', '.join(names)!r} for an embedding")
     if len(hits) == 1 and isinstance(frame[hits[0]].dtype, pl.List | pl.Array):
         rows = frame[hits[0]].to_list()
         if len({None if row is None else len(row) for row in rows}) != 1:
@@ -121,6 +119,18 @@ def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) 
     if wrong:
         raise InputError(f"{where}: column {wrong[0]!r} (of the embedding) holds {frame[wrong[0]].dtype}, not numbers")
     return _numbers(frame.select(hits))
+
+
+def embedding_columns(frame: pl.DataFrame, given: Any) -> list[str]:
+    """The columns of a table that an embedding is made of."""
+    names = _names(given) or []
+    return [c for c in frame.columns if any(c == name or fnmatchcase(c, name) for name in names)]
+
+
+def _names(given: Any) -> list[str] | None:
+    names = [given] if isinstance(given, str | Path) else given
+    textual = isinstance(names, list | tuple) and all(isinstance(name, str | Path) for name in names)
+    return [str(name) for name in names] if textual else None
 
 
 def _joined(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Any:

@@ -107,11 +107,8 @@ class AuditPlan:
                 raise PlanError(f"{name}={value:g} must lie strictly between 0 and 1")
         if self.epsilon is not None and not 0 < self._number("epsilon") <= 1:
             raise PlanError(f"epsilon={self.epsilon:g} must lie in (0, 1]: the least share of the cases in a group")
-        self._whole("budget", 1)
-        if self.budget < 2 and self.sampling != "paper":
-            raise PlanError(
-                "budget=1 must be at least 2: an auditor that may pass the model on its first case found nothing"
-            )
+        # with m = 1 an auditor passes the model without having looked for anything
+        self._whole("budget", 1 if self.sampling == "paper" else 2)
         for name, least in (("seed", 0), ("warm_up", 0), ("limit", 1)):
             if getattr(self, name) is not None:
                 self._whole(name, least)

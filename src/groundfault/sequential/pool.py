@@ -112,7 +112,7 @@ class Pool:
             cls(
                 tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
                 embedding=None if embedding is None else intake.read_embedding(frame, embedding, id, sources[0]),
-                cases=frame,
+                cases=frame.drop(*intake.embedding_columns(frame, embedding), *([scores] if scores else [])),
                 recorded=None if scores is None else intake.read_scores(frame, scores, sources[0]),
                 generated=generated,
                 sources=sources,

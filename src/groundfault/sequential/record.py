@@ -14,7 +14,7 @@ from groundfault.sequential.dual import Pair
 from groundfault.sequential.pool import from_hex, to_hex
 
 _NOTHING = Pair(0.0, 0.0)
-OPENED, ASKED, TOLD = "audit_opened", "audit_asked", "audit_told"
+OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed", "audit_told"
 
 
 @dataclass(frozen=True, eq=False)

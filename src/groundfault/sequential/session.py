@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from math import exp, inf, log
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,22 +11,19 @@ import numpy as np
 
 from groundfault import policies
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.policies import Policy, Query
-from groundfault.sequential.claims import Claim
-from groundfault.sequential.dual import Dual, Pair, Verdict
+from groundfault.policies import History, Policy, Query
+from groundfault.sequential.course import Course, checked
+from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import AuditPlan
-from groundfault.sequential.pool import ALL, Pool
-from groundfault.sequential.record import ASKED, TOLD, Entry, Record, Round, query_of
-from groundfault.sequential.tally import Tally
+from groundfault.sequential.pool import Pool
+from groundfault.sequential.record import ASKED, OPENED, TOLD, Record
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from groundfault.ledger import Ledger
     from groundfault.sequential.certificate import Certificate
 
 
-class Audit:
+class Audit(Course):
     """A sequential audit: valid whichever case is asked next, and whenever one stops.
 
     Parameters
@@ -83,7 +79,7 @@ class Audit:
         budget: int = 40,
         alpha: float = 0.05,
         policy: str | Policy = "stratified",
-        bet: str | tuple[str, ...] | list[str] = "sr-lr-ui",
+        bet: str | Sequence[str] = "sr-lr-ui",
         seed: int = 0,
         ledger: Ledger | str | Path | None = None,
         reopen: str | None = None,
@@ -110,24 +106,40 @@ class Audit:
         audit._begin(pool, plan, policy or policies.get(plan.policy), ledger, reopen)
         return audit
 
+    @classmethod
+    def recorded(cls, ledger: Ledger | str | Path, seal: str = "") -> Audit:
+        """The audit that a ledger holds, from its record alone: to look at, not to ask, for the policy is not there.
+
+        Parameters
+        ----------
+        ledger : Ledger or path
+        seal : str
+            First digits of the seal, where the ledger holds several; the last one begun, where left out.
+
+        Raises
+        ------
+        InputError
+            If there is no such audit in it.
+        """
+        book = Record(ledger, seal).ledger
+        assert book is not None
+        opened = [event for event in book.events(OPENED) if event.body["audit"].startswith(seal)]
+        if not opened:
+            raise InputError(f"the ledger {book.place} holds no audit{f' {seal}' if seal else ''}")
+        header = opened[-1].body
+        plan = AuditPlan.from_settings(header["plan"])
+        return cls.of(Pool.from_outline(header["pool"]), plan, policy=_Absent(plan.policy), ledger=book)
+
     def _begin(
         self, pool: Pool, plan: AuditPlan, policy: Policy, ledger: Ledger | str | Path | None, reopen: str | None
     ) -> None:
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
-        self.pool, self.plan, self.policy = pool, plan, policy
-        self.seal = plan.seal(pool.hash)
-        self.claim = Claim.of(plan, pool)
-        self._tally, self._dual = Tally(self.claim), Dual.begin(plan)
-        self._rounds: list[Round] = []
-        self._claimed: set[str] = set()
-        self._ended = False
-        self._told_by: dict[int, int] = {}
-        self._record = Record(ledger, self.seal)
-        for entry in self._record.begin({"plan": plan.settings, "pool": pool.outline()}, reopen):
+        super().__init__(pool, plan)
+        self.policy, self._ended = policy, False
+        self.record = Record(ledger, self.seal)
+        for entry in self.record.begin({"plan": plan.settings, "pool": pool.outline()}, reopen):
             self.replay(entry)
-
-    # --- ask and tell -------------------------------------------------------------------------------------------------
 
     def ask(self) -> Query | None:
         """What to score next; the same query until it is told, and None once the audit has ended.
@@ -138,14 +150,15 @@ class Audit:
             If the policy asks for what the claim does not allow.
         """
         self._catch_up()
-        if self._open is None and not self.finished:
-            query = self.choice()
+        if self.open is None and not self.decided:
+            query = self.choice(self.policy)
             if query is None:
                 self._ended = True
                 return None
-            for entry in self._record.append(ASKED, self._prepare(query).asked())[1]:
+            self._made = self.prepare(query)
+            for entry in self.record.append(ASKED, self._made.asked())[1]:
                 self.replay(entry)
-        return None if self._open is None else self._shown(self._open.query)
+        return None if self.open is None else self._shown(self.open.query)
 
     def tell(self, query: Query, score: float | None) -> None:
         """Give the score of the query that `ask` returned; once this returns, it is never asked for again.
@@ -162,8 +175,8 @@ class Audit:
             If the query was not asked, was told before, or belongs to another audit; or the score is outside [0, 1].
         """
         self._catch_up()
-        self._require_open(query)
-        entry, news = self._record.append(TOLD, {"step": query.step, "id": query.id, "score": checked(score, query)})
+        self.require_open(query)
+        entry, news = self.record.append(TOLD, {"step": query.step, "id": query.id, "score": checked(score, query)})
         for new in news:
             self.replay(new)
         if self._told_by[query.step] != entry.seq:
@@ -187,7 +200,8 @@ class Audit:
             progress(self)
         return self.verdict
 
-    def _require_open(self, query: Query) -> None:
+    def require_open(self, query: Query) -> None:
+        """Raise `InputError` unless this is the query that waits for its score."""
         if not isinstance(query, Query) or query.audit != self.seal:
             raise InputError("only a query that this audit asked can be told; this one is of another audit, or of none")
         if 0 < query.step <= self.rounds_told:
@@ -195,187 +209,23 @@ class Audit:
             raise InputError(
                 f"query {query.step} (case {told.query.id!r}) was told before; its score {told.score} stands"
             )
-        if self._open is None or query.step != self._open.query.step:
-            due = f"query {self._open.query.step} waits for its score" if self._open else "no query is open: ask first"
+        if self.open is None or query.step != self.open.query.step:
+            due = f"query {self.open.query.step} waits for its score" if self.open else "no query is open: ask first"
             raise InputError(f"query {query.step} was not asked; {due}")
-        if query.id != self._open.query.id:
-            raise InputError(f"query {query.step} asked for case {self._open.query.id!r}, not {query.id!r}")
+        if query.id != self.open.query.id:
+            raise InputError(f"query {query.step} asked for case {self.open.query.id!r}, not {query.id!r}")
 
     def _shown(self, query: Query) -> Query:
         return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
 
-    # --- one round ----------------------------------------------------------------------------------------------------
-
-    @property
-    def _open(self) -> Round | None:
-        return self._rounds[-1] if self._rounds and not self._rounds[-1].told else None
-
-    def choice(self) -> Query | None:
-        """Where the next case is to come from, before it is drawn: the warm-up's choice, then the policy's."""
-        step, history = self._tally.rounds + 1, self._tally.history()
-        if not history.offered.any():
-            return None
-        if step <= self.plan.warm_up:
-            return self._warm_up(step, history.offered)
-        return self.policy.ask(history, self.plan.rng("policy", step))
-
-    def _warm_up(self, step: int, offered: NDArray[np.bool_]) -> Query:
-        if not self.pool.generated:
-            return Query(ALL, stake=False)
-        if self.claim.anywhere:
-            return Query(items=offered, stake=False)
-        fresh = np.flatnonzero((self.pool.members & offered).any(axis=1))
-        return Query(self.pool.groups[fresh[self.plan.pick("warm-up", step, len(fresh))]], stake=False)
-
-    def _prepare(self, query: Query) -> Round:
-        """Draw the case, and fix what is bet on it."""
-        step = self._tally.rounds + 1
-        eligible = self.claim.eligible(query, self._tally.offered())
-        position = self._tally.draw(eligible)
-        query = replace(query, step=step, id=self.pool.ids[position], stake=query.stake and step > self.plan.warm_up)
-        thresholds = Pair(*self._tally.thresholds(query))
-        if_fail, if_pass = (self._after(query, thresholds, score).log_e for score in (0.0, 1.0))
-        return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
-
-    def _after(self, query: Query, thresholds: Pair, score: float | None) -> Dual:
-        """Where both tests would stand after a score."""
-        if query.stake:
-            claim = query.claim or not self.claim.guaranteed
-            return self._dual.update(score, thresholds, claim=claim, forecast=query.forecast)
-        if self._dual.steps:
-            return self._dual
-        told = [*(r.score for r in self._rounds if r.told), score]
-        return Dual.begin(self.plan, [x for x in told if x is not None])
-
-    # --- the record ---------------------------------------------------------------------------------------------------
-
     def _catch_up(self) -> None:
-        for entry in self._record.news():
+        for entry in self.record.news():
             self.replay(entry)
-
-    def replay(self, entry: Entry) -> None:
-        """Take in one event of the record; what another process wrote too late is passed over.
-
-        Raises
-        ------
-        LedgerError
-            If the round is not what plan, pool and the rounds before it make of it.
-        """
-        if entry.kind == ASKED and self._open is None and entry.body["step"] == self._tally.rounds + 1:
-            self._take_query(entry.body)
-        elif entry.kind == TOLD and self._open is not None and entry.body["step"] == self._open.query.step:
-            self._take_score(entry)
-
-    def _take_query(self, body: Mapping[str, Any]) -> None:
-        step = body["step"]
-        wanted = self.choice() if step <= self.plan.warm_up else query_of(body, len(self.pool))
-        try:
-            made = None if wanted is None or self.finished else self._prepare(wanted)
-        except PlanError as error:
-            raise LedgerError(f"round {step} of the record does not follow the plan: {error}") from None
-        stated = {key: value for key, value in body.items() if key != "audit"}
-        if made is None or made.asked() != stated:
-            asked = made.asked() if made else {}
-            wrong = next((key for key in stated if asked.get(key) != stated[key]), "the round itself")
-            raise LedgerError(
-                f"round {step} of the record does not reproduce ({wrong}): the record was altered, or made by another "
-                "version of groundfault"
-            )
-        self._rounds.append(made)
-
-    def _take_score(self, entry: Entry) -> None:
-        asked = self._rounds[-1]
-        query, score = asked.query, checked(entry.body["score"], asked.query)
-        if entry.body["id"] != query.id:
-            raise LedgerError(f"round {query.step} of the record asks for {query.id!r} and scores {entry.body['id']!r}")
-        self._dual = self._after(query, asked.thresholds, score)
-        self._tally.tell(query, self.pool.position[query.id], score)
-        self._rounds[-1] = asked.scored(score, self._dual.log_e)
-        self._told_by[query.step] = entry.seq
-        if query.stake and query.claim and query.group and self._dual.steps >= self.plan.budget:
-            self._claimed.add(query.group)
-
-    # --- where it stands ----------------------------------------------------------------------------------------------
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """All rounds, the open one last."""
-        return tuple(self._rounds)
-
-    @property
-    def rounds_told(self) -> int:
-        """Cases scored, warm-up included."""
-        return self._tally.rounds
-
-    @property
-    def tested(self) -> int:
-        """Cases bet on."""
-        return self._dual.steps
-
-    @property
-    def groups(self) -> list[dict[str, object]]:
-        """Size, labelled and unscored cases, and total score of each declared group."""
-        return self._tally.summary()
-
-    @property
-    def log_wealth(self) -> Pair:
-        """Natural logs of the e-values against the model's null and the auditor's; ``inf`` where counting decided."""
-        model, auditor = self._dual.log_e
-        return Pair(inf if self._counted_below else model, inf if self._counted_reached else auditor)
-
-    @property
-    def wealth(self) -> Pair:
-        """The e-values; a null falls at 1 / alpha."""
-        return Pair(*(exp(x) if x < 700 else inf for x in self.log_wealth))
-
-    @property
-    def verdict(self) -> Verdict:
-        """``failure mode found``, ``audit passed``, or ``inconclusive``, which it is until either null has fallen."""
-        cut, wealth = -log(self.plan.alpha), self.log_wealth
-        if wealth.model >= cut:
-            return "failure mode found"
-        return "audit passed" if wealth.auditor >= cut else "inconclusive"
 
     @property
     def finished(self) -> bool:
         """Whether there is nothing more to ask."""
-        spent = self.plan.limit is not None and self.rounds_told >= self.plan.limit
-        return self.verdict != "inconclusive" or spent or self._ended
-
-    @property
-    def _counted_below(self) -> list[str]:
-        return [self.pool.groups[g] for g in np.flatnonzero(self._tally.below())]
-
-    @property
-    def _counted_reached(self) -> list[str]:
-        """Groups the auditor claimed from the budget on that have reached the threshold; all, where all have."""
-        reached = self._tally.reached()
-        names = [self.pool.groups[g] for g in np.flatnonzero(reached)]
-        return names if reached.all() else [name for name in names if name in self._claimed]
-
-    @property
-    def reason(self) -> str:
-        """The verdict's grounds, in a sentence."""
-        q, cases = f"{self.plan.threshold:g}", f"{self.tested} tested cases ({self.rounds_told} labelled)"
-        if self.verdict == "failure mode found":
-            if self._counted_below:
-                return f"counted: {self._counted_below[0]} is below {q} whatever its other cases would score"
-            return f"the e-value against the model's null reached {self.wealth.model:.4g} after {cases}"
-        if self.verdict == "audit passed":
-            if self._tally.reached().all():
-                return f"counted: every declared group has a mean score of {q} or more"
-            if self._counted_reached:
-                return f"counted: {self._counted_reached[0]}, which the auditor claimed, has a mean of {q} or more"
-            return (
-                f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after {cases}: this auditor "
-                f"({self.plan.policy}), given {self.plan.budget} cases to find one, did not hold a failing group"
-            )
-        return f"neither null has fallen after {cases}"
-
-    @property
-    def null(self) -> str:
-        """What "failure mode found" refutes."""
-        return self.claim.null
+        return self.decided or self._ended
 
     def certificate(self) -> Certificate:
         """All that it takes to recompute the verdict, as it stands.
@@ -388,25 +238,16 @@ class Audit:
         from groundfault.sequential.certificate import certify
 
         self._catch_up()
-        return certify(self, self._record.check())
+        return certify(self, self.record.check())
 
 
-def checked(score: Any, query: Query) -> float | None:
-    """The score as a number, or None.
+@dataclass(frozen=True)
+class _Absent:
+    """Stands for a policy where nothing is asked."""
 
-    Raises
-    ------
-    InputError
-        If it is neither None nor a number in [0, 1].
-    """
-    if score is None:
-        return None
-    if isinstance(score, str | bytes) or np.ndim(score):
-        raise InputError(f"the score {score!r} of case {query.id!r} is not a number; scores lie in [0, 1]")
-    try:
-        value = float(score)
-    except (TypeError, ValueError):
-        raise InputError(f"the score {score!r} of case {query.id!r} is not a number; scores lie in [0, 1]") from None
-    if not 0 <= value <= 1:
-        raise InputError(f"the score {value:g} of case {query.id!r} is outside [0, 1]; 1 is a pass, 0 a failure")
-    return value
+    name: str
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
+        raise PlanError(
+            f"the audit was read from its record, without its cases and its policy {self.name}: open it anew"
+        )

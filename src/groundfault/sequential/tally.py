@@ -8,6 +8,7 @@ import numpy as np
 
 from groundfault.policies import History, Query
 from groundfault.sequential.claims import Claim
+from groundfault.sequential.dual import Pair
 from groundfault.stats.betting import conditional_threshold, refuted
 
 if TYPE_CHECKING:
@@ -26,6 +27,12 @@ class Tally:
     Parameters
     ----------
     claim : Claim
+
+    Attributes
+    ----------
+    below, reached : bool array, shape (G,)
+        Groups that are below the threshold, or have reached it, whatever is scored next; none where counts do not
+        decide.
     """
 
     def __init__(self, claim: Claim) -> None:
@@ -37,6 +44,12 @@ class Tally:
         self._asked: list[int] = []
         self._scores: list[float] = []
         self._queries: list[Query] = []
+        self._count()
+
+    def _count(self) -> None:
+        """What counting decides, whatever is scored next."""
+        self.below: Bools = np.asarray(refuted(self._rest(self._high)) & self.claim.conditional)
+        self.reached: Bools = np.asarray((self._rest(self._low) <= 0.0) & self.claim.conditional)
 
     @property
     def rounds(self) -> int:
@@ -73,26 +86,26 @@ class Tally:
         self._asked.append(position)
         self._scores.append(np.nan if score is None else score)
         self._queries.append(query)
+        if self.claim.conditional:
+            self._count()
 
-    def thresholds(self, query: Query) -> tuple[float, float]:
+    def thresholds(self, query: Query) -> Pair:
         """What the next score of a query is tested against: under the model's null, and under the auditor's."""
-        if not self.claim.conditional or query.group is None:
-            return self.claim.plan.threshold, self.claim.plan.threshold
-        group = self.claim.pool.groups.index(query.group)
-        needed, claimed = self._rest(self._high[group], group), self._rest(self._low[group], group)
-        return float(needed), float(claimed)
+        return self.ahead(query.group, 0, 0.0)
 
-    def _rest(self, totals: Floats, group: int | slice = slice(None)) -> Floats:
-        size = self.claim.pool.sizes[group]
-        return conditional_threshold(self.claim.plan.threshold, size, self._labelled[group], totals)
+    def ahead(self, group: str | None, count: int, score: float) -> Pair:
+        """The thresholds of a group after ``count`` more cases of it, each of that score."""
+        plan, g = self.claim.plan, -1 if group is None else self.claim.pool.groups.index(group)
+        if not self.claim.conditional or g < 0:
+            return Pair(plan.threshold, plan.threshold)
+        size, labelled, more = self.claim.pool.sizes[g], self._labelled[g] + count, count * score
+        if labelled > size:
+            return Pair(np.inf, np.inf)
+        totals = np.array([self._high[g] + more, self._low[g] + more])
+        return Pair(*conditional_threshold(plan.threshold, size, labelled, totals).tolist())
 
-    def below(self) -> Bools:
-        """Groups below the threshold whatever is scored next: bool, shape (G,); none where counts do not decide."""
-        return refuted(self._rest(self._high)) & self.claim.conditional
-
-    def reached(self) -> Bools:
-        """Groups that have reached the threshold whatever is scored next: bool, shape (G,)."""
-        return np.asarray((self._rest(self._low) <= 0.0) & self.claim.conditional)
+    def _rest(self, totals: Floats) -> Floats:
+        return conditional_threshold(self.claim.plan.threshold, self.claim.pool.sizes, self._labelled, totals)
 
     def summary(self) -> list[dict[str, object]]:
         """Size, labelled cases and their total score of each group."""

@@ -1,0 +1,364 @@
+"""``sequential``: audits that ask for one score at a time and may stop at any of them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groundfault.errors import GroundfaultError, InputError, PlanError
+from groundfault.files import write_text
+
+if TYPE_CHECKING:
+    from groundfault.policies import Query
+    from groundfault.sequential import Audit, AuditPlan, Pool
+
+LEDGER = "audit.db"
+_Option = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_POOL: list[_Option] = [
+    click.argument("source", metavar="POOL", type=click.Path()),
+    click.option("--id", metavar="COL", help="Case id; left out, rows are numbered."),
+    click.option("--groups", metavar="COL", multiple=True, help="A group a level; A*B a combination; repeatable."),
+    click.option("--rule", metavar="'NAME: SQL'", multiple=True, help="A group given by a rule; repeatable."),
+    click.option("--embedding", metavar="COL|GLOB|FILE", help="What the policy may learn from, besides groups."),
+    click.option("--generated", is_flag=True, help="A bank of generated cases, a category each (--groups)."),
+]
+
+_PLAN: list[_Option] = [
+    click.option("--threshold", type=float, required=True, help="Least mean score of a group; 1 is a pass."),
+    click.option("--budget", type=int, default=40, show_default=True, help="Cases before the auditor's own test (m)."),
+    click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of a wrong verdict."),
+    click.option(
+        "--policy", default="stratified", show_default=True, help="Where to look; or uniform, oracle:GROUP, ..."
+    ),
+    click.option("--bet", multiple=True, default=["sr-lr-ui"], show_default=True, help="Several are averaged."),
+    click.option("--claim", default="declared-groups", show_default=True, help="Or literal, rates."),
+    click.option("--sampling", default="guaranteed", show_default=True, help="Or paper, which keeps no error rate."),
+    click.option("--epsilon", type=float, help="Least share of the cases in a group."),
+    click.option("--limit", type=int, help="Most cases to label."),
+    click.option("--warm-up", type=int, help="Cases drawn uniformly at first, and not bet on."),
+    click.option("--alternative", type=float, help="Alternative of lr bets against the model's null."),
+    click.option("--grid", metavar="P,P,...", help="Alternatives of -ui and -mix bets against it."),
+    click.option("--auditor-alternative", type=float, help="The same against the auditor's null."),
+    click.option("--auditor-grid", metavar="P,P,...", help="The same against the auditor's null."),
+    click.option("--eta", type=float, default=0.1, show_default=True, help="Learning rate of -ui bets."),
+    click.option("--shares", help="Starts of sr- bets: heavy-tailed, or uniform as in the paper."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random act."),
+]
+
+
+def _with(options: list[_Option]) -> _Option:
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+@click.group()
+def sequential() -> None:
+    """Audit one case at a time: choose freely, stop any time, and the error rate holds.
+
+    \b
+    groundfault sequential plan pool.parquet --id id --groups domain --threshold 0.85
+    groundfault sequential run pool.parquet --id id --groups domain --threshold 0.85 --label ask
+    groundfault sequential status audit.db
+    """
+
+
+@sequential.command()
+@_with(_POOL)
+@_with(_PLAN)
+@click.option("--label", type=click.Choice(["ask", "cmd", "file"]), required=True, help="Who gives the scores.")
+@click.option("--command", "program", metavar="CMD", help="The program: JSON of the case in, a score out.")
+@click.option("--scores", metavar="COL", default="score", show_default=True, help="Recorded scores, 1 a pass.")
+@click.option("--show", metavar="COL", multiple=True, help="Columns shown when asking [all]; repeatable.")
+@click.option("--as", "labeller", metavar="NAME", help="Who is asked, where several label.")
+@click.option("--labellers", metavar="A,B", help="Several label each case, each for themselves.")
+@click.option("--adjudicator", metavar="C", help="Settles what they disagree on.")
+@click.option("--cost", type=float, help="Cost of a label; what has been spent is shown.")
+@click.option("--ledger", metavar="FILE", default=LEDGER, show_default=True, help="The record; run again to resume.")
+@click.option("--no-ledger", is_flag=True, help="Record nothing; an interruption then loses everything.")
+@click.option("--reopen", metavar="REASON", help="Begin anew with other settings; the reason stays in the record.")
+@click.option("--certificate", metavar="FILE", help="Write the certificate here.")
+@click.option("--gate", is_flag=True, help="Exit status 1 if a failure mode is found.")
+@click.option("--json", "json_path", metavar="FILE|-", help="The certificate as JSON; - is standard output, alone.")
+def run(**given: Any) -> None:
+    """Audit POOL, a table of cases, until either null falls.
+
+    What is recorded is on disk: interrupt at any moment, and run the same command again to go on.
+    """
+    from groundfault.sequential import Audit
+
+    _check_labelling(given)
+    pool, plan = _pool(given, given["scores"] if given["label"] == "file" else None), _plan(given)
+    audit = Audit.of(pool, plan, ledger=None if given["no_ledger"] else given["ledger"], reopen=given["reopen"])
+    quiet = given["json_path"] == "-"
+    try:
+        _label(audit, given, quiet)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\nstopped; what was recorded is safe: run the same command again to go on", err=True)
+    if not quiet:
+        _say(audit, given["cost"])
+    certificate = audit.certificate()
+    for path in (given["certificate"], given["json_path"]):
+        if path and path != "-":
+            certificate.to_json(path)
+    if quiet:
+        click.echo(certificate.to_json())
+    sys.exit(1 if given["gate"] and audit.verdict == "failure mode found" else 0)
+
+
+@sequential.command()
+@click.argument("ledger", type=click.Path())
+@click.option("--seal", default="", metavar="HEX", help="Which audit, where the ledger holds several [the last].")
+@click.option("--cost", type=float, help="Cost of a label.")
+@click.option("--certificate", metavar="FILE", help="Write the certificate here.")
+@click.option("--json", "json_path", metavar="FILE|-", help="The certificate as JSON; - is standard output, alone.")
+def status(ledger: str, seal: str, cost: float | None, certificate: str | None, json_path: str | None) -> None:
+    """Where the audit in LEDGER stands, what to label next, and what it would take to stop."""
+    from groundfault.sequential import Audit
+
+    audit = Audit.recorded(ledger, seal)
+    made = audit.certificate()
+    for path in (certificate, json_path):
+        if path and path != "-":
+            made.to_json(path)
+    if json_path == "-":
+        click.echo(made.to_json())
+        return
+    _say(audit, cost)
+
+
+@sequential.command()
+@_with(_POOL)
+@_with(_PLAN)
+@click.option("--budgets", default="10,40,70", show_default=True, metavar="M,M,...", help="Values of m to compare.")
+@click.option("--base", type=float, help="Chance of a pass outside the failing group.")
+@click.option("--failing", metavar="GROUP", help="The group that fails [another at random each time].")
+@click.option("--at", metavar="P,P,...", help="Chances of a pass inside it [threshold - .10, - .25].")
+@click.option("--replicates", type=int, default=30, show_default=True, help="Simulated audits a world.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Processes (-1: all cores).")
+@click.option("--cost", type=float, help="Cost of a label.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the table as JSON; - is standard output, alone.")
+def plan(**given: Any) -> None:
+    """Before a label is spent: simulated verdicts and stopping times, and which budget m to take."""
+    from groundfault.sequential.outlook import advised_budget, prospects
+
+    pool, settings = _pool(given, None), _plan(given)
+    found = prospects(
+        pool,
+        settings,
+        budgets=[int(m) for m in _numbers(given["budgets"], "--budgets") or ()],
+        base=given["base"],
+        failing=given["failing"],
+        at=_numbers(given["at"], "--at"),
+        replicates=given["replicates"],
+        jobs=given["jobs"],
+    )
+    advice = advised_budget(found, settings.alpha)
+    data = {"prospects": [vars(p) for p in found], "advised_budget": advice, "plan": settings.settings}
+    text = json.dumps(data, indent=1, ensure_ascii=False)
+    if given["json_path"] == "-":
+        click.echo(text)
+        return
+    if given["json_path"]:
+        write_text(Path(given["json_path"]), text)
+    from rich.console import Console
+
+    console = Console()
+    console.print(_table(found, given["cost"]))
+    if advice is None:
+        click.echo("no budget keeps wrong passes at alpha; try larger ones, or another policy")
+    else:
+        click.echo(f"smallest budget that passes a failing model at most {settings.alpha:g} of the time: {advice}")
+
+
+# --- from options to objects ------------------------------------------------------------------------------------------
+
+
+def _pool(given: dict[str, Any], scores: str | None) -> Pool:
+    from groundfault.candidate import Candidate
+    from groundfault.sequential import Pool
+
+    groups: list[Any] = [*given["groups"], *(Candidate.from_text(text) for text in given["rule"])]
+    return Pool.from_table(
+        given["source"],
+        id=given["id"],
+        groups=groups,
+        embedding=given["embedding"],
+        scores=scores,
+        generated=given["generated"],
+    )
+
+
+def _plan(given: dict[str, Any]) -> AuditPlan:
+    from groundfault import policies
+    from groundfault.sequential import AuditPlan
+
+    names = (
+        "threshold budget alpha policy claim sampling epsilon limit alternative auditor_alternative eta shares seed"
+    ).split()
+    warm_up = given["warm_up"]
+    return AuditPlan(
+        **{name: given[name] for name in names},
+        bet=tuple(given["bet"]),
+        grid=_numbers(given["grid"], "--grid"),
+        auditor_grid=_numbers(given["auditor_grid"], "--auditor-grid"),
+        warm_up=getattr(policies.get(given["policy"]), "warm_up", 0) if warm_up is None else warm_up,
+    )
+
+
+def _numbers(text: str | None, option: str) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise PlanError(f"{option} {text!r} must be numbers with commas between them") from None
+
+
+def _check_labelling(given: dict[str, Any]) -> None:
+    if given["label"] == "cmd" and not given["program"]:
+        raise PlanError("--label cmd needs --command, the program that scores a case")
+    if given["label"] != "ask" and (given["labellers"] or given["labeller"] or given["adjudicator"]):
+        raise PlanError("--as, --labellers and --adjudicator go with --label ask")
+    if given["labellers"] and not given["labeller"]:
+        raise PlanError("several label: say who you are with --as")
+
+
+def _label(audit: Audit, given: dict[str, Any], quiet: bool) -> None:
+    from groundfault.sequential import answers
+
+    def progress(after: Audit) -> None:
+        if not quiet:
+            click.echo(_line(after, given["cost"]), err=given["label"] != "ask")
+
+    if given["label"] == "file":
+        audit.run(answers.replay(audit.pool), progress if sys.stderr.isatty() else bool)
+    elif given["label"] == "cmd":
+        try:
+            arguments = shlex.split(given["program"])
+        except ValueError as error:
+            raise PlanError(f"--command {given['program']!r} cannot be read: {error}") from None
+        audit.run(answers.command(arguments), progress)
+    elif given["labellers"]:
+        _label_as(audit, given, progress)
+    else:
+        audit.run(lambda query: _ask(query, given["show"]), progress)
+
+
+def _label_as(audit: Audit, given: dict[str, Any], progress: Callable[[Audit], None]) -> None:
+    """One of several labellers, for as long as it is their turn."""
+    from groundfault.sequential.panel import Panel
+
+    names = [name.strip() for name in given["labellers"].split(",")]
+    panel, me = Panel(audit, names, given["adjudicator"]), given["labeller"]
+    if me not in (*names, given["adjudicator"]):
+        raise InputError(f"{me} is neither a labeller nor the adjudicator")
+    while (query := audit.ask()) is not None:
+        waiting = panel.waiting()
+        if me not in waiting:
+            click.echo(f"case {query.id} waits for {', '.join(waiting)}; run again when they are done")
+            break
+        if panel.judge(me, query, _ask(query, given["show"])):
+            progress(audit)
+    alike, settled = panel.agreement()
+    if settled:
+        click.echo(f"labellers agreed on {alike} of {settled} settled cases")
+
+
+def _ask(query: Query, columns: tuple[str, ...]) -> float | None:
+    """Show a case, and take its score from a person."""
+    from groundfault.sequential.answers import read_score
+
+    unknown = [name for name in columns if query.case and name not in query.case]
+    if unknown:
+        raise InputError(f"there is no column {unknown[0]!r} to show")
+    click.echo(f"\ncase {_clean(query.id)}   (query {query.step})")
+    for name, value in query.case.items():
+        if not columns or name in columns:
+            click.echo(f"  {_clean(name)}: {_clean(value)}")
+    words = {"p": "pass", "f": "fail", "u": "unscored"}
+    while True:
+        said = click.prompt("score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > ")
+        if said.strip().lower() in ("q", "quit"):
+            raise click.Abort
+        try:
+            return read_score(words.get(said.strip().lower(), said), "your answer")
+        except GroundfaultError as error:
+            click.echo(str(error))
+
+
+def _clean(value: object) -> str:
+    """A value without what a terminal would obey."""
+    text = str(value)
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def _line(audit: Audit, cost: float | None) -> str:
+    from groundfault.sequential.outlook import to_stop
+
+    wealth, bar = audit.wealth, 1 / audit.plan.alpha
+    spent = "" if cost is None else f", cost {cost * audit.rounds_told:.2f}"
+    line = (
+        f"{audit.rounds_told} labelled{spent}; e-value against the model {wealth.model:.3g}, "
+        f"against the auditor {wealth.auditor:.3g} (either falls at {bar:g})"
+    )
+    left = to_stop(audit)
+    ways = [
+        f"{count} {what} in a row" for count, what in ((left.failures, "failures"), (left.passes, "passes")) if count
+    ]
+    return f"{line}; in {_clean(left.group)} {' or '.join(ways)} would stop it" if ways else line
+
+
+def _say(audit: Audit, cost: float | None) -> None:
+    click.echo(f"{audit.verdict}: {_clean(audit.reason)}")
+    if audit.verdict == "failure mode found":
+        click.echo(f"refuted: {_clean(audit.null)}")
+    elif audit.verdict == "inconclusive":
+        click.echo(_line(audit, cost))
+    if not audit.claim.guaranteed:
+        click.echo("sampling as in the paper: on a finite pool this keeps no error rate")
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("group", "cases", "labelled", "unscored", "mean score", box=None, header_style="bold")
+    for row in audit.groups:
+        scored = row["labelled"] - row["unscored"]  # type: ignore[operator]
+        mean = f"{row['total'] / scored:.3f}" if scored else "-"
+        table.add_row(_markup(row["group"]), *(str(row[key]) for key in ("size", "labelled", "unscored")), mean)
+    Console().print(table)
+    if audit.open is not None:
+        query = audit.open.query
+        click.echo(f"next: case {_clean(query.id)} (query {query.step}), drawn from {_clean(query.group or 'a set')}")
+    elif not audit.finished:
+        click.echo("next: not drawn yet; run the audit again to go on")
+
+
+def _table(found: list[Any], cost: float | None) -> Any:
+    from rich.table import Table
+
+    columns = ["world", "m", "found", "passed", "inconclusive", "labels: 10 %", "50 %", "90 %"]
+    table = Table(*columns, *([] if cost is None else ["median cost"]), box=None, header_style="bold")
+    for p in found:
+        shares = (f"{share:.2f}" for share in (p.found, p.passed, p.inconclusive))
+        spent = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
+        table.add_row(_markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *spent)
+    return table
+
+
+def _markup(value: object) -> str:
+    from rich.markup import escape
+
+    return escape(_clean(value))

@@ -1,0 +1,89 @@
+"""Answers: where scores come from when no person gives them. Each is a function from a query to a score."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from groundfault.errors import InputError
+from groundfault.policies import Query
+from groundfault.sequential.pool import Pool
+
+Answer = Callable[[Query], float | None]
+
+_WORDS = {"pass": 1.0, "true": 1.0, "fail": 0.0, "false": 0.0, "unscored": None}
+
+
+def replay(pool: Pool) -> Answer:
+    """Give the recorded score of each case; None where there is none.
+
+    Raises
+    ------
+    InputError
+        If the pool has no recorded scores.
+    """
+    recorded = pool.recorded
+    if recorded is None or np.isnan(recorded).all():
+        raise InputError("the pool has no recorded scores to replay; name their column (scores)")
+
+    def answer(query: Query) -> float | None:
+        score = float(recorded[pool.position[query.id]])
+        return None if np.isnan(score) else score
+
+    return answer
+
+
+def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
+    """Run a program for each case, and read the score it prints.
+
+    The program gets a JSON object with ``step``, ``id``, ``group`` and ``case`` on standard input, and prints a number
+    in [0, 1], or pass, fail, true, false or unscored, on its last line. No shell is involved.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        The program and its arguments.
+    timeout : float, optional
+        Seconds.
+    """
+
+    def answer(query: Query) -> float | None:
+        where = f"the command failed for case {query.id!r}"
+        asked = {"step": query.step, "id": query.id, "group": query.group, "case": dict(query.case)}
+        try:
+            done = subprocess.run(
+                list(arguments), input=json.dumps(asked, default=str), capture_output=True, text=True, timeout=timeout
+            )
+        except subprocess.TimeoutExpired:
+            raise InputError(f"{where}: no answer in {timeout:g} s; run again to go on") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{where}: {error}; run again to go on") from None
+        if done.returncode:
+            said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise InputError(f"{where} (exit status {done.returncode}): {said[:200]}; run again to go on")
+        return read_score(done.stdout, f"the command's answer for case {query.id!r}")
+
+    return answer
+
+
+def read_score(text: str, where: str) -> float | None:
+    """The score on the last line of a text.
+
+    Raises
+    ------
+    InputError
+        If it is neither a number in [0, 1] nor a word for one.
+    """
+    last = (text.strip().splitlines() or [""])[-1].strip()
+    if last.lower() in _WORDS:
+        return _WORDS[last.lower()]
+    try:
+        score = float(last)
+    except ValueError:
+        score = float("nan")
+    if not 0 <= score <= 1:
+        raise InputError(f"{where} is {last[:80]!r}; a number in [0, 1], pass, fail or unscored is read")
+    return score
