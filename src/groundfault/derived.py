@@ -169,12 +169,10 @@ def _inner(dtype: Any) -> pl.DataType:
 
 def _lists(column: pl.Series) -> NDArray[np.float64]:
     lists = column if isinstance(column.dtype, pl.List) else column.arr.to_list()
-    lengths = lists.list.len().drop_nulls().unique()
+    lengths: list[int] = sorted(lists.list.len().drop_nulls().unique().to_list())
     if len(lengths) > 1:
-        raise InputError(
-            f"column {column.name!r} holds lists of {lengths.min()} to {lengths.max()} numbers, not of one"
-        )
-    width = int(lengths[0]) if len(lengths) else 1
+        raise InputError(f"column {column.name!r} holds lists of {lengths[0]} to {lengths[-1]} numbers, not all of one")
+    width = lengths[0] if lengths else 1
     if width == 0:
         raise InputError(f"column {column.name!r} holds empty lists")
     out = np.full((len(lists), width), np.nan)

@@ -28,26 +28,29 @@ class Observed:
 
     Attributes
     ----------
-    columns : tuple of str
-        Where the embedding, then the probabilities, come from.
+    embedding_columns, probability_columns : tuple of str
+        Where the numbers come from.
     embedding : float64 array, shape (n, d)
     probability : float64 array, shape (n, c)
         Columns of the evidence or, where it has none, certainty that the example passes: the two classes are then
-        "passes" and "fails".
+        "passes" and "fails", and there are no probability columns.
     label : int64 array, shape (n,)
         True class, in 0 .. c - 1.
     classes : tuple of str
         Names of the classes.
-    given : bool
-        The probabilities are columns of the evidence.
     """
 
-    columns: tuple[str, ...]
+    embedding_columns: tuple[str, ...]
+    probability_columns: tuple[str, ...]
     embedding: NDArray[np.float64]
     probability: NDArray[np.float64]
     label: NDArray[np.int64]
     classes: tuple[str, ...]
-    given: bool
+
+    @property
+    def given(self) -> bool:
+        """Whether the probabilities are columns of the evidence."""
+        return bool(self.probability_columns)
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
@@ -88,7 +91,7 @@ class Observed:
                 f"there are predicted probabilities but no column {label!r} with the true class; name it with label="
             )
         numbers = _numbered(frame[label], classes)
-        return cls._complete((*found, *predicted), matrix(frame, list(found)), given, numbers, classes, True)
+        return cls._complete((tuple(found), tuple(predicted)), matrix(frame, list(found)), given, numbers, classes)
 
     @classmethod
     def _of_outcomes(cls, evidence: Evidence, frame: pl.DataFrame, columns: tuple[str, ...]) -> Observed:
@@ -97,21 +100,20 @@ class Observed:
         loss = losses.agg(pl.col("loss").mean())["loss"]
         fails = (loss > 0.5).cast(pl.Float64).to_numpy()
         certain = np.tile([1.0, 0.0], (frame.height, 1))
-        return cls._complete(columns, matrix(frame, columns), certain, fails, ("passes", "fails"), False)
+        return cls._complete((columns, ()), matrix(frame, columns), certain, fails, ("passes", "fails"))
 
     @classmethod
     def _complete(
         cls,
-        columns: tuple[str, ...],
+        columns: tuple[tuple[str, ...], tuple[str, ...]],
         embedding: NDArray[np.float64],
         probability: NDArray[np.float64],
         label: NDArray[np.float64],
         classes: tuple[str, ...],
-        given: bool,
     ) -> Observed:
         rows = ~(np.isnan(embedding).any(axis=1) | np.isnan(probability).any(axis=1) | np.isnan(label))
         known = label[rows].astype(np.int64)
-        return cls(columns, embedding[rows], probability[rows], known, classes, given)
+        return cls(*columns, embedding[rows], probability[rows], known, classes)
 
 
 def _examples(evidence: Evidence) -> pl.DataFrame:

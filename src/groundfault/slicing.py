@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from groundfault.candidate import Candidate
 from groundfault.derived import Derived, SliceCandidate
 from groundfault.errors import InputError, PlanError
+from groundfault.estimator import Estimator, Projection, one_blas_thread
 from groundfault.evidence import Evidence
 from groundfault.observed import (
     EMBEDDING,
@@ -29,7 +29,7 @@ from groundfault.rules import quote
 from groundfault.stats import mixture as em
 from groundfault.stats import starts
 from groundfault.stats.mixture import Floats, Mixture
-from groundfault.stats.unlabelled import principal_axes, to_arrays
+from groundfault.stats.unlabelled import to_arrays
 
 _EXAMPLES_A_SLICE = 20
 
@@ -45,7 +45,7 @@ class Views:
 
 
 @dataclass(kw_only=True, eq=False)
-class MixtureSlicer(ABC):
+class MixtureSlicer(Estimator, ABC):
     """Slices as components of a mixture; an error slice is one with low accuracy.
 
     The constructor only stores; `fit` checks. The parameters that all mixture slicers have:
@@ -73,6 +73,8 @@ class MixtureSlicer(ABC):
     dtype : {"float64", "float32"}
         Precision of the fit. Single is about twice as fast; with saturated probabilities, whose variances are tiny,
         it converges elsewhere.
+    n_jobs : int
+        Threads of the fit; the answer does not depend on them.
     embedding, probability, label : str
         Which columns of the evidence `propose` reads; see `groundfault.observed.Observed.of`.
     """
@@ -87,13 +89,14 @@ class MixtureSlicer(ABC):
     reg_covar: float = 1e-6
     random_state: int = 0
     dtype: Literal["float64", "float32"] = "float64"
+    n_jobs: int = 1
     embedding: str = EMBEDDING
     probability: str | None = None
     label: str = "label"
     name: str = "mixture"
 
     mixture_: Mixture = field(init=False, repr=False)
-    projection_: tuple[NDArray[np.float64], NDArray[np.float64]] | None = field(init=False, repr=False)
+    projection_: Projection | None = field(init=False, repr=False)
     n_classes_: int = field(init=False, repr=False)
     labels_: NDArray[np.int64] = field(init=False, repr=False)
     log_likelihood_: NDArray[np.float64] = field(init=False, repr=False)
@@ -112,25 +115,6 @@ class MixtureSlicer(ABC):
     @abstractmethod
     def _unlabelled(self, embedding: Floats, probability: Floats) -> Floats:
         """Log joint of examples whose label is not known."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        """The parameters, as scikit-learn asks for them."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-
-    def set_params(self, **params: Any) -> Self:
-        """Change parameters, as scikit-learn does.
-
-        Raises
-        ------
-        PlanError
-            If there is no such parameter.
-        """
-        known = self.get_params()
-        for name, value in params.items():
-            if name not in known:
-                raise PlanError(f"{self.name} has no parameter {name!r}; there are {', '.join(known)}")
-            setattr(self, name, value)
-        return self
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
         """Fit slices to labelled examples.
@@ -163,19 +147,21 @@ class MixtureSlicer(ABC):
         if len(embedding) < self.n_slices:
             raise InputError(f"{len(embedding)} examples cannot make {self.n_slices} slices; lower n_slices")
         self.n_classes_ = probability.shape[1]
-        self.projection_ = None if self.pca is None else principal_axes(embedding, self.pca)
-        reduced = self._reduced(embedding)
+        reduced = self._project(embedding)
         views = self._views(reduced, label, probability)
-        fitted = em.em(
-            views.features.astype(self.dtype, copy=False),
-            views.exponent,
-            self._start(reduced, label, probability),
-            tables=views.tables,
-            table_exponents=views.table_exponents,
-            tolerance=self.tol,
-            most_iterations=self.max_iter,
-            floor=self.reg_covar,
-        )
+        start = self._start(reduced, label, probability)
+        with one_blas_thread():
+            fitted = em.em(
+                views.features.astype(self.dtype, copy=False),
+                views.exponent,
+                start,
+                tables=views.tables,
+                table_exponents=views.table_exponents,
+                tolerance=self.tol,
+                most_iterations=self.max_iter,
+                floor=self.reg_covar,
+                jobs=self.n_jobs,
+            )
         self.mixture_, self.log_likelihood_, self.converged_ = fitted.mixture, fitted.history, fitted.converged
         self.n_iter_ = fitted.iterations
         self._find_error_slices(views, ~wrong)
@@ -262,7 +248,9 @@ class MixtureSlicer(ABC):
         return Derived(self.name, "mixture", columns, arrays)
 
     def _candidates(self, seen: Observed) -> Iterator[Candidate]:
-        column = self.derived(seen.columns, None if seen.given else seen.probability[0])
+        column = self.derived(
+            seen.embedding_columns + seen.probability_columns, None if seen.given else seen.probability[0]
+        )
         for number in self.error_slices_.tolist():
             inside = self.labels_ == number
             label, predicted = (
@@ -314,17 +302,6 @@ class MixtureSlicer(ABC):
                 views = self._views(reduced, label[rows], probability[rows])
                 yield em.log_joint(self.mixture_, views.features, views.tables)
 
-    def _fitted(self) -> Self:
-        if not hasattr(self, "mixture_"):
-            raise InputError(f"this {self.name} is not fitted; call fit(Z, y_true, y_proba) first")
-        return self
-
-    def _reduced(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.projection_ is None:
-            return embedding
-        centre, axes = self.projection_
-        return np.asarray((embedding - centre) @ axes.T)
-
     def _start(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Iterator[Floats]:
         """Responsibilities to start from, block by block."""
         rows, k, seed = len(embedding), self.n_slices, self.random_state
@@ -352,24 +329,12 @@ class MixtureSlicer(ABC):
         return given
 
     def _check(self) -> None:
-        whole: list[tuple[str, int]] = [("n_slices", 2), ("min_size", 1), ("max_iter", 1)]
-        whole += [] if self.pca is None else [("pca", 1)]
-        for parameter, least in whole:
-            value = getattr(self, parameter)
-            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-                raise PlanError(f"{self.name}: {parameter} must be a whole number of at least {least}, not {value!r}")
-        for parameter in (*self._exponents(), "tol", "reg_covar", "delta"):
-            value = getattr(self, parameter)
-            number = isinstance(value, int | float | np.number) and math.isfinite(value)
-            if not number or value < 0 or (value == 0 and parameter in ("reg_covar", "delta")):
-                raise PlanError(f"{self.name}: {parameter} must be a number above 0, not {value!r}")
-        if self.delta > 1:
-            raise PlanError(f"{self.name}: delta must be an accuracy in (0, 1], not {self.delta!r}")
+        self._require_whole({"n_slices": 2, "min_size": 1, "max_iter": 1, "n_jobs": 1, "pca": 1})
+        weights = [f.name for f in dataclasses.fields(self) if f.name.endswith("_weight")]
+        self._require_numbers([*weights, "tol"], zero=True)
+        self._require_numbers(["reg_covar"])
+        self._require_numbers(["delta"], most=1)
         if isinstance(self.init, str) and self.init not in ("kmeans", "confusion", "random"):
             raise PlanError(f"{self.name}: init must be kmeans, confusion, random or an array, not {self.init!r}")
         if self.dtype not in ("float64", "float32"):
             raise PlanError(f"{self.name}: dtype must be float64 or float32, not {self.dtype!r}")
-
-    @classmethod
-    def _exponents(cls) -> tuple[str, ...]:
-        return tuple(f.name for f in dataclasses.fields(cls) if f.name.endswith("_weight"))

@@ -24,8 +24,8 @@ class Domino(MixtureSlicer):
     ----------
     embedding_weight, label_weight, confidence_weight : float
         Exponents, at least 0. The defaults are those of the Domino paper; DEIM tunes them to 1, 10 and 40.
-    n_slices, pca, init, delta, min_size, max_iter, tol, reg_covar, random_state, dtype, embedding, probability, label
-        See `groundfault.slicing.MixtureSlicer`.
+    n_slices, pca, init, delta, min_size, ...
+        As for every `groundfault.slicing.MixtureSlicer`.
 
     Attributes
     ----------

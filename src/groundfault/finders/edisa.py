@@ -25,8 +25,8 @@ class Edisa(MixtureSlicer):
     embedding_weight, error_weight, confidence_weight : float
         Exponents, at least 0. The defaults are the paper's for finding errors on unlabelled data; to explain errors
         on labelled data it takes 0.15, 1 and 0.1.
-    n_slices, pca, init, delta, min_size, max_iter, tol, reg_covar, random_state, dtype, embedding, probability, label
-        See `groundfault.slicing.MixtureSlicer`.
+    n_slices, pca, init, delta, min_size, ...
+        As for every `groundfault.slicing.MixtureSlicer`.
 
     Attributes
     ----------

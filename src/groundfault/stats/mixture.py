@@ -8,14 +8,17 @@ Gaussian views are diagonal, so one matrix product of ``[x, x^2]`` gives them al
 M-step. Responsibilities exist one block of rows at a time: memory is O(rows x features), never rows x components.
 
 Exponents enter the E-step alone. Each view has parameters of its own, so the plain weighted M-step still maximises the
-exponent-weighted bound, and the log-likelihood cannot fall (but for the variance floor, which is added, not fitted).
+exponent-weighted bound, and the log-likelihood cannot fall. Two things are exceptions: the variance floor, which is
+added, not fitted; and tables of probabilities that are not 0 or 1, whose M-step is their mean, as in Domino.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +35,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 _MASS = 10 * EPS  # of a pseudo-example at the origin, which keeps empty components defined
 _CUT = -80.0  # exp(-80) of the largest term is lost in the rounding of any sum, that of the pseudo-example included
+_SHARES = 16  # of the rows, each summed by one thread
 _SPARSE = 0.3  # below this share of responsibilities that are not 0, adding them one by one beats a matrix product
 
 
@@ -100,9 +104,9 @@ class Fitted:
         return len(self.history) - 1
 
 
-def blocks(rows: int) -> Iterator[slice]:
-    """Consecutive blocks of rows."""
-    return (slice(start, min(start + ROWS, rows)) for start in range(0, rows, ROWS))
+def blocks(stop: int, start: int = 0) -> Iterator[slice]:
+    """Consecutive blocks of the rows from ``start`` to ``stop``."""
+    return (slice(first, min(first + ROWS, stop)) for first in range(start, stop, ROWS))
 
 
 def log_joint(mixture: Mixture, features: Floats, tables: Sequence[Floats] = ()) -> Floats:
@@ -149,6 +153,7 @@ def em(
     tolerance: float = 1e-3,
     most_iterations: int = 1000,
     floor: float = 1e-6,
+    jobs: int = 1,
 ) -> Fitted:
     """Fit a mixture by expectation-maximisation.
 
@@ -166,6 +171,8 @@ def em(
     most_iterations : int
     floor : float
         Added to every variance, not a lower clip.
+    jobs : int
+        Threads; the answer does not depend on them. They pay where matrix products use one thread each.
 
     Returns
     -------
@@ -180,25 +187,39 @@ def em(
         sums.add(part, int(np.count_nonzero(part)), _expanded(features[rows]), [t[rows] for t in tables])
     mixture, last, converged = sums.mixture(*settled, kind), -np.inf, False
     history: list[float] = []
-    while not converged and len(history) < most_iterations:
-        sums, total = _step(mixture, features, tables)
-        mixture = sums.mixture(*settled, kind)
-        history.append(total / len(features))
-        converged, last = abs(history[-1] - last) < tolerance, history[-1]
+    with ThreadPoolExecutor(jobs) as pool:
+        while not converged and len(history) < most_iterations:
+            sums, total = _step(mixture, features, tables, pool)
+            mixture = sums.mixture(*settled, kind)
+            history.append(total / len(features))
+            converged, last = abs(history[-1] - last) < tolerance, history[-1]
     history.append(_total(mixture, features, tables) / len(features))
     return Fitted(mixture, np.array(history), converged)
 
 
-def _step(mixture: Mixture, features: Floats, tables: Sequence[Floats]) -> tuple[_Sums, float]:
+def _step(
+    mixture: Mixture, features: Floats, tables: Sequence[Floats], pool: ThreadPoolExecutor
+) -> tuple[_Sums, float]:
     """One pass over the rows: the sums of the next M-step, and the total log-likelihood under this mixture."""
+
+    def work(share: slice) -> tuple[_Sums, float]:
+        sums, total = _Sums(), 0.0
+        for rows in blocks(share.stop, share.start):
+            expanded, part = _expanded(features[rows]), [t[rows] for t in tables]
+            joint = _joint(mixture, expanded, part)
+            likelihood = np.empty(len(joint))
+            some = _normalise(joint, likelihood, _CUT)
+            sums.add(joint, some, expanded, part)
+            total += float(likelihood.sum())
+        return sums, total
+
+    mixture.linear  # not in every thread at once  # noqa: B018
+    edges = np.linspace(0, len(features), min(_SHARES, len(features)) + 1).astype(int)
+    shares = [slice(a, b) for a, b in pairwise(edges.tolist())]
     sums, total = _Sums(), 0.0
-    for rows in blocks(len(features)):
-        expanded, part = _expanded(features[rows]), [t[rows] for t in tables]
-        joint = _joint(mixture, expanded, part)
-        likelihood = np.empty(len(joint))
-        some = _normalise(joint, likelihood, _CUT)
-        sums.add(joint, some, expanded, part)
-        total += float(likelihood.sum())
+    for part, likelihood in pool.map(work, shares):  # in order, so that the answer does not depend on the threads
+        sums.merge(part)
+        total += likelihood
     return sums, total
 
 
@@ -244,6 +265,11 @@ class _Sums:
             self.moments = self.moments + weight.T @ expanded
         self.tables = self.tables or [0.0] * len(tables)
         self.tables = [total + weight.T @ t for total, t in zip(self.tables, tables, strict=True)]
+
+    def merge(self, other: _Sums) -> None:
+        """Add the sums of other rows."""
+        self.mass, self.moments = self.mass + other.mass, self.moments + other.moments
+        self.tables = [a + b for a, b in zip(self.tables or [0.0] * len(other.tables), other.tables, strict=True)]
 
     def mixture(self, exponent: Floats, table_exponents: tuple[float, ...], floor: float, kind: Any) -> Mixture:
         """The M-step."""

@@ -1,0 +1,214 @@
+"""Spotlight: balls of an embedding where losses are high."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.candidate import Candidate
+from groundfault.derived import Derived, SliceCandidate
+from groundfault.errors import InputError, PlanError
+from groundfault.estimator import Estimator, Projection, one_blas_thread
+from groundfault.evidence import Evidence
+from groundfault.observed import EMBEDDING, Observed, checked_embedding, checked_labels, checked_probability
+from groundfault.rules import quote
+from groundfault.stats import spotlight as light
+
+_SURE = 1e-12  # probabilities below are taken for this, so that no loss is infinite
+
+
+@dataclass(kw_only=True, eq=False)
+class Spotlight(Estimator):
+    """Windows over an embedding, each moved to where the losses are high that the ones before have left.
+
+    A slice is the ball around a window's centre that holds a given share of the examples fitted: unlike weights that
+    sum to 1, it has members, also among examples not seen before.
+
+    Parameters
+    ----------
+    n_slices : int
+    size : float
+        Share of the examples that a slice holds, in (0, 1).
+    pca : int, optional
+        Principal components that are kept; None leaves the embedding as it is.
+    steps, learning_rate : int, float
+        Of the climb.
+    reference : bool
+        Climb as the reference implementation does, which goes with ``pca=None, learning_rate=1e-3``: in the units of
+        embedding and losses, with a quadratic barrier, and with losses scaled down by each window's weights. Its
+        first windows end wide, and later ones hardly leave the start. Otherwise distances are measured in their
+        spread and losses in their mean, the barrier is logarithmic, and losses in a slice are set aside whole.
+    embedding, probability, label : str
+        Which columns of the evidence `propose` reads; see `groundfault.observed.Observed.of`.
+
+    Attributes
+    ----------
+    windows_ : tuple of groundfault.stats.spotlight.Window
+        In units of the embedding, after ``pca``.
+    radii_ : float64 array, shape (n_slices,)
+    losses_ : float64 array, shape (n_slices,)
+        Mean loss of the examples fitted that are in each slice.
+    projection_
+
+    Notes
+    -----
+    The reference takes its loss of probabilities that went through a softmax a second time; here it is their
+    cross-entropy. For any other loss, or none but pass and fail, use `fit_losses`.
+
+    References
+    ----------
+    d'Eon et al., "The Spotlight: A General Method for Discovering Systematic Errors in Deep Learning Models", FAccT
+    2022. https://doi.org/10.1145/3531146.3533240
+    """
+
+    n_slices: int = 5
+    size: float = 0.02
+    pca: int | None = 128
+    steps: int = 1000
+    learning_rate: float = 0.03
+    reference: bool = False
+    embedding: str = EMBEDDING
+    probability: str | None = None
+    label: str = "label"
+    name: str = "spotlight"
+
+    windows_: tuple[light.Window, ...] = field(init=False, repr=False)
+    radii_: NDArray[np.float64] = field(init=False, repr=False)
+    losses_: NDArray[np.float64] = field(init=False, repr=False)
+    projection_: Projection | None = field(init=False, repr=False)
+
+    uses_outcomes = True
+
+    def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
+        """Fit slices to the cross-entropy of labelled examples.
+
+        Parameters
+        ----------
+        Z : array, shape (n, d)
+        y_true : int array, shape (n,)
+            True classes, as numbers of columns of ``y_proba``.
+        y_proba : array, shape (n, c)
+
+        Raises
+        ------
+        InputError
+            If the data cannot be used.
+        PlanError
+            If a parameter is out of range.
+        """
+        embedding = checked_embedding(Z)
+        probability = checked_probability(y_proba, len(embedding))
+        label = checked_labels(y_true, len(embedding), probability.shape[1])
+        true = probability[np.arange(len(label)), label]
+        return self.fit_losses(embedding, -np.log(np.maximum(true, _SURE)))
+
+    def fit_losses(self, Z: ArrayLike, losses: ArrayLike) -> Self:
+        """Fit slices to losses.
+
+        Parameters
+        ----------
+        Z : array, shape (n, d)
+        losses : array, shape (n,)
+            At least 0, and not all equal.
+
+        Raises
+        ------
+        InputError, PlanError
+            As `fit`.
+        """
+        self._check()
+        embedding, left = checked_embedding(Z), np.array(losses, dtype=np.float64)
+        if left.shape != (len(embedding),) or not np.isfinite(left).all() or (left < 0).any():
+            raise InputError(f"losses must be {len(embedding)} numbers of at least 0, one an example")
+        if (left == left[0]).all():
+            raise InputError("every loss is the same, so no slice is worse than another")
+        count = math.ceil(self.size * len(embedding))
+        if count >= len(embedding):
+            raise InputError(f"{len(embedding)} examples are too few for slices of {count}")
+        values = self._project(embedding)
+        total, radii, means = left.copy(), [], []
+        windows: list[light.Window] = []
+        with one_blas_thread():
+            while len(windows) < self.n_slices and left.any():
+                window = self._climb(values, left)
+                radius = light.radius(window, values, count)
+                members = window.distances(values) <= radius**2
+                weights = window.weights(values) if self.reference else members
+                left = left * (1 - weights / weights.max())
+                windows.append(window)
+                radii.append(radius)
+                means.append(total[members].mean())
+        self.windows_, self.radii_, self.losses_ = tuple(windows), np.array(radii), np.array(means)
+        return self
+
+    def predict(self, Z: ArrayLike) -> NDArray[np.int64]:
+        """The first slice that each example is in; -1 where it is in none: shape (n,)."""
+        inside = self.members(Z)
+        return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)
+
+    def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
+        """Which slices each example is in: shape (n, slices)."""
+        embedding = checked_embedding(Z)
+        columns = [light.inside(self._arrays(i), embedding) for i in range(len(self._fitted().windows_))]
+        return np.stack(columns, axis=1).astype(np.bool_)
+
+    def weights(self, Z: ArrayLike) -> NDArray[np.float64]:
+        """Weight of each example under each window, 1 at its centre: shape (n, slices)."""
+        values = self._fitted()._reduced(checked_embedding(Z))
+        return np.stack([window.weights(values) for window in self.windows_], axis=1)
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """One candidate for each slice whose loss on discovery is above the mean.
+
+        The loss is the cross-entropy where the evidence has probabilities, else 0 or 1.
+
+        Raises
+        ------
+        InputError
+            If the columns are not there, or hold something else.
+        """
+        seen = Observed.of(discovery, self.embedding, self.probability, self.label)
+        width = seen.embedding.shape[1]
+        if len(seen.label) * self.size < 1 or not 0 < seen.wrong.sum() < len(seen.label):
+            return
+        true = seen.probability[np.arange(len(seen.label)), seen.label]
+        losses = -np.log(np.maximum(true, _SURE)) if seen.given else 1 - true
+        fitted = dataclasses.replace(self).fit_losses(seen.embedding, losses)
+        columns = seen.embedding_columns
+        for number, loss in enumerate(fitted.losses_.tolist()):
+            if loss > losses.mean():
+                column = Derived(self.name, "ball", columns, fitted._arrays(number))
+                meaning = (
+                    f"{self.name} {number}: among the {self.size:.0%} of examples nearest to a point of the embedding "
+                    f"({width} numbers), mean loss {loss:.3g} against {losses.mean():.3g} on discovery"
+                )
+                rule = f"{quote(column.name)} = 1"
+                yield SliceCandidate(f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column)
+
+    def _climb(self, values: NDArray[np.float64], losses: NDArray[np.float64]) -> light.Window:
+        size = self.size * len(values)
+        if self.reference:
+            return light.climb(values, losses, size, self.steps, self.learning_rate, quadratic=True)
+        middle = values.mean(axis=0)
+        spread = float(np.sqrt(((values - middle) ** 2).sum(axis=1).mean())) or 1.0
+        window = light.climb((values - middle) / spread, losses / losses.mean(), size, self.steps, self.learning_rate)
+        return light.Window(middle + spread * window.centre, window.log_precision - 2 * math.log(spread))
+
+    def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
+        square = self._fitted().radii_[number] ** 2
+        arrays = {"middle": self.windows_[number].centre, "square": np.array([square])}
+        if self.projection_ is not None:
+            arrays |= {"centre": self.projection_[0], "axes": self.projection_[1]}
+        return arrays
+
+    def _check(self) -> None:
+        self._require_whole({"n_slices": 1, "steps": 1, "pca": 1})
+        self._require_numbers(["size", "learning_rate"])
+        if self.size >= 1:
+            raise PlanError(f"{self.name}: size must be a share in (0, 1), not {self.size!r}")
