@@ -74,7 +74,7 @@ def assemble(
     frequency: Frequency | None,
 ) -> Report:
     """Make the report of an audit."""
-    parts = _Parts(case, ruling, seen, held, Units.of(case.marks, losses))
+    parts = _Parts(case, ruling, seen, held, case.units(losses))
     leads = _group(parts)
     cells = _cells(parts)
     findings = [_finding(parts, h, cells, leads, sensitivity, frequency) for h in range(len(ruling.verdicts))]
@@ -338,10 +338,12 @@ def _hints(parts: _Parts) -> list[str]:
     if edge:
         low, high = (float(exact(x)) for x in case.plan.prevalence or (0, 1))
         hints.append(
-            f"{edge} candidates lie within chance of the edge of the prevalence window [{low:g}, {high:g}]: another split "
-            "would test some that this one does not, and the reverse; --prevalence sets the window"
+            f"{edge} candidates lie within chance of the edge of the prevalence window [{low:g}, {high:g}]: another "
+            "split would test some that this one does not, and the reverse; --prevalence sets the window"
         )
-    if parts.full.denominator == 0:
+    if parts.full.strata is not None:
+        hints.append("groups differ in size: only those of like size are permuted, at random, and p-values are sampled")
+    elif parts.full.denominator == 0:
         hints.append(
             "losses share no grid of 1/100 or coarser: laws are approximated and p-values sampled, with the +1"
         )
@@ -355,9 +357,8 @@ def _at_the_edge(parts: _Parts) -> int:
     n, on = parts.case.marks.counts()
     share = on / np.maximum(n, 1)
     spread = np.sqrt(share * (1 - share) / len(parts.seen) * len(parts.held) / parts.case.evidence.unit_count)
-    near = [
-        np.abs(share - float(exact(edge))) < 2 * spread for edge in parts.case.plan.prevalence or () if 0 < edge < 1
-    ]
+    edges = [float(exact(edge)) for edge in parts.case.plan.prevalence or ()]
+    near = [np.abs(share - edge) < 2 * spread for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0
 
 

@@ -269,7 +269,9 @@ def _check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
             raise InputError(f"{where} has no column {column!r} (named as {role}); its columns are {near}")
     patterns = [c for c in frame.columns if c == "*" or (c.startswith("^") and c.endswith("$"))]
     if patterns:
-        raise InputError(f"{where}: column {patterns[0]!r} is named like a pattern, which rules cannot tell from one; rename it")
+        raise InputError(
+            f"{where}: column {patterns[0]!r} is named like a pattern, which rules cannot tell from one; rename it"
+        )
     unknown = [c for c in roles.ignore if c not in frame.columns]
     if unknown:
         raise InputError(f"{where} has no column {unknown[0]!r} (named to be ignored)")

@@ -20,7 +20,7 @@ from groundfault.judges.rule import Ruling, rule
 from groundfault.outcome import Status
 from groundfault.plan import Plan
 from groundfault.report import Report
-from groundfault.units import Marks, Units, unit_losses
+from groundfault.units import Marks, Units, scored_rows, size_classes, unit_losses
 
 if TYPE_CHECKING:
     from groundfault.ledger import Ledger, Opening
@@ -88,17 +88,27 @@ class Case:
         """The units that are seen, alone: no held-out loss is read."""
         rows = self.seen[self.evidence.unit_index]
         seen = np.flatnonzero(self.seen)
-        return Units.of(self.marks.take(seen), self.losses(self.evidence.take(rows)))
+        losses = self.losses(self.evidence.take(rows))
+        return Units.of(self.marks.take(seen), losses, _part(self.strata, seen))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
         """The units that are seen, and those held out."""
         if self.seen.all():
-            return Units.of(self.marks, losses), None
-        seen, held = np.flatnonzero(self.seen), np.flatnonzero(~self.seen)
-        return (
-            Units.of(self.marks.take(seen), losses[:, seen]),
-            Units.of(self.marks.take(held), losses[:, held]),
+            return self.units(losses), None
+        seen, held = (
+            Units.of(self.marks.take(part), losses[:, part], _part(self.strata, part))
+            for part in (np.flatnonzero(self.seen), np.flatnonzero(~self.seen))
         )
+        return seen, held
+
+    def units(self, losses: NDArray[np.float64]) -> Units:
+        """All units."""
+        return Units.of(self.marks, losses, self.strata)
+
+    @cached_property
+    def strata(self) -> NDArray[np.int64] | None:
+        """Size classes of the units, where some are means of many more rows than others; None where they are alike."""
+        return size_classes(scored_rows(self.evidence))
 
     def ruling(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
         """Verdicts for these losses, and the units they rest on."""
@@ -151,6 +161,8 @@ def prepare(
             raise PlanError("compare needs two different models")
     _require_variation(evidence)
     case = Case(evidence, Library(()), plan, judge, compare)
+    if judge.name == "multisplit-e" and case.strata is not None:
+        raise PlanError("multisplit-e needs groups of like size, and these are not; judge by max-t, holm or janus")
     named = list(candidates or ())
     if finders is None:
         finders = [] if candidates is not None else _default_finders()
@@ -239,9 +251,13 @@ def audit(
         from groundfault.robustness import confirmation_frequency
 
         progress(f"repeating over {robustness} splits")
-        frequency = confirmation_frequency(case.judge, case.plan, Units.of(case.marks, losses), robustness, jobs)
+        frequency = confirmation_frequency(case.judge, case.plan, case.units(losses), robustness, jobs)
     progress("writing the report")
     return assemble(case, ruling, seen, held, losses, opening, sensitivity, frequency)
+
+
+def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[np.int64] | None:
+    return None if strata is None else strata[units]
 
 
 def _default_finders() -> list[Any]:

@@ -6,7 +6,7 @@ A unit is an example, or a group of dependent ones: rows of one unit are average
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +19,7 @@ from groundfault.errors import RuleError
 from groundfault.evidence import Evidence
 from groundfault.stats import bits as bitset
 from groundfault.stats import laws as lawbook
+from groundfault.stats import permutation
 from groundfault.stats.bits import Bits
 from groundfault.stats.laws import Laws
 from groundfault.stats.margins import Margins, common_grid
@@ -107,21 +108,25 @@ class Units:
         Where there is a loss; None where all are.
     denominator : int
         Losses are whole multiples of 1/``denominator``; 0 where they share no grid.
+    strata : int64 array, shape (m,), or None
+        Size classes of groups, where they differ: the mean of many rows varies less than that of one, so that only
+        units of like size are exchangeable.
     """
 
     marks: Marks
     losses: NDArray[np.int64] | NDArray[np.float64]
     scored: NDArray[np.bool_] | None
     denominator: int
+    strata: NDArray[np.int64] | None = None
 
     @classmethod
-    def of(cls, marks: Marks, losses: NDArray[np.float64]) -> Units:
+    def of(cls, marks: Marks, losses: NDArray[np.float64], strata: NDArray[np.int64] | None = None) -> Units:
         """Join marks and losses, NaN where not scored, finding the grid that the losses lie on."""
         scored = ~np.isnan(losses)
         grid = common_grid(losses)
         filled = np.where(scored, losses, 0.0)
         whole = np.rint(filled * grid).astype(np.int64) if grid else filled
-        return cls(marks, whole, None if scored.all() else scored, grid)
+        return cls(marks, whole, None if scored.all() else scored, grid, strata)
 
     def __len__(self) -> int:
         return self.marks.size
@@ -134,17 +139,18 @@ class Units:
     def take(self, units: NDArray[np.intp]) -> Units:
         """Some units, in that order."""
         scored = None if self.scored is None else self.scored[:, units]
-        return Units(self.marks.take(units), self.losses[:, units], scored, self.denominator)
+        strata = None if self.strata is None else self.strata[units]
+        return Units(self.marks.take(units), self.losses[:, units], scored, self.denominator, strata)
 
     def only(self, units: NDArray[np.bool_]) -> Units:
         """The same units, with losses only where a mask is true: a part of them without copying the marks."""
         scored = units[None] if self.scored is None else self.scored & units
         scored = np.broadcast_to(scored, self.losses.shape)
-        return Units(self.marks, np.where(scored, self.losses, 0), scored, self.denominator)
+        return Units(self.marks, np.where(scored, self.losses, 0), scored, self.denominator, self.strata)
 
     def select(self, candidates: NDArray[np.intp]) -> Units:
         """Some candidates."""
-        return Units(self.marks.select(candidates), self.losses, self.scored, self.denominator)
+        return Units(self.marks.select(candidates), self.losses, self.scored, self.denominator, self.strata)
 
     @cached_property
     def margins(self) -> Margins:
@@ -177,7 +183,8 @@ class Units:
         parts, weights = [], []
         which = np.empty(len(hypotheses), dtype=np.intp)
         offset = 0
-        for values, members in self.populations(hypotheses):
+        for inside, outcome, members in self.populations(hypotheses):
+            values = self.losses[outcome][inside]
             distinct, local, counts = lawbook.distinct(margins[members])
             parts.append(lawbook.from_values(values, distinct))
             weights.append(counts)
@@ -201,20 +208,38 @@ class Units:
         total = np.broadcast_to(squared.sum(axis=1), on.shape) if valid is None else bitset.sums(valid, squared)
         return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
 
-    def populations(
-        self, hypotheses: NDArray[np.intp]
-    ) -> list[tuple[NDArray[np.int64] | NDArray[np.float64], NDArray[np.intp]]]:
-        """The loss values of each distinct population of units, and which hypotheses are about it."""
+    def populations(self, hypotheses: NDArray[np.intp]) -> Iterator[tuple[NDArray[np.bool_], int, NDArray[np.intp]]]:
+        """The distinct populations of units: which units, which outcome, and which of the hypotheses are about it."""
         members: dict[tuple[int, bytes], list[int]] = {}
         for position, hypothesis in enumerate(hypotheses):
             candidate, outcome = divmod(int(hypothesis), len(self.losses))
             defined = b"" if self.marks.valid is None else self.marks.valid[candidate].tobytes()
             members.setdefault((outcome, defined), []).append(position)
-        out = []
         for (outcome, _), positions in members.items():
-            inside = self.population(int(hypotheses[positions[0]]))
-            out.append((self.losses[outcome][inside], np.array(positions, dtype=np.intp)))
-        return out
+            yield self.population(int(hypotheses[positions[0]])), outcome, np.array(positions, dtype=np.intp)
+
+    def redraw(
+        self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """On-slice loss sums under random permutations of the units, within strata where there are some.
+
+        Yields
+        ------
+        positions : intp array, shape (h,)
+            The hypotheses of one population, as positions in ``hypotheses``.
+        expected : float64 array, shape (h,)
+            Their expected sums.
+        sums : float64 array, shape (b, h)
+            Some of their sums; over all that is yielded for a population, ``draws`` of them.
+        """
+        for inside, outcome, positions in self.populations(hypotheses):
+            units = np.flatnonzero(inside)
+            values = self.losses[outcome][units]
+            strata = None if self.strata is None else self.strata[units]
+            rows = bitset.take(self.marks.on[hypotheses[positions] // len(self.losses)], len(self), units)
+            expected = bitset.sums(rows, permutation.stratum_means(values, strata)[None])[:, 0]
+            for sums in permutation.redraw(rows, values, draws, rng, strata):
+                yield positions, expected, sums
 
 
 def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
@@ -224,15 +249,35 @@ def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
         out = np.full((1, evidence.unit_count), np.nan)
         out[0, evidence.unit_index] = evidence.loss.to_numpy()
         return out
-    model: pl.Series | pl.Expr = pl.lit(0)
-    if evidence.roles.model is not None:
-        names = evidence.frame[evidence.roles.model].cast(pl.String)
-        model = names.replace_strict(list(models), range(len(models)), return_dtype=pl.Int64)
-    table = pl.select(unit=pl.Series(evidence.unit_index), model=model, loss=evidence.loss).drop_nulls()
+    table = pl.DataFrame(
+        {"unit": evidence.unit_index, "model": _model_index(evidence), "loss": evidence.loss}
+    ).drop_nulls()
     means = table.group_by("model", "unit").agg(pl.col("loss").sum(), pl.len())
     out = np.full((len(models), evidence.unit_count), np.nan)
     out[means["model"].to_numpy(), means["unit"].to_numpy()] = (means["loss"] / means["len"]).to_numpy()
     return out
+
+
+def scored_rows(evidence: Evidence) -> NDArray[np.int64]:
+    """How many rows of each unit were scored, for the model with most: shape (units,)."""
+    place = _model_index(evidence) * evidence.unit_count + evidence.unit_index
+    scored = evidence.loss.is_not_null().to_numpy()
+    counts = np.bincount(place[scored], minlength=len(evidence.models) * evidence.unit_count)
+    most: NDArray[np.int64] = counts.reshape(len(evidence.models), -1).max(axis=0)
+    return most
+
+
+def size_classes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Classes of units by how many rows their loss is a mean of, each twice as wide as the last; None if alike."""
+    classes = np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
+    return classes if len(np.unique(classes)) > 1 else None
+
+
+def _model_index(evidence: Evidence) -> NDArray[np.int64]:
+    if evidence.roles.model is None:
+        return np.zeros(len(evidence), dtype=np.int64)
+    names = evidence.frame[evidence.roles.model].cast(pl.String)
+    return names.replace_strict(list(evidence.models), range(len(evidence.models)), return_dtype=pl.Int64).to_numpy()
 
 
 def _evaluate(evidence: Evidence, batch: Sequence[Candidate]) -> list[pl.Series]:

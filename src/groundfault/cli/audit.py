@@ -150,7 +150,8 @@ def _require_writable(path: str | None, *, directory: bool = False) -> None:
     try:
         tempfile.TemporaryFile(dir=home).close()  # permission bits tell less, above all to root
     except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror} ({home}); choose a place that can be written") from None
+        why = f"{error.strerror} ({home})"
+        raise InputError(f"cannot write {path}: {why}; choose a place that can be written") from None
 
 
 def _progress(quiet: bool) -> Any:

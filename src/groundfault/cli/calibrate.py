@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from groundfault.cli.options import candidate_options, plan_options, read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError
 from groundfault.files import write_text
+from groundfault.plan import Plan
 
 
 @click.command()
@@ -23,7 +26,9 @@ from groundfault.files import write_text
 @click.option("--positive-is-good", is_flag=True, help="With --like: the outcome says correct, not error.")
 @candidate_options
 @plan_options
-@click.option("--replicates", type=click.IntRange(1), default=1000, show_default=True, help="Simulations of each world.")
+@click.option(
+    "--replicates", type=click.IntRange(1), default=1000, show_default=True, help="Simulations of each world."
+)
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
 @click.option("--out", type=click.Path(), metavar="FILE", help="Card as JSON, and beside it as .md; resumed if there.")
 def calibrate(**given: Any) -> None:
@@ -36,7 +41,8 @@ def calibrate(**given: Any) -> None:
     groundfault calibrate --judge janus
     groundfault calibrate --judge max-t --like results.parquet --id item_id --outcome error
     """
-    from groundfault.testing import Card, calibrate as run
+    from groundfault.testing import Card
+    from groundfault.testing import calibrate as run
 
     like = _units(given) if given["source"] else None
     place = Path(given["out"]) if given["out"] else None
@@ -49,7 +55,7 @@ def calibrate(**given: Any) -> None:
 
     card = run(
         given["judge"],
-        read_plan(given) if like is not None else None,
+        _simulated(given),
         like=like,
         replicates=given["replicates"],
         seed=given["seed"],
@@ -64,10 +70,18 @@ def calibrate(**given: Any) -> None:
     sys.exit(0 if card.passed else 1)
 
 
+def _simulated(given: dict[str, Any]) -> Plan:
+    """The plan as given, with the fewer permutations and splits of a simulation where none were named."""
+    from groundfault.testing.calibration import SIMULATED
+
+    asked = click.get_current_context().get_parameter_source
+    names = [n for n in ("permutations", "splits") if asked(n) is ParameterSource.DEFAULT]
+    return replace(read_plan(given), **{name: getattr(SIMULATED, name) for name in names})
+
+
 def _units(given: dict[str, Any]) -> Any:
     """The evidence as the judge sees it: all units, all eligible and other candidates."""
     from groundfault.flow import prepare
-    from groundfault.units import Units
 
     if not given["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")
@@ -75,4 +89,4 @@ def _units(given: dict[str, Any]) -> Any:
     evidence = read_evidence({**given, **unused, "ignore": ()})
     named, finders = read_candidates(given)
     case = prepare(evidence, read_plan(given), named, finders=finders)
-    return Units.of(case.marks, case.losses())
+    return case.units(case.losses())

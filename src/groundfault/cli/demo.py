@@ -36,7 +36,9 @@ def demo(out: str) -> None:
         report.write(out)
     show(report, console, written=Path(out) / "report.html")
     rejected = next(f for f in report.findings if f.name == "scanned late")
-    console.print(f"\nOne that was declared and did not hold up: {rejected.sentence} Why: {rejected.reason}.", markup=False)
+    console.print(
+        f"\nOne that was declared and did not hold up: {rejected.sentence} Why: {rejected.reason}.", markup=False
+    )
 
 
 def _made(out: str) -> Path:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.plan import Plan, exact
-from groundfault.stats import multiple, permutation
+from groundfault.stats import multiple
 from groundfault.stats.margins import Margins
 from groundfault.units import Units
 
@@ -98,20 +98,25 @@ def p_values(
 ) -> NDArray[np.float64]:
     """Permutation p-values: exact for errors and losses on a grid, by random permutations with the +1 for others.
 
+    Groups of unequal size are permuted among those of like size only, at random too.
+
     Parameters
     ----------
     direction : int64 array, shape (H,), optional
         One-sided where given, in these directions; else two-sided.
     """
-    margins = units.margins[hypotheses]
-    on_sum = np.asarray(margins.on_sum, dtype=np.float64)
-    if units.denominator:
+    on_sum = np.asarray(units.margins[hypotheses].on_sum, dtype=np.float64)
+    if units.denominator and units.strata is None:
         laws, which, _ = units.laws(hypotheses, pooled=False)
         return laws.two_sided(which, on_sum) if direction is None else laws.one_sided(which, on_sum, direction)
-    draws = max(plan.permutations, int(10 * len(hypotheses) / float(plan.alpha)))
-    out = np.empty(len(hypotheses))
-    for values, members in units.populations(hypotheses):
-        out[members] = permutation.monte_carlo(
-            values, margins.on[members], on_sum[members], draws, rng, None if direction is None else direction[members]
-        )
-    return out
+    draws = max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
+    exceed = np.zeros(len(hypotheses), dtype=np.int64)
+    for at, expected, sums in units.redraw(hypotheses, draws, rng):
+        gap, drawn = on_sum[at] - expected, sums - expected
+        slack = 1e-9 * np.maximum(np.abs(gap), 1e-12)  # sums of reals depend on the order of addition
+        if direction is None:
+            exceed[at] += (np.abs(drawn) >= np.abs(gap) - slack).sum(axis=0)
+        else:
+            side = np.where(direction[at] > 0, 1, -1)
+            exceed[at] += (side * drawn >= side * gap - slack).sum(axis=0)
+    return (1 + exceed) / (draws + 1)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.judge import Confirmation, Screening
-from groundfault.plan import Plan
+from groundfault.judges.confirm import p_values
+from groundfault.plan import Plan, exact
 from groundfault.stats import decoys
 from groundfault.stats.margins import Margins
 from groundfault.units import Units
@@ -36,17 +37,11 @@ class JanusA:
         margins = units.margins[hypotheses]
         scores = margins.score(plan.effect)
         levels = np.unique(scores)
-        laws, which, counts = units.laws(hypotheses, pooled=True)
-        if plan.decoys is None:
-            expected = laws.pooled_tail(counts, levels, plan.effect)
-        else:
-            drawn = draw(units, hypotheses, plan.decoys, plan.effect, rng)
-            expected = decoys.scaled_counts(drawn, levels, len(scores), plan.correction)
-        floor = decoys.procedure_a(scores, expected, float(plan.q))
-        own, which, _ = units.laws(hypotheses, pooled=False)
+        expected = expected_decoys(units, hypotheses, levels, plan, rng)
+        floor = decoys.procedure_a(scores, expected, float(exact(plan.q)))
         return Screening(
             floor.survives(scores),
-            p=own.two_sided(which, np.asarray(margins.on_sum, dtype=np.float64)),
+            p=p_values(units, hypotheses, plan, rng),
             floor=floor,
             decoys=expected[np.searchsorted(levels, scores)],
         )
@@ -63,6 +58,31 @@ class Janus(JanusA):
     name: str = "janus"
     confirmation: Confirmation = "exact"
     distinct: bool = True
+
+
+def expected_decoys(
+    units: Units, hypotheses: NDArray[np.intp], levels: NDArray[np.float64], plan: Plan, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Decoys expected at or above each ascending level: exactly, or as drawn where the plan or the units ask for it."""
+    if plan.decoys is not None:
+        drawn = draw(units, hypotheses, plan.decoys, plan.effect, rng)
+        return decoys.scaled_counts(drawn, levels, len(hypotheses), plan.correction)
+    if units.strata is not None:
+        return decoys.scaled_counts(redraw(units, hypotheses, plan, rng), levels, len(hypotheses), "inside")
+    laws, _, counts = units.laws(hypotheses, pooled=True)
+    return laws.pooled_tail(counts, levels, plan.effect)
+
+
+def redraw(units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Sizes of effect of decoys permuted among groups of like size; every hypothesis the source of as many."""
+    draws = int(np.ceil(max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)))
+    margins = units.margins[hypotheses]
+    return np.concatenate(
+        [
+            replace(margins[np.tile(at, len(sums))], on_sum=sums.reshape(-1)).score(plan.effect)
+            for at, _, sums in units.redraw(hypotheses, draws, rng)
+        ]
+    )
 
 
 def draw(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.judge import Confirmation, Screening
-from groundfault.judges.janus import draw
+from groundfault.judges.confirm import p_values
+from groundfault.judges.janus import draw, expected_decoys, redraw
 from groundfault.plan import Plan
 from groundfault.stats.decoys import Floor, levels
 from groundfault.units import Units
@@ -33,19 +34,22 @@ class JanusLite:
         """Keep what lies above the percentile."""
         margins = units.margins[hypotheses]
         scores = margins.score(plan.effect)
-        laws, which, counts = units.laws(hypotheses, pooled=True)
-        if plan.decoys is None:
+        distinct, real = levels(scores)
+        expected = expected_decoys(units, hypotheses, distinct[::-1].copy(), plan, rng)
+        if plan.decoys is None and units.strata is None:
+            laws, _, counts = units.laws(hypotheses, pooled=True)
             threshold = laws.pooled_quantile(counts, LEVEL, plan.effect)
         else:
-            drawn = np.sort(draw(units, hypotheses, plan.decoys, plan.effect, rng))
+            drawn = np.sort(
+                redraw(units, hypotheses, plan, rng)
+                if plan.decoys is None
+                else draw(units, hypotheses, plan.decoys, plan.effect, rng)
+            )
             threshold = float(drawn[int(np.ceil(LEVEL * len(drawn))) - 1])
-        distinct, real = levels(scores)
-        expected = laws.pooled_tail(counts, distinct[::-1].copy(), plan.effect)
         floor = Floor(threshold, None, False, distinct, real, expected[::-1].copy())
-        own, which, _ = units.laws(hypotheses, pooled=False)
         return Screening(
             floor.survives(scores),
-            p=own.two_sided(which, np.asarray(margins.on_sum, dtype=np.float64)),
+            p=p_values(units, hypotheses, plan, rng),
             floor=floor,
             decoys=expected[np.searchsorted(distinct[::-1], scores)],
         )

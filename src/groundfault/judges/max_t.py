@@ -36,7 +36,14 @@ class MaxT:
         wanted = np.zeros((len(candidates), outcomes), dtype=np.bool_)
         wanted[position, hypotheses % outcomes] = True
         adjusted = permutation.max_t(
-            marks.on, units.losses, plan.permutations, rng, valid=marks.valid, scored=units.scored, among=wanted
+            marks.on,
+            units.losses,
+            plan.permutations,
+            rng,
+            valid=marks.valid,
+            scored=units.scored,
+            blocks=units.strata,
+            among=wanted,
         )[position, hypotheses % outcomes]
         survives = (adjusted <= float(plan.alpha)) & big_enough(units.margins[hypotheses], plan)
         return Screening(survives, p_values(units, hypotheses, plan, rng), adjusted)

@@ -12,6 +12,7 @@ from groundfault.finding import Verdict
 from groundfault.judge import Judge, Screening
 from groundfault.judges.confirm import Confirmed, confirm
 from groundfault.plan import Plan, exact
+from groundfault.stats.threads import enough_threads
 from groundfault.units import Marks, Units
 
 
@@ -69,6 +70,11 @@ def rule(
     purpose : str
         Names the random streams, so that repeats differ and reruns do not.
     """
+    with enough_threads(whole.size * len(whole.on)):
+        return _rule(judge, plan, discovery, holdout, whole, purpose)
+
+
+def _rule(judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, whole: Marks, purpose: str) -> Ruling:
     reasons = eligibility(plan, discovery, whole)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     outcomes = len(discovery.losses)
@@ -109,9 +115,10 @@ def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, .
             continue
         k, m = int(on[i]), int(n[i])
         codes = []
-        if k < plan.min_on:
+        # whatever the scope, what has no unit on one side of the discovery part has no lift there
+        if k < plan.min_on or margins.on[i] == 0:
             codes.append("min_on")
-        if m - k < plan.min_off:
+        if m - k < plan.min_off or margins.off[i] == 0:
             codes.append("min_off")
         inside = low.numerator * m <= k * low.denominator and k * high.denominator <= high.numerator * m
         if not inside:

@@ -88,8 +88,8 @@ class Laws:
 
     def one_sided(self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]) -> Floats:
         """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
-        up = _tails(1, which, on_sum, *self._arrays()[:-1])
-        down = _tails(-1, which, on_sum, *self._arrays()[:-1])
+        up: Floats = _tails(1, which, on_sum, *self._arrays()[:-1])
+        down: Floats = _tails(-1, which, on_sum, *self._arrays()[:-1])
         return np.where(direction > 0, up, down)
 
     def likelihood_ratio(
@@ -263,7 +263,7 @@ def _pool(
                 for i in range(atoms):
                     sizes[i] = score_one(effect, n[u], on[u], total[u], start[u] + step[u] * i, unit)
             for i in range(atoms):
-                if sizes[i] >= top:
+                if not sizes[i] < top:  # NaN too, which would be no place to look up
                     hist[c, levels] += weights[u] * pmf[first + i]
                     continue
                 at = lookup[int(sizes[i] * scale)]

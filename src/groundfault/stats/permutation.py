@@ -69,8 +69,7 @@ def max_t(
     order = np.argsort(-observed, kind="stable")
     bar = observed[order] * _TIE
     exceed = np.zeros(len(observed), dtype=np.int64)
-    shuffles = _permutations(losses.shape[1], permutations, rng, blocks)
-    while batch := list(islice(shuffles, max(1, _BATCH // losses.size))):
+    for batch in _batches(losses.shape[1], permutations, rng, blocks, len(losses)):
         drawn = np.where(asked, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
         exceed += (np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
         progress(len(batch))
@@ -80,38 +79,53 @@ def max_t(
     return out.reshape(len(packed), -1)
 
 
-def monte_carlo(
+def redraw(
+    packed: Bits,
     values: NDArray[np.int64] | Floats,
-    on: NDArray[np.int64],
-    on_sum: Floats,
     draws: int,
     rng: np.random.Generator,
-    direction: NDArray[np.int64] | None = None,
-) -> Floats:
-    """Permutation p-values by random permutations, with the +1 inside: valid for every number of draws.
+    strata: NDArray[np.int64] | None = None,
+) -> Iterator[Floats]:
+    """Loss sums over each descriptor's units when the losses are permuted, a batch of permutations at a time.
 
     Parameters
     ----------
+    packed : uint64 array, shape (L, W)
     values : array, shape (n,)
         Losses of all units.
-    on, on_sum : arrays, shape (H,)
-        Support of each descriptor and the loss summed over it.
     draws : int
-        Random permutations B, shared by all hypotheses; a p-value is (1 + exceedances) / (B + 1).
-    direction : int64 array, shape (H,), optional
-        One-sided where given: P(sum >= observed) where positive, P(sum <= observed) elsewhere.
+        Random permutations in all, shared by the descriptors.
+    strata : int64 array, shape (n,), optional
+        Permute only among units of the same stratum.
+
+    Yields
+    ------
+    float64 array, shape (b, L)
     """
-    mean = on * (values.sum() / len(values))
-    gap = on_sum - mean
-    side = np.zeros(len(on)) if direction is None else np.where(direction > 0, 1.0, -1.0)
-    slack = 1e-9 * np.maximum(np.abs(gap), 1e-12)
-    bar = np.where(side == 0, np.abs(gap), side * gap) - slack
-    exceed = np.zeros(len(on), dtype=np.int64)
-    for _ in range(draws):
-        cumulative = np.concatenate([[0.0], np.cumsum(rng.permutation(values))])
-        drawn = cumulative[on] - mean
-        exceed += np.where(side == 0, np.abs(drawn), side * drawn) >= bar
-    return (1 + exceed) / (draws + 1)
+    on = bits.count(packed)
+    for batch in _batches(len(values), draws, rng, strata):
+        moved = values[np.stack(batch)]
+        if strata is None:  # the first units of a random order are as random as any
+            cumulative = np.concatenate([np.zeros((len(batch), 1)), np.cumsum(moved, axis=1)], axis=1)
+            yield cumulative[:, on]
+        else:
+            yield np.asarray(bits.sums(packed, moved), dtype=np.float64).T
+
+
+def stratum_means(values: NDArray[np.int64] | Floats, strata: NDArray[np.int64] | None) -> Floats:
+    """What each unit's loss is expected to be after a permutation: the mean of its stratum."""
+    if strata is None:
+        return np.full(len(values), values.mean() if len(values) else 0.0)
+    _, home = np.unique(strata, return_inverse=True)
+    return np.asarray((np.bincount(home, weights=values) / np.bincount(home))[home])
+
+
+def _batches(
+    n: int, draws: int, rng: np.random.Generator, blocks: NDArray[np.int64] | None, outcomes: int = 1
+) -> Iterator[list[NDArray[np.intp]]]:
+    shuffles = _permutations(n, draws, rng, blocks)
+    while batch := list(islice(shuffles, max(1, _BATCH // max(1, n * outcomes)))):
+        yield batch
 
 
 def _permutations(

@@ -183,7 +183,8 @@ def _binomial(count: int, rate: float, start: int, stop: int) -> Floats:  # prag
         pmf[x + 1 - start] = pmf[x - start] * odds * (count - x) / (x + 1)
     for x in range(mode, start, -1):
         pmf[x - 1 - start] = pmf[x - start] * x / (odds * (count - x + 1))
-    return pmf / pmf.sum()
+    pmf /= pmf.sum()
+    return pmf
 
 
 @njit(cache=True)

@@ -115,11 +115,11 @@ class Errors:
         """Errors that are finite, not negative, and not all zero; shape (n,)."""
         top = float(errors.max())
         if top < _WHOLE and np.array_equal(errors, np.rint(errors)):
-            quanta, total, fineness = errors.astype(np.int64), float(errors.sum()), 0.0
+            quanta, total, fineness = errors.astype(np.int64), exact_sum(errors), 0.0
         else:
             bits = min(_FINEST, 62 - len(errors).bit_length())
             quanta, fineness = np.ceil(np.ldexp(errors / top, bits)).astype(np.int64), 2.0**-bits
-            total = float(np.ldexp(fsum(errors / top), bits))
+            total = float(np.ldexp(exact_sum(errors / top), bits))
         rows = np.flatnonzero(quanta)
         rows = rows[np.argsort(-quanta[rows], kind="stable")]
         order = _apart(rows, quanta[rows])
@@ -133,6 +133,13 @@ class Errors:
         n, top = len(self.quanta), int(self.quanta.max())
         size = 1 + alpha * top * n / self.total + (1 - alpha) * n / least
         return Objective(n, self.total, int(self.quanta.sum()), top, alpha, least, size * (1e-12 + self.fineness))
+
+
+def exact_sum(values: Floats) -> float:
+    """Sum of non-negative numbers, rounded once."""
+    plain = float(values.sum())
+    # whole numbers add up without rounding as far as doubles count by ones
+    return plain if plain < 2**53 and np.array_equal(values, np.rint(values)) else fsum(values.tolist())
 
 
 def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:

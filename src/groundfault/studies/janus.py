@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from groundfault.judges.rule import rule
 from groundfault.plan import exact
 from groundfault.report import Report
 from groundfault.stats import bits
+from groundfault.stats.threads import enough_threads
 from groundfault.studies import janus_audits, janus_repeats
 from groundfault.studies.controlled_docs import Packet
 from groundfault.studies.janus_audits import Audited
@@ -87,7 +87,7 @@ def study(shared: str | Path | None = None, *, splits: int = 200, jobs: int = 1,
         If a folder is named and is not there.
     """
     folder = _folder(shared)
-    with _one_thread():
+    with enough_threads(0):
         progress("answering generated packets")
         scripted, packets, returned = janus_audits.scripted(seed=0)
         audits, lacking = _audits(folder, scripted, progress)
@@ -324,16 +324,3 @@ def _beside(audits: Sequence[Audited], here: Here, paper: Mapping[str, Mapping[s
     at = 1 + next(i for i, audited in enumerate(audits) if audited.library.sources.keys() == {"controlled_docs"})
     alone = [Row(name, {}, printed) for name, printed in paper.items() if name not in {a.beside for a in audits}]
     return (*rows[:at], *alone, *rows[at:])
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Count on one thread: on so few examples, waking a second one takes longer than the work."""
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -202,20 +201,6 @@ def _run(judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, in
 
 def _block(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> Row:
     total = _empty(world)
-    with _one_thread():
-        for number in range(start, stop):
-            total += replicate(judge, plan, world, seed, number)
+    for number in range(start, stop):
+        total += replicate(judge, plan, world, seed, number)
     return total
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Compiled passes on one thread: on data of this size, waking the others takes longer than the work."""
-    import numba
-
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    try:
-        yield
-    finally:
-        numba.set_num_threads(before)

@@ -18,7 +18,7 @@ from groundfault.candidate import Candidate, Library
 from groundfault.errors import InputError
 from groundfault.evidence import Evidence, Roles
 from groundfault.stats import bits
-from groundfault.units import Marks, Units
+from groundfault.units import Marks, Units, size_classes
 
 Dependence = Literal["independent", "chains", "tied", "duplicates"]
 Losses = Literal["errors", "grid", "real"]
@@ -167,14 +167,16 @@ class World:
     def draw(self, rng: np.random.Generator) -> Units:
         """One data set, as a judge gets it."""
         on, defined, losses = self._sample(rng)
+        strata = None
         if self.rowwise:
             on, losses = np.repeat(on, self.variants, axis=1), losses.reshape(self.outcomes, -1)
             defined = None if defined is None else np.repeat(defined, self.variants, axis=1)
         else:
+            strata = size_classes((~np.isnan(losses)).sum(axis=2).max(axis=0))
             losses = _means(losses)
         valid = None if defined is None else bits.pack(defined)
         marks = Marks(on.shape[1], bits.pack(on), valid, ("",) * self.candidates)
-        return Units.of(marks, losses)
+        return Units.of(marks, losses, strata)
 
     def evidence(self, rng: np.random.Generator) -> tuple[Evidence, Library]:
         """The same data set through the front door: one row an example and outcome, one column a candidate."""
@@ -331,4 +333,4 @@ class Permuted:
         """The evidence with its losses permuted jointly."""
         order = rng.permutation(len(self.units))
         scored = None if self.units.scored is None else self.units.scored[:, order]
-        return Units(self.units.marks, self.units.losses[:, order], scored, self.units.denominator)
+        return Units(self.units.marks, self.units.losses[:, order], scored, self.units.denominator, self.units.strata)
