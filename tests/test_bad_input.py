@@ -67,7 +67,11 @@ FILES = {
     "latin.csv": ("id,error,name\na,1,\xe9\nb,0,x\n".encode("latin1"), "UTF-8"),
     "truncated.parquet": (b"PAR1 and then the disk was full", "cannot be read"),
     "wide.csv": (
-        ",".join(["id", "error", *(f"c{i}" for i in range(100_000))]).encode() + b"\n" + b"a,0" + b",1" * 100_000 + b"\n",
+        ",".join(["id", "error", *(f"c{i}" for i in range(100_000))]).encode()
+        + b"\n"
+        + b"a,0"
+        + b",1" * 100_000
+        + b"\n",
         "columns",
     ),
     "strange.xyz": (b"id,error\na,1\n", "kind of file"),

@@ -17,7 +17,19 @@ TOP = {"studies", "render", "web", "cli", "testing"}
 PLUGINS = {"readers", "finders", "judges", "policies"}
 # the flow joins the core with its plug-ins, so it may name them; reports are rendered on demand
 JOINTS = {"flow", "assemble", "checking", "detectable", "robustness", "verification", "evidence", "report", "__init__"}
-HEAVY = {"sklearn", "altair", "vl_convert", "sqlglot", "sqlalchemy", "rich", "jinja2", "joblib", "torch", "spacy", "duckdb"}
+HEAVY = {
+    "sklearn",
+    "altair",
+    "vl_convert",
+    "sqlglot",
+    "sqlalchemy",
+    "rich",
+    "jinja2",
+    "joblib",
+    "torch",
+    "spacy",
+    "duckdb",
+}
 
 
 def room(path: Path) -> str:

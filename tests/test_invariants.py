@@ -14,7 +14,10 @@ import groundfault
 from groundfault import Candidate, Plan
 
 JUDGES = ("janus", "janus-a", "janus-lite", "split-holm", "holm", "bh", "by", "max-t", "multisplit-e")
-CANDIDATES = [Candidate(f"c{j}", f"c{j}") for j in range(4)] + [Candidate("long", "words > 5"), Candidate("de", "lang = 'de'")]
+CANDIDATES = [Candidate(f"c{j}", f"c{j}") for j in range(4)] + [
+    Candidate("long", "words > 5"),
+    Candidate("de", "lang = 'de'"),
+]
 
 
 @st.composite

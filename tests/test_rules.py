@@ -119,7 +119,9 @@ def test_what_arithmetic_does_not_define_is_neither_true_nor_false(rule: str, ex
     assert values(rule) == expected
 
 
-@pytest.mark.parametrize("rule", ["flag IS TRUE", "flag IS NOT TRUE", "n IS DISTINCT FROM 1", "SQRT(n) > 1", "LN(n) > 1"])
+@pytest.mark.parametrize(
+    "rule", ["flag IS TRUE", "flag IS NOT TRUE", "n IS DISTINCT FROM 1", "SQRT(n) > 1", "LN(n) > 1"]
+)
 def test_null_cannot_be_off_by_a_side_door(rule: str):
     with pytest.raises(RuleError):
         Rule.parse(rule)
