@@ -1,4 +1,4 @@
-"""The one flow on evidence of every kind: unscored rows, groups, repeats, several models, comparisons, graded losses."""
+"""The one flow on evidence of every kind: unscored rows, groups, repeats, models, comparisons, graded losses."""
 
 from __future__ import annotations
 
@@ -349,3 +349,40 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
     found = groundfault.verify(tmp_path / "report")
     assert not found.reproduces
     assert "does not bear the report out" in found.ledger
+
+
+@pytest.mark.parametrize("judge", ["janus", "janus-a", "janus-lite", "split-holm"])
+def test_a_candidate_absent_from_discovery_is_untestable_whatever_the_scope(judge: str) -> None:
+    """Its lift there is undefined; it must neither crash the floor nor slip through it."""
+    frame = planted(200)
+    evidence = Evidence.from_table(frame, id="id", outcome="error")
+    held = ~Plan().discovery_units(evidence)
+    absent = frame.sort("id").with_columns(pl.Series("absent", held & (np.arange(200) % 3 == 0)))
+    plan = Plan(judge=judge, scope="full", prevalence=("0.05", "0.95"))
+    candidates = [Candidate("absent", "absent"), Candidate("hard", "hard")]
+    report = groundfault.audit(Evidence.from_table(absent, id="id", outcome="error"), plan, candidates)
+    finding = next(f for f in report.findings if f.name == "absent")
+    assert finding.verdict == "untestable"
+    assert finding.reason.startswith("min_on")
+
+
+def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
+    rng = np.random.default_rng(3)
+    rows = np.where(rng.random(120) < 0.5, 1, 12)
+    item = np.repeat(np.arange(120), rows)
+    hard = rng.random(120) < 0.4
+    frame = pl.DataFrame(
+        {
+            "id": np.arange(len(item)),
+            "item": item,
+            "hard": hard[item],
+            "error": (rng.random(len(item)) < 0.15 + 0.6 * hard[item]).astype(int),
+        }
+    )
+    evidence = Evidence.from_table(frame, id="id", outcome="error", group="item")
+    for judge in ("janus", "janus-a", "holm", "max-t"):
+        report = groundfault.audit(evidence, Plan(judge=judge, permutations=999))
+        assert confirmed(report) == {"hard"}
+        assert any("groups differ in size" in hint for hint in report.summary["hints"])
+    with pytest.raises(PlanError, match="groups of like size"):
+        groundfault.audit(evidence, Plan(judge="multisplit-e"))
