@@ -18,7 +18,7 @@ from groundfault.finding import Cell, Finding, Verdict
 from groundfault.judges.rule import Ruling, duplicates
 from groundfault.plan import exact
 from groundfault.report import SCHEMA_VERSION, Report
-from groundfault.stats import bits, intervals
+from groundfault.stats import bits, intervals, multiple
 from groundfault.stats.margins import Margins
 from groundfault.units import Units
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _OVERLAP = 0.5
 _TOP_K = 5
 _EXAMPLES = 5
+_MOST_CORRELATED = 1000
+_UNITS_CORRELATED = 20_000
 _ORDER = {Verdict.CONFIRMED: 0, Verdict.NOT_REPLICATED: 1, Verdict.BELOW_FLOOR: 2, Verdict.UNTESTABLE: 3}
 
 
@@ -250,6 +252,7 @@ def _summary(
             "hypotheses": len(ruling.verdicts),
             "tested": sum(v is not Verdict.UNTESTABLE for v in ruling.verdicts),
             "distinct": len(ruling.judged),
+            "effective": _effective(parts),
             "sources": case.library.sources,
         },
         "ineligible": dict(reasons),
@@ -290,6 +293,17 @@ def _summary(
             "polars": version("polars"),
         },
     }
+
+
+def _effective(parts: _Parts) -> float | None:
+    """How many independent tests the tested candidates amount to; None for libraries too large to say quickly."""
+    tested = np.unique(parts.ruling.judged // len(parts.case.outcomes))
+    if len(tested) > _MOST_CORRELATED:
+        return None
+    marks = parts.case.marks
+    words = bits.words(min(marks.size, _UNITS_CORRELATED))
+    rows = bits.unpack(np.ascontiguousarray(marks.on[tested, :words]), min(marks.size, 64 * words))
+    return round(multiple.effective_tests(rows), 1)
 
 
 def _baselines(parts: _Parts) -> dict[str, Any] | None:

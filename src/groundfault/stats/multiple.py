@@ -53,9 +53,27 @@ def e_benjamini_hochberg(e: Floats, q: float) -> NDArray[np.bool_]:
 def e_adjusted(e: Floats) -> Floats:
     """The smallest level at which e-BH would select each: an analogue of an adjusted p-value."""
     order, rank = _order(-e)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         level = len(e) / (np.arange(1, len(e) + 1) * e[order])
     return np.minimum(np.minimum.accumulate(level[::-1])[::-1], 1.0)[rank]
+
+
+def effective_tests(rows: NDArray[np.bool_]) -> float:
+    """How many independent tests correlated descriptors amount to: between one and their number.
+
+    The squared sum of the roots of the correlation matrix' eigenvalues over their sum (Galwey 2009,
+    doi:10.1002/gepi.20408). Descriptive: no verdict rests on it.
+
+    Parameters
+    ----------
+    rows : bool array, shape (L, n)
+        Constant rows are passed over.
+    """
+    varied = rows[rows.any(axis=1) & ~rows.all(axis=1)].astype(np.float64)
+    if len(varied) < 2:
+        return float(len(varied))
+    values = np.maximum(np.linalg.eigvalsh(np.corrcoef(varied)), 0.0)
+    return float(np.sqrt(values).sum() ** 2 / values.sum())
 
 
 def _order(p: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
