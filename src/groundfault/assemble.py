@@ -352,7 +352,7 @@ def _hints(parts: _Parts) -> list[str]:
     if edge:
         low, high = (float(exact(x)) for x in case.plan.prevalence or (0, 1))
         hints.append(
-            f"{edge} candidates lie within chance of the edge of the prevalence window [{low:g}, {high:g}]: another "
+            f"{edge} candidate{'s lie' if edge > 1 else ' lies'} within chance of the edge of the prevalence window [{low:g}, {high:g}]: another "
             "split would test some that this one does not, and the reverse; --prevalence sets the window"
         )
     if parts.full.strata is not None:

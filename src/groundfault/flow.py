@@ -63,11 +63,11 @@ class Case:
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """Names of the outcomes: models, or the two directions of a comparison."""
+        """Names of the outcomes: of several models, or of the two directions of a comparison; "" for one alone."""
         if self.compare:
             a, b = self.compare
             return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
-        return self.evidence.models
+        return self.evidence.models if len(self.evidence.models) > 1 else ("",)
 
     def what(self, outcome: int) -> str:
         """What is counted under an outcome, as a sentence names it."""
