@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -112,20 +112,27 @@ def _as_frame(table: Any) -> pl.DataFrame:
 
 
 def _of_whole_numbers(table: NDArray[Any]) -> Levels:
-    low, high = table.min(axis=0), table.max(axis=0)
+    ends = [(block.min(axis=1), block.max(axis=1)) for _, block in _turned(table)]
+    low, high = np.min([a for a, _ in ends], axis=0), np.max([b for _, b in ends], axis=0)
     span = [int(h) - int(v) + 1 for v, h in zip(low, high, strict=True)]
     if max(span) > max(1000, 2 * len(table)):  # far apart: number those that occur
         return _of_far_numbers(table)
     counts = np.array(span, dtype=np.int64)
     codes = np.empty(table.T.shape, dtype=np.min_scalar_type(int(counts.max())))
     unsigned = np.dtype(f"u{table.dtype.itemsize}")
-    for start in range(0, len(table), _BLOCK):  # in blocks that stay in cache, since this turns the table round
-        block = table[start : start + _BLOCK]
+    for rows, block in _turned(table):
         # differences wrap round to what they are, even where they do not fit the signed type
-        codes[:, start : start + _BLOCK] = (block.view(unsigned) - low.view(unsigned)).T
+        codes[:, rows] = block.view(unsigned) - low.view(unsigned)[:, None]
     if table.dtype == bool:
         return Levels(range(len(low)), codes, counts, [[False, True][int(v) :] for v in low])
     return Levels(range(len(low)), codes, counts, [range(int(v), int(h) + 1) for v, h in zip(low, high, strict=True)])
+
+
+def _turned(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Columns as rows, in blocks that stay in cache."""
+    for start in range(0, len(table), _BLOCK):
+        rows = slice(start, min(start + _BLOCK, len(table)))
+        yield rows, np.ascontiguousarray(table[rows].T)
 
 
 def _of_far_numbers(table: NDArray[Any]) -> Levels:

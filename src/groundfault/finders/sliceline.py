@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil, fsum
@@ -194,7 +194,9 @@ class SliceLine:
         self.null_ = replay(predicates, quanta, objective, rng, self.permutations, levels=levels, most=most)
         self.levels_ = found.levels
         self.missed_ = max(level.missed for level in found.levels)
-        self.slices_ = self._calibrated(_grouped(self._ranked(found, predicates, loss, table)), objective)
+        self.slices_ = self._calibrated(
+            _grouped(self._ranked(found, predicates, loss, quanta.fineness == 0, table)), objective
+        )
         self._say_what_was_bounded()
         return self
 
@@ -254,15 +256,18 @@ class SliceLine:
             raise InputError(f"min_support={self.min_support} asks for {least} rows, and there are {n}")
         return least
 
-    def _ranked(self, found: Found, predicates: Predicates, loss: Floats, table: Levels) -> list[tuple[Slice, bytes]]:
+    def _ranked(
+        self, found: Found, predicates: Predicates, loss: Floats, whole: bool, table: Levels
+    ) -> list[tuple[Slice, bytes]]:
         """The best slices, best first, each with its rows; exact where the search was merely sound."""
-        n, total, alpha = len(loss), fsum(loss), exact(self.alpha)
+        add: Callable[[Floats], float] = _plain_sum if whole else _rounded_once
+        n, total, alpha = len(loss), add(loss), exact(self.alpha)
         ranked: list[tuple[tuple[Any, ...], Slice, bytes]] = []
         for row in found.members:
             members = row[row >= 0]
             shared = np.bitwise_and.reduce(predicates.bits[members], axis=0)
-            inside = loss[unpack(shared[None], n)[0]]
-            error = fsum(inside)
+            inside = loss[np.flatnonzero(unpack(shared[None], n)[0])]
+            error = add(inside)
             score = exact_score(len(inside), error, n, total, alpha)
             if score > 0:
                 named = table.named(predicates.column[members], predicates.level[members])
@@ -289,6 +294,15 @@ class SliceLine:
                     f"not extended; a slice missed for it scores at most {level.missed:.4g}",
                     stacklevel=3,
                 )
+
+
+def _plain_sum(values: Floats) -> float:
+    """Of whole numbers that doubles can count, which is what `Errors.of` takes for whole."""
+    return float(values.sum())
+
+
+def _rounded_once(values: Floats) -> float:
+    return fsum(values.tolist())
 
 
 def _errors(errors: Any, n: int) -> Floats:

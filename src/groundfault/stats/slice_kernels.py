@@ -10,7 +10,7 @@ from groundfault.stats.bits import _popcount
 _BLOCK = 512
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def scatter(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Set the bit of each row in the predicate that ``place`` gives for its code; -1 gives none."""
     for i in range(len(row)):
@@ -19,7 +19,7 @@ def scatter(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cov
             bits[j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _bound(size, error, top, least, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     if size < least or error <= 0:
         return -np.inf
@@ -28,7 +28,7 @@ def _bound(size, error, top, least, gain, cost, rest):  # type: ignore[no-untype
     return max(first, (gain * min(size * top, error) - cost) / size) + rest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def bounds(size, error, top, least, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """See `groundfault.stats.slices.Objective.bound`."""
     out = np.empty(len(size))
@@ -37,7 +37,7 @@ def bounds(size, error, top, least, gain, cost, rest):  # type: ignore[no-untype
     return out
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _meet(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Words ``start`` to ``stop`` of the rows that all members share."""
     for w in range(stop - start):
@@ -48,7 +48,7 @@ def _meet(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # p
             out[w] &= row[w]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Count the rows of slices, each a parent and one more predicate: block by block, so that words stay in cache.
 
@@ -78,7 +78,7 @@ def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # 
             out[c] += np.int64(total)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-untyped-def]  # pragma: no cover
     """Upper bounds of error sums and of largest errors: as `tally`, with a weight for each word."""
     shared = np.empty(_BLOCK, dtype=np.uint64)
@@ -104,7 +104,7 @@ def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-un
             out[c] += total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Error sums, row by row: exact in quanta, for slices that the bound of `weigh` cannot rule out."""
     shared = np.empty(_BLOCK, dtype=np.uint64)
@@ -126,7 +126,7 @@ def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped
                     word ^= lowest
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """The first row of sorted ``members`` whose beginning is not before ``wanted`` without its element ``skip``."""
     low, high = 0, len(members)
@@ -145,7 +145,7 @@ def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no
     return low
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _begins(member, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     same = True
     for k in range(len(member) - 1):
@@ -153,7 +153,7 @@ def _begins(member, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no
     return same
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     column, members, ends, which, stats, pairs, room, floor, least, gain, cost, rest
 ):

@@ -21,8 +21,9 @@ from groundfault.stats.slice_kernels import gather, join, tally, weigh
 from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
 
 _JOINED = 1 << 21
-_FIRST_BATCH = 1 << 11
+_FIRST_BATCH = 1 << 12
 _LAST_BATCH = 1 << 16
+_FIRST_SUMS = 1 << 6
 _WORTH_THREADS = 1 << 22
 _MOST_PAIRS = 4096
 _NO_PAIRS = np.zeros((0, 0), dtype=np.int32)
@@ -142,18 +143,17 @@ class _Search:
         out = [np.zeros(len(group.last), dtype=np.int64) for _ in range(2 if kernel is weigh else 1)]
         work = len(group.last) * bits.shape[1]
         self.words += work
-        parts = self.threads if work > _WORTH_THREADS else 1
-        cuts = np.linspace(0, len(group.last), parts + 1).astype(int)
+        if work < _WORTH_THREADS or self.threads == 1:
+            kernel(bits, *ahead, group.parents, group.parent, group.last, *out)
+            return out
+        cuts = np.linspace(0, len(group.last), self.threads + 1).astype(int)
 
         def run(part: int) -> None:
             span = slice(cuts[part], cuts[part + 1])
             kernel(bits, *ahead, group.parents, group.parent[span], group.last[span], *(a[span] for a in out))
 
-        if parts == 1:
-            run(0)
-        else:
-            with ThreadPoolExecutor(parts) as pool:
-                list(pool.map(run, range(parts)))
+        with ThreadPoolExecutor(self.threads) as pool:
+            list(pool.map(run, range(self.threads)))
         return out
 
     def sizes(self, group: _Group) -> Ints:
@@ -173,28 +173,36 @@ class _Search:
         else:
             error, top = self.count(weigh, self.hot, (errors.weights,), group)
         error, top = np.minimum(error, group.limits[1]), np.minimum(top, group.limits[2])
-        stay = objective.bound(group.limits[0], error, top) >= self.best.floor
+        stay = np.flatnonzero(objective.bound(group.limits[0], error, top) >= self.best.floor)
         group, error, top = group[stay], error[stay], top[stay]
         size = self.sizes(group)
-        stay = objective.bound(size, error, top) >= self.best.floor
+        stay = np.flatnonzero(objective.bound(size, error, top) >= self.best.floor)
         group, size, error, top = group[stay], size[stay], error[stay], top[stay]
         self._offer(group, size, error)
         if not extend:
             return None
         bounds = objective.bound(size, error, top)
-        stay = bounds >= self.best.floor
-        return group.members()[stay], np.stack([size, error, top])[:, stay], bounds[stay]
+        stay = np.flatnonzero(bounds >= self.best.floor)
+        return group[stay].members(), np.stack([size[stay], error[stay], top[stay]]), bounds[stay]
 
     def _offer(self, group: _Group, size: Ints, error: Ints) -> None:
+        """Offer slices whose score may do; where error sums are upper bounds, the likely ones are summed up first."""
         scores = self.objective.score(size, error)
-        near = scores >= self.best.floor
-        group, size = group[near], size[near]
+        near = np.flatnonzero(scores >= self.best.floor)
+        step = len(near)
         if not self.errors.exact:
-            error[near] = self.count(gather, self.hot, (self.quanta,), group)[0]
-        scores = self.objective.score(size, error[near])
-        members = np.full((len(scores), self.best.members.shape[1]), -1, dtype=np.int32)
-        members[:, : group.parents.shape[1] + 1] = group.members()
-        self.best.offer(members, scores)
+            near, step = near[np.argsort(-scores[near], kind="stable")], _FIRST_SUMS
+        start = 0
+        while start < len(near):
+            part = near[start : start + step]
+            start, step = start + step, 2 * step
+            part = part[scores[part] >= self.best.floor]
+            if not self.errors.exact:
+                error[part] = self.count(gather, self.hot, (self.quanta,), group[part])[0]
+                scores[part] = self.objective.score(size[part], error[part])
+            members = np.full((len(part), self.best.members.shape[1]), -1, dtype=np.int32)
+            members[:, : group.parents.shape[1] + 1] = group[part].members()
+            self.best.offer(members, scores[part])
 
 
 @dataclass(frozen=True)
@@ -308,7 +316,8 @@ def _children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
 
 def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
     """Runs of children, by the best bound in the run; small batches first, while the floor is still low."""
-    if len(parent) == 0:
+    if len(parent) <= _FIRST_BATCH:
+        yield np.arange(len(parent))
         return
     starts = np.flatnonzero(np.diff(parent, prepend=-1))
     highest = np.maximum.reduceat(bounds, starts)

@@ -28,7 +28,6 @@ Floats = NDArray[np.float64]
 _FINEST = 52
 _WHOLE = 1 << 31
 _FEW = 8
-_WORTH_PACKING = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Errors:
     total : float
         Sum of all errors in quanta, rounded once.
     fineness : float
-        Largest rounding of an error as a share of the largest error.
+        Largest rounding of an error as a share of the largest error; 0 where all errors are whole numbers.
     """
 
     quanta: Ints
@@ -114,13 +113,14 @@ class Errors:
     def of(cls, errors: Floats) -> Errors:
         """Errors that are finite, not negative, and not all zero; shape (n,)."""
         top = float(errors.max())
-        if top < _WHOLE and np.array_equal(errors, np.rint(errors)):
-            quanta, total, fineness = errors.astype(np.int64), exact_sum(errors), 0.0
+        quanta = errors.astype(np.int64) if top < _WHOLE else None
+        if quanta is not None and np.array_equal(quanta, errors):
+            total, fineness = float(quanta.sum()), 0.0
         else:
             bits = min(_FINEST, 62 - len(errors).bit_length())
             quanta, fineness = np.ceil(np.ldexp(errors / top, bits)).astype(np.int64), 2.0**-bits
-            total = float(np.ldexp(exact_sum(errors / top), bits))
-        rows = np.flatnonzero(quanta)
+            total = float(np.ldexp(fsum((errors / top).tolist()), bits))
+        rows = np.flatnonzero(errors > 0)
         rows = rows[np.argsort(-quanta[rows], kind="stable")]
         order = _apart(rows, quanta[rows])
         placed = np.where(order < 0, 0, quanta[order])
@@ -133,13 +133,6 @@ class Errors:
         n, top = len(self.quanta), int(self.quanta.max())
         size = 1 + alpha * top * n / self.total + (1 - alpha) * n / least
         return Objective(n, self.total, int(self.quanta.sum()), top, alpha, least, size * (1e-12 + self.fineness))
-
-
-def exact_sum(values: Floats) -> float:
-    """Sum of non-negative numbers, rounded once."""
-    plain = float(values.sum())
-    # whole numbers add up without rounding as far as doubles count by ones
-    return plain if plain < 2**53 and np.array_equal(values, np.rint(values)) else fsum(values.tolist())
 
 
 def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:
@@ -160,6 +153,8 @@ def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) 
 
 def _apart(rows: Ints, quanta: Ints) -> Ints:
     """Give each different error words of its own, where that leaves less than half of the places empty."""
+    if quanta[0] == quanta[-1]:
+        return rows
     starts = np.flatnonzero(np.diff(quanta, prepend=-1))
     if len(starts) * 64 > max(len(rows), 64):
         return rows
@@ -206,7 +201,8 @@ class Predicates:
             Levels of each column; a code equal to it matches no predicate.
         objective : Objective
         """
-        count = np.concatenate([_histogram(row, int(top)) for row, top in zip(codes, levels, strict=True)])
+        packed = [_pack_levels(row, int(top)) for row, top in zip(codes, levels, strict=True)]
+        count = np.concatenate([counts for counts, _ in packed])
         starts = np.cumsum(levels) - levels
         column = np.repeat(np.arange(len(levels), dtype=np.int32), levels)
         level = (np.arange(len(count)) - starts[column]).astype(np.int32)
@@ -215,31 +211,28 @@ class Predicates:
         keep = hopeful & (count >= objective.least) & (count < objective.n)
         number = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
         place = tuple(np.append(part, np.int32(-1)) for part in np.split(number, starts[1:]))
-        bits = _one_hot(codes, place, int(keep.sum()), None)
+        bits = np.zeros((int(keep.sum()), words(objective.n)), dtype=np.uint64)
+        for f, (_, rows) in enumerate(packed):
+            if rows is None:
+                scatter(codes[f], place[f], bits)
+            else:
+                kept = place[f][:-1]
+                bits[kept[kept >= 0]] = rows[kept >= 0]
         return cls(column[keep], level[keep], count[keep], bits, codes, place)
 
     def at(self, rows: Ints) -> Bits:
         """The predicates on some rows, in that order; -1 leaves a place empty."""
-        return _one_hot(self.codes, self.place, len(self.column), rows)
+        bits = np.zeros((len(self.column), words(len(rows))), dtype=np.uint64)
+        there = rows >= 0
+        whole = bool(there.all())
+        for column, place in zip(self.codes, self.place, strict=True):
+            scatter(column[rows] if whole else np.where(there, column[rows], len(place) - 1), place, bits)
+        return bits
 
 
-def _histogram(row: NDArray[Any], levels: int) -> Ints:
-    if levels <= _FEW:
-        return np.array([np.count_nonzero(row == v) for v in range(levels)], dtype=np.int64)
-    return np.bincount(row, minlength=levels)[:levels]
-
-
-def _one_hot(codes: NDArray[Any], place: tuple[Ids, ...], count: int, rows: Ints | None) -> Bits:
-    length = codes.shape[1] if rows is None else len(rows)
-    bits = np.zeros((count, words(length)), dtype=np.uint64)
-    empty = None if rows is None or np.all(rows >= 0) else rows < 0
-    for column, predicate in zip(codes, place, strict=True):
-        row = column if rows is None else column[rows]
-        if empty is not None:
-            row[empty] = len(predicate) - 1
-        levels = np.flatnonzero(predicate >= 0)
-        if len(levels) > _FEW or length < _WORTH_PACKING:
-            scatter(row, predicate, bits)
-        else:
-            bits[predicate[levels]] = pack(row == levels[:, None].astype(row.dtype))
-    return bits
+def _pack_levels(row: NDArray[Any], levels: int) -> tuple[Ints, Bits | None]:
+    """Rows of each level of a column: how many, and packed where the levels are few."""
+    if levels > _FEW:
+        return np.bincount(row, minlength=levels)[:levels], None
+    packed = pack(row == np.arange(levels, dtype=row.dtype)[:, None])
+    return np.bitwise_count(packed).sum(axis=1, dtype=np.int64), packed
