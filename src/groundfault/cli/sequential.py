@@ -99,10 +99,11 @@ def run(**given: Any) -> None:
 
     _check_labelling(given)
     pool, plan = _pool(given, given["scores"] if given["label"] == "file" else None), _plan(given)
+    answer = _answer(pool, given)
     audit = Audit.of(pool, plan, ledger=None if given["no_ledger"] else given["ledger"], reopen=given["reopen"])
     quiet = given["json_path"] == "-"
     try:
-        _label(audit, given, quiet)
+        _label(audit, answer, given, quiet)
     except (KeyboardInterrupt, click.Abort):
         click.echo("\nstopped; what was recorded is safe: run the same command again to go on", err=True)
     if not quiet:
@@ -135,6 +136,10 @@ def status(ledger: str, seal: str, cost: float | None, certificate: str | None, 
         click.echo(made.to_json())
         return
     _say(audit, cost)
+    assert audit.record.ledger is not None
+    opened = len(audit.record.ledger.events("audit_opened"))
+    if opened > 1:
+        click.echo(f"the ledger holds {opened} audits; this is {audit.seal[:12]}, --seal shows another")
 
 
 @sequential.command()
@@ -234,28 +239,34 @@ def _check_labelling(given: dict[str, Any]) -> None:
         raise PlanError("several label: say who you are with --as")
 
 
-def _label(audit: Audit, given: dict[str, Any], quiet: bool) -> None:
+def _answer(pool: Pool, given: dict[str, Any]) -> Callable[[Query], float | None]:
+    """Where scores come from."""
     from groundfault.sequential import answers
 
+    if given["label"] == "ask":
+        return lambda query: _ask(query, given["show"])
+    if given["label"] == "file":
+        return answers.replay(pool)
+    try:
+        return answers.command(shlex.split(given["program"]))
+    except ValueError as error:
+        raise PlanError(f"--command {given['program']!r} cannot be read: {error}") from None
+
+
+def _label(audit: Audit, answer: Callable[[Query], float | None], given: dict[str, Any], quiet: bool) -> None:
     def progress(after: Audit) -> None:
         if not quiet:
             click.echo(_line(after, given["cost"]), err=given["label"] != "ask")
 
-    if given["label"] == "file":
-        audit.run(answers.replay(audit.pool), progress if sys.stderr.isatty() else bool)
-    elif given["label"] == "cmd":
-        try:
-            arguments = shlex.split(given["program"])
-        except ValueError as error:
-            raise PlanError(f"--command {given['program']!r} cannot be read: {error}") from None
-        audit.run(answers.command(arguments), progress)
-    elif given["labellers"]:
-        _label_as(audit, given, progress)
+    if given["labellers"]:
+        _label_as(audit, answer, given, progress)
     else:
-        audit.run(lambda query: _ask(query, given["show"]), progress)
+        audit.run(answer, progress if given["label"] != "file" or sys.stderr.isatty() else bool)
 
 
-def _label_as(audit: Audit, given: dict[str, Any], progress: Callable[[Audit], None]) -> None:
+def _label_as(
+    audit: Audit, answer: Callable[[Query], float | None], given: dict[str, Any], progress: Callable[[Audit], None]
+) -> None:
     """One of several labellers, for as long as it is their turn."""
     from groundfault.sequential.panel import Panel
 
@@ -268,7 +279,7 @@ def _label_as(audit: Audit, given: dict[str, Any], progress: Callable[[Audit], N
         if me not in waiting:
             click.echo(f"case {query.id} waits for {', '.join(waiting)}; run again when they are done")
             break
-        if panel.judge(me, query, _ask(query, given["show"])):
+        if panel.judge(me, query, answer(query)):
             progress(audit)
     alike, settled = panel.agreement()
     if settled:
@@ -349,12 +360,12 @@ def _say(audit: Audit, cost: float | None) -> None:
 def _table(found: list[Any], cost: float | None) -> Any:
     from rich.table import Table
 
-    columns = ["world", "m", "found", "passed", "inconclusive", "labels: 10 %", "50 %", "90 %"]
-    table = Table(*columns, *([] if cost is None else ["median cost"]), box=None, header_style="bold")
+    columns = ["world", "m", "found", "passed", "neither", "labels (10, 50, 90 %)"]
+    table = Table(*columns, *([] if cost is None else ["cost"]), box=None, header_style="bold")
     for p in found:
         shares = (f"{share:.2f}" for share in (p.found, p.passed, p.inconclusive))
         spent = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
-        table.add_row(_markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *spent)
+        table.add_row(_markup(p.world), str(p.budget), *shares, " ".join(f"{count:5}" for count in p.labels), *spent)
     return table
 
 

@@ -200,22 +200,23 @@ def _differences(a: Any, b: Any, where: str = "") -> Iterator[str]:
 def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[str, bool]:
     from groundfault.ledger import Ledger
 
-    entry = data.get("ledger")
-    if entry is None:
+    kept = data.get("ledger")
+    if kept is None:
         return "the audit was not recorded in a ledger", True
-    path = str(ledger or entry["path"])
+    path = str(ledger or kept["path"])
     if "://" not in path and not Path(path).exists():
         return f"the ledger {path} is not there to be checked; name it", True
     book = Ledger(path)
     try:
-        book.check(head=entry["head"])
+        book.check(head=kept["head"])
     except LedgerError as error:
         return f"the ledger does not bear the certificate out: {error}", False
-    own = [e for e in book.events(TOLD) if e.body.get("audit") == data["seal"]]
-    scores: dict[int, Any] = {}
-    for event in own:
-        scores.setdefault(event.body["step"], event.body["score"])
-    stated = {r["step"]: r["score"] for r in data["rounds"] if r["told"]}
-    if any(scores.get(step, "none") != score for step, score in stated.items()):
-        return f"the ledger {path} is unbroken, but its scores are not those of the certificate", False
-    return f"the ledger {path} is unbroken and holds these scores", True
+    recorded: dict[tuple[str, Any], Any] = {}
+    for event in book.events():
+        if event.body.get("audit") == data["seal"]:
+            body = {key: value for key, value in event.body.items() if key != "audit"}
+            recorded.setdefault((event.kind, body.get("step")), body)
+    for entry in _entries(data["rounds"], []):
+        if recorded.get((entry.kind, entry.body["step"])) != entry.body:
+            return f"the ledger {path} is unbroken, and has another round {entry.body['step']}", False
+    return f"the ledger {path} is unbroken and holds these rounds", True

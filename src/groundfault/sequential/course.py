@@ -109,12 +109,19 @@ class Course:
             If the round is not what plan, pool and the rounds before it make of it.
         """
         body = {key: value for key, value in entry.body.items() if key != "audit"}
+        if entry.kind not in (ASKED, REVIEWED, TOLD):
+            return
         step, due = body.get("step"), self.tally.rounds + 1
-        if entry.kind == ASKED and self.open is None and step == due:
+        late = isinstance(step, int) and (step < due or (step == due and entry.kind == ASKED and self.open is not None))
+        if late:
+            return
+        if step != due or (entry.kind != ASKED and self.open is None):
+            raise LedgerError(f"the record goes on with round {step} where {due} is due: rounds were removed or moved")
+        if entry.kind == ASKED:
             self._take_query(body)
-        elif entry.kind == TOLD and self.open is not None and step == due:
+        elif entry.kind == TOLD:
             self._take_score(body, entry.seq)
-        elif entry.kind == REVIEWED and self.open is not None and step == due:
+        else:
             self.reviews.append(body)
 
     def _take_query(self, body: Mapping[str, Any]) -> None:

@@ -108,12 +108,13 @@ class Pool:
         frame, sources = read_table(source)
         ids = intake.read_ids(frame, id, sources[0])
         intake.check_ids(ids)
+        recorded = None if scores is None else intake.read_scores(frame, scores, sources[0])
         return _assembled(
             cls(
                 tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
                 embedding=None if embedding is None else intake.read_embedding(frame, embedding, id, sources[0]),
                 cases=frame.drop(*intake.embedding_columns(frame, embedding), *([scores] if scores else [])),
-                recorded=None if scores is None else intake.read_scores(frame, scores, sources[0]),
+                recorded=recorded,
                 generated=generated,
                 sources=sources,
             ),

@@ -133,6 +133,8 @@ class Audit(Course):
     def _begin(
         self, pool: Pool, plan: AuditPlan, policy: Policy, ledger: Ledger | str | Path | None, reopen: str | None
     ) -> None:
+        if not isinstance(pool, Pool):
+            raise InputError(f"an audit needs a Pool, not a {type(pool).__name__}: make one with Pool.from_table")
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
         super().__init__(pool, plan)

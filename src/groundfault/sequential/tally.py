@@ -77,7 +77,9 @@ class Tally:
 
     def tell(self, query: Query, position: int, score: float | None) -> None:
         """Count the score of the case that was drawn; None where it could not be scored."""
-        self._used |= self.offered() if self.claim.one_each else np.arange(len(self._used)) == position
+        if self.claim.one_each:
+            self._used |= self.offered()
+        self._used[position] = True
         if not self.claim.replacement:
             inside = self.claim.pool.members[:, position]
             self._labelled += inside

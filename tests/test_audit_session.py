@@ -1,0 +1,1196 @@
+"""Sequential audits: verdicts, claims, type-I error, kills, attacks on the record, certificates, bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import sqlite3
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from groundfault.candidate import Candidate
+from groundfault.cli.sequential import sequential
+from groundfault.errors import GroundfaultError, InputError, LedgerError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.ledger import Ledger
+from groundfault.policies import History, Policy, Query
+from groundfault.sequential import ALL, Audit, AuditPlan, Pool, e_process, verify_certificate
+from groundfault.sequential.answers import command, replay
+from groundfault.sequential.outlook import advised_budget, prospects, to_stop
+from groundfault.sequential.panel import Panel
+
+Q = 0.85
+
+
+def blocks(groups=3, size=20, passes=17, seed=0):
+    """Groups of equal size with exactly so many passes each (one number, or one a group)."""
+    rng = np.random.default_rng(seed)
+    counts = np.broadcast_to(passes, groups)
+    scores = np.concatenate([rng.permutation(np.arange(size) < count) for count in counts]).astype(float)
+    labels = np.repeat([f"g{i}" for i in range(groups)], size)
+    return Pool.from_arrays([f"c{i:04d}" for i in range(groups * size)], {"in": labels}, scores=scores)
+
+
+@dataclass(frozen=True)
+class Always:
+    """Asks what it is told to ask."""
+
+    group: str | None = ALL
+    claim: bool = True
+    stake: bool = True
+    items: object = None
+    name: str = "always"
+
+    def ask(self, history, _rng):
+        items = None if self.items is None else np.asarray(self.items) & history.offered
+        return Query(self.group, items, self.claim, self.stake)
+
+
+# --- asking and telling ---------------------------------------------------------------------------------------------
+
+
+def test_a_query_stays_until_it_is_told():
+    audit = Audit(blocks(), threshold=Q)
+    first = audit.ask()
+    assert (first.step, first.audit) == (1, audit.seal)
+    assert [audit.ask().id for _ in range(3)] == [first.id] * 3
+    audit.tell(first, 1)
+    assert audit.ask().step == 2
+
+
+def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
+    audit = Audit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
+    query = audit.ask()
+    event = Ledger(tmp_path / "audit.db").events()[-1]
+    assert event.kind == "audit_asked"
+    assert {"group", "eligible", "thresholds", "if_fail", "if_pass", "claim", "stake"} <= set(event.body)
+    assert (event.body["id"], event.body["eligible"], event.body["group"]) == (query.id, 20, query.group)
+    audit.tell(query, 0)
+    assert audit.log_wealth.model == event.body["if_fail"][0] != event.body["if_pass"][0]
+    assert Ledger(tmp_path / "audit.db").events()[-1].body["score"] == 0.0
+
+
+def test_no_case_is_asked_twice_and_draws_come_from_the_group():
+    pool = blocks()
+    audit = Audit(pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01)
+    audit.run(replay(pool))
+    ids = [r.query.id for r in audit.rounds]
+    assert len(set(ids)) == len(ids) == len(pool)
+    for r in audit.rounds:
+        assert pool.members[pool.groups.index(r.query.group), pool.position[r.query.id]]
+
+
+def test_draws_are_uniform():
+    plan = AuditPlan(threshold=Q)
+    counts = np.bincount([replace(plan, seed=s).pick("draw", t, 7) for s in range(100) for t in range(70)], minlength=7)
+    assert ((counts - 1000) ** 2 / 1000).sum() < 22.5  # chi-square, 6 degrees of freedom: p > .001
+
+
+def test_draws_do_not_depend_on_the_order_of_rows():
+    table = pl.DataFrame({"id": [f"q{i}" for i in range(40)], "lang": ["de", "fr"] * 20, "score": [1, 0, 1, 1] * 10})
+    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
+    pools = [Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, shuffled)]
+    audits = [Audit(pool, threshold=0.8, seed=3) for pool in pools]
+    for audit, pool in zip(audits, pools, strict=True):
+        audit.run(replay(pool))
+    assert pools[0].hash == pools[1].hash
+    assert audits[0].certificate().to_json() == audits[1].certificate().to_json()
+
+
+def test_seeds_draw_differently():
+    pool = blocks()
+    assert len({Audit(pool, threshold=Q, seed=seed).ask().id for seed in range(20)}) > 5
+
+
+# --- verdicts -------------------------------------------------------------------------------------------------------
+
+
+def run(pool, policy="stratified", **settings_):
+    audit = Audit(pool, policy=policy, **{"threshold": Q, **settings_})
+    audit.run(replay(pool))
+    return audit
+
+
+def test_a_failing_group_is_found_by_betting():
+    audit = run(blocks(size=100, passes=[96, 96, 50]), policy="oracle:in=g2")
+    assert audit.verdict == "failure mode found"
+    assert audit.wealth.model >= 20
+    assert audit.rounds_told < 40
+    assert "20" not in audit.null
+
+
+def test_a_failing_group_is_found_by_counting():
+    audit = run(blocks(size=20, passes=[20, 20, 16]), policy="oracle:in=g2", alpha=1e-9)
+    assert (audit.verdict, audit.wealth.model) == ("failure mode found", math.inf)
+    assert "counted: in=g2" in audit.reason
+
+
+def test_a_sound_claim_passes_by_betting_from_the_budget_on():
+    pool = blocks(size=200, passes=196)
+    audit = run(pool, policy="oracle:in=g1", budget=30)
+    assert audit.verdict == "audit passed"
+    assert 30 < audit.tested < 140
+    assert [r.log_e.auditor for r in audit.rounds[:29]] == [0.0] * 29
+    assert audit.rounds[29].log_e.auditor != 0.0
+    assert "did not hold a failing group" in audit.reason
+
+
+def test_a_claim_that_has_reached_the_threshold_passes_by_counting():
+    audit = run(blocks(size=20, passes=18), policy="oracle:in=g1", budget=2, alpha=1e-9)
+    assert audit.verdict == "audit passed"
+    assert "in=g1, which the auditor claimed" in audit.reason
+
+
+def test_only_claims_count_in_the_auditors_test():
+    pool = blocks(size=200, passes=200)
+    idle = run(pool, policy=Always(claim=False), limit=400)
+    assert (idle.verdict, idle.wealth.auditor) == ("inconclusive", 1.0)
+    assert run(pool, policy=Always(claim=True), limit=400).verdict == "audit passed"
+
+
+def test_an_audit_ends_at_its_limit_or_where_nothing_is_left():
+    pool = blocks(groups=1, size=20, passes=18)
+    audit = run(pool, limit=7, alpha=1e-9)
+    assert (audit.rounds_told, audit.verdict, audit.finished) == (7, "inconclusive", True)
+    assert audit.ask() is None
+    assert run(pool, alpha=1e-9).verdict == "audit passed"  # by counting, whatever is bet
+    spent = run(pool, alpha=1e-9, claim="literal")
+    assert (spent.rounds_told, spent.verdict, spent.ask()) == (20, "inconclusive", None)
+
+
+def test_nothing_is_bet_on_the_warm_up():
+    pool = blocks(size=90, passes=80)
+    audit = Audit(pool, threshold=Q, warm_up=6)
+    for _ in range(6):
+        query = audit.ask()
+        assert (query.group, query.stake) == (ALL, False)
+        audit.tell(query, 0)
+    assert (audit.tested, audit.wealth.model) == (0, 1.0)
+    audit.tell(audit.ask(), 0)
+    taught = audit.wealth.model
+    plain = Audit(pool, threshold=Q)
+    plain.tell(plain.ask(), 0)
+    assert audit.tested == 1
+    assert taught > plain.wealth.model  # six failures taught the forecast to expect more
+
+
+def test_what_could_not_be_scored_speaks_for_neither_side():
+    pool = blocks(size=60, passes=30)
+    audits = {score: Audit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25) for score in (None, 0.0, 1.0)}
+    for score, audit in audits.items():
+        for t in range(25):
+            if (query := audit.ask()) is None:
+                break
+            audit.tell(query, score if t % 3 == 0 else 1.0)
+    assert audits[None].wealth.model == audits[1.0].wealth.model < audits[0.0].wealth.model
+    assert audits[None].wealth.auditor == audits[0.0].wealth.auditor < audits[1.0].wealth.auditor
+    assert audits[None].groups[1]["unscored"] == 9
+
+
+@given(
+    st.lists(st.lists(st.booleans(), min_size=1, max_size=9), min_size=1, max_size=4),
+    st.sampled_from([0.5, 0.7, 0.75, 0.85]),
+    st.integers(0, 99),
+)
+@settings(max_examples=60, deadline=None)
+def test_counting_never_errs(groups, q, seed):
+    """With alpha out of reach of any bet, the verdict is the truth."""
+    scores = np.concatenate(groups).astype(float)
+    labels = np.repeat([f"g{i}" for i in range(len(groups))], [len(g) for g in groups])
+    masks = {name: labels == name for name in set(labels)}
+    pool = Pool.from_arrays(range(len(scores)), masks, scores=scores)
+    audit = Audit(pool, threshold=q, alpha=1e-200, seed=seed, budget=2)
+    means = [np.mean(g) for g in groups] + [scores.mean()]
+    audit.run(replay(pool))
+    if audit.verdict == "failure mode found":
+        assert min(means) < q - 1e-9
+    elif audit.verdict == "audit passed" and "every declared group" in audit.reason:
+        assert min(means) >= q - 1e-9
+    elif audit.verdict == "audit passed":
+        claimed = audit.reason.split("counted: ")[1].split(",")[0]
+        assert pool.recorded[pool.members[pool.groups.index(claimed)]].mean() >= q - 1e-9
+    else:
+        pytest.fail(f"labelled everything and decided nothing: {audit.reason}")
+
+
+# --- claims: what may be drawn, and against what it is tested -------------------------------------------------------
+
+
+def test_declared_groups_are_tested_against_what_their_rest_must_have():
+    audit = Audit(blocks(), threshold=Q, policy=Always("in=g1"))
+    expected = [0.85, (17 - 1) / 19, (17 - 2) / 18, (17 - 2) / 17]
+    for level, score in zip(expected, (1, 1, 0, 1), strict=True):
+        query = audit.ask()
+        assert audit.rounds[-1].thresholds == pytest.approx((level, level), abs=1e-12)
+        audit.tell(query, score)
+
+
+def test_labels_of_overlapping_groups_count_in_each():
+    pool = Pool.from_arrays(range(20), {"even": np.arange(20) % 2 == 0, "low": np.arange(20) < 10})
+    audit = Audit(pool, threshold=0.5, policy=Always("even"), alpha=1e-9)
+    for _ in range(6):
+        audit.tell(audit.ask(), 0)
+    low = sum(int(r.query.id) < 10 for r in audit.rounds)
+    row = next(row for row in audit.groups if row["group"] == "low")
+    assert row["labelled"] == low
+    assert audit.tally.ahead("low", 0, 0.0).model == pytest.approx(5 / (10 - low))
+
+
+def test_a_declared_group_may_not_be_searched():
+    audit = Audit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
+    with pytest.raises(PlanError, match="a draw is made from a declared group"):
+        audit.ask()
+
+
+def test_a_group_that_is_used_up_cannot_be_asked():
+    audit = Audit(blocks(size=4, passes=4), threshold=0.5, policy=Always("in=g0", claim=False), alpha=1e-9)
+    for _ in range(4):
+        audit.tell(audit.ask(), 1)
+    with pytest.raises(PlanError, match="has no case left"):
+        audit.ask()
+
+
+def test_literal_draws_are_spread_over_epsilon_of_the_original_pool():
+    pool = Pool.from_arrays(range(460))
+    few = Audit(pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 22))
+    with pytest.raises(PlanError, match="no case is likelier than 1/23"):
+        few.ask()
+    enough = Audit(pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 23))
+    enough.tell(enough.ask(), 1)
+    with pytest.raises(PlanError, match="needs 23"):  # one is used: 5 % of what remains would be 22, and is too few
+        enough.ask()
+
+
+def test_literal_scores_are_tested_against_the_threshold_itself():
+    audit = Audit(blocks(), threshold=Q, claim="literal")
+    for score in (1, 1, 0):
+        audit.tell(audit.ask(), score)
+    assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
+    assert audit.tally.below.sum() == 0
+
+
+def test_rates_ask_again_and_keep_the_threshold():
+    pool = Pool.from_arrays(range(4))
+    audit = Audit(pool, threshold=Q, claim="rates", policy=Always(), limit=60, alpha=1e-9)
+    audit.run(lambda _: 1.0)
+    ids = [r.query.id for r in audit.rounds]
+    assert len(ids) == 60
+    assert set(ids) == set(pool.ids)
+    assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
+
+
+def test_generated_cases_are_fresh_draws_of_their_category():
+    pool = Pool.from_arrays(range(40), {"topic": ["a", "b"] * 20}, generated=True)
+    assert pool.groups == ("topic=a", "topic=b")
+    for policy in ("uniform", "stratified"):
+        audit = Audit(pool, threshold=Q, policy=policy, warm_up=4, alpha=1e-12)
+        audit.run(lambda query: float(query.group == "topic=a"))
+        assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
+        assert len({r.query.id for r in audit.rounds}) == 40
+        assert "newly generated cases" in audit.null
+
+
+def test_a_literal_claim_on_generated_cases_chooses_among_one_of_each_category():
+    pool = Pool.from_arrays(range(90), {"topic": np.repeat(list("abcdefghi"), 10)}, generated=True)
+
+    @dataclass(frozen=True)
+    class First:
+        name: str = "first"
+
+        def ask(self, history, _rng):
+            assert (history.members & history.offered).sum(axis=1).tolist() == [1] * 9
+            items = np.zeros_like(history.offered)
+            items[np.flatnonzero(history.offered)[0]] = True
+            return Query(items=items, claim=True)
+
+    audit = Audit(pool, threshold=Q, claim="literal", policy=First(), alpha=1e-12)
+    audit.run(lambda _: 1.0)
+    assert audit.rounds_told == 10  # all nine are used up each time
+    with pytest.raises(PlanError, match="needs 2"):
+        Audit(pool, threshold=Q, claim="literal", epsilon=0.12, policy=First()).ask()
+
+
+def test_paper_sampling_says_so():
+    pool = blocks()
+    audit = run(pool, sampling="paper", budget=1, limit=30)
+    assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
+    assert audit.certificate().data["guaranteed"] is False
+    assert "keeps no error rate" in audit.null
+
+
+def test_paper_sampling_reproduces_the_golden_values(shared):
+    golden = json.loads((shared / "savi_golden_public.json").read_text())
+    names = {
+        "lr": ("LR", "LR"),
+        "sr-lr": ("SR-LR", "LR"),
+        "lr-ui": ("LR-UI", "LR-UI"),
+        "sr-lr-ui": ("SR-LR-UI", "LR-UI"),
+    }
+    compared = 0
+    for sequence in golden["sequences"]:
+        p, scores = sequence["params"], [*sequence["init_scores"], *sequence["scores"]]
+        for expected in sequence["runs"]:
+            for bet, (model, auditor) in names.items():
+                audit = Audit(
+                    Pool.from_arrays(range(len(scores))), threshold=p["q"], budget=expected["m"], alpha=1e-280,
+                    policy=Always(), bet=bet, sampling="paper", warm_up=len(sequence["init_scores"]),
+                    alternative=p["model_alt"], auditor_alternative=p["auditor_alt"], eta=p["eta"],
+                    grid=sequence["grids_used"]["model"], auditor_grid=sequence["grids_used"]["auditor"],
+                    limit=len(sequence["init_scores"]) + 60,
+                )  # fmt: skip
+                audit.run(lambda query, scores=scores: scores[query.step - 1])
+                ours = np.array([r.log_e for r in audit.rounds if r.query.stake])
+                np.testing.assert_allclose(ours[:, 0], expected["model"][model][: len(ours)], atol=1e-9)
+                np.testing.assert_allclose(ours[:, 1], expected["auditor"][auditor][: len(ours)], atol=1e-9)
+                compared += len(ours)
+    assert compared > 3000
+
+
+# --- type-I error where a naive audit has none to speak of ----------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lucky:
+    """Knows that every group is exactly at the threshold, and bets where luck has left the fewest passes."""
+
+    bar: float = 0.75
+    name: str = "lucky"
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        left = np.where(history.open & history.strata, _passes_left(history), np.inf)
+        group = int(left.argmin())
+        if not np.isfinite(left[group]):
+            return None
+        if left[group] <= self.bar:
+            return Query(history.groups[group], claim=True)
+        return Query(history.groups[int(rng.choice(np.flatnonzero(np.isfinite(left))))], stake=False)
+
+
+def _passes_left(history: History):
+    sizes = history.members.sum(axis=1)
+    seen = history.members[:, history.asked]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (Q * sizes - seen @ history.scores) / (sizes - seen.sum(axis=1))
+
+
+def depleted(sampling, replicates, bet="sr-lr-ui"):
+    """Spec 6c (ii): 20 groups of 20, each exactly at .85, tested only once their rest is at .75 or less."""
+    found = 0
+    for seed in range(replicates):
+        pool = blocks(20, 20, 17, seed=seed)
+        audit = run(pool, policy=Lucky(), sampling=sampling, epsilon=0.05, seed=seed, bet=bet)
+        found += audit.verdict == "failure mode found"
+    return found
+
+
+def test_depleted_groups_do_not_fool_the_audit():
+    assert depleted("paper", 5) >= 4  # the test can fail: with the threshold itself nearly every audit is wrong
+    assert depleted("guaranteed", 12) <= 3  # alpha .05: four or more have chance .002
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bet", ["lr", "lr-ui", "sr-lr", "sr-lr-ui"])
+def test_depleted_groups_in_numbers(bet):
+    replicates = 300
+    assert depleted("guaranteed", replicates, bet) <= replicates * 0.05 + 2.6 * math.sqrt(replicates * 0.05 * 0.95)
+
+
+@dataclass(frozen=True)
+class KnowsWorst:
+    """Knows the 17 cases that fail, names them, and fills up with others to the size it is told to."""
+
+    size: int
+    name: str = "knows worst"
+
+    def ask(self, history: History, _rng: np.random.Generator) -> Query | None:
+        among = np.flatnonzero(history.offered)
+        items = np.zeros_like(history.offered)
+        items[among[: self.size]] = True  # ids sort the failing cases first
+        return Query(items=items, claim=True)
+
+
+def worst(sampling, size, replicates, limit=120):
+    """Spec 6c (iii): 2,268 cases of which 17 fail for certain, so that the worst 5 % are right 97 times in 114."""
+    pool = Pool.from_arrays([f"{i:04d}" for i in range(2268)], scores=np.arange(2268) >= 17)
+    found = 0
+    for seed in range(replicates):
+        policy = KnowsWorst(size)
+        audit = run(pool, policy=policy, claim="literal", sampling=sampling, seed=seed, limit=limit, bet="sr-lr-ui")
+        found += audit.verdict == "failure mode found"
+    return found
+
+
+def test_single_cases_do_not_fool_the_audit():
+    assert worst("paper", 1, 3) == 3
+    with pytest.raises(PlanError, match="needs 114"):
+        worst("guaranteed", 1, 1)
+    assert worst("guaranteed", 114, 12) <= 3  # four or more have chance .002
+
+
+def test_draws_with_replacement_keep_the_error_where_answers_vary():
+    """Spec 6c (iii), last row but two: conditional thresholds would be wrong for rates, and are not used."""
+    pool, found = blocks(4, 30), 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        audit = Audit(pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2)
+        audit.run(lambda _, rng=rng: float(rng.random() < Q))
+        found += audit.verdict == "failure mode found"
+    assert found <= 3
+
+
+# --- the record: resuming, kills, other processes -------------------------------------------------------------------
+
+SETTINGS = {"threshold": Q, "policy": "stratified", "seed": 5, "budget": 10, "alpha": 1e-9, "limit": 40, "warm_up": 3}
+
+
+def hard_pool():
+    rng = np.random.default_rng(4)
+    grades = np.round(rng.random(60), 3)
+    return Pool.from_arrays([f"c{i:04d}" for i in range(60)], {"in": ["a", "b", "c"] * 20}, scores=grades)
+
+
+def reference(pool):
+    audit = Audit(pool, **SETTINGS)
+    audit.run(replay(pool))
+    return audit
+
+
+def test_resuming_is_bit_identical(tmp_path):
+    pool = hard_pool()
+    whole = reference(pool)
+    for step in range(100):
+        audit = Audit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
+        query = audit.ask()
+        if step % 3 == 2 or query is None:  # now and then, leave after asking
+            if query is None:
+                break
+            continue
+        audit.tell(query, pool.recorded[pool.position[query.id]])
+    assert audit.log_wealth == whole.log_wealth
+    assert [r.to_dict() for r in audit.rounds] == [r.to_dict() for r in whole.rounds]
+
+
+def live_and_die(pool, ledger, log, seconds):
+    """Audit in a child process that is killed without warning; whatever `tell` returned from is in the log."""
+    child = os.fork()
+    if child == 0:
+        try:
+            out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            audit, answer = Audit(pool, ledger=ledger, **SETTINGS), replay(pool)
+            while (query := audit.ask()) is not None:
+                audit.tell(query, answer(query))
+                os.write(out, f"{query.step} {query.id}\n".encode())
+        finally:
+            os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+
+
+def survives(pool, folder, kills, seed):
+    rng, ledger, log = random.Random(seed), folder / "audit.db", folder / "told.txt"
+    for _ in range(kills):
+        live_and_die(pool, ledger, log, rng.uniform(0.02, 0.12))
+    audit = Audit(pool, ledger=ledger, **SETTINGS)
+    before = audit.rounds_told
+    audit.run(replay(pool))
+    events = [(e.body["step"], e.body["id"]) for e in Ledger(ledger).events("audit_told")]
+    assert len(set(events)) == len(events) == audit.rounds_told  # none twice
+    lines = log.read_text().split("\n")[:-1] if log.exists() else []
+    told = [(int(step), name) for step, name in (line.split() for line in lines)]
+    assert set(told) <= set(events)  # none lost
+    assert len(told) == len(set(told))
+    assert [r.to_dict() for r in audit.rounds] == [r.to_dict() for r in reference(pool).rounds]
+    assert verify_certificate(audit.certificate(), pool=pool, policy=True).reproduces
+    return before
+
+
+def test_twenty_kills(tmp_path):
+    assert survives(hard_pool(), tmp_path, 20, seed=1) > 3
+
+
+@pytest.mark.slow
+def test_two_hundred_kills(tmp_path):
+    for part in range(10):
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        survives(hard_pool(), folder, 20, seed=part)
+
+
+def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
+    pool, ledger = hard_pool(), tmp_path / "audit.db"
+    ours, theirs = (Audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
+    mine, yours = ours.ask(), theirs.ask()
+    assert (mine.step, mine.id) == (yours.step, yours.id)
+    ours.tell(mine, 0.25)
+    with pytest.raises(InputError, match=r"was told before; its score 0\.25 stands"):
+        theirs.tell(yours, 0.75)
+    assert theirs.ask().step == 2
+    theirs.tell(theirs.ask(), 1)
+    assert ours.ask().step == 3
+    assert ours.log_wealth == theirs.log_wealth
+
+
+def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
+    pool, ledger = hard_pool(), tmp_path / "audit.db"
+    ours, theirs = (Audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
+    mine, yours = ours.ask(), theirs.ask()
+    theirs._catch_up = lambda: None  # as if both had looked before either wrote
+    ours.tell(mine, 0.25)
+    with pytest.raises(LedgerError, match=r"told query 1 first; its score 0\.25 stands"):
+        theirs.tell(yours, 0.75)
+    assert Audit(pool, ledger=ledger, **SETTINGS).rounds[0].score == 0.25
+
+
+def test_other_settings_need_a_reason(tmp_path):
+    pool, ledger = hard_pool(), tmp_path / "audit.db"
+    Audit(pool, ledger=ledger, **SETTINGS).ask()
+    for changed in ({"seed": 6}, {"budget": 11}, {"threshold": 0.8}, {"bet": "lr-ui"}, {"policy": "uniform"}):
+        with pytest.raises(LedgerError, match="holds an audit of these cases with other settings"):
+            Audit(pool, ledger=ledger, **{**SETTINGS, **changed})
+    again = Audit(pool, ledger=ledger, reopen="the first labeller left", **{**SETTINGS, "seed": 6})
+    opened = again.record.ledger.events("audit_opened")[-1].body
+    assert (opened["reason"], opened["before"]) == ("the first labeller left", 1)
+    other = Pool.from_arrays(["x", "y", "z"])
+    assert Audit(other, ledger=ledger, **SETTINGS).rounds_told == 0  # other cases are another matter
+
+
+# --- attacks --------------------------------------------------------------------------------------------------------
+
+
+def test_telling_what_was_not_asked_is_refused():
+    audit = Audit(blocks(), threshold=Q)
+    query = audit.ask()
+    for forged, message in (
+        (replace(query, step=2), "query 2 was not asked; query 1 waits"),
+        (replace(query, id="c0001" if query.id != "c0001" else "c0002"), "query 1 asked for case"),
+        (replace(query, audit="0" * 64), "of another audit"),
+        (Query("in=g0", step=1, id=query.id), "of another audit"),
+        ("c0001", "of another audit"),
+        (Audit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
+    ):
+        with pytest.raises(InputError, match=message) as caught:
+            audit.tell(forged, 0)
+        assert "\n" not in str(caught.value)
+    assert audit.rounds_told == 0
+    audit.tell(query, 0)
+    with pytest.raises(InputError, match=r"query 1 \(case .*\) was told before"):
+        audit.tell(query, 1)
+    with pytest.raises(InputError, match="query 2 was not asked; no query is open"):
+        audit.tell(replace(query, step=2), 1)
+    assert [r.score for r in audit.rounds] == [0.0]
+
+
+@pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), float("inf"), "1", [1], object()])
+def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
+    audit = Audit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
+    query = audit.ask()
+    with pytest.raises(InputError, match=r"\[0, 1\]"):
+        audit.tell(query, score)
+    assert [e.kind for e in Ledger(tmp_path / "audit.db").events()] == ["audit_opened", "audit_asked"]
+    assert audit.ask().id == query.id
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    pool = hard_pool()
+    audit = Audit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
+    answer = replay(pool)
+    for _ in range(8):
+        audit.tell(query := audit.ask(), answer(query))
+    return pool, tmp_path / "audit.db", audit
+
+
+def test_an_edited_ledger_is_refused(recorded):
+    pool, path, audit = recorded
+    with sqlite3.connect(path) as book:
+        table = book.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()[0]
+        (body,) = book.execute(f"SELECT body FROM {table} WHERE kind = 'audit_told'").fetchone()
+        changed = json.dumps({**json.loads(body), "score": 0.0})
+        book.execute(f"DROP TRIGGER IF EXISTS {table}_update")
+        for (name,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            book.execute(f'DROP TRIGGER "{name}"')
+        book.execute(f"UPDATE {table} SET body = ? WHERE body = ?", (changed, body))
+    with pytest.raises(LedgerError):
+        Audit(pool, ledger=path, **SETTINGS)
+    with pytest.raises(LedgerError):
+        audit.certificate()
+
+
+def rewritten(path, new, change):
+    """The same events in a new ledger with an unbroken chain, after a change."""
+    book = Ledger(new)
+    events = [(e.kind, dict(e.body)) for e in Ledger(path).events()]
+    for kind, body in change(events):
+        book.append(kind, body)
+    return new
+
+
+def _edit(index, **changes):
+    return lambda events: [(k, {**b, **changes} if i == index else b) for i, (k, b) in enumerate(events)]
+
+
+def _swap(i, j):
+    def change(events):
+        events[i], events[j] = events[j], events[i]
+        return events
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (_edit(9, id="c0000"), r"does not reproduce \(id\)"),
+        (_edit(9, group="in=c"), r"does not reproduce"),
+        (_edit(9, thresholds=[0.99, 0.99]), r"does not reproduce \(thresholds\)"),
+        (_edit(9, if_fail=[3.0, 0.0]), r"does not reproduce \(if_fail\)"),
+        (_edit(3, stake=True), r"does not reproduce"),
+        (_edit(9, group="nowhere"), "does not follow the plan"),
+        (_edit(9, items="zz"), "was altered"),
+        (_edit(10, score=7), "was altered"),
+        (_edit(10, id="c0000"), "asks for"),
+        (_swap(8, 10), "goes on with round 5 where 4 is due"),
+        (lambda events: events[:8] + events[9:], "goes on with round 5 where 4 is due"),
+        (lambda events: events[:7] + events[8:], "goes on with round 4 where 4 is due"),
+        (lambda events: events[:7] + events[9:], "goes on with round 5 where 4 is due"),
+    ],
+)
+def test_a_rewritten_ledger_does_not_reproduce(recorded, tmp_path, change, message):
+    pool, path, _ = recorded
+    new = rewritten(path, tmp_path / "new.db", change)
+    Ledger(new).check()  # the chain alone finds nothing wrong
+    with pytest.raises(LedgerError, match=message) as caught:
+        Audit(pool, ledger=new, **SETTINGS)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_certificate_finds_a_score_that_was_rewritten_or_cut_off(recorded, tmp_path):
+    _, path, audit = recorded
+    certificate = audit.certificate()
+    assert verify_certificate(certificate).reproduces
+    flip = _edit(18, score=0.0)
+    for change in (lambda events: flip(events), lambda events: events[:-2]):
+        new = rewritten(path, tmp_path / f"{random.random()}.db", change)
+        check = verify_certificate(certificate, ledger=new)
+        assert not check.reproduces
+        assert "does not bear the certificate out" in check.ledger
+
+
+# --- certificates ---------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_is_recomputed_from_itself(recorded, tmp_path):
+    pool, _, audit = recorded
+    text = audit.certificate().to_json(tmp_path / "certificate.json")
+    data = json.loads(text)
+    assert {"verdict", "reason", "null", "plan", "seal", "pool", "rounds", "ledger", "log_wealth"} <= set(data)
+    assert data["seal"] == audit.plan.seal(pool.hash)
+    assert verify_certificate(tmp_path / "certificate.json").reproduces
+    assert verify_certificate(tmp_path / "certificate.json", pool=pool, policy=True).reproduces
+    other = verify_certificate(tmp_path / "certificate.json", pool=blocks())
+    assert not other.reproduces
+    assert "these are other cases" in other.differences[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("verdict",), "audit passed"),
+        (("log_wealth", 0), 3.5),
+        (("rounds", 4, "score"), 0.123),
+        (("rounds", 5, "log_e", 0), 1.0),
+        (("rounds", 5, "thresholds", 1), 0.5),
+        (("rounds", 6, "id"), "c0000"),
+        (("rounds", 6, "claim"), None),
+        (("plan", "seed"), 6),
+        (("plan", "alpha"), 0.05),
+        (("groups", 1, "total"), 0.0),
+        (("null",), "all is well"),
+        (("seal",), "0" * 64),
+    ],
+)
+def test_a_certificate_that_was_touched_does_not_reproduce(recorded, tmp_path, where, value):
+    data = json.loads(recorded[2].certificate().to_json())
+    part = data
+    for key in where[:-1]:
+        part = part[key]
+    part[where[-1]] = (not part[where[-1]]) if value is None else value
+    (tmp_path / "touched.json").write_text(json.dumps(data))
+    check = verify_certificate(tmp_path / "touched.json")
+    assert not check.reproduces
+    assert check.differences or "has another round 7" in check.ledger
+
+
+def test_a_certificate_of_altered_groups_is_refused(recorded, tmp_path):
+    data = json.loads(recorded[2].certificate().to_json())
+    data["pool"]["groups"]["in=a"] = data["pool"]["groups"]["in=b"]
+    (tmp_path / "touched.json").write_text(json.dumps(data))
+    with pytest.raises(InputError, match="was altered"):
+        verify_certificate(tmp_path / "touched.json")
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(InputError, match="is not a certificate"):
+        verify_certificate(tmp_path / "other.json")
+
+
+def test_another_choice_than_the_policys_is_seen(tmp_path):
+    """A record that reproduces may still have been steered by hand; asking the policy again tells."""
+    pool = hard_pool()
+
+    @dataclass(frozen=True)
+    class Steered:
+        name: str = "stratified"
+
+        def ask(self, _history, _rng):
+            return Query("in=a")
+
+    audit = Audit(pool, policy=Steered(), **{k: v for k, v in SETTINGS.items() if k != "policy"})
+    answer = replay(pool)
+    for _ in range(4):
+        audit.tell(query := audit.ask(), answer(query))
+    assert verify_certificate(audit.certificate()).reproduces
+    check = verify_certificate(audit.certificate(), policy=True)
+    assert not check.reproduces
+    assert "would have looked elsewhere" in check.differences[0]
+
+
+def test_an_audit_is_read_back_from_its_ledger_alone(recorded):
+    pool, path, audit = recorded
+    audit.ask()
+    again = Audit.recorded(path)
+    assert (again.log_wealth, again.rounds_told, again.pool.hash) == (audit.log_wealth, 8, pool.hash)
+    assert again.open.query.id == audit.open.query.id
+    with pytest.raises(InputError, match="holds no audit"):
+        Audit.recorded(path, seal="zz")
+
+
+# --- policies -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["uniform", "stratified", "oracle:in=b", "prelearned"])
+def test_policies_are_pure_functions_of_history_and_generator(name):
+    pool = hard_pool()
+    audits = [Audit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5) for _ in range(2)]
+    answer = replay(pool)
+    for _ in range(12):
+        history = audits[0].tally.history()
+        asked = [audit.choice(audit.policy) for audit in audits]
+        assert asked[0].group == asked[1].group
+        assert isinstance(audits[0].policy, Policy)
+        with pytest.raises(ValueError, match="read-only"):
+            history.offered[0] = False
+        for audit in audits:
+            audit.tell(query := audit.ask(), answer(query))
+
+
+def test_stratified_claims_what_looks_bad():
+    pool = blocks(size=50, passes=[50, 50, 10])
+    audit = run(pool, alpha=1e-6)
+    claims = {r.query.group for r in audit.rounds if r.query.claim}
+    assert claims == {"in=g2"}
+
+
+def test_prelearned_finds_the_planted_group_from_the_warm_up():
+    audit = run(blocks(groups=4, size=60, passes=[58, 58, 30, 58]), policy="prelearned")
+    assert (audit.plan.warm_up, audit.verdict) == (32, "failure mode found")
+    assert {r.query.group for r in audit.rounds[32:]} == {"in=g2"}
+    with pytest.raises(PlanError, match="has 0 scores to learn from"):
+        Audit(blocks(), threshold=Q, policy="prelearned", warm_up=0).ask()
+
+
+def test_prelearned_names_the_lowest_predictions_of_a_literal_claim():
+    rng = np.random.default_rng(0)
+    position = rng.normal(size=(400, 5))
+    pool = Pool.from_arrays([f"{i:03d}" for i in range(400)], embedding=position, scores=position[:, 0] > -1)
+    audit = run(pool, policy="prelearned", claim="literal", warm_up=60)
+    assert audit.verdict == "failure mode found"
+    assert all(r.query.items.sum() == 20 for r in audit.rounds[60:])
+
+
+def test_policies_on_the_shared_pool(shared):
+    folder = shared / "savi_pool"
+    table = pl.read_parquet(folder / "pool_a.parquet").join(
+        pl.read_parquet(folder / "labels_a.parquet"), on="question_id"
+    )
+    found = {"Large": 0, "None": 0}
+    for setting in found:
+        for seed in (1, 2, 3):
+            pool = Pool.from_table(table, id="question_id", groups=["domain"], scores=f"{setting}_s{seed:03d}")
+            audit = run(pool, policy="oracle:domain=Chemistry", seed=seed, limit=250)
+            found[setting] += audit.verdict == "failure mode found"
+            assert setting != "Large" or audit.rounds_told <= 20
+            assert setting != "None" or audit.verdict == "audit passed"
+    assert found == {"Large": 3, "None": 0}
+
+
+def test_unknown_policies_and_groups():
+    pool = blocks()
+    with pytest.raises(PlanError, match="there is no policy 'best'"):
+        Audit(pool, threshold=Q, policy="best")
+    with pytest.raises(PlanError, match="needs an argument"):
+        Audit(pool, threshold=Q, policy="oracle")
+    with pytest.raises(PlanError, match="takes nothing after a colon"):
+        Audit(pool, threshold=Q, policy="uniform:3")
+    with pytest.raises(PlanError, match="names no declared group"):
+        Audit(pool, threshold=Q, policy="oracle:in=g9").ask()
+
+
+# --- pools ----------------------------------------------------------------------------------------------------------
+
+
+def table(**columns):
+    return pl.DataFrame({"id": ["a", "b", "c", "d"], "lang": ["de", "fr", "de", None], "n": [1, 2, 3, 4], **columns})
+
+
+def test_groups_from_columns_combinations_and_rules():
+    frame = table(level=[1, 1, 2, 2])
+    pool = Pool.from_table(frame, id="id", groups=["level", Candidate("long", "n > 2")])
+    assert pool.groups == (ALL, "level=1", "level=2", "long")
+    assert pool.members.astype(int).tolist() == [[1] * 4, [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
+    wide = pl.DataFrame({"a": ["x", "y"] * 8, "b": ["u", "u", "v", "v"] * 4})
+    assert Pool.from_table(wide, groups=["a*b"]).groups[1:] == ("a=x, b=u", "a=x, b=v", "a=y, b=u", "a=y, b=v")
+
+
+def test_cases_without_a_value_are_a_group():
+    wide = pl.DataFrame({"lang": ["de", None, "de", None, "de", None]})
+    assert Pool.from_table(wide, groups=["lang"]).groups == (ALL, "lang is missing", "lang=de")
+
+
+@pytest.mark.parametrize("given", ["e*", ["e1", "e2"], "vector", "matrix", "file"])
+def test_embeddings_from_columns_lists_matrices_and_files(given, tmp_path):
+    values = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]
+    frame = table(e1=[v[0] for v in values], e2=[v[1] for v in values], vector=values)
+    path = tmp_path / "embedding.parquet"
+    frame.select("id", "e1", "e2").reverse().write_parquet(path)
+    source = {"matrix": np.array(values), "file": str(path)}.get(given, given) if isinstance(given, str) else given
+    pool = Pool.from_table(frame, id="id", embedding=source)
+    np.testing.assert_array_equal(pool.embedding, values)
+    assert pool.hash != Pool.from_table(frame, id="id").hash
+
+
+def test_a_pool_from_evidence():
+    evidence = Evidence.from_table(table(error=[0, 1, 0, 1]), id="id", outcome="error")
+    pool = Pool.from_evidence(evidence, groups=[Candidate("long", "n > 2")])
+    assert pool.recorded.tolist() == [1, 0, 1, 0]
+    assert "error" not in pool.case(0)
+    several = Evidence.from_table(
+        pl.DataFrame({"id": ["a", "a"], "model": ["x", "y"], "error": [0, 1]}), id="id", model="model", outcome="error"
+    )
+    with pytest.raises(InputError, match="several rows an example"):
+        Pool.from_evidence(several)
+
+
+def test_recorded_scores_are_neither_shown_nor_hashed():
+    pools = [Pool.from_table(table(score=s), id="id", scores="score") for s in ([1, 0, 1, 1], [0, 0, 0, 0])]
+    assert pools[0].hash == pools[1].hash
+    assert "score" not in pools[0].case(0)
+    assert "score" not in Audit(pools[0], threshold=Q).ask().case
+
+
+def test_an_outline_gives_the_pool_back():
+    pool = hard_pool()
+    again = Pool.from_outline(json.loads(json.dumps(pool.outline())))
+    assert again.hash == pool.hash
+    np.testing.assert_array_equal(again.members, pool.members)
+
+
+# --- bad input ------------------------------------------------------------------------------------------------------
+
+BAD_POOLS = {
+    "empty": (lambda: Pool.from_arrays([]), "pool is empty"),
+    "empty table": (lambda: Pool.from_table(table().clear(), id="id"), "pool is empty"),
+    "duplicate ids": (lambda: Pool.from_arrays(["a", "b", "a"]), "'a'; ids must be unique"),
+    "ids that become the same": (lambda: Pool.from_arrays([1, "1"]), "ids must be unique"),
+    "missing id": (lambda: Pool.from_table(table(k=["a", None, "c", "d"]), id="k"), "every case needs an id"),
+    "no such column": (lambda: Pool.from_table(table(), id="id", groups=["topic"]), "no column 'topic'"),
+    "NaN in the embedding": (
+        lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0], [float("nan")]]),
+        "NaN or infinite entries, the first in row 1",
+    ),
+    "NULL in the embedding": (lambda: Pool.from_table(table(e=[1.0, None, 2, 3]), id="id", embedding="e"), "NaN"),
+    "embedding of another length": (lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0]]), r"shape \(1, 1\)"),
+    "embedding of words": (lambda: Pool.from_table(table(), id="id", embedding="lang"), "not numbers"),
+    "no embedding": (lambda: Pool.from_table(table(), id="id", embedding="nowhere"), "no column, and there is no file"),
+    "score above 1": (lambda: Pool.from_table(table(s=[0, 1, 2, 1]), id="id", scores="s"), r"the score 2; .*\[0, 1\]"),
+    "score of words": (lambda: Pool.from_table(table(), id="id", scores="lang"), "numbers in"),
+    "too many levels": (lambda: Pool.from_table(table(), id="id", groups=["n"]), "4 levels in 4 cases"),
+    "rule that is not boolean": (
+        lambda: Pool.from_table(table(), groups=[Candidate("x", "n + 1")]),
+        "not true or false",
+    ),
+    "rule without an answer": (
+        lambda: Pool.from_table(table(), groups=[Candidate("x", "lang = 'de'")]),
+        "neither true",
+    ),
+    "group without cases": (lambda: Pool.from_table(table(), groups=[Candidate("x", "n > 9")]), "has no cases"),
+    "one name twice": (lambda: Pool.from_arrays(["a"], {ALL: [True]}), "two groups are named"),
+    "generated without category": (lambda: Pool.from_arrays(["a", "b"], generated=True), "one category each"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_POOLS)
+def test_bad_pools(case):
+    make, message = BAD_POOLS[case]
+    with pytest.raises(InputError, match=message) as caught:
+        make()
+    assert "\n" not in str(caught.value)
+
+
+BAD_PLANS = {
+    "threshold 0": ({"threshold": 0.0}, "threshold=0 must lie strictly between 0 and 1"),
+    "threshold 1": ({"threshold": 1}, "strictly between"),
+    "threshold NaN": ({"threshold": float("nan")}, "must be a number"),
+    "threshold of words": ({"threshold": "high"}, "must be a number"),
+    "alpha 1": ({"alpha": 1}, "alpha=1 must lie"),
+    "budget 0": ({"budget": 0}, "budget=0 must be a whole number of 2 or more"),
+    "budget 1": ({"budget": 1}, "2 or more"),
+    "half a budget": ({"budget": 2.5}, "whole number"),
+    "epsilon 0": ({"epsilon": 0}, r"epsilon=0 must lie in \(0, 1\]"),
+    "epsilon larger than a group": (
+        {"epsilon": 0.4},
+        "the group 'in=g0' has 20 of 60 cases, and epsilon=0.4 asks for 24",
+    ),
+    "limit 0": ({"limit": 0}, "limit=0"),
+    "warm-up and nothing else": ({"limit": 5, "warm_up": 5}, "leaves nothing to test"),
+    "unknown bet": ({"bet": "all in"}, "not one of"),
+    "grid on the wrong side": ({"grid": [0.9]}, "below the threshold"),
+    "auditor's grid on the wrong side": ({"auditor_grid": [0.6]}, "above the threshold"),
+    "unknown claim": ({"claim": "all"}, "not one of declared-groups, literal, rates"),
+    "rates without end": ({"claim": "rates"}, "set limit"),
+    "rates as in the paper": ({"claim": "rates", "sampling": "paper", "limit": 9}, "without replacement"),
+    "unknown setting": ({"colour": "red"}, "no setting 'colour'"),
+    "negative seed": ({"seed": -1}, "seed=-1"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_PLANS)
+def test_bad_plans(case, tmp_path):
+    changes, message = BAD_PLANS[case]
+    with pytest.raises(PlanError, match=message) as caught:
+        Audit(blocks(), ledger=tmp_path / "audit.db", **{"threshold": Q, **changes})
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "audit.db").exists()
+
+
+def test_the_default_alternatives_are_the_papers_at_its_threshold():
+    plan = AuditPlan(threshold=0.85)
+    np.testing.assert_allclose(plan.grid, [0.6, 0.655, 0.71, 0.765, 0.82], atol=1e-15)
+    np.testing.assert_allclose(plan.auditor_grid, [0.88, 0.91, 0.94], atol=1e-15)
+    assert (plan.alternative, plan.auditor_alternative) == pytest.approx((0.82, 0.9), abs=1e-15)
+    for q in (0.01, 0.5, 0.999):
+        plan = AuditPlan(threshold=q)
+        assert 0 < min(plan.grid) < max(plan.grid) < q < min(plan.auditor_grid) < max(plan.auditor_grid) < 1
+    assert AuditPlan.from_settings(json.loads(json.dumps(plan.settings))).seal("x") == plan.seal("x")
+
+
+# --- people, programs, outlook --------------------------------------------------------------------------------------
+
+
+def test_two_labellers_and_an_adjudicator(tmp_path):
+    pool = blocks()
+    audit = Audit(pool, threshold=Q, ledger=tmp_path / "audit.db")
+    panel = Panel(audit, ["ann", "ben"], "cy")
+    query = audit.ask()
+    assert not panel.judge("ann", query, 1)
+    assert panel.waiting() == ("ben",)
+    with pytest.raises(InputError, match="ben judge first"):
+        panel.judge("cy", query, 1)
+    with pytest.raises(InputError, match="not on the panel"):
+        panel.judge("eve", query, 1)
+    resumed = Audit(pool, threshold=Q, ledger=tmp_path / "audit.db")  # ben sits at another machine
+    theirs = Panel(resumed, ["ann", "ben"], "cy")
+    assert theirs.waiting() == ("ben",)
+    assert theirs.judge("ben", resumed.ask(), 1)
+    assert resumed.rounds_told == 1
+    query = audit.ask()
+    panel.judge("ann", query, 1)
+    panel.judge("ben", query, 0)
+    assert panel.waiting() == ("cy",)
+    assert panel.judge("cy", query, 0)
+    assert [r.score for r in audit.rounds] == [1.0, 0.0]
+    assert panel.agreement() == (1, 2)
+    certificate = audit.certificate()
+    assert [r["labeller"] for r in certificate.data["reviews"]] == ["ann", "ben", "ann", "ben", "cy"]
+    assert verify_certificate(certificate).reproduces
+    with pytest.raises(PlanError, match="name an adjudicator"):
+        Panel(audit, ["ann", "ben"])
+
+
+def test_a_program_gives_scores(tmp_path):
+    script = tmp_path / "score.py"
+    script.write_text(
+        "import json, sys\ncase = json.load(sys.stdin)\nprint('note')\nprint(1 if case['id'] > 'c0030' else 'fail')\n"
+    )
+    query = Query("g", step=1, id="c0050", audit="x")
+    answer = command([os.sys.executable, str(script)])
+    assert (answer(query), answer(replace(query, id="c0001"))) == (1.0, 0.0)
+    for arguments, message in (
+        (["/nonexistent/program"], "failed for case"),
+        ([os.sys.executable, "-c", "raise SystemExit(3)"], "exit status 3"),
+        ([os.sys.executable, "-c", "print('perhaps')"], "'perhaps'"),
+        ([os.sys.executable, "-c", "pass"], "a number in"),
+    ):
+        with pytest.raises(InputError, match=message):
+            command(arguments)(query)
+
+
+def test_what_it_would_take_to_stop_is_what_it_takes():
+    pool = blocks(size=60, passes=50)
+    for score, index, verdict in ((0.0, 1, "failure mode found"), (1.0, 2, "audit passed")):
+        audit = Audit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
+        audit.tell(audit.ask(), 1)
+        audit.ask()
+        needed = to_stop(audit)[index]
+        for _ in range(needed):
+            assert audit.verdict == "inconclusive"
+            audit.tell(audit.ask(), score)
+        assert audit.verdict == verdict
+
+
+def test_prospects_before_a_label_is_spent():
+    plan = AuditPlan(threshold=Q, policy="oracle:in=g1", limit=60)
+    pool = blocks(size=40)
+    found = prospects(pool, plan, budgets=(40, 10), failing="in=g1", at=(0.4,), replicates=6)
+    assert [(p.world.startswith("every"), p.budget) for p in found] == [
+        (True, 10),
+        (True, 40),
+        (False, 10),
+        (False, 40),
+    ]
+    for p in found:
+        assert p.found + p.passed + p.inconclusive == pytest.approx(1)
+        assert 1 <= p.labels[0] <= p.labels[1] <= p.labels[2] <= 60
+    assert found[2].found == 1.0
+    assert found[0].labels[1] <= found[1].labels[1]
+    assert advised_budget(found, 0.05) == 10
+    assert found == prospects(pool, plan, budgets=(10, 40), failing="in=g1", at=(0.4,), replicates=6)
+
+
+def test_the_script_of_smaller_budgets_is_what_the_policy_would_have_done():
+    """`prospects` runs the largest budget and replays its queries for the others: exact, because draws share a seed."""
+    pool, plan = blocks(size=40), AuditPlan(threshold=Q, limit=60)
+    alone = prospects(pool, plan, budgets=(10,), at=(0.5,), replicates=5)
+    together = prospects(pool, plan, budgets=(10, 40), at=(0.5,), replicates=5)
+    assert alone == [p for p in together if p.budget == 10]
+
+
+# --- the shell ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    topic = np.repeat(["a", "b", "c"], 40)
+    frame = pl.DataFrame(
+        {"id": [f"q{i:03d}" for i in range(120)], "topic": topic, "text": ["what \x1b[31mis\x1b[0m it?"] * 120}
+    ).with_columns(score=pl.Series((rng.random(120) < np.where(topic == "b", 0.4, 0.97)).astype(int)))
+    frame.write_parquet(tmp_path / "pool.parquet")
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments, text=None):
+        return CliRunner().invoke(sequential, [str(a) for a in arguments], input=text)
+
+    return call
+
+
+POOL = ("pool.parquet", "--id", "id", "--groups", "topic", "--threshold", "0.85")
+
+
+def test_run_status_and_certificate(shell, tmp_path):
+    done = shell("run", *POOL, "--policy", "oracle:topic=b", "--label", "file", "--certificate", "certificate.json")
+    assert done.exit_code == 0, done.output
+    assert "failure mode found" in done.output
+    assert "each of 4 declared groups of these 120 cases" in done.output
+    assert verify_certificate(tmp_path / "certificate.json").reproduces
+    again = shell("status", "audit.db")
+    assert done.output.splitlines()[0] == again.output.splitlines()[0]
+    data = json.loads(shell("status", "audit.db", "--json", "-").output)
+    assert data["verdict"] == "failure mode found"
+    assert shell("run", *POOL, "--policy", "oracle:topic=b", "--label", "file", "--gate").exit_code == 1
+
+
+def test_asking_a_person_and_going_on_later(shell):
+    first = shell("run", *POOL, "--label", "ask", "--show", "text", "--cost", "2", text="p\nperhaps\nf\nq\n")
+    assert first.exit_code == 0, first.output
+    assert "'perhaps'" in first.output
+    assert "\x1b" not in first.output
+    assert "score:" in first.output
+    assert "cost 4.00" in first.output
+    status = shell("status", "audit.db")
+    assert "next: case" in status.output
+    case = next(line.split()[2] for line in status.output.splitlines() if line.startswith("next"))
+    second = shell("run", *POOL, "--label", "ask", text="u\nq\n")
+    assert f"case {case}" in second.output
+    assert "3 labelled" in second.output
+
+
+def test_several_labellers_in_the_shell(shell):
+    who = ("--labellers", "ann,ben", "--adjudicator", "cy", "--label", "ask")
+    ann = shell("run", *POOL, *who, "--as", "ann", text="p\n")
+    assert "waits for ben" in ann.output
+    ben = shell("run", *POOL, *who, "--as", "ben", text="f\n")
+    assert "waits for cy" in ben.output
+    assert "pass" not in ben.output.split("query 1")[1].split("score:")[0]  # ben does not see what ann said
+    cy = shell("run", *POOL, *who, "--as", "cy", text="f\n")
+    assert "agreed on 0 of 1" in cy.output
+
+
+def test_planning_in_the_shell(shell):
+    done = shell(
+        "plan", *POOL, "--failing", "topic=b", "--at", "0.3", "--replicates", "3", "--limit", "40", "--json", "-"
+    )
+    assert done.exit_code == 0, done.output
+    data = json.loads(done.output)
+    assert [p["budget"] for p in data["prospects"]] == [10, 40, 70] * 2
+    shown = shell("plan", *POOL, "--replicates", "2", "--limit", "20", "--cost", "3")
+    assert "cost" in shown.output
+    assert "smallest budget" in shown.output or "no budget" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "nowhere.parquet", "--threshold", "0.85", "--label", "file"), "does not exist"),
+        (("run", *POOL[:-1], "1.5", "--label", "file"), "strictly between 0 and 1"),
+        (("run", *POOL, "--label", "file", "--scores", "grade"), "no column 'grade'"),
+        (("run", *POOL, "--label", "file", "--budget", "0"), "budget=0"),
+        (("run", *POOL, "--label", "file", "--epsilon", "0.5"), "epsilon=0.5"),
+        (("run", *POOL, "--label", "file", "--grid", "a,b"), "numbers with commas"),
+        (("run", *POOL, "--label", "cmd"), "needs --command"),
+        (("run", *POOL, "--label", "cmd", "--command", "'"), "cannot be read"),
+        (("run", *POOL, "--label", "ask", "--labellers", "a,b"), "--as"),
+        (("run", *POOL, "--label", "file", "--as", "a"), "go with --label ask"),
+        (("status", "nowhere.db"), "no ledger"),
+        (("plan", *POOL, "--failing", "topic=z"), "no group 'topic=z'"),
+        (("plan", *POOL, "--replicates", "0"), "one replicate"),
+    ],
+)
+def test_bad_input_in_the_shell(shell, tmp_path, arguments, message):
+    done = shell(*arguments)
+    assert isinstance(done.exception, GroundfaultError), done.output
+    assert message in str(done.exception)
+    assert not list(tmp_path.glob("*.db"))
+
+
+def test_the_session_agrees_with_the_plain_e_process():
+    """The same scores, thresholds and stakes through `e_process` give the session's e-values to the last bit."""
+    pool = hard_pool()
+    audit = reference(pool)
+    tested = [r for r in audit.rounds if r.query.stake]
+    warm = [r.score for r in audit.rounds if not r.query.stake]
+    common = {"bet": "lr-ui", "budget": 10, "warm_start": warm}
+    auditor = e_process(
+        [r.score for r in tested], [r.thresholds.auditor for r in tested], null="auditor",
+        grid=audit.plan.auditor_grid, stake=[r.query.claim for r in tested], **common,
+    )  # fmt: skip
+    np.testing.assert_allclose(auditor, [r.log_e.auditor for r in tested], atol=1e-12)
