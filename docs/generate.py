@@ -1,0 +1,203 @@
+"""Fill in the parts of the reference that are read off the code: ``python docs/generate.py``.
+
+A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything between is replaced.
+The tests fail where a page is older than the code.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+
+from groundfault import judges, wording
+from groundfault.cli import options
+from groundfault.cli.main import cli
+from groundfault.plan import Plan, _plain
+
+DOCS = Path(__file__).parent
+_PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_GROUPS = (
+    ("Evidence", options.evidence_options),
+    ("Candidates", options.candidate_options),
+    ("Plan", options.plan_options),
+)
+
+
+def main() -> int:
+    """Rewrite every page that is out of date; say which."""
+    for page in sorted(DOCS.rglob("*.md")):
+        old = page.read_text(encoding="utf-8")
+        new = filled(old)
+        if new != old:
+            page.write_text(new, encoding="utf-8")
+            print(f"rewrote {page.relative_to(DOCS)}")
+    return 0
+
+
+def filled(text: str) -> str:
+    """A page with its generated parts up to date."""
+    return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", text)
+
+
+# ------------------------------------------------------------------------------------------------- command line
+
+
+def command_line() -> str:
+    """Every command with its help, its arguments and all of its options."""
+    context = click.Context(cli, info_name="groundfault")
+    return "\n\n".join(_command(context, name) for name in cli.list_commands(context))
+
+
+def commands() -> Iterator[tuple[str, click.Command]]:
+    """Every command by name."""
+    context = click.Context(cli, info_name="groundfault")
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        assert command is not None
+        yield name, command
+
+
+def _command(context: click.Context, name: str) -> str:
+    command = cli.get_command(context, name)
+    assert command is not None
+    usage = command.collect_usage_pieces(click.Context(command, parent=context, info_name=name))
+    parts = [f"## `groundfault {name}`", _prose(command.help or "")]
+    parts.append(f"```text\ngroundfault {name} {' '.join(usage)}\n```")
+    left = [p for p in command.params if isinstance(p, click.Option)]
+    for title, decorate in _GROUPS:
+        shared = {_key(p) for p in _params(decorate)}
+        own = [p for p in left if _key(p) in shared]
+        left = [p for p in left if p not in own]
+        if own:
+            parts.append(f"**{title}**\n\n{_options(own)}")
+    if left:
+        title = "**Everything else**\n\n" if len(parts) > 3 else ""
+        parts.append(title + _options(left))
+    for sub, inner in getattr(command, "commands", {}).items():
+        parts.append(f"### `groundfault {name} {sub}`\n\n{_prose(inner.help or '')}\n\n{_options(inner.params)}")
+    return "\n\n".join(parts)
+
+
+def _params(decorate: Callable[[click.Command], click.Command]) -> list[click.Parameter]:
+    probe = click.Command("probe")
+    decorate(probe)
+    return probe.params
+
+
+def _key(option: click.Parameter) -> tuple[str, ...]:
+    return tuple(option.opts)
+
+
+def _prose(text: str) -> str:
+    """Help as Markdown: what click is told not to wrap becomes a block of its own."""
+    blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", text.replace("\b", "\b\n"))]
+    shown = []
+    for block in blocks:
+        lines = [line.strip() for line in block.splitlines() if line.strip()]
+        if lines and lines[0] == "\b":
+            shown.append("```console\n" + "\n".join(f"$ {line}" for line in lines[1:]) + "\n```")
+        elif lines:
+            shown.append(" ".join(lines))
+    return "\n\n".join(shown)
+
+
+def _options(params: Iterable[click.Parameter]) -> str:
+    rows = ["| option | default | meaning |", "|---|---|---|"]
+    for option in params:
+        if isinstance(option, click.Option):
+            rows.append(f"| {_shape(option)} | {_default(option)} | {_cell(_meaning(option))} |")
+    return "\n".join(rows)
+
+
+def _shape(option: click.Option) -> str:
+    value = ""
+    if not option.is_flag:
+        value = f" {option.metavar}" if option.metavar else f" {_words(option)}"
+        if option.nargs == 2 and not option.metavar:
+            value *= 2
+    return _cell(f"`{', '.join(option.opts)}{value}`")
+
+
+def _words(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return "|".join(option.type.choices)
+    return {"integer": "N", "integer range": "N", "text": "X", "path": "PATH"}.get(option.type.name, "X")
+
+
+def _default(option: click.Option) -> str:
+    if option.multiple:
+        return "repeatable"
+    shown = option.default
+    return f"`{shown}`" if option.show_default and shown is not None and isinstance(shown, str | int | float) else ""
+
+
+def _meaning(option: click.Option) -> str:
+    return (option.help or "") + (" Required." if option.required else "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+# --------------------------------------------------------------------------------------------- settings and words
+
+
+def plan_settings() -> str:
+    """Every field of a plan: its default, its option, and what its docstring says."""
+    said = _parameters(Plan.__doc__ or "")
+    shell = {p.name: p.opts[0] for p in _params(options.plan_options) if p.name}
+    rows = ["| setting | default | option | meaning |", "|---|---|---|---|"]
+    for field in fields(Plan):
+        default = _plain(field.default)
+        option = f"`{shell[field.name]}`" if field.name in shell else ""
+        rows.append(
+            f"| `{field.name}` | {'' if default is None else f'`{default}`'} | {option} | {_cell(said[field.name])} |"
+        )
+    return "\n".join(rows)
+
+
+def _parameters(docstring: str) -> dict[str, str]:
+    """The descriptions in a docstring's parameter section, by name; a line may name several."""
+    section = re.search(r"Parameters\n\s*-+\n(.*?)(?:\n\s*\n|\Z)", docstring, re.DOTALL)
+    assert section is not None
+    found: dict[str, str] = {}
+    names: list[str] = []
+    for line in section[1].splitlines():
+        if re.match(r"    \w", line):
+            names = [name.strip() for name in line.split(" : ")[0].split(",")]
+        else:
+            for name in names:
+                found[name] = f"{found.get(name, '')} {line.strip()}".strip()
+    return {name: text.replace("``", "`") for name, text in found.items()}
+
+
+def reason_codes() -> str:
+    """Every reason code and its words."""
+    rows = ["| code | words in the report |", "|---|---|"]
+    return "\n".join([*rows, *(f"| `{code}` | {words} |" for code, words in wording.REASONS.items())])
+
+
+def guarantees() -> str:
+    """What a confirmation by each judge is said to be worth, for a library of 34 and the default plan."""
+    rows = ["| judge | holds out | what the report says a confirmation is worth |", "|---|---|---|"]
+    held = {"gate": "yes", "exact": "yes", "none": "no"}
+    for name in judges.NAMES:
+        judge = judges.get(name)
+        rows.append(f"| `{name}` | {held[judge.confirmation]} | {wording.guarantee(judge, Plan(judge=name), 34)} |")
+    return "\n".join(rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "command-line": command_line,
+    "plan-settings": plan_settings,
+    "reason-codes": reason_codes,
+    "guarantees": guarantees,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

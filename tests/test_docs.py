@@ -1,0 +1,359 @@
+"""The book is true: its examples run and print what it shows, its links lead somewhere, and nothing is left out."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import traceback
+from collections.abc import Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+import groundfault
+from groundfault import judges, wording
+from groundfault.plan import Plan
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+BOOK = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
+PAGES = [*BOOK, ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "decisions").glob("*.md"))]
+HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
+RUN = [p for p in BOOK if p.parent.name in ("tutorial", "reference", "explanation", "judges")] + [
+    ROOT / "CONTRIBUTING.md"
+]
+
+BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def load(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+generate = load(DOCS / "generate.py")
+
+
+# ----------------------------------------------------------------------------------------------- examples that run
+
+
+def examples(page: Path) -> Iterator[tuple[str, str, str]]:
+    """The blocks of a page that run: python or console, the text, and what a ``text`` block right below says."""
+    text = page.read_text(encoding="utf-8")
+    found = list(BLOCK.finditer(text))
+    for block, after in zip_longest(found, found[1:]):
+        if block["kind"] in ("python", "console"):
+            joined = after is not None and after["kind"] == "text" and not text[block.end() : after.start()].strip()
+            yield block["kind"], block["text"], after["text"] if joined and after is not None else ""
+
+
+def run(page: Path) -> None:
+    """Run a page's examples in order, as one reader would, and hold their output against what the page shows."""
+    space: dict[str, Any] = {"__name__": "__main__"}
+    for kind, text, shown in examples(page):
+        if kind == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(text, named(page), "exec"), space)
+            like(page, text, shown, printed.getvalue())
+        else:
+            status = 0
+            for command, wanted in commands(text):
+                if command == "echo $?":
+                    assert wanted.strip() == str(status)
+                    status = 0
+                    continue
+                assert status == 0, f"{page}: the command before {command!r} failed with {status}"
+                status, printed_text = shell(command)
+                like(page, command, wanted, printed_text)
+            assert status == 0, f"{page}: {text!r} failed with {status}"
+
+
+def commands(text: str) -> Iterator[tuple[str, str]]:
+    """Commands of a console block, and the lines printed below each."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        lines = part.splitlines(keepends=True)
+        size = 1
+        while size < len(lines) and (lines[size - 1].endswith("\\\n") or lines[size].startswith(">")):
+            size += 1
+        yield "".join(re.sub("^> ?", "", line) for line in lines[:size]).strip(), "".join(lines[size:])
+
+
+def shell(command: str) -> tuple[int, str]:
+    """Run one command; groundfault in this process, since it takes seconds to start."""
+    if command.startswith("groundfault ") and not re.search(r"[|<>;]", re.sub(r"'[^']*'", "", command)):
+        return inside(command)
+    place = Path(sys.executable).parent
+    done = subprocess.run(
+        ["bash", "-c", command],
+        env={**os.environ, "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def inside(command: str) -> tuple[int, str]:
+    import shlex
+
+    from groundfault.cli.main import main
+
+    printed = io.StringIO()
+    before = sys.argv
+    sys.argv = shlex.split(command.replace("\\\n", " "))
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+            main()
+    except SystemExit as done:
+        return int(done.code or 0), printed.getvalue()
+    except Exception:
+        return 1, printed.getvalue() + traceback.format_exc()
+    finally:
+        sys.argv = before
+    return 0, printed.getvalue()
+
+
+def like(page: Path, what: str, wanted: str, printed: str) -> None:
+    if not matches(wanted, printed):
+        raise AssertionError(f"{page}: {what}\n--- the page shows\n{wanted}\n--- it prints\n{printed}")
+
+
+def matches(wanted: str, printed: str) -> bool:
+    """Whether a page shows what is printed: white space aside, and ``...`` for anything; nothing shown fits all."""
+    pattern = re.sub(r"(\\ )*\\\.\\\.\\\.(\\ )*", ".*", re.escape(" ".join(wanted.split())))
+    return not wanted or re.fullmatch(pattern, " ".join(printed.split())) is not None
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to work in, and a terminal of 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("GROUNDFAULT_LEDGER", raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The table that the how-to pages work on, made as their first page says."""
+    place = tmp_path_factory.mktemp("answers")
+    with contextlib.chdir(place):
+        run(DOCS / "how-to" / "index.md")
+    return (place / "answers.csv").read_bytes()
+
+
+@pytest.mark.parametrize("page", RUN, ids=named)
+def test_examples_run(page: Path, desk: Path) -> None:
+    run(page)
+
+
+@pytest.mark.parametrize("page", HOW_TO, ids=named)
+def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
+    (desk / "answers.csv").write_bytes(answers)
+    run(page)
+
+
+def test_the_tutorial_rejects_a_candidate_and_confirms_one() -> None:
+    text = (DOCS / "tutorial" / "first-audit.md").read_text(encoding="utf-8")
+    assert "confirmed" in text
+    assert "not_replicated" in text
+
+
+def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = [(block["kind"], block["text"]) for block in BLOCK.finditer(page)]
+    classes = [text for kind, text in blocks if kind == "python" and "@dataclass" in text]
+    (desk / "my_package.py").write_text("\n\n".join(["from __future__ import annotations", *classes]))
+    groups: dict[str, dict[str, str]] = {}
+    for kind, text in blocks:
+        if kind == "toml":
+            groups |= tomllib.loads(text)["project"]["entry-points"]
+    info = desk / "my_package-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1\n")
+    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in named.items()) for group, named in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    (desk / "t.csv").write_text("id,error,a,b\n" + "".join(f"{i},{i % 3 == 0:d},{i % 7},{i % 5}\n" for i in range(80)))
+    command = "audit t.csv --id id --outcome error --json - --no-ledger --finders comparisons --judge bonferroni"
+    done = subprocess.run(
+        [sys.executable, "-m", "groundfault", *command.split()],
+        env={**os.environ, "PYTHONPATH": str(desk)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["judge"] == "bonferroni"
+    assert [f["name"] for f in report["findings"]] == ["a > b"]
+
+
+# ---------------------------------------------------------------------------------------------- nothing is left out
+
+
+def test_generated_parts_are_up_to_date() -> None:
+    stale = [named(page) for page in BOOK if generate.filled(page.read_text("utf-8")) != page.read_text("utf-8")]
+    assert not stale, f"run python docs/generate.py: {', '.join(stale)}"
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "cli.md").read_text(encoding="utf-8")
+    seen = 0
+    for name, command in generate.commands():
+        section = text.split(f"## `groundfault {name}`")[1].split("\n## ")[0]
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        for sub in getattr(command, "commands", {}).values():
+            options += [p for p in sub.params if isinstance(p, click.Option)]
+        for option in options:
+            assert all(re.search(rf"`[^`]*{re.escape(word)}\b", section) for word in option.opts), (name, option.opts)
+            assert option.help, f"groundfault {name} {option.opts[0]} has no help"
+            seen += 1
+    assert seen > 60
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    for name in groundfault.__all__:
+        assert re.search(rf"^\.\. auto\w+:: groundfault\.{name}$", text, re.MULTILINE), name
+    for name in ("World", "Effect", "Card", "calibrate", "check_judge", "check_finder"):
+        assert f"groundfault.testing.{name}" in text
+
+
+def test_every_judge_has_its_theory() -> None:
+    place = DOCS / "explanation" / "judges"
+    for name in judges.NAMES:
+        page = place / ("bh.md" if name == "by" else f"{name}.md")
+        text = page.read_text(encoding="utf-8")
+        assert f"`{name}`" in text
+        for head in (
+            "## The rule",
+            "## What is guaranteed",
+            "## When to use it",
+            "## What it cannot say",
+            "## Measured",
+        ):
+            assert head in text, f"{named(page)} lacks {head!r}"
+        assert re.search("doi.org|arxiv.org|jstor.org", text)
+
+
+def test_every_reason_code_is_explained() -> None:
+    text = (DOCS / "reference" / "reasons.md").read_text(encoding="utf-8")
+    for code in wording.REASONS:
+        assert text.count(f"`{code}`") >= 2, f"{code} is listed, and not explained"
+
+
+def test_every_plan_setting_is_explained() -> None:
+    text = (DOCS / "reference" / "plan.md").read_text(encoding="utf-8")
+    for name in Plan.__dataclass_fields__:
+        assert text.count(f"`{name}`") >= 2, name
+
+
+def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> None:
+    (desk / "answers.csv").write_bytes(answers)
+    evidence = groundfault.Evidence.from_table(
+        "answers.csv", id="question", model="model", outcome="correct", positive_is_good=True, empty="refused"
+    )
+    report = groundfault.audit(
+        evidence, ledger="ledger.db", robustness=3, candidates=[groundfault.Candidate("x", "d__table = 1")]
+    )
+    check = groundfault.check(evidence)
+    text = (DOCS / "reference" / "report-json.md").read_text(encoding="utf-8")
+    audit_part, check_part = text.split("## What `check --json` writes")
+    for part, data in ((audit_part, report.to_dict()), (check_part, check.to_dict())):
+        cells = re.findall(r"^\| (`.*?) \|", part, re.MULTILINE)
+        written = {path for cell in cells for path in re.findall(r"`([^`]+)`", cell)}
+        real = {
+            re.sub(r"^(findings\[\])\.(holdout|full)\.", r"\1.discovery.", p)
+            for p in paths(json.loads(json.dumps(data)))
+        }
+        assert real - written == set(), "in the report, not in the reference"
+        assert written - real == set(), "in the reference, not in the report"
+
+
+FREE = ("statuses", "ineligible", "examples", "sources", "minimum_detectable_lift", "sensitivity", "plan", "roles")
+
+
+def paths(value: Any, at: str = "") -> Iterator[str]:
+    """Where a value's leaves are: ``a.b``, ``list[]``, and ``map.*`` where the keys come from the data or a setting."""
+    key = at.rsplit(".", 1)[-1]
+    if isinstance(value, dict) and key in FREE:
+        yield f"{at}.*"
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from paths(inner, f"{at}.{name}" if at else name)
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for inner in value:
+            yield from paths(inner, f"{at}[]")
+    else:
+        yield at
+
+
+# ---------------------------------------------------------------------------------------------- links and the build
+
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """What a heading is called in a link, as GitHub and the book name it."""
+    text = re.sub(BLOCK, "", page.read_text(encoding="utf-8"))
+    heads = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads)
+    return set(plain)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(BLOCK, "", page.read_text(encoding="utf-8"))
+    for target in LINK.findall(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        place, _, anchor = target.partition("#")
+        aimed = (page.parent / place).resolve() if place else page
+        assert aimed.exists(), f"{named(page)} links to {target}"
+        if anchor and aimed.suffix == ".md":
+            assert anchor in anchors(aimed), f"{named(page)} links to {target}"
+
+
+def test_terms_are_in_the_glossary() -> None:
+    known = set(glossary())
+    for page in BOOK:
+        for term in re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")):
+            assert term.lower() in known, f"{named(page)} uses the term {term!r}"
+
+
+def glossary() -> Iterator[str]:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    for block in re.findall(r"^```\{glossary\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        yield from (line.strip().lower() for line in block.splitlines() if line and not line.startswith((" ", ":")))
+
+
+def test_the_book_builds_without_a_warning(tmp_path: Path) -> None:
+    for needed in ("sphinx", "furo", "myst_parser"):
+        pytest.importorskip(needed, reason="pip install -e '.[docs]'")
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(tmp_path / "html")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
