@@ -164,7 +164,8 @@ class MixtureSlicer(Estimator, ABC):
             )
         self.mixture_, self.log_likelihood_, self.converged_ = fitted.mixture, fitted.history, fitted.converged
         self.n_iter_ = fitted.iterations
-        self._find_error_slices(views, ~wrong)
+        self.labels_ = fitted.assigned
+        self._find_error_slices(~wrong)
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None) -> NDArray[np.int64]:
@@ -270,12 +271,7 @@ class MixtureSlicer(Estimator, ABC):
             rule = f"{quote(column.name)} IN ({numbers})"
             yield SliceCandidate(f"{self.name} error slices", rule, meaning, self.name, "drop", derived=column)
 
-    def _find_error_slices(self, views: Views, right: NDArray[np.bool_]) -> None:
-        assigned = []
-        for rows in em.blocks(len(right)):
-            joint = em.log_joint(self.mixture_, views.features[rows], [t[rows] for t in views.tables])
-            assigned.append(joint.argmax(axis=1))
-        self.labels_ = np.concatenate(assigned)
+    def _find_error_slices(self, right: NDArray[np.bool_]) -> None:
         self.slice_sizes_ = np.bincount(self.labels_, minlength=self.n_slices)
         good = np.bincount(self.labels_, weights=right, minlength=self.n_slices)
         sizes = self.slice_sizes_.astype(np.float64)

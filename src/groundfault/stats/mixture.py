@@ -4,7 +4,7 @@ The log joint of example ``i`` and component ``j`` is a sum of views, each with 
 
     log weight_j + sum_f exponent_f log N(x_if; mean_jf, variance_jf) + sum_t exponent_t log(p_it . table_tj + eps)
 
-Gaussian views are diagonal, so one matrix product of ``[x, x^2]`` gives them all; a second one gives the sums of the
+Gaussian views are diagonal, so one matrix product of ``[1, x, x^2]`` gives them all; a second one gives the sums of the
 M-step. Responsibilities exist one block of rows at a time: memory is O(rows x features), never rows x components.
 
 Exponents enter the E-step alone. Each view has parameters of its own, so the plain weighted M-step still maximises the
@@ -28,15 +28,15 @@ from numpy.typing import NDArray
 Floats = NDArray[Any]
 """float64, or float32 by choice of the caller."""
 
-ROWS = 2048
-"""Rows of a block: its expanded features stay in cache."""
+ROWS = 512
+"""Rows of a block: its expanded features and log joints stay in the second-level cache."""
 
 EPS = float(np.finfo(np.float64).eps)
 
 _MASS = 10 * EPS  # of a pseudo-example at the origin, which keeps empty components defined
-_CUT = -80.0  # exp(-80) of the largest term is lost in the rounding of any sum, that of the pseudo-example included
 _SHARES = 16  # of the rows, each summed by one thread
-_SPARSE = 0.3  # below this share of responsibilities that are not 0, adding them one by one beats a matrix product
+_NOTHING = 1e-35  # responsibilities below are lost in the rounding of any sum, the pseudo-example's included
+_SPARSE = 0.2  # with a smaller share of responsibilities above, adding them one by one beats a matrix product
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Mixture:
         return Mixture(weight, self.mean[:, columns], self.variance[:, columns], self.exponent[columns])
 
     @cached_property
-    def linear(self) -> tuple[Floats, Floats]:
-        """Coefficients of ``[x, x^2]``, shape (2 D, k), and constants, shape (k,), of the Gaussian log joint."""
+    def linear(self) -> Floats:
+        """Coefficients of ``[1, x, x^2]`` in the log joint of the Gaussian features, shape (1 + 2 D, k)."""
         precision = self.exponent / self.variance
-        slope = np.concatenate([precision * self.mean, -0.5 * precision], axis=1).T
         spread = self.mean**2 / self.variance + np.log(2 * np.pi * self.variance)
-        return np.ascontiguousarray(slope), self.log_weight - 0.5 * (spread @ self.exponent)
+        constant = self.log_weight - 0.5 * (spread @ self.exponent)
+        return np.vstack([constant, (precision * self.mean).T, -0.5 * precision.T])
 
 
 @dataclass(frozen=True)
@@ -92,11 +92,14 @@ class Fitted:
         Mean log-likelihood of the examples in each E-step, the last one under the final parameters.
     converged : bool
         The last two iterations differ by less than the tolerance.
+    assigned : int64 array, shape (n,)
+        The likeliest component of each example.
     """
 
     mixture: Mixture
     history: NDArray[np.float64]
     converged: bool
+    assigned: NDArray[np.int64]
 
     @property
     def iterations(self) -> int:
@@ -138,9 +141,12 @@ def responsibilities(joint: Floats) -> NDArray[np.float64]:
     float64 array, shape (n,)
         Log-likelihood of each example.
     """
-    likelihood = np.empty(len(joint))
-    _normalise(joint, likelihood, -np.inf)
-    return likelihood
+    top = joint.max(axis=1, keepdims=True)
+    joint -= top
+    np.exp(joint, out=joint)
+    total = joint.sum(axis=1, keepdims=True)
+    joint /= total
+    return np.asarray((top + np.log(total))[:, 0], dtype=np.float64)
 
 
 def em(
@@ -183,64 +189,77 @@ def em(
     tables = [np.ascontiguousarray(t, dtype=kind) for t in tables]
     sums = _Sums()
     for rows, given in zip(blocks(len(features)), start, strict=True):
-        part = np.ascontiguousarray(given, dtype=kind)
-        sums.add(part, int(np.count_nonzero(part)), _expanded(features[rows]), [t[rows] for t in tables])
-    mixture, last, converged = sums.mixture(*settled, kind), -np.inf, False
+        sums.add(given.astype(kind, copy=False), _expanded(features[rows]), [t[rows] for t in tables])
+    mixture, last, converged = sums.mixture(*settled), -np.inf, False
     history: list[float] = []
     with ThreadPoolExecutor(jobs) as pool:
+        e_step = _EStep(features, tables, pool if jobs > 1 else None)
         while not converged and len(history) < most_iterations:
-            sums, total = _step(mixture, features, tables, pool)
-            mixture = sums.mixture(*settled, kind)
-            history.append(total / len(features))
+            sums = e_step(mixture)
+            mixture = sums.mixture(*settled)
+            history.append(sums.likelihood / len(features))
             converged, last = abs(history[-1] - last) < tolerance, history[-1]
-    history.append(_total(mixture, features, tables) / len(features))
-    return Fitted(mixture, np.array(history), converged)
+    likelihood, assigned = _assigned(mixture, features, tables)
+    return Fitted(mixture, np.array([*history, likelihood / len(features)]), converged, assigned)
 
 
-def _step(
-    mixture: Mixture, features: Floats, tables: Sequence[Floats], pool: ThreadPoolExecutor
-) -> tuple[_Sums, float]:
-    """One pass over the rows: the sums of the next M-step, and the total log-likelihood under this mixture."""
+class _EStep:
+    """The E-step of all rows, in shares that threads may work on, each in buffers of its own."""
 
-    def work(share: slice) -> tuple[_Sums, float]:
-        sums, total = _Sums(), 0.0
+    def __init__(self, features: Floats, tables: Sequence[Floats], pool: ThreadPoolExecutor | None) -> None:
+        self.features, self.tables = features, tables
+        self.map = pool.map if pool else map
+        self.spare: list[tuple[Floats, Floats]] = []
+        edges = np.linspace(0, len(features), min(_SHARES, len(features)) + 1).astype(int)
+        self.shares = [slice(a, b) for a, b in pairwise(edges.tolist())]
+
+    def __call__(self, mixture: Mixture) -> _Sums:
+        """The sums of the next M-step, and the likelihood under this mixture."""
+        mixture.linear  # once, not in every thread  # noqa: B018
+        sums = _Sums()
+        for part in self.map(lambda share: self._share(mixture, share), self.shares):
+            sums.merge(part)  # in order, so that the answer does not depend on the threads
+        return sums
+
+    def _share(self, mixture: Mixture, share: slice) -> _Sums:
+        sums = _Sums()
+        buffers = self.spare.pop() if self.spare else self._buffers(mixture.size)
         for rows in blocks(share.stop, share.start):
-            expanded, part = _expanded(features[rows]), [t[rows] for t in tables]
-            joint = _joint(mixture, expanded, part)
-            likelihood = np.empty(len(joint))
-            some = _normalise(joint, likelihood, _CUT)
-            sums.add(joint, some, expanded, part)
-            total += float(likelihood.sum())
-        return sums, total
+            expanded, shares = (buffer[: rows.stop - rows.start] for buffer in buffers)
+            tables = [t[rows] for t in self.tables]
+            _joint(mixture, _expanded(self.features[rows], expanded), tables, shares)
+            sums.likelihood += float(responsibilities(shares).sum())
+            sums.add(shares, expanded, tables)
+        self.spare.append(buffers)
+        return sums
 
-    mixture.linear  # not in every thread at once  # noqa: B018
-    edges = np.linspace(0, len(features), min(_SHARES, len(features)) + 1).astype(int)
-    shares = [slice(a, b) for a, b in pairwise(edges.tolist())]
-    sums, total = _Sums(), 0.0
-    for part, likelihood in pool.map(work, shares):  # in order, so that the answer does not depend on the threads
-        sums.merge(part)
-        total += likelihood
-    return sums, total
+    def _buffers(self, components: int) -> tuple[Floats, Floats]:
+        kind, wide = self.features.dtype, 1 + 2 * self.features.shape[1]
+        return np.empty((ROWS, wide), dtype=kind), np.empty((ROWS, components), dtype=kind)
 
 
-def _total(mixture: Mixture, features: Floats, tables: Sequence[Floats]) -> float:
-    total = 0.0
+def _assigned(mixture: Mixture, features: Floats, tables: Sequence[Floats]) -> tuple[float, NDArray[np.int64]]:
+    """Total log-likelihood, and the likeliest component of each example."""
+    assigned, total = np.empty(len(features), dtype=np.int64), 0.0
     for rows in blocks(len(features)):
-        total += float(responsibilities(log_joint(mixture, features[rows], [t[rows] for t in tables])).sum())
-    return total
+        joint = log_joint(mixture, features[rows], [t[rows] for t in tables])
+        assigned[rows] = joint.argmax(axis=1)
+        total += float(responsibilities(joint).sum())
+    return total, assigned
 
 
-def _expanded(features: Floats) -> Floats:
-    out = np.empty((len(features), 2 * features.shape[1]), dtype=features.dtype)
-    out[:, : features.shape[1]] = features
-    np.multiply(features, features, out=out[:, features.shape[1] :])
+def _expanded(features: Floats, out: Floats | None = None) -> Floats:
+    """``[1, x, x^2]`` of each example."""
+    count, width = features.shape
+    out = np.empty((count, 1 + 2 * width), dtype=features.dtype) if out is None else out
+    out[:, 0] = 1.0
+    out[:, 1 : 1 + width] = features
+    np.multiply(features, features, out=out[:, 1 + width :])
     return out
 
 
-def _joint(mixture: Mixture, expanded: Floats, tables: Sequence[Floats]) -> Floats:
-    slope, constant = mixture.linear
-    joint: Floats = expanded @ slope
-    joint += constant
+def _joint(mixture: Mixture, expanded: Floats, tables: Sequence[Floats], out: Floats | None = None) -> Floats:
+    joint: Floats = np.matmul(expanded, mixture.linear, out=out)
     for given, table, exponent in zip(tables, mixture.tables, mixture.table_exponents, strict=True):
         joint += exponent * np.log(given @ table.T + joint.dtype.type(EPS))
     return joint
@@ -250,68 +269,51 @@ class _Sums:
     """What the M-step needs of all rows, added up block by block in double precision."""
 
     def __init__(self) -> None:
-        self.mass: Any = 0.0
-        self.moments: Any = 0.0
+        self.likelihood = 0.0
+        self.kind: Any = np.float64
+        self.moments: Any = None
         self.tables: list[Any] = []
 
-    def add(self, weight: Floats, some: int, expanded: Floats, tables: Sequence[Floats]) -> None:
-        """Add a block; ``some`` of its responsibilities ``weight`` are not 0."""
-        self.mass = self.mass + weight.sum(axis=0, dtype=np.float64)
-        if some < _SPARSE * weight.size:
-            if np.ndim(self.moments) == 0:
-                self.moments = np.zeros((weight.shape[1], expanded.shape[1]))
-            _add_moments(weight, expanded, self.moments)
+    def add(self, weight: Floats, expanded: Floats, tables: Sequence[Floats]) -> None:
+        """Add a block, with its responsibilities as weights."""
+        self.kind = expanded.dtype
+        if np.count_nonzero(weight > _NOTHING) < _SPARSE * weight.size:
+            moments = np.zeros((weight.shape[1], expanded.shape[1]))
+            _add_moments(weight, expanded, moments)
         else:
-            self.moments = self.moments + weight.T @ expanded
-        self.tables = self.tables or [0.0] * len(tables)
-        self.tables = [total + weight.T @ t for total, t in zip(self.tables, tables, strict=True)]
+            moments = weight.T @ expanded
+        self._include(moments, [weight.T @ t for t in tables])
 
     def merge(self, other: _Sums) -> None:
         """Add the sums of other rows."""
-        self.mass, self.moments = self.mass + other.mass, self.moments + other.moments
-        self.tables = [a + b for a, b in zip(self.tables or [0.0] * len(other.tables), other.tables, strict=True)]
+        self.likelihood, self.kind = self.likelihood + other.likelihood, other.kind
+        self._include(other.moments, other.tables)
 
-    def mixture(self, exponent: Floats, table_exponents: tuple[float, ...], floor: float, kind: Any) -> Mixture:
+    def _include(self, moments: Any, tables: list[Any]) -> None:
+        if self.moments is None:
+            self.moments, self.tables = (np.zeros(moments.shape), [np.zeros(t.shape) for t in tables])
+        self.moments += moments
+        for total, part in zip(self.tables, tables, strict=True):
+            total += part
+
+    def mixture(self, exponent: Floats, table_exponents: tuple[float, ...], floor: float) -> Mixture:
         """The M-step."""
-        mass = self.mass + _MASS
-        first, second = np.split(self.moments / mass[:, None], 2, axis=1)
+        mass = self.moments[:, :1] + _MASS
+        first, second = np.split(self.moments[:, 1:] / mass, 2, axis=1)
         # rounding may leave a variance of nothing below zero
         variance = np.maximum(second - first**2, 0.0) + floor
-        weight, mean, variance = (part.astype(kind) for part in (np.log(mass / mass.sum()), first, variance))
-        tables = tuple((total / mass[:, None]).astype(kind) for total in self.tables)
+        log_weight = np.log(mass / mass.sum())[:, 0]
+        weight, mean, variance = (part.astype(self.kind, copy=False) for part in (log_weight, first, variance))
+        tables = tuple((total / mass).astype(self.kind, copy=False) for total in self.tables)
         return Mixture(weight, mean, variance, exponent, tables, table_exponents)
 
 
 @njit(cache=True, nogil=True)
-def _normalise(joint: Floats, likelihood: NDArray[np.float64], cut: float) -> int:  # pragma: no cover - compiled
-    """Log joints to responsibilities, in place; those below ``exp(cut)`` of the largest become 0. Counts the rest."""
-    some = 0
-    for i in range(joint.shape[0]):
-        row = joint[i]
-        top = row[0]
-        for j in range(1, len(row)):
-            top = max(top, row[j])
-        total = 0.0
-        for j in range(len(row)):
-            below = row[j] - top
-            if below > cut:
-                row[j] = np.exp(below)
-                total += row[j]
-                some += 1
-            else:
-                row[j] = 0.0
-        for j in range(len(row)):
-            row[j] /= total
-        likelihood[i] = top + np.log(total)
-    return some
-
-
-@njit(cache=True, nogil=True)
 def _add_moments(weight: Floats, expanded: Floats, moments: NDArray[np.float64]) -> None:  # pragma: no cover - compiled
-    """Add ``weight.T @ expanded`` to the moments, passing over responsibilities of 0."""
+    """Add ``weight.T @ expanded`` to the moments, passing over responsibilities of nothing."""
     for i in range(weight.shape[0]):
         for j in range(weight.shape[1]):
             share = weight[i, j]
-            if share != 0.0:
+            if share > _NOTHING:
                 for f in range(expanded.shape[1]):
                     moments[j, f] += share * expanded[i, f]
