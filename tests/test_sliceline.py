@@ -257,7 +257,7 @@ def test_numbers_far_apart_and_negative_are_levels():
 
 @pytest.mark.parametrize("errors", ["binary", "real"])
 @pytest.mark.parametrize("most", [1, 3, 10, 20])
-def test_what_bounded_memory_missed_is_told(errors: str, most: int):
+def test_what_bounded_memory_missed_is_told(monkeypatch: pytest.MonkeyPatch, errors: str, most: int):
     X, loss = noisy(400, 7, errors)
     full = SliceLine(k=20, max_level=4, alpha=0.95).fit(X, loss)
     with pytest.warns(UserWarning, match=f"max_parents={most}: .* not extended; a slice missed"):
@@ -266,6 +266,11 @@ def test_what_bounded_memory_missed_is_told(errors: str, most: int):
     certain = [s.predicates for s in full.slices_ if s.score > bounded.missed_ + 1e-9]
     assert [s.predicates for s in bounded.slices_][: len(certain)] == certain
     assert all(level.extended <= most for level in bounded.levels_)
+    for name in ("_JOINED", "_FIRST_BATCH", "_LAST_BATCH"):  # what is held meanwhile is cut back more often
+        monkeypatch.setattr(slice_search, name, 7)
+    with pytest.warns(UserWarning, match="not extended"):
+        again = SliceLine(k=20, max_level=4, alpha=0.95, max_parents=most).fit(X, loss)
+    assert (again.slices_, again.missed_) == (bounded.slices_, pytest.approx(bounded.missed_, abs=1e-9))
 
 
 def test_a_bound_that_does_not_bind_says_nothing(recwarn: pytest.WarningsRecorder):
@@ -425,6 +430,7 @@ def test_float_arrays_with_gaps():
         ({"missing": "drop"}, "missing must be value or unmatched"),
         ({"ties": "any"}, "ties must be keep or cut"),
         ({"max_parents": 0}, "max_parents must be a whole number from 1"),
+        ({"least_share": 1.0}, r"least_share must be a share in \[0, 1\)"),
         ({"permutations": -1}, "permutations must be a whole number from 0"),
     ],
 )
@@ -500,7 +506,7 @@ def results(n: int = 1200, planted: bool = True, seed: int = 0) -> Evidence:
 
 def test_the_finder_keeps_the_contract():
     assert finders.get("sliceline") is SliceLine is finders.SliceLine
-    library = check_finder(SliceLine(), results())
+    library = check_finder(SliceLine(bins=2), results())
     assert library.sources.keys() == {"sliceline"}
     first = library[0]
     assert "lang" in first.columns
@@ -513,10 +519,9 @@ def test_the_finder_keeps_the_contract():
 
 @pytest.mark.parametrize(
     ("judge", "finder"),
-    [("janus", SliceLine(k=5, min_support=0.1, bins=2)), ("split-holm", SliceLine(k=5, min_support=20))],
+    [("janus", SliceLine(k=5, bins=2)), ("split-holm", SliceLine(k=5, least_share=0, min_support=20))],
 )
 def test_a_planted_slice_is_confirmed_and_noise_is_not(judge: str, finder: SliceLine):
-    """Janus looks at slices of a tenth of the examples or more, so there is no use in proposing smaller ones to it."""
     plan = groundfault.Plan(judge=judge, seed=1)
     findings = groundfault.audit(results(), plan, finders=[finder]).findings
     confirmed = [f for f in findings if f.verdict is groundfault.Verdict.CONFIRMED]
@@ -527,6 +532,14 @@ def test_a_planted_slice_is_confirmed_and_noise_is_not(judge: str, finder: Slice
         report = groundfault.audit(results(planted=False, seed=seed), plan, finders=[finder])
         false += any(f.verdict is groundfault.Verdict.CONFIRMED for f in report.findings)
     assert false <= 2, "3 of 8 has a chance below 1 in 100 at level 0.05"
+
+
+def test_slices_too_small_for_the_judge_are_not_proposed():
+    data = results()
+    found = [data.frame.select(c.parsed.to_polars()).to_series().sum() for c in SliceLine().propose(data)]
+    assert min(found) >= 120
+    smaller = SliceLine(least_share=0).propose(data)
+    assert min(data.frame.select(c.parsed.to_polars()).to_series().sum() for c in smaller) < 120
 
 
 def test_hidden_outcomes_are_refused_in_words():

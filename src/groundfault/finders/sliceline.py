@@ -108,6 +108,9 @@ class SliceLine:
         that are exchangeable if errors have nothing to do with columns. `propose` does without it.
     seed : int
         Of the permutations.
+    least_share : float
+        For `propose`, in [0, 1): slices of a smaller share of the examples are not proposed. Judges that rank by lift
+        (janus) look at none below a tenth; with others take 0.
     columns : tuple of str, optional
         For `propose`, names or globs; without them, flags, numbers and labels, but no ids and no prose.
 
@@ -157,6 +160,7 @@ class SliceLine:
     max_parents: int | None = None
     permutations: int = 0
     seed: int = 0
+    least_share: float = 0.1
     columns: tuple[str, ...] | None = None
     name: str = "sliceline"
 
@@ -216,7 +220,9 @@ class SliceLine:
         table, loss = self._examples(discovery)
         if table.width == 0 or loss.n_unique() == 1:
             return
-        fitted = replace(self, permutations=0).fit(table, loss.to_numpy())
+        self._check()
+        least = max(self._least(len(loss)), ceil(exact(self.least_share) * len(loss)))
+        fitted = replace(self, permutations=0, min_support=least).fit(table, loss.to_numpy())
         yield from unique_names(
             Candidate(str(found), found.rule, in_words(found.predicates), self.name, "off")
             for found in fitted.slices_[: self.k]
@@ -245,6 +251,8 @@ class SliceLine:
         support = exact(self.min_support, "min_support")
         if support <= 0 or (support > 1 and support.denominator != 1):
             raise PlanError(f"min_support must be a number of rows from 1, or a share in (0, 1), not {support}")
+        if not 0 <= exact(self.least_share, "least_share") < 1:
+            raise PlanError(f"least_share must be a share in [0, 1), not {self.least_share!r}")
         for name, words in (("missing", ("value", "unmatched")), ("ties", ("keep", "cut"))):
             if getattr(self, name) not in words:
                 raise PlanError(f"{name} must be {words[0]} or {words[1]}, not {getattr(self, name)!r}")

@@ -43,7 +43,7 @@ class Level:
     extended : int
         Those whose own parts may score well enough, and were looked at.
     dropped : int
-        Those whose own parts may score well enough, but that were more than ``most``.
+        Those whose own parts may score well enough, as far as was known then, but that were more than ``most``.
     missed : float
         No slice lost with them scores above this; -inf where none was dropped.
     """
@@ -88,7 +88,7 @@ class _Best:
 
     @property
     def floor(self) -> float:
-        """What scores below this is not among the k best; a score has to be above 0 to count at all."""
+        """No score below this is among the k best; it has to be above 0 to count at all."""
         return max(self._kth - 2 * self.slack, -self.slack)
 
     @property
@@ -122,6 +122,44 @@ class _Parents:
         new = np.any(np.diff(self.members[:, :-1], axis=0) != 0, axis=1)
         stops = np.append(np.flatnonzero(new) + 1, len(self.members))
         return np.repeat(stops, np.diff(stops, prepend=0))
+
+
+@dataclass
+class _Kept:
+    """Slices of a level that may be extended; no more than about four times ``most`` are ever held."""
+
+    most: int | None
+    parts: list[tuple[Ids, Ints, Floats]] = field(default_factory=list)
+    dropped: int = 0
+    missed: float = -np.inf
+
+    def add(self, members: Ids, stats: Ints, bounds: Floats) -> None:
+        self.parts.append((members, stats, bounds))
+        if self.most is not None and sum(len(part[2]) for part in self.parts) > 4 * self.most:
+            self._trim(-np.inf)
+
+    def _trim(self, floor: float) -> None:
+        members = np.concatenate([part[0] for part in self.parts])
+        stats = np.concatenate([part[1] for part in self.parts], axis=1)
+        bounds = np.concatenate([part[2] for part in self.parts])
+        stay = np.flatnonzero(bounds >= floor)
+        if self.most is not None and len(stay) > self.most:
+            # ties go to the smaller predicates, so that what is kept does not depend on the order of counting
+            stay = stay[np.lexsort((*members[stay].T[::-1], -bounds[stay]))]
+            self.dropped += len(stay) - self.most
+            self.missed = max(self.missed, float(bounds[stay[self.most]]))
+            stay = stay[: self.most]
+        self.parts = [(members[stay], stats[:, stay], bounds[stay])]
+
+    def parents(self, floor: float) -> _Parents | None:
+        """What is to be extended, with the floor as it is now; None for nothing."""
+        if not self.parts:
+            return None
+        self._trim(floor)
+        if self.missed < floor:
+            self.dropped, self.missed = 0, -np.inf
+        [(members, stats, bounds)] = self.parts
+        return _Parents.of(members, stats, bounds) if len(bounds) else None
 
 
 @dataclass
@@ -270,15 +308,16 @@ def search(
     parents = None
     for level in range(1, levels + 1):
         groups = _singles(predicates, objective) if parents is None else _children(run, parents)
-        kept, joined, counted = [], 0, 0
+        kept, joined, counted = _Kept(most), 0, 0
         for group, tried in groups:
             joined += tried
             counted += len(group.last)
             left = run.look(group, extend=level < levels) if len(group.last) else None
             if left is not None:
-                kept.append(left)
-        parents, dropped, missed = _merge(kept, best.floor, most)
-        done.append(Level(level, joined, counted, 0 if parents is None else len(parents.bounds), dropped, missed))
+                kept.add(*left)
+        parents = kept.parents(best.floor)
+        extended = 0 if parents is None else len(parents.bounds)
+        done.append(Level(level, joined, counted, extended, kept.dropped, kept.missed))
         if parents is None:
             break
     return Found(best.members, best.scores, tuple(done), run.words)
@@ -326,25 +365,6 @@ def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
     while start < len(order):
         yield order[start : start + size]
         start, size = start + size, min(2 * size, _LAST_BATCH)
-
-
-def _merge(kept: list[tuple[Ids, Ints, Floats]], floor: float, most: int | None) -> tuple[_Parents | None, int, float]:
-    """Join what the batches left, with the floor as it is now; the number dropped, and the best they could hold."""
-    if not kept:
-        return None, 0, -np.inf
-    members = np.concatenate([part[0] for part in kept])
-    stats = np.concatenate([part[1] for part in kept], axis=1)
-    bounds = np.concatenate([part[2] for part in kept])
-    stay = np.flatnonzero(bounds >= floor)
-    dropped, missed = 0, -np.inf
-    if most is not None and len(stay) > most:
-        # ties go to the smaller predicates, so that what is kept does not depend on the order of counting
-        stay = stay[np.lexsort((*members[stay].T[::-1], -bounds[stay]))]
-        dropped, missed = len(stay) - most, float(bounds[stay[most]])
-        stay = stay[:most]
-    if len(stay) == 0:
-        return None, dropped, missed
-    return _Parents.of(members[stay], stats[:, stay], bounds[stay]), dropped, missed
 
 
 def pair_sizes(predicates: Predicates) -> NDArray[np.int32]:

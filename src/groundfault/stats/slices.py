@@ -26,7 +26,7 @@ Ids = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 _FINEST = 52
-_WHOLE = 1 << 31
+_COUNTED = 1 << 53
 _FEW = 8
 
 
@@ -113,7 +113,7 @@ class Errors:
     def of(cls, errors: Floats) -> Errors:
         """Errors that are finite, not negative, and not all zero; shape (n,)."""
         top = float(errors.max())
-        quanta = errors.astype(np.int64) if top < _WHOLE else None
+        quanta = errors.astype(np.int64) if top * len(errors) < _COUNTED else None
         if quanta is not None and np.array_equal(quanta, errors):
             total, fineness = float(quanta.sum()), 0.0
         else:
