@@ -401,7 +401,7 @@ def test_depleted_groups_do_not_fool_the_audit():
 @pytest.mark.slow
 @pytest.mark.parametrize("bet", ["lr", "lr-ui", "sr-lr", "sr-lr-ui"])
 def test_depleted_groups_in_numbers(bet):
-    replicates = 300
+    replicates = 150
     assert depleted("guaranteed", replicates, bet) <= replicates * 0.05 + 2.6 * math.sqrt(replicates * 0.05 * 0.95)
 
 
@@ -481,7 +481,10 @@ def test_resuming_is_bit_identical(tmp_path):
 
 
 def live_and_die(pool, ledger, log, seconds):
-    """Audit in a child process that is killed without warning; whatever `tell` returned from is in the log."""
+    """Audit in a child process that is killed without warning; whatever `tell` returned from is in the log.
+
+    Whether it was killed, and had not come to its end before.
+    """
     child = os.fork()
     if child == 0:
         try:
@@ -494,15 +497,16 @@ def live_and_die(pool, ledger, log, seconds):
             os._exit(0)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def survives(pool, folder, kills, seed):
-    rng, ledger, log = random.Random(seed), folder / "audit.db", folder / "told.txt"
-    for _ in range(kills):
-        live_and_die(pool, ledger, log, rng.uniform(0.02, 0.12))
+def killed_to_the_end(pool, folder, rng, most):
+    """One audit, killed again and again until it is done or was killed ``most`` times; how often it was."""
+    ledger, log = folder / "audit.db", folder / "told.txt"
+    kills = 0
+    while kills < most and live_and_die(pool, ledger, log, rng.uniform(0.005, 0.1)):
+        kills += 1
     audit = Audit(pool, ledger=ledger, **SETTINGS)
-    before = audit.rounds_told
     audit.run(replay(pool))
     events = [(e.body["step"], e.body["id"]) for e in Ledger(ledger).events("audit_told")]
     assert len(set(events)) == len(events) == audit.rounds_told  # none twice
@@ -512,19 +516,26 @@ def survives(pool, folder, kills, seed):
     assert len(told) == len(set(told))
     assert [r.to_dict() for r in audit.rounds] == [r.to_dict() for r in reference(pool).rounds]
     assert verify_certificate(audit.certificate(), pool=pool, policy=True).reproduces
-    return before
+    return kills
+
+
+def kill(times, tmp_path):
+    rng, kills, part = random.Random(times), 0, 0
+    while kills < times:
+        folder = tmp_path / str(part)
+        folder.mkdir()
+        kills += killed_to_the_end(hard_pool(), folder, rng, times - kills)
+        part += 1
+    return part
 
 
 def test_twenty_kills(tmp_path):
-    assert survives(hard_pool(), tmp_path, 20, seed=1) > 3
+    kill(20, tmp_path)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills(tmp_path):
-    for part in range(10):
-        folder = tmp_path / str(part)
-        folder.mkdir()
-        survives(hard_pool(), folder, 20, seed=part)
+    assert kill(200, tmp_path) > 3  # several audits were killed to their end
 
 
 def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
@@ -651,10 +662,10 @@ def _swap(i, j):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (_edit(9, id="c0000"), r"does not reproduce \(id\)"),
+        (_edit(9, id="c0000"), r"does not reproduce \(id"),
         (_edit(9, group="in=c"), r"does not reproduce"),
-        (_edit(9, thresholds=[0.99, 0.99]), r"does not reproduce \(thresholds\)"),
-        (_edit(9, if_fail=[3.0, 0.0]), r"does not reproduce \(if_fail\)"),
+        (_edit(9, thresholds=[0.99, 0.99]), r"does not reproduce \(thresholds"),
+        (_edit(9, if_fail=[3.0, 0.0]), r"does not reproduce \(if_fail"),
         (_edit(3, stake=True), r"does not reproduce"),
         (_edit(9, group="nowhere"), "does not follow the plan"),
         (_edit(9, items="zz"), "was altered"),
@@ -1061,7 +1072,7 @@ def test_prospects_before_a_label_is_spent():
     plan = AuditPlan(threshold=Q, policy="oracle:in=g1", limit=60)
     pool = blocks(size=40)
     found = prospects(pool, plan, budgets=(40, 10), failing="in=g1", at=(0.4,), replicates=6)
-    assert [(p.world.startswith("every"), p.budget) for p in found] == [
+    assert [(p.world.startswith("everywhere"), p.budget) for p in found] == [
         (True, 10),
         (True, 40),
         (False, 10),
@@ -1153,7 +1164,7 @@ def test_planning_in_the_shell(shell):
     data = json.loads(done.output)
     assert [p["budget"] for p in data["prospects"]] == [10, 40, 70] * 2
     shown = shell("plan", *POOL, "--replicates", "2", "--limit", "20", "--cost", "3")
-    assert "cost" in shown.output
+    assert "cost" in shown.output.splitlines()[0]
     assert "smallest budget" in shown.output or "no budget" in shown.output
 
 

@@ -180,6 +180,7 @@ def plan(**given: Any) -> None:
 
     console = Console()
     console.print(_table(found, given["cost"]))
+    click.echo("10 %, median, 90 %: cases labelled until the audit ended; cost: of the median")
     if advice is None:
         click.echo("no budget keeps wrong passes at alpha; try larger ones, or another policy")
     else:
@@ -360,12 +361,12 @@ def _say(audit: Audit, cost: float | None) -> None:
 def _table(found: list[Any], cost: float | None) -> Any:
     from rich.table import Table
 
-    columns = ["world", "m", "found", "passed", "neither", "labels (10, 50, 90 %)"]
+    columns = ["pass rate", "m", "found", "passed", "neither", "10 %", "median", "90 %"]
     table = Table(*columns, *([] if cost is None else ["cost"]), box=None, header_style="bold")
     for p in found:
         shares = (f"{share:.2f}" for share in (p.found, p.passed, p.inconclusive))
         spent = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
-        table.add_row(_markup(p.world), str(p.budget), *shares, " ".join(f"{count:5}" for count in p.labels), *spent)
+        table.add_row(_markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *spent)
     return table
 
 

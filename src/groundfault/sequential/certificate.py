@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ from groundfault.sequential.course import Course
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, plain, query_of
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, differences_of, plain, query_of
 
 _VERSION = 1
 _VOLATILE = ("groundfault_version", "ledger")
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ def verify_certificate(
                 differences += _choices(course, entry)
             course.replay(entry)
         again = json.loads(certify(course, None).to_json())
-        differences += _differences(_stable(data), _stable(again))
+        differences += differences_of(_stable(data), _stable(again))
     except GroundfaultError as error:
         differences.append(f"rounds: {error}")
     said, sound = _against_ledger(data, ledger)
@@ -183,20 +181,6 @@ def _stable(data: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _differences(a: Any, b: Any, where: str = "") -> Iterator[str]:
-    if isinstance(a, dict) and isinstance(b, dict):
-        for key in sorted(set(a) | set(b)):
-            yield from _differences(a.get(key), b.get(key), f"{where}.{key}" if where else key)
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for i, (x, y) in enumerate(zip(a, b, strict=True)):
-            yield from _differences(x, y, f"{where}[{i}]")
-    elif isinstance(a, float) and isinstance(b, float | int) and isfinite(a):
-        if abs(a - b) > _TOLERANCE * max(1.0, abs(a)):
-            yield f"{where}: {a!r}, {b!r}"
-    elif a != b:
-        yield f"{where}: {a!r:.120}, {b!r:.120}"
-
-
 def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[str, bool]:
     from groundfault.ledger import Ledger
 
@@ -217,6 +201,6 @@ def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[st
             body = {key: value for key, value in event.body.items() if key != "audit"}
             recorded.setdefault((event.kind, body.get("step")), body)
     for entry in _entries(data["rounds"], []):
-        if recorded.get((entry.kind, entry.body["step"])) != entry.body:
+        if any(differences_of(recorded.get((entry.kind, entry.body["step"])), entry.body)):
             return f"the ledger {path} is unbroken, and has another round {entry.body['step']}", False
     return f"the ledger {path} is unbroken and holds these rounds", True

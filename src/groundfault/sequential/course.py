@@ -15,7 +15,7 @@ from groundfault.sequential.claims import Claim
 from groundfault.sequential.dual import Dual, Pair, Verdict
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import ALL, Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, query_of
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, differences_of, query_of
 from groundfault.sequential.tally import Tally
 
 if TYPE_CHECKING:
@@ -128,9 +128,8 @@ class Course:
         made, self._made = self._made, None
         if made is None or made.asked() != body:
             made = self._again(body)
-        asked = made.asked() if made else {}
-        if made is None or asked != body:
-            wrong = next((key for key in body if asked.get(key) != body[key]), "the round itself")
+        wrong = next(differences_of(body, made.asked()), "") if made else "none is due"
+        if made is None or wrong:
             raise LedgerError(
                 f"round {body['step']} of the record does not reproduce ({wrong}): the record was altered, or made by "
                 "another version of groundfault"

@@ -65,6 +65,7 @@ class Prospect:
     Attributes
     ----------
     world : str
+        Where cases pass at what rate; elsewhere at that of the world without a failing group.
     budget : int
     found, passed, inconclusive : float
         Shares of the replicates with each verdict.
@@ -141,8 +142,7 @@ def prospects(
     for level in (None, *levels):
         worlds = (_world(pool, plan, base, level, failing, r) for r in range(replicates))
         runs = Parallel(jobs)(delayed(_audits)(pool, plans, policy, chance, r) for r, chance in enumerate(worlds))
-        where = f"every case passes at {base:.3g}"
-        name = where if level is None else f"{failing or 'one group'} passes at {level:.3g}"
+        name = f"everywhere {base:.3g}" if level is None else f"{failing or 'one group'} {level:.3g}"
         found += [_prospect(name, own.budget, [run[i] for run in runs]) for i, own in enumerate(plans)][::-1]
     return found
 

@@ -199,7 +199,8 @@ class AuditPlan:
         """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
 
         It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that anyone can
-        draw again by hand; the bias is below 2^-200.
+        draw again by hand; the bias is below 2^-200. Whoever knows the seed can foresee the draws: where that matters,
+        throw dice for it once pool and policy are fixed.
         """
         return _number_of(f"{self.seed}:{purpose}:{counter}", 32) % count
 
