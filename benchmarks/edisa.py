@@ -34,7 +34,7 @@ def data(n: int, kind: str, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.n
     """Embeddings of clusters, some of them badly predicted, and slices to start from."""
     rng = np.random.default_rng(seed)
     cluster = rng.integers(0, 40 if kind == "blurred" else K, n)
-    z = (1 if kind == "blurred" else 2) * rng.normal(size=(K, D))[cluster] + rng.normal(size=(n, D))
+    z = (1 if kind == "blurred" else 3) * rng.normal(size=(K, D))[cluster] + rng.normal(size=(n, D))
     y = rng.integers(0, 2, n)
     wrong = rng.random(n) < np.where(cluster < 5, 0.7, 0.08)
     margin = np.abs(rng.normal(2.0, 1.0, n)) * np.where((y == 1) ^ wrong, 1, -1)
