@@ -24,9 +24,9 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 default_role = "code"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented"
-autodoc_typehints_format = "short"
+smartquotes_action = "D"  # dashes alone: quotes are left as they have to be typed
+autodoc_typehints = "none"  # docstrings name the types
+autodoc_preserve_defaults = True
 autodoc_member_order = "bysource"
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
@@ -36,16 +36,30 @@ napoleon_use_rtype = False
 html_theme = "furo"
 html_title = "groundfault"
 html_math_renderer = "offline"
+html_static_path = ["_static"]
+html_css_files = ["book.css"]
 html_show_sphinx = False
 html_copy_source = False
 
 
-def _escape_bars(*given: Any) -> None:
-    """Docstrings write |lift| for its size; reStructuredText would take that for a substitution."""
+def _as_napoleon_reads(*given: Any) -> None:
+    """Escape |lift|, which is no substitution, and give attributes that share a line an entry each."""
     lines: list[str] = given[-1]
-    lines[:] = [re.sub(r"(?<!\\)\|", r"\\|", line) for line in lines]
+    out: list[str] = []
+    heads: list[str] = []
+    body: list[str] = []
+    for line in [*(re.sub(r"(?<!\\)\|", r"\\|", line) for line in lines), ""]:
+        if heads and line.startswith("    "):
+            body.append(line)
+            continue
+        out += [part for head in heads for part in (head, *body)]
+        names, _, kind = line.partition(" : ")
+        several = kind and re.fullmatch(r"\w+(, \w+)+", names)
+        heads, body = [f"{name} : {kind}" for name in names.split(", ")] if several else [], []
+        out += [] if several else [line]
+    lines[:] = out
 
 
 def setup(app: Any) -> None:
     """Connect the one hook."""
-    app.connect("autodoc-process-docstring", _escape_bars)
+    app.connect("autodoc-process-docstring", _as_napoleon_reads, priority=400)  # before napoleon

@@ -79,7 +79,9 @@ def _command(context: click.Context, name: str) -> str:
         title = "**Everything else**\n\n" if len(parts) > 3 else ""
         parts.append(title + _options(left))
     for sub, inner in getattr(command, "commands", {}).items():
-        parts.append(f"### `groundfault {name} {sub}`\n\n{_prose(inner.help or '')}\n\n{_options(inner.params)}")
+        pieces = inner.collect_usage_pieces(click.Context(inner, info_name=sub))
+        parts.append(f"### `groundfault {name} {sub}`\n\n{_prose(inner.help or '')}")
+        parts.append(f"```text\ngroundfault {name} {sub} {' '.join(pieces)}\n```\n\n{_options(inner.params)}")
     return "\n\n".join(parts)
 
 
@@ -89,20 +91,20 @@ def _params(decorate: Callable[[click.Command], click.Command]) -> list[click.Pa
     return probe.params
 
 
-def _key(option: click.Parameter) -> tuple[str, ...]:
-    return tuple(option.opts)
+def _key(option: click.Parameter) -> tuple[object, ...]:
+    return (*option.opts, getattr(option, "help", None))
 
 
 def _prose(text: str) -> str:
     """Help as Markdown: what click is told not to wrap becomes a block of its own."""
-    blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", text.replace("\b", "\b\n"))]
+    blocks = [block.strip("\n") for block in re.split(r"\n\s*\n", text)]
     shown = []
     for block in blocks:
         lines = [line.strip() for line in block.splitlines() if line.strip()]
         if lines and lines[0] == "\b":
-            shown.append("```console\n" + "\n".join(f"$ {line}" for line in lines[1:]) + "\n```")
+            shown.append("```sh\n" + "\n".join(lines[1:]) + "\n```")
         elif lines:
-            shown.append(" ".join(lines))
+            shown.append(_named(" ".join(lines)))
     return "\n\n".join(shown)
 
 
@@ -137,7 +139,12 @@ def _default(option: click.Option) -> str:
 
 
 def _meaning(option: click.Option) -> str:
-    return (option.help or "") + (" Required." if option.required else "")
+    return _named(option.help or "") + (" Required." if option.required else "")
+
+
+def _named(text: str) -> str:
+    """Options in prose as code, since two hyphens make a dash."""
+    return re.sub(r"(?<![\w`-])--[a-z][a-z-]*", r"`\g<0>`", text)
 
 
 def _cell(text: str) -> str:

@@ -21,7 +21,7 @@ import click
 import pytest
 
 import groundfault
-from groundfault import judges, wording
+from groundfault import finders, judges, wording
 from groundfault.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,8 +29,12 @@ DOCS = ROOT / "docs"
 BOOK = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
 PAGES = [*BOOK, ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "decisions").glob("*.md"))]
 HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
-RUN = [p for p in BOOK if p.parent.name in ("tutorial", "reference", "explanation", "judges")] + [
-    ROOT / "CONTRIBUTING.md"
+ROOMS = ("tutorial", "reference", "explanation", "judges")
+HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
+RUN = [
+    page
+    for page in [*BOOK, ROOT / "CONTRIBUTING.md"]
+    if page.parent.name in (*ROOMS, ROOT.name) and HOLDS_EXAMPLES.search(page.read_text(encoding="utf-8"))
 ]
 
 BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
@@ -237,6 +241,12 @@ def test_every_public_name_is_in_the_reference() -> None:
         assert re.search(rf"^\.\. auto\w+:: groundfault\.{name}$", text, re.MULTILINE), name
     for name in ("World", "Effect", "Card", "calibrate", "check_judge", "check_finder"):
         assert f"groundfault.testing.{name}" in text
+
+
+def test_every_finder_is_in_the_reference() -> None:
+    text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    for name, target in finders._BUILT_IN.items():
+        assert f".. autoclass:: {target.replace(':', '.')}" in text, name
 
 
 def test_every_judge_has_its_theory() -> None:
