@@ -121,6 +121,16 @@ def run(pool, policy="stratified", **settings_):
     return audit
 
 
+def test_several_bets_are_averaged():
+    pool = blocks(size=60, passes=50)
+    wealth = {}
+    for bet in ("lr", "sr-lr-ui", ("lr", "sr-lr-ui")):
+        audit = run(pool, policy=Always("in=g1"), bet=bet, limit=12, alpha=1e-9)
+        wealth[bet] = audit.wealth
+    both = wealth["lr", "sr-lr-ui"]
+    assert both.model == pytest.approx((wealth["lr"].model + wealth["sr-lr-ui"].model) / 2, rel=1e-12)
+
+
 def test_a_failing_group_is_found_by_betting():
     audit = run(blocks(size=100, passes=[96, 96, 50]), policy="oracle:in=g2")
     assert audit.verdict == "failure mode found"

@@ -59,7 +59,7 @@ class Audit(Course):
     -----
     ``P(the verdict is wrong) <= alpha`` for the null that `null` states, if groups and settings were fixed before
     scores were known, scores depend on the case and not on when it is asked, and every case asked is told. Choosing
-    among several audits afterwards is not covered.
+    among several audits afterwards is not covered, nor is ``sampling="paper"``.
 
     Examples
     --------
@@ -86,7 +86,8 @@ class Audit(Course):
         **settings: Any,
     ) -> None:
         chosen = policies.get(policy) if isinstance(policy, str) else policy
-        settings.setdefault("warm_up", getattr(chosen, "warm_up", 0))
+        if settings.get("warm_up") is None:
+            settings["warm_up"] = getattr(chosen, "warm_up", 0)
         named = {"threshold": threshold, "budget": budget, "alpha": alpha, "bet": bet, "seed": seed}
         plan = AuditPlan.from_settings({**named, "policy": chosen.name, **settings})
         self._begin(pool, plan, chosen, ledger, reopen)
