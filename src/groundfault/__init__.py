@@ -34,10 +34,13 @@ if TYPE_CHECKING:
     from groundfault.outcome import Status
     from groundfault.plan import Plan
     from groundfault.report import Report
+    from groundfault.sequential.pool import Pool
+    from groundfault.sequential.session import Audit
     from groundfault.verification import Verification, verify
 
 # where each public name lives; nothing is imported before it is asked for, so that the command line starts at once
 _HOMES = {
+    "Audit": "sequential.session",
     "Candidate": "candidate",
     "Cell": "finding",
     "Check": "checking",
@@ -51,6 +54,7 @@ _HOMES = {
     "Library": "candidate",
     "MissingExtraError": "errors",
     "Plan": "plan",
+    "Pool": "sequential.pool",
     "PlanError": "errors",
     "Report": "report",
     "RuleError": "errors",
@@ -62,9 +66,10 @@ _HOMES = {
     "check": "checking",
     "verify": "verification",
 }
-_ROOMS = ("finders", "judges", "sequential", "stats", "studies", "testing")
+_ROOMS = ("finders", "judges", "policies", "sequential", "stats", "studies", "testing")
 
 __all__ = [
+    "Audit",
     "Candidate",
     "Cell",
     "Check",
@@ -79,6 +84,7 @@ __all__ = [
     "MissingExtraError",
     "Plan",
     "PlanError",
+    "Pool",
     "Report",
     "RuleError",
     "Screening",

@@ -352,8 +352,8 @@ def _hints(parts: _Parts) -> list[str]:
     if edge:
         low, high = (float(exact(x)) for x in case.plan.prevalence or (0, 1))
         hints.append(
-            f"{edge} candidate{'s lie' if edge > 1 else ' lies'} within chance of the edge of the prevalence window [{low:g}, {high:g}]: another "
-            "split would test some that this one does not, and the reverse; --prevalence sets the window"
+            f"{edge} candidate{'s lie' if edge > 1 else ' lies'} within chance of the edge of the prevalence window "
+            f"[{low:g}, {high:g}], and may be tested in one split and not in another; --prevalence sets the window"
         )
     if parts.full.strata is not None:
         hints.append("groups differ in size: only those of like size are permuted, at random, and p-values are sampled")

@@ -23,6 +23,7 @@ from groundfault.stats import permutation
 from groundfault.stats.bits import Bits
 from groundfault.stats.laws import Laws
 from groundfault.stats.margins import Margins, common_grid
+from groundfault.stats.subsets import countable
 
 _BATCH = 64
 
@@ -191,6 +192,15 @@ class Units:
             which[members] = local + offset
             offset += len(counts)
         return lawbook.concatenate(parts), which, np.concatenate(weights)
+
+    def countable(self, hypotheses: NDArray[np.intp]) -> bool:
+        """Whether the laws of these hypotheses are exact: of errors, or of losses on a grid that can be counted."""
+        if self.denominator <= 1:
+            return bool(self.denominator)
+        return all(
+            countable(self.losses[outcome][inside], self.margins.on[hypotheses[positions]])
+            for inside, outcome, positions in self.populations(hypotheses)
+        )
 
     def population(self, hypothesis: int) -> NDArray[np.bool_]:
         """The units that a hypothesis is about: scored, and with the candidate defined; shape (m,)."""

@@ -112,14 +112,21 @@ def check(**given: Any) -> None:
 
 
 @click.command()
-@click.argument("directory", type=click.Path())
+@click.argument("source", type=click.Path())
 @click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
 @click.option("--ledger", metavar="FILE", help="The ledger to check against.")
-def verify(directory: str, evidence: str | None, ledger: str | None) -> None:
-    """Recompute the report in DIRECTORY and say whether it reproduces (exit status 1 if it does not)."""
+def verify(source: str, evidence: str | None, ledger: str | None) -> None:
+    """Recompute what SOURCE reports and say whether it reproduces (exit status 1 if it does not).
+
+    SOURCE is the directory of a report, or the file of a sequential audit's certificate.
+    """
+    from groundfault.sequential.certificate import verify_certificate
     from groundfault.verification import verify as run
 
-    found = run(directory, evidence=evidence, ledger=ledger)
+    if Path(source).is_file() and not evidence:
+        found: Any = verify_certificate(source, ledger=ledger)
+    else:
+        found = run(source, evidence=evidence, ledger=ledger)
     for difference in found.differences:
         click.echo(f"differs: {difference}")
     click.echo(found.ledger)

@@ -14,6 +14,7 @@ _COMMANDS = {
     "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
     "check": ("groundfault.cli.audit", "Before the holdout is spent: what can be tested, and found."),
     "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
+    "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop any time."),
     "calibrate": ("groundfault.cli.calibrate", "Measure a judge's error rate on simulated or your own null worlds."),
     "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
 }

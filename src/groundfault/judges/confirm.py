@@ -96,7 +96,7 @@ def p_values(
     *,
     direction: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Permutation p-values: exact for errors and losses on a grid, by random permutations with the +1 for others.
+    """Permutation p-values: exact where they can be counted, by random permutations with the +1 inside where not.
 
     Groups of unequal size are permuted among those of like size only, at random too.
 
@@ -106,7 +106,7 @@ def p_values(
         One-sided where given, in these directions; else two-sided.
     """
     on_sum = np.asarray(units.margins[hypotheses].on_sum, dtype=np.float64)
-    if units.denominator and units.strata is None:
+    if units.strata is None and units.countable(hypotheses):
         laws, which, _ = units.laws(hypotheses, pooled=False)
         return laws.two_sided(which, on_sum) if direction is None else laws.one_sided(which, on_sum, direction)
     draws = max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
