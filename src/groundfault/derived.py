@@ -91,7 +91,7 @@ class Derived:
             try:
                 if here.any():
                     out[start : start + _ROWS][here] = function(self.arrays, values[here])
-            except (ValueError, KeyError) as error:
+            except (ValueError, KeyError, IndexError) as error:
                 raise InputError(
                     f"the columns {', '.join(self.columns)} do not fit the slices of {self.source}: {error}"
                 ) from None
@@ -112,8 +112,9 @@ class Derived:
         KeyError, TypeError, ValueError
             If it is something else.
         """
-        arrays = {key: _decoded(array) for key, array in data["arrays"].items()}
-        return cls(data["source"], data["function"], tuple(data["columns"]), arrays)
+        arrays = {str(key): _decoded(array) for key, array in dict(data["arrays"]).items()}
+        columns = tuple(str(column) for column in data["columns"])
+        return cls(str(data["source"]), str(data["function"]), columns, arrays)
 
 
 @dataclass(frozen=True)
