@@ -95,10 +95,7 @@ class Observed:
 
     @classmethod
     def _of_outcomes(cls, evidence: Evidence, frame: pl.DataFrame, columns: tuple[str, ...]) -> Observed:
-        key = evidence.roles.id or ""
-        losses = evidence.frame.select(key).with_columns(loss=evidence.loss).group_by(key, maintain_order=True)
-        loss = losses.agg(pl.col("loss").mean())["loss"]
-        fails = (loss > 0.5).cast(pl.Float64).to_numpy()
+        fails = (example_losses(evidence) > 0.5).cast(pl.Float64).to_numpy()
         certain = np.tile([1.0, 0.0], (frame.height, 1))
         return cls._complete((columns, ()), matrix(frame, columns), certain, fails, ("passes", "fails"))
 
@@ -114,6 +111,13 @@ class Observed:
         rows = ~(np.isnan(embedding).any(axis=1) | np.isnan(probability).any(axis=1) | np.isnan(label))
         known = label[rows].astype(np.int64)
         return cls(*columns, embedding[rows], probability[rows], known, classes)
+
+
+def example_losses(evidence: Evidence) -> pl.Series:
+    """Mean loss of each example over models and repeats, NULL where nothing was scored, in the order of examples."""
+    key = evidence.roles.id or ""
+    losses = evidence.frame.select(key).with_columns(loss=evidence.loss).group_by(key, maintain_order=True)
+    return losses.agg(pl.col("loss").mean())["loss"]
 
 
 def _examples(evidence: Evidence) -> pl.DataFrame:

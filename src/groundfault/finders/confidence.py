@@ -1,0 +1,54 @@
+"""Confidence: examples whose largest predicted probability is low, the baseline of every finder of slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from groundfault.candidate import Candidate
+from groundfault.columns import examples, matching
+from groundfault.errors import InputError
+from groundfault.evidence import Evidence
+from groundfault.observed import PROBABILITY
+from groundfault.rules import quote
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """Propose the examples of least confidence: the largest class probability is below a quantile of discovery.
+
+    Parameters
+    ----------
+    quantiles : tuple of float
+        In (0, 1).
+    probability : str
+        Glob of columns, one for each class.
+
+    Raises
+    ------
+    InputError
+        If the columns are not there or hold no numbers, or a quantile is not between 0 and 1.
+    """
+
+    quantiles: tuple[float, ...] = (0.05, 0.1, 0.25, 0.5)
+    probability: str = PROBABILITY
+    name: str = "confidence"
+
+    def __post_init__(self) -> None:
+        if not all(0 < q < 1 for q in self.quantiles):
+            raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """One candidate a quantile, the lowest first."""
+        names = list(matching(discovery, [self.probability]))
+        table = examples(discovery).select(names)
+        for name, dtype in table.schema.items():
+            if not dtype.is_numeric():
+                raise InputError(f"column {name!r} holds {dtype}; a rule needs one column of numbers for each class")
+        largest = table.select(pl.max_horizontal(pl.col(name).cast(pl.Float64) for name in names)).to_series()
+        cuts = {largest.quantile(q, "higher") for q in self.quantiles} - {None, largest.min()}
+        for cut in sorted(float(f"{c:.6g}") for c in cuts if c is not None):
+            rule = " AND ".join(f"{quote(name)} < {cut}" for name in names)
+            yield Candidate(f"confidence < {cut}", rule, f"no class has a probability of {cut}", self.name, "drop")

@@ -1,0 +1,133 @@
+"""A decision tree of the errors: its leaves, as conjunctions of thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.candidate import Candidate
+from groundfault.columns import Kind, examples, matching, profile
+from groundfault.errors import InputError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.finders.levels import Range, in_words, name_of, rule_of
+from groundfault.observed import example_losses
+
+Path = dict[str, Range]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Propose the leaves of a decision tree in which errors are more frequent than overall.
+
+    The tree tells failed examples from passed ones by numbers and flags, both kinds given the same weight in all.
+    Columns with missing values are left out. Fitted to an embedding of a robust model this is Barlow.
+
+    Parameters
+    ----------
+    depth : int
+        Thresholds of a leaf, at most.
+    min_size : int
+        Discovery examples of a leaf, at least.
+    columns : tuple of str, optional
+        Names or globs; without them every attribute that is a number or a flag.
+
+    Raises
+    ------
+    InputError
+        If a named column is not there, holds no numbers, or has missing values.
+    PlanError
+        If depth or min_size is below 1.
+
+    References
+    ----------
+    Singla et al., "Understanding Failures of Deep Networks via Robust Feature Extraction", CVPR 2021.
+    https://doi.org/10.1109/CVPR46437.2021.01266
+    """
+
+    depth: int = 3
+    min_size: int = 10
+    columns: tuple[str, ...] | None = None
+    name: str = "tree"
+
+    uses_outcomes: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.depth < 1 or self.min_size < 1:
+            raise PlanError(f"depth={self.depth} and min_size={self.min_size} must be at least 1")
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """Leaves, the one with most of the errors at the highest rate first."""
+        loss = example_losses(discovery)
+        scored = loss.is_not_null()
+        table, wrong = self._numbers(discovery).filter(scored), (loss.filter(scored) > 0.5).to_numpy()
+        if table.width == 0 or not 0 < wrong.sum() < len(wrong):
+            return
+        values = table.cast(pl.Float64).to_numpy()
+        for path, inside in self._leaves(table.columns, values, wrong):
+            rate = float(wrong[inside].mean())
+            if path and rate > wrong.mean():
+                predicates = {c: _value(table.schema[c], r) for c, r in path.items()}
+                name = " AND ".join(name_of(c, v) for c, v in predicates.items())
+                rule = " AND ".join(rule_of(c, v) for c, v in predicates.items())
+                yield Candidate(name, rule, in_words(predicates), self.name, "drop")
+
+    def _numbers(self, discovery: Evidence) -> pl.DataFrame:
+        table = examples(discovery)
+        if self.columns is None:
+            plausible = [c for c, t in table.schema.items() if t.is_numeric() or t == pl.Boolean]
+            kept = [c.name for c in profile(table.select(plausible)) if c.kind in (Kind.NUMBER, Kind.FLAG)]
+            return table.select(c for c in kept if not table[c].null_count())
+        table = table.select(*matching(discovery, self.columns))
+        for column in table:
+            if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+                raise InputError(f"column {column.name!r} holds {column.dtype}, not numbers, so no tree can cut it")
+            if column.null_count():
+                raise InputError(
+                    f"column {column.name!r} has {column.null_count()} missing values; fill or leave it out"
+                )
+        return table
+
+    def _leaves(
+        self, columns: list[str], values: NDArray[np.float64], wrong: NDArray[np.bool_]
+    ) -> list[tuple[Path, NDArray[np.bool_]]]:
+        """Where each leaf lies and which examples it holds, by falling product of error rate and share of errors."""
+        from sklearn.tree import DecisionTreeClassifier
+
+        tree = DecisionTreeClassifier(
+            criterion="entropy",
+            max_depth=self.depth,
+            min_samples_leaf=min(self.min_size, len(wrong)),
+            class_weight="balanced",
+            random_state=0,
+        ).fit(values, wrong)
+        found = list(_walk(tree.tree_, 0, {}, np.ones(len(wrong), dtype=np.bool_), columns, values))
+        return sorted(found, key=lambda leaf: -float(wrong[leaf[1]].mean() * wrong[leaf[1]].sum()))
+
+
+def _walk(
+    tree: Any, node: int, path: Path, inside: NDArray[np.bool_], columns: list[str], values: NDArray[np.float64]
+) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
+    if tree.children_left[node] < 0:
+        yield path, inside
+        return
+    feature = int(tree.feature[node])
+    column, numbers = columns[feature], values[:, feature]
+    right = numbers.astype(np.float32) > tree.threshold[node]  # as the tree compares
+    cut = float(numbers[inside & right].min())
+    cut = int(cut) if cut.is_integer() and abs(cut) < 2**53 else cut
+    old = path.get(column, Range(None, None))
+    for child, part, side in (
+        (tree.children_left[node], Range(old.low, cut), ~right),
+        (tree.children_right[node], Range(cut, old.high), right),
+    ):
+        yield from _walk(tree, int(child), path | {column: part}, inside & side, columns, values)
+
+
+def _value(dtype: pl.DataType, part: Range) -> Range | bool:
+    """A range of a true/false column is one of the two."""
+    return part if dtype != pl.Boolean else part.low is not None
