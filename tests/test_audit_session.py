@@ -856,7 +856,7 @@ def test_policies_on_the_shared_pool(shared):
 
 def test_unknown_policies_and_groups():
     pool = blocks()
-    with pytest.raises(PlanError, match="there is no policy 'best'"):
+    with pytest.raises(PlanError, match="no policy is named 'best'"):
         Audit(pool, threshold=Q, policy="best")
     with pytest.raises(PlanError, match="needs an argument"):
         Audit(pool, threshold=Q, policy="oracle")

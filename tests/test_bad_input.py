@@ -102,7 +102,7 @@ OPTIONS = {
     "split words": (["t.csv", "--outcome", "error", "--split", "lang"], "'de'"),
     "unwritable": (["t.csv", "--outcome", "error", "--json", "/proc/nowhere/x.json"], "cannot write"),
     "unwritable directory": (["t.csv", "--outcome", "error", "--out", "/proc/nowhere"], "cannot write"),
-    "judge": (["t.csv", "--outcome", "error", "--judge", "solomon"], "no judge 'solomon'"),
+    "judge": (["t.csv", "--outcome", "error", "--judge", "solomon"], "no judge is named 'solomon'"),
     "finder": (["t.csv", "--outcome", "error", "--finders", "keepers"], "no finder"),
     "level": (["t.csv", "--outcome", "error", "--alpha", "1.5"], "alpha must be strictly between 0 and 1"),
     "declared": (["t.csv", "--outcome", "error", "--declare", "d__*"], "d__*"),

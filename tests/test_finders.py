@@ -582,11 +582,11 @@ def test_packages_add_finders_and_a_name_taken_twice_is_told(tmp_path: Path, mon
     install(tmp_path, "one", "mine = groundfault.finders.text:Text\nbroken = groundfault.finders.text:Nothing")
     install(tmp_path, "two", "mine = second:Text\ntext = second:Text")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.warns(UserWarning, match="two finders are named") as caught:
+    with pytest.warns(UserWarning, match="two are named") as caught:
         assert finders.get("mine") is Text
     assert sorted(str(w.message) for w in caught) == [
-        "two finders are named 'mine': groundfault.finders.text:Text is used, not second:Text",
-        "two finders are named 'text': groundfault.finders.text:Text is used, not second:Text",
+        "two are named 'mine' in groundfault.finders: groundfault.finders.text:Text is used, not second:Text",
+        "two are named 'text' in groundfault.finders: groundfault.finders.text:Text is used, not second:Text",
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -386,3 +386,68 @@ def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
         assert any("groups differ in size" in hint for hint in report.summary["hints"])
     with pytest.raises(PlanError, match="groups of like size"):
         groundfault.audit(evidence, Plan(judge="multisplit-e"))
+
+
+def test_a_p_value_at_the_level_is_at_most_the_level() -> None:
+    """Three candidates, an exact p of 1/20: adjusted 0.15 in fact, and a little more in floats."""
+    from groundfault.judges.confirm import at_most
+
+    adjusted = np.array([1 / 20 * 3, 0.15, 0.150001])
+    assert adjusted[0] > 0.15
+    assert at_most(adjusted, "0.15").tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("order", [("a", "not a"), ("not a", "a")])
+def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(order: tuple[str, str]) -> None:
+    rng = np.random.default_rng(0)
+    on = np.arange(400) % 200 < 30
+    frame = pl.DataFrame(
+        {
+            "id": np.arange(400),
+            "a": on,
+            "split": np.where(np.arange(400) < 200, "discovery", "holdout"),
+            "error": (rng.random(400) < 0.1 + 0.7 * on).astype(int),
+        }
+    )
+    evidence = Evidence.from_table(frame, id="id", outcome="error", split="split")
+    candidates = [Candidate(name, {"a": "a", "not a": "NOT a"}[name]) for name in order]
+    for judge in ("janus", "janus-a"):
+        report = groundfault.audit(evidence, Plan(judge=judge, hold_min_on=100, hold_min_off=8), candidates)
+        assert {f.name: str(f.verdict) for f in report.findings} == {"a": "not_replicated", "not a": "confirmed"}
+        assert next(f for f in report.findings if f.name == "a").reason.startswith("holdout_support")
+
+
+def test_nothing_eligible_is_a_report_too() -> None:
+    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    report = groundfault.audit(evidence, candidates=[Candidate("rare", "words > 99")])
+    assert report.counts()["untestable"] == 1
+    assert report.summary["floor"]["threshold"] is None
+    assert report.summary["floor"]["curve"] == []
+    assert report.to_html()
+
+
+def test_a_level_that_lets_everything_through_still_reports() -> None:
+    rng = np.random.default_rng(2)
+    frame = planted(40).with_columns(pl.Series("error", rng.integers(0, 5, 40) / 4))
+    evidence = Evidence.from_table(frame, id="id", outcome="error")
+    report = groundfault.audit(evidence, Plan(judge="bh", q="0.95"), [Candidate("hard", "hard")])
+    assert report.summary["minimum_detectable_lift"] == 0.0
+
+
+def test_names_are_text_whatever_the_file(tmp_path: Path) -> None:
+    frame = planted(60).with_columns(pl.Series("id", [f"{i:03d}" for i in range(60)]))
+    frame.write_csv(tmp_path / "t.csv")
+    frame.write_parquet(tmp_path / "t.parquet")
+    read = [Evidence.from_table(tmp_path / name, id="id", outcome="error") for name in ("t.csv", "t.parquet")]
+    assert read[0].hash == read[1].hash
+    assert (Plan().discovery_units(read[0]) == Plan().discovery_units(read[1])).all()
+    numbers = frame.with_columns(pl.col("id").cast(pl.Int64))
+    words = numbers.with_columns(pl.col("id").cast(pl.String))
+    number, word = (Evidence.from_table(f, id="id", outcome="error") for f in (numbers, words))
+    assert number.unit_names.to_list() == word.unit_names.to_list()
+
+
+def test_a_doubled_header_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,error,error\na,1,0\nb,0,1\n")
+    with pytest.raises(InputError, match="two columns named 'error'"):
+        Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")

@@ -108,6 +108,13 @@ def test_a_climb_ends_near_the_size_wanted() -> None:
     assert 40 < window.weights(z / spread).sum() < 60
 
 
+def test_as_near_as_the_last_is_inside_too() -> None:
+    z = np.repeat(np.eye(3), 30, axis=0)
+    slicer = Spotlight(n_slices=3, size=0.1, steps=50).fit_losses(z, np.arange(90) % 7 == 0)
+    assert (slicer.members(z).sum(axis=0) >= 9).all()
+    assert np.isfinite(slicer.losses_).all()
+
+
 def test_inside_is_at_most_the_radius() -> None:
     ball = {"middle": np.array([1.0, 0.0]), "square": np.array([4.0])}
     assert inside(ball, np.array([[3.0, 0.0], [3.1, 0.0], [1.0, 2.0]])).tolist() == [1, 0, 1]

@@ -223,7 +223,7 @@ def _summary(
     parts: _Parts, findings: Sequence[Finding], opening: Opening | None, frequency: Frequency | None
 ) -> dict[str, Any]:
     case, ruling = parts.case, parts.ruling
-    margins, floor = parts.full, ruling.screening.floor if ruling.screening else None
+    margins = parts.full
     reasons = Counter(
         code
         for codes, v in zip(ruling.reasons, ruling.verdicts, strict=True)
@@ -256,14 +256,7 @@ def _summary(
             "sources": case.library.sources,
         },
         "ineligible": dict(reasons),
-        "floor": None
-        if floor is None
-        else {
-            "threshold": floor.threshold,
-            "fdp": floor.fdp,
-            "inclusive": floor.inclusive,
-            "curve": floor.curve,
-        },
+        "floor": _floor(ruling),
         "minimum_detectable_lift": least[detectable.USUAL_PREVALENCE],
         "power": {
             "power": detectable.POWER,
@@ -293,6 +286,14 @@ def _summary(
             "polars": version("polars"),
         },
     }
+
+
+def _floor(ruling: Ruling) -> dict[str, Any]:
+    """The floor and its curve; empty for judges that set none, and where nothing could be tested."""
+    floor = ruling.screening.floor if ruling.screening else None
+    if floor is None:
+        return {"threshold": None, "fdp": None, "inclusive": True, "curve": []}
+    return {"threshold": floor.threshold, "fdp": floor.fdp, "inclusive": floor.inclusive, "curve": floor.curve}
 
 
 def _effective(parts: _Parts) -> float | None:
@@ -357,6 +358,8 @@ def _hints(parts: _Parts) -> list[str]:
         )
     if parts.full.strata is not None:
         hints.append("groups differ in size: only those of like size are permuted, at random, and p-values are sampled")
+    elif parts.ruling.screening and not parts.seen.countable(parts.ruling.judged) and parts.full.denominator:
+        hints.append("the grid of losses is too fine to count at this size: laws are approximated and p-values sampled")
     elif parts.full.denominator == 0:
         hints.append(
             "losses share no grid of 1/100 or coarser: laws are approximated and p-values sampled, with the +1"
@@ -379,12 +382,7 @@ def _at_the_edge(parts: _Parts) -> int:
 def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]]:
     """A few failed examples of each confirmed slice, by id."""
     case = parts.case
-    units = (
-        case.evidence.frame.select(case.evidence.roles.group or case.evidence.roles.id or "")
-        .to_series()
-        .unique()
-        .sort()
-    )
+    units = case.evidence.unit_names
     place = {c.name: j for j, c in enumerate(case.library)}
     failed = np.nan_to_num(case.losses()) > 0
     out = {}

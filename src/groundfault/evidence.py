@@ -124,7 +124,8 @@ class Evidence:
         """
         from groundfault.readers.table import read_table
 
-        frame, provenance = read_table(source)
+        names = tuple(column for column in (id, model, repeat, group) if column)
+        frame, provenance = read_table(source, text=names)
         roles = Roles(outcome, id, model, repeat, group, split, status, positive_is_good, empty, tuple(ignore))
         return cls.from_frame(frame, roles, provenance)
 
@@ -137,7 +138,8 @@ class Evidence:
         _check_keys(frame, roles, where)
         key = [column for column in (roles.id, roles.model, roles.repeat) if column]
         floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
-        frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(key)
+        # names are text, so that a table sorts and splits alike whether its file kept 1 as a number or as a word
+        frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(pl.col(c).cast(pl.String) for c in key)
         loss, status = _outcomes(frame, roles, where)
         return cls(frame, roles, loss, status, provenance)
 
@@ -163,12 +165,17 @@ class Evidence:
 
     @cached_property
     def _units(self) -> pl.Series:
-        return self.frame[self.roles.group or self.roles.id or ""]
+        return self.frame[self.roles.group or self.roles.id or ""].cast(pl.String)
+
+    @cached_property
+    def unit_names(self) -> pl.Series:
+        """Names of the units (groups, else examples), as text and in its order."""
+        return self._units.unique().sort()
 
     @cached_property
     def unit_index(self) -> NDArray[np.intp]:
-        """The unit (group, else example) each row belongs to: whole numbers from 0, in the order of unit names."""
-        if self._units.is_sorted() and self._units.n_unique() == len(self):
+        """The unit each row belongs to: whole numbers from 0, in the order of `unit_names`."""
+        if self._units.is_sorted() and self.unit_count == len(self):
             return np.arange(len(self), dtype=np.intp)
         return (self._units.rank("dense").to_numpy() - 1).astype(np.intp)
 
@@ -202,7 +209,7 @@ class Evidence:
             ("status", self.status),
             *((f"column {c}", self.frame[c]) for c in columns),
         ]:
-            _feed(digest, name, series)
+            feed(digest, name, series)
         return digest.hexdigest()
 
     def take(self, rows: NDArray[np.bool_]) -> Evidence:
@@ -304,7 +311,11 @@ def _outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series,
     raw = frame[roles.outcome]
     if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
         words = raw.drop_nulls()
-        strange = words if words.dtype != pl.String else words.filter(words.cast(pl.Float64, strict=False).is_null())
+        strange = (
+            words
+            if words.dtype != pl.String
+            else words.filter(~words.cast(pl.Float64, strict=False).is_finite().fill_null(False))
+        )
         example = strange.first() if len(strange) else words.first()
         raise InputError(
             f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
@@ -349,7 +360,7 @@ def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) ->
     return pl.select(pl.when(empty).then(pl.lit(roles.empty)).otherwise(status).alias("status")).to_series()
 
 
-def _feed(digest: Any, name: str, series: pl.Series) -> None:
+def feed(digest: Any, name: str, series: pl.Series) -> None:
     """Add a column to a digest in one canonical form: integers as int64, floats as float64, all else as text."""
     dtype = series.dtype
     if dtype.is_integer():

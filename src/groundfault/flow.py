@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
 from groundfault.candidate import Candidate, Library, unique_names
 from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.evidence import Evidence
+from groundfault.evidence import Evidence, feed
 from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling, rule
 from groundfault.outcome import Status
@@ -117,10 +119,10 @@ class Case:
 
     @property
     def split_hash(self) -> str:
-        """SHA-256 of which units are seen."""
-        import hashlib
-
-        return hashlib.sha256(np.packbits(self.seen).tobytes()).hexdigest()
+        """SHA-256 of the names of the units that are seen."""
+        digest = hashlib.sha256()
+        feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.seen)))
+        return digest.hexdigest()
 
 
 def prepare(

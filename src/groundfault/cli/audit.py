@@ -120,12 +120,13 @@ def verify(source: str, evidence: str | None, ledger: str | None) -> None:
 
     SOURCE is the directory of a report, or the file of a sequential audit's certificate.
     """
-    from groundfault.sequential.certificate import verify_certificate
-    from groundfault.verification import verify as run
-
     if Path(source).is_file() and not evidence:
+        from groundfault.sequential.certificate import verify_certificate
+
         found: Any = verify_certificate(source, ledger=ledger)
     else:
+        from groundfault.verification import verify as run
+
         found = run(source, evidence=evidence, ledger=ledger)
     for difference in found.differences:
         click.echo(f"differs: {difference}")

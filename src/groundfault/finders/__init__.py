@@ -6,13 +6,11 @@ group ``groundfault.finders``.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
-from groundfault.errors import PlanError
+from groundfault.registry import Registry
 
 if TYPE_CHECKING:
     from groundfault.candidate import Candidate
@@ -33,6 +31,9 @@ _BUILT_IN = {
 }
 
 
+_REGISTRY = Registry("finder", GROUP, _BUILT_IN)
+
+
 class Finder(Protocol):
     """What proposes candidates. It is given discovery rows alone, and answers the same for the same rows."""
 
@@ -46,7 +47,7 @@ class Finder(Protocol):
 
 def known() -> tuple[str, ...]:
     """Names of the finders at hand: the built-in ones, then those of installed packages."""
-    return (*_BUILT_IN, *sorted(_installed()))
+    return _REGISTRY.names()
 
 
 def get(name: str) -> Callable[..., Finder]:
@@ -57,27 +58,7 @@ def get(name: str) -> Callable[..., Finder]:
     PlanError
         If no finder has the name, or the package that registered it cannot be imported.
     """
-    if name in _BUILT_IN:
-        module, _, attribute = _BUILT_IN[name].partition(":")
-        return cast("Callable[..., Finder]", getattr(import_module(module), attribute))
-    point = _installed().get(name)
-    if point is None:
-        raise PlanError(f"no finder is named {name!r}; there are {', '.join(known())}")
-    try:
-        return cast("Callable[..., Finder]", point.load())
-    except (ImportError, AttributeError) as error:
-        raise PlanError(f"the finder {name!r} of {point.value} cannot be loaded: {error}") from error
-
-
-def _installed() -> dict[str, EntryPoint]:
-    found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
-        kept = _BUILT_IN.get(point.name) or (found[point.name].value if point.name in found else None)
-        if kept is None:
-            found[point.name] = point
-        elif kept != point.value:
-            warnings.warn(f"two finders are named {point.name!r}: {kept} is used, not {point.value}", stacklevel=3)
-    return found
+    return _REGISTRY.get(name)
 
 
 def __getattr__(name: str) -> object:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.plan import Plan, exact
+from groundfault.plan import Number, Plan, exact
 from groundfault.stats import multiple
 from groundfault.stats.margins import Margins
 from groundfault.units import Units
@@ -26,7 +26,7 @@ class Confirmed:
     p_adjusted : float64 array
         Their Holm adjustment among the survivors; NaN for the others.
     failed : tuple of str
-        The first part of the rule each survivor failed: "holdout_support", "sign", "min_effect", "p"; else "".
+        The first part of the rule that each survivor failed: "sign", "min_effect", "p"; else "".
     """
 
     stands: NDArray[np.bool_]
@@ -45,7 +45,10 @@ def confirm(
     exact_p: bool,
     rng: np.random.Generator,
 ) -> Confirmed:
-    """Hold survivors against held-out units: enough support, the same sign, a big enough effect, and a small p.
+    """Hold survivors against held-out units: the same sign, a big enough effect, and a small p where it is asked for.
+
+    Whether there is enough support is each candidate's own question, not that of its duplicates and complements: see
+    `supported`.
 
     Parameters
     ----------
@@ -58,25 +61,35 @@ def confirm(
     exact_p : bool
         Whether the exact p-value under Holm is asked for, beside the paper's gate.
     rng : numpy.random.Generator
-        Used only for losses on no grid.
+        Used only where p-values are sampled.
     """
     margins = holdout.margins[hypotheses]
     p = p_values(holdout, hypotheses, plan, rng, direction=direction)
     adjusted = np.full(len(p), np.nan)
     adjusted[survives] = multiple.holm(p[survives])
-    support = (margins.on >= (plan.hold_min_on or plan.min_on)) & (margins.off >= (plan.hold_min_off or plan.min_off))
     checks = [
-        ("holdout_support", support),
         ("sign", (margins.sign == direction) & (direction != 0)),
         ("min_effect", big_enough(margins, plan)),
     ]
     if exact_p:
-        checks.append(("p", np.nan_to_num(adjusted, nan=1.0) <= float(plan.alpha)))
+        checks.append(("p", at_most(np.nan_to_num(adjusted, nan=1.0), plan.alpha)))
     failed = tuple(
         next((name for name, passed in checks if not passed[i]), "") if survives[i] else "" for i in range(len(p))
     )
     stands = survives & np.array([not f for f in failed], dtype=np.bool_).reshape(len(p))
     return Confirmed(stands, p, adjusted, failed)
+
+
+def supported(margins: Margins, plan: Plan) -> NDArray[np.bool_]:
+    """Which candidates have enough held-out units on both sides."""
+    return np.asarray(
+        (margins.on >= (plan.hold_min_on or plan.min_on)) & (margins.off >= (plan.hold_min_off or plan.min_off))
+    )
+
+
+def at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
+    """Which p-values are at most a level; one that equals it but for rounding is."""
+    return p <= float(exact(level)) * (1 + 1e-12)
 
 
 def big_enough(margins: Margins, plan: Plan) -> NDArray[np.bool_]:

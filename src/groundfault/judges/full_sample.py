@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.judge import Confirmation, Screening
-from groundfault.judges.confirm import big_enough, p_values
+from groundfault.judges.confirm import at_most, big_enough, p_values
 from groundfault.plan import Plan
 from groundfault.stats import multiple
 from groundfault.units import Units
@@ -39,5 +40,10 @@ class FullSample:
         """Confirm what is significant after correction and big enough."""
         p = p_values(units, hypotheses, plan, rng)
         adjusted = _ADJUST[self.name](p)
-        level = float(plan.alpha if self.name == "holm" else plan.q)
-        return Screening((adjusted <= level) & big_enough(units.margins[hypotheses], plan), p, adjusted)
+        level = plan.alpha if self.name == "holm" else plan.q
+        return Screening(at_most(adjusted, level) & big_enough(units.margins[hypotheses], plan), p, adjusted)
+
+
+Holm = partial(FullSample, "holm")
+BenjaminiHochberg = partial(FullSample, "bh")
+BenjaminiYekutieli = partial(FullSample, "by")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.judge import Confirmation, Screening
-from groundfault.judges.confirm import big_enough, p_values
+from groundfault.judges.confirm import at_most, big_enough, p_values
 from groundfault.plan import Plan
 from groundfault.stats import permutation
 from groundfault.units import Units
@@ -45,5 +45,5 @@ class MaxT:
             blocks=units.strata,
             among=wanted,
         )[position, hypotheses % outcomes]
-        survives = (adjusted <= float(plan.alpha)) & big_enough(units.margins[hypotheses], plan)
+        survives = at_most(adjusted, plan.alpha) & big_enough(units.margins[hypotheses], plan)
         return Screening(survives, p_values(units, hypotheses, plan, rng), adjusted)

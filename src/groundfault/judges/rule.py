@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from groundfault.finding import Verdict
 from groundfault.judge import Judge, Screening
-from groundfault.judges.confirm import Confirmed, confirm
+from groundfault.judges.confirm import Confirmed, confirm, supported
 from groundfault.plan import Plan, exact
 from groundfault.stats.threads import enough_threads
 from groundfault.units import Marks, Units
@@ -96,7 +96,8 @@ def _rule(judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, who
             rng=plan.rng(f"{purpose}/confirm"),
         )
     ruling = Ruling((), (), judged, leads, screening, confirmed)
-    verdicts, codes = _verdicts(ruling, reasons)
+    support = np.ones(len(reasons), dtype=np.bool_) if holdout is None else supported(holdout.margins, plan)
+    verdicts, codes = _verdicts(ruling, reasons, support)
     return Ruling(verdicts, codes, judged, leads, screening, confirmed)
 
 
@@ -156,7 +157,7 @@ def _leads(marks: Marks, outcomes: int, eligible: NDArray[np.intp]) -> NDArray[n
 
 
 def _verdicts(
-    ruling: Ruling, reasons: Sequence[tuple[str, ...]]
+    ruling: Ruling, reasons: Sequence[tuple[str, ...]], support: NDArray[np.bool_]
 ) -> tuple[tuple[Verdict, ...], tuple[tuple[str, ...], ...]]:
     position = ruling.position()
     verdicts, codes = [], []
@@ -168,10 +169,9 @@ def _verdicts(
         elif not ruling.screening.survives[i]:
             verdicts.append(Verdict.BELOW_FLOOR)
             codes.append(())
-        elif ruling.confirmed is None or ruling.confirmed.stands[i]:
-            verdicts.append(Verdict.CONFIRMED)
-            codes.append(())
         else:
-            verdicts.append(Verdict.NOT_REPLICATED)
-            codes.append((ruling.confirmed.failed[i],))
+            failed = "" if ruling.confirmed is None else ruling.confirmed.failed[i]
+            failed = failed if support[h] else "holdout_support"
+            verdicts.append(Verdict.NOT_REPLICATED if failed else Verdict.CONFIRMED)
+            codes.append((failed,) if failed else ())
     return tuple(verdicts), tuple(codes)

@@ -6,26 +6,29 @@ it was told. `Query` and `History` are all that it speaks and hears.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib import import_module
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import PlanError
+from groundfault.registry import Registry
 
 # a further policy is a file and a line here; its class takes what follows the colon of "name:argument", or nothing
-_BUILT_IN = {
-    "uniform": "uniform:Uniform",
-    "stratified": "stratified:Stratified",
-    "oracle": "oracle:Oracle",
-    "prelearned": "prelearned:PreLearned",
-}
-NAMES = tuple(_BUILT_IN)
+_REGISTRY = Registry(
+    "policy",
+    "groundfault.policies",
+    {
+        "uniform": "groundfault.policies.uniform:Uniform",
+        "stratified": "groundfault.policies.stratified:Stratified",
+        "oracle": "groundfault.policies.oracle:Oracle",
+        "prelearned": "groundfault.policies.prelearned:PreLearned",
+    },
+)
+NAMES = tuple(_REGISTRY.built_in)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,13 +174,7 @@ def get(name: str) -> Policy:
         If there is none, or the argument is missing or too much.
     """
     plain, colon, argument = name.partition(":")
-    if plain in _BUILT_IN:
-        module, _, kind = _BUILT_IN[plain].partition(":")
-        made = getattr(import_module(f"groundfault.policies.{module}"), kind)
-    elif plain in _plugins():
-        made = _plugins()[plain]
-    else:
-        raise PlanError(f"there is no policy {plain!r}; the policies are {', '.join([*NAMES, *sorted(_plugins())])}")
+    made = _REGISTRY.get(plain)
     try:
         policy = made(argument) if colon else made()
     except TypeError:
@@ -185,16 +182,3 @@ def get(name: str) -> Policy:
         raise PlanError(f"the policy {plain} {wants}") from None
     assert isinstance(policy, Policy)
     return policy
-
-
-@cache
-def _plugins() -> dict[str, Callable[..., Policy]]:
-    from importlib.metadata import entry_points
-
-    found: dict[str, Callable[..., Policy]] = {}
-    for point in entry_points(group="groundfault.policies"):
-        if point.name in _BUILT_IN or point.name in found:
-            warnings.warn(f"a second policy named {point.name!r} ({point.value}) is passed over", stacklevel=2)
-        else:
-            found[point.name] = point.load()
-    return found

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,33 +11,54 @@ import polars as pl
 
 from groundfault.errors import InputError
 
+Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
-def _read_csv(path: Path) -> pl.DataFrame:
+
+def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix == ".tsv" else ","
-    return pl.read_csv(path, separator=separator, infer_schema_length=10_000, encoding="utf8")
+    header = pl.read_csv(path, separator=separator, n_rows=0).columns
+    doubled = [c for c in header if re.fullmatch(r".*_duplicated_\d+", c) and c.rpartition("_duplicated_")[0] in header]
+    if doubled:
+        raise InputError(f"{path} has two columns named {doubled[0].rpartition('_duplicated_')[0]!r}; rename one")
+    kept = {column: pl.String for column in text if column in header}
+    return pl.read_csv(path, separator=separator, infer_schema_length=10_000, schema_overrides=kept)
 
 
-_READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
+def _read_jsonl(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
+    return pl.read_ndjson(path, infer_schema_length=10_000)
+
+
+def _read_parquet(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
+    return pl.read_parquet(path)
+
+
+def _read_arrow(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
+    return pl.read_ipc(path)
+
+
+_READERS: dict[str, Read] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
-    ".jsonl": lambda path: pl.read_ndjson(path, infer_schema_length=10_000),
-    ".ndjson": lambda path: pl.read_ndjson(path, infer_schema_length=10_000),
-    ".parquet": lambda path: pl.read_parquet(path),
-    ".pq": lambda path: pl.read_parquet(path),
-    ".arrow": lambda path: pl.read_ipc(path),
-    ".feather": lambda path: pl.read_ipc(path),
-    ".ipc": lambda path: pl.read_ipc(path),
+    ".jsonl": _read_jsonl,
+    ".ndjson": _read_jsonl,
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
+    ".ipc": _read_arrow,
 }
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 
 
-def read_table(source: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def read_table(source: Any, *, text: Sequence[str] = ()) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read a table and say where it came from.
 
     Parameters
     ----------
     source : path, or a polars, pandas, Arrow or DuckDB table
         A file, or a directory whose files are all of one kind and share their columns.
+    text : sequence of str
+        Columns of names: kept as they are written in a CSV file, so that 01 is not 1.
 
     Returns
     -------
@@ -49,7 +71,7 @@ def read_table(source: Any) -> tuple[pl.DataFrame, tuple[str, ...]]:
         If there is nothing to read, or what is there cannot be read as a table.
     """
     if isinstance(source, str | Path):
-        return _read_path(Path(source))
+        return _read_path(Path(source), text)
     if isinstance(source, pl.LazyFrame):
         source = source.collect()
     if isinstance(source, pl.DataFrame):
@@ -70,39 +92,41 @@ def _from_other(source: Any) -> pl.DataFrame:
     )
 
 
-def _read_path(path: Path) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     if not path.exists():
         raise InputError(f"{path} does not exist")
     if not path.is_dir():
-        return _read_file(path), (str(path),)
+        return _read_file(path, text), (str(path),)
     files = sorted(p for p in path.iterdir() if p.suffix.lower() in _READERS and p.is_file())
     if not files:
         raise InputError(f"the directory {path} has no {_KINDS} file")
     kinds = sorted({p.suffix.lower() for p in files})
     if len(kinds) > 1:
         raise InputError(f"the directory {path} mixes {' and '.join(kinds)} files; keep one kind, or name a file")
-    frames = [_read_file(p) for p in files]
+    frames = [_read_file(p, text) for p in files]
     try:
         return pl.concat(frames, how="vertical_relaxed"), tuple(str(p) for p in files)
     except pl.exceptions.PolarsError as error:
         raise InputError(f"the files in {path} do not share their columns: {_first_line(error)}") from None
 
 
-def _read_file(path: Path) -> pl.DataFrame:
+def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read")
     if path.stat().st_size == 0:
         raise InputError(f"{path} is empty")
     try:
-        return read(path)
+        return read(path, text)
+    except InputError:
+        raise
     except pl.exceptions.NoDataError:
         raise InputError(f"{path} is empty") from None
     except (pl.exceptions.PolarsError, OSError, ValueError, UnicodeDecodeError) as error:
         message = _first_line(error)
         if "utf-8" in message.lower() or "utf8" in message.lower():
             raise InputError(f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None
-        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {message}") from None
+        raise InputError(f"{path} cannot be read as a table of kind {path.suffix[1:]}: {message}") from None
 
 
 def _first_line(error: BaseException) -> str:

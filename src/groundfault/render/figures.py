@@ -163,7 +163,7 @@ def floor(report: Report) -> Figure | None:
     import altair as alt
 
     found = report.summary["floor"]
-    if found is None or not found["curve"]:
+    if not found["curve"]:
         return None
     curve = _evenly(found["curve"], MOST_LEVELS)
     rows = [{"x": c["threshold"], "y": min(c["fdp"], 1.0), "real": c["real"], "decoy": c["decoy"]} for c in curve]

@@ -189,6 +189,8 @@ def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
     low, high = 0.0, design.largest
     if high == 0 or design.power(high) < power:
         return None
+    if design.power(0.0) >= power:
+        return 0.0
     while high - low > high / 4000:
         middle = (low + high) / 2
         low, high = (low, middle) if design.power(middle) >= power else (middle, high)
