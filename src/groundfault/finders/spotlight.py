@@ -51,7 +51,8 @@ class Spotlight(Estimator):
     ----------
     windows_ : tuple of groundfault.stats.spotlight.Window
         In units of the embedding, after ``pca``.
-    radii_ : float64 array, shape (n_slices,)
+    squares_ : float64 array, shape (n_slices,)
+        Squared radii of the slices.
     losses_ : float64 array, shape (n_slices,)
         Mean loss of the examples fitted that are in each slice.
     projection_
@@ -79,7 +80,7 @@ class Spotlight(Estimator):
     name: str = "spotlight"
 
     windows_: tuple[light.Window, ...] = field(init=False, repr=False)
-    radii_: NDArray[np.float64] = field(init=False, repr=False)
+    squares_: NDArray[np.float64] = field(init=False, repr=False)
     losses_: NDArray[np.float64] = field(init=False, repr=False)
     projection_: Projection | None = field(init=False, repr=False)
 
@@ -132,19 +133,19 @@ class Spotlight(Estimator):
         if count >= len(embedding):
             raise InputError(f"{len(embedding)} examples are too few for slices of {count}")
         values = self._project(embedding)
-        total, radii, means = left.copy(), [], []
+        total, squares, means = left.copy(), [], []
         windows: list[light.Window] = []
         with one_blas_thread():
             while len(windows) < self.n_slices and left.any():
                 window = self._climb(values, left)
-                radius = light.radius(window, values, count)
-                members = window.distances(values) <= radius**2
+                square = light.reach(window, values, count)
+                members = window.distances(values) <= square
                 weights = window.weights(values) if self.reference else members
                 left = left * (1 - weights / weights.max())
                 windows.append(window)
-                radii.append(radius)
+                squares.append(square)
                 means.append(total[members].mean())
-        self.windows_, self.radii_, self.losses_ = tuple(windows), np.array(radii), np.array(means)
+        self.windows_, self.squares_, self.losses_ = tuple(windows), np.array(squares), np.array(means)
         return self
 
     def predict(self, Z: ArrayLike) -> NDArray[np.int64]:
@@ -201,8 +202,8 @@ class Spotlight(Estimator):
         return light.Window(middle + spread * window.centre, window.log_precision - 2 * math.log(spread))
 
     def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
-        square = self._fitted().radii_[number] ** 2
-        arrays = {"middle": self.windows_[number].centre, "square": np.array([square])}
+        square = self._fitted().squares_[number : number + 1]
+        arrays = {"middle": self.windows_[number].centre, "square": square}
         if self.projection_ is not None:
             arrays |= {"centre": self.projection_[0], "axes": self.projection_[1]}
         return arrays

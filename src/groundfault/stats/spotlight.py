@@ -101,10 +101,13 @@ def objective(
     return mean - lacking**2, np.append(centre, -0.5 * precision * (pull @ squares))
 
 
-def radius(window: Window, values: Floats, count: int) -> float:
-    """The distance half way between those of the ``count``-th nearest example and the next."""
-    near, next_one = np.sqrt(np.partition(window.distances(values), [count - 1, count])[count - 1 : count + 1])
-    return float(near + next_one) / 2
+def reach(window: Window, values: Floats, count: int) -> float:
+    """A squared distance that the nearest ``count`` examples, and those as near, do not exceed.
+
+    Half way to the next one, so that rounding does not decide about the last.
+    """
+    near, beyond = np.partition(window.distances(values), [count - 1, count])[count - 1 : count + 1]
+    return float(near + (beyond - near) / 2)
 
 
 def inside(arrays: Mapping[str, Floats], values: Floats) -> NDArray[np.int64]:

@@ -1,0 +1,64 @@
+"""The discovery study: real classifiers, their mistakes, and the tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from groundfault.stats.discovery import discovery
+from groundfault.studies.discover import domino, edisa, measure, spotlight, study
+from groundfault.studies.real_models import of_texts, shipped
+
+
+def test_classifiers_err_on_examples_they_were_not_trained_on() -> None:
+    names = set()
+    for given in shipped(0):
+        names.add(given.name)
+        assert len(given.embedding) == len(given.label) == len(given.probability)
+        np.testing.assert_allclose(given.probability.sum(axis=1), 1.0)
+        assert 0.02 < given.wrong.mean() < 0.6
+    assert len(names) == 4
+
+
+def test_texts_are_classified_too(shared: Path) -> None:
+    tasks, passes = of_texts(shared / "real", 0)
+    assert tasks.probability.shape[1] > 20
+    assert passes.probability.shape[1] == 2
+    assert tasks.wrong.mean() < 0.3
+
+
+def test_slicers_find_errors_of_digits_better_than_confidence() -> None:
+    digits = next(iter(shipped(1)))
+    for fit in (edisa(), edisa(embedding_weight=1.0), domino()):
+        found = measure(fit, digits)
+        assert found.found > 50
+        assert found.efficacy > found.confidence > found.chance
+    balls = measure(spotlight(), digits)
+    assert balls.efficacy > balls.chance
+
+
+def test_efficacy_counts_what_is_said() -> None:
+    prone, wrong = np.array([True, True, True, False, False]), np.array([True, False, True, True, False])
+    p = np.array([[0.9, 0.1], [0.6, 0.4], [0.55, 0.45], [0.8, 0.2], [0.7, 0.3]])
+    found = discovery(prone, wrong, p)
+    assert found.found == 3
+    assert found.efficacy == pytest.approx(2 / 3)
+    assert found.confidence == pytest.approx(1 / 3)  # of the second, third and fifth the third alone is wrong
+    assert found.chance == pytest.approx(3 / 5)
+    assert found.recall == pytest.approx(2 / 3)
+    nobody = discovery(np.zeros(5, dtype=bool), wrong, p)
+    assert nobody.found == 0
+    assert np.isnan(nobody.efficacy)
+
+
+def test_the_study_says_what_it_lacks(tmp_path: Path) -> None:
+    found = study(tmp_path, seeds=1)
+    assert found.lacking
+    assert [len(table.rows) for table in found.tables] == [4 * 4 + 2, 10, 4]
+    text = found.to_markdown()
+    assert "digits, network: edisa" in text
+    assert "63.32%" in text
+    found.write(tmp_path)
+    assert (tmp_path / "discover.json").exists()
