@@ -26,7 +26,7 @@ NAMES = ("ape", "bee", "cat")
 
 def table(n: int = 600, seed: int = 0) -> tuple[pl.DataFrame, tuple[np.ndarray, ...]]:
     z, y, p = clustered(n, seed=seed)
-    columns: dict[str, Any] = {"id": np.arange(n), "error": (p.argmax(axis=1) != y).astype(int)}
+    columns: dict[str, Any] = {"id": [f"{i:04d}" for i in range(n)], "error": (p.argmax(axis=1) != y).astype(int)}
     columns["embedding"] = pl.Series(list(z), dtype=pl.Array(pl.Float64, z.shape[1]))
     columns["label"] = np.array(NAMES)[y]
     columns |= {f"probability_{name}": p[:, i] for i, name in enumerate(NAMES)}
@@ -53,13 +53,13 @@ def test_a_missing_number_gives_no_slice() -> None:
     frame, (z, y, p) = table()
     column = Edisa(n_slices=8).fit(z, y, p).derived(("embedding", *(f"probability_{name}" for name in NAMES)))
     gaps = frame.with_columns(
-        pl.when(pl.col("id") != 3).then(pl.col("embedding")).alias("embedding"),
-        pl.when(pl.col("id") != 5).then(pl.col("probability_bee")).alias("probability_bee"),
+        pl.when(pl.col("id") != "0003").then(pl.col("embedding")).alias("embedding"),
+        pl.when(pl.col("id") != "0005").then(pl.col("probability_bee")).alias("probability_bee"),
     )
     said = column.apply(gaps)
     assert said.is_null().arg_true().to_list() == [3, 5]
     assert column.apply(gaps[3:4]).to_list() == [None]
-    kept = frame["id"].is_in([3, 5]).not_()
+    kept = frame["id"].is_in(["0003", "0005"]).not_()
     assert said.filter(kept).equals(column.apply(frame).filter(kept))
 
 
@@ -155,7 +155,7 @@ def test_what_is_observed_of_examples() -> None:
 def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
     frame, (z, _, _) = table(200)
     plain = frame.select("id", "error", "embedding").with_columns(
-        error=pl.when(pl.col("id") == 9).then(None).otherwise(pl.col("error"))
+        error=pl.when(pl.col("id") == "0009").then(None).otherwise(pl.col("error"))
     )
     seen = Observed.of(evidence(plain, empty="missing"), "embedding", None, "label")
     assert not seen.given

@@ -23,7 +23,7 @@ def evidence(n: int = 600, **extra: Any) -> Evidence:
     rng = np.random.default_rng(3)
     x, flag, words = rng.normal(size=n), rng.random(n) < 0.5, rng.integers(0, 400, n)
     error = (rng.random(n) < np.where((words >= 300) & flag, 0.9, 0.1)).astype(int)
-    columns = {"id": np.arange(n), "error": error, "x": x, "flag": flag, "words": words}
+    columns = {"id": [f"{i:04d}" for i in range(n)], "error": error, "x": x, "flag": flag, "words": words}
     return Evidence.from_table(pl.DataFrame(columns | extra), id="id", outcome="error")
 
 
