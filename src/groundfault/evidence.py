@@ -311,11 +311,8 @@ def _outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series,
     raw = frame[roles.outcome]
     if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
         words = raw.drop_nulls()
-        strange = (
-            words
-            if words.dtype != pl.String
-            else words.filter(~words.cast(pl.Float64, strict=False).is_finite().fill_null(False))
-        )
+        numbers = words.cast(pl.Float64, strict=False) if words.dtype == pl.String else words.is_null().cast(pl.Float64)
+        strange = words.filter(~numbers.is_finite().fill_null(False))
         example = strange.first() if len(strange) else words.first()
         raise InputError(
             f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
