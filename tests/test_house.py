@@ -16,7 +16,18 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 TOP = {"studies", "render", "web", "cli", "testing"}
 PLUGINS = {"readers", "finders", "judges", "policies"}
 # the flow joins the core with its plug-ins, so it may name them; reports are rendered on demand
-JOINTS = {"flow", "assemble", "checking", "detectable", "robustness", "verification", "evidence", "report", "__init__"}
+JOINTS = {
+    "flow",
+    "case",
+    "assemble",
+    "checking",
+    "detectable",
+    "robustness",
+    "verification",
+    "evidence",
+    "report",
+    "__init__",
+}
 HEAVY = {
     "sklearn",
     "altair",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault import detectable, wording
+from groundfault.case import Case
 from groundfault.finding import Cell, Finding, Verdict
 from groundfault.judges.rule import Ruling, duplicates
 from groundfault.plan import exact
@@ -23,7 +24,6 @@ from groundfault.stats.margins import Margins
 from groundfault.units import Units
 
 if TYPE_CHECKING:
-    from groundfault.flow import Case
     from groundfault.ledger import Opening
     from groundfault.robustness import Frequency
 

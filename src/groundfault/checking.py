@@ -10,8 +10,8 @@ import numpy as np
 
 from groundfault import detectable, wording
 from groundfault.candidate import Candidate, Library
+from groundfault.case import prepare
 from groundfault.evidence import Evidence
-from groundfault.flow import prepare
 from groundfault.judges.rule import eligibility
 from groundfault.plan import Plan
 from groundfault.stats import power

@@ -85,7 +85,7 @@ def _simulated(given: dict[str, Any]) -> Plan:
 
 def _units(given: dict[str, Any]) -> Any:
     """The evidence as the judge sees it: all units, all eligible and other candidates."""
-    from groundfault.flow import prepare
+    from groundfault.case import prepare
 
     if not given["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")

@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from groundfault.candidate import Library
+from groundfault.case import Case, prepare
 from groundfault.evidence import Evidence
-from groundfault.flow import Case, audit, prepare
+from groundfault.flow import audit
 from groundfault.plan import Plan
 from groundfault.readers.table import read_table
 from groundfault.report import Report

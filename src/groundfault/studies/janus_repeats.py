@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from groundfault.case import Case
 from groundfault.finding import Verdict
-from groundfault.flow import Case
 from groundfault.judges.rule import rule
 from groundfault.robustness import confirmation_frequency
 from groundfault.studies.controlled_docs import Packet

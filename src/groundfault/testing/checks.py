@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from groundfault import judges
 from groundfault.candidate import Candidate, Library
+from groundfault.case import Case
 from groundfault.errors import RuleError
 from groundfault.evidence import Evidence
 from groundfault.finders import Finder
 from groundfault.finding import Verdict
-from groundfault.flow import Case
 from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling
 from groundfault.plan import Plan
