@@ -439,7 +439,12 @@ def test_other_data_than_fitted_is_refused() -> None:
     slicer = Edisa(n_slices=5, pca=None)
     with pytest.raises(InputError, match="this edisa is not fitted"):
         slicer.predict(z, p)
-    slicer.fit(z, y, p)
+    slicer.init = np.zeros(3, dtype=int)
+    with pytest.raises(InputError, match="init has shape"):
+        slicer.fit(z, y, p)
+    with pytest.raises(InputError, match="this edisa is not fitted"):
+        slicer.error_probability(z, p)
+    slicer.set_params(init="kmeans").fit(z, y, p)
     with pytest.raises(InputError, match="Z has 4 columns, but the slices were fitted with 6"):
         slicer.predict(z[:, :4], p)
     with pytest.raises(InputError, match="2 classes, but the slices were fitted with 3"):

@@ -47,7 +47,8 @@ class Estimator:
         return self
 
     def _fitted(self) -> Self:
-        if not hasattr(self, "projection_"):
+        learned = [f.name for f in dataclasses.fields(self) if not f.init]  # type: ignore[arg-type]
+        if not all(hasattr(self, name) for name in learned):
             raise InputError(f"this {self.name} is not fitted; call fit(Z, y_true, y_proba) first")
         return self
 

@@ -223,7 +223,10 @@ class _EStep:
 
     def _share(self, mixture: Mixture, share: slice) -> _Sums:
         sums = _Sums()
-        buffers = self.spare.pop() if self.spare else self._buffers(mixture.size)
+        try:
+            buffers = self.spare.pop()
+        except IndexError:
+            buffers = self._buffers(mixture.size)
         for rows in blocks(share.stop, share.start):
             expanded, shares = (buffer[: rows.stop - rows.start] for buffer in buffers)
             tables = [t[rows] for t in self.tables]
@@ -270,13 +273,11 @@ class _Sums:
 
     def __init__(self) -> None:
         self.likelihood = 0.0
-        self.kind: Any = np.float64
         self.moments: Any = None
         self.tables: list[Any] = []
 
     def add(self, weight: Floats, expanded: Floats, tables: Sequence[Floats]) -> None:
         """Add a block, with its responsibilities as weights."""
-        self.kind = expanded.dtype
         if np.count_nonzero(weight > _NOTHING) < _SPARSE * weight.size:
             moments = np.zeros((weight.shape[1], expanded.shape[1]))
             _add_moments(weight, expanded, moments)
@@ -286,7 +287,7 @@ class _Sums:
 
     def merge(self, other: _Sums) -> None:
         """Add the sums of other rows."""
-        self.likelihood, self.kind = self.likelihood + other.likelihood, other.kind
+        self.likelihood += other.likelihood
         self._include(other.moments, other.tables)
 
     def _include(self, moments: Any, tables: list[Any]) -> None:
@@ -297,14 +298,14 @@ class _Sums:
             total += part
 
     def mixture(self, exponent: Floats, table_exponents: tuple[float, ...], floor: float) -> Mixture:
-        """The M-step."""
-        mass = self.moments[:, :1] + _MASS
+        """The M-step, in the precision of the exponents."""
+        kind, mass = exponent.dtype, self.moments[:, :1] + _MASS
         first, second = np.split(self.moments[:, 1:] / mass, 2, axis=1)
         # rounding may leave a variance of nothing below zero
         variance = np.maximum(second - first**2, 0.0) + floor
         log_weight = np.log(mass / mass.sum())[:, 0]
-        weight, mean, variance = (part.astype(self.kind, copy=False) for part in (log_weight, first, variance))
-        tables = tuple((total / mass).astype(self.kind, copy=False) for total in self.tables)
+        weight, mean, variance = (part.astype(kind, copy=False) for part in (log_weight, first, variance))
+        tables = tuple((total / mass).astype(kind, copy=False) for total in self.tables)
         return Mixture(weight, mean, variance, exponent, tables, table_exponents)
 
 
