@@ -190,8 +190,8 @@ class World:
             columns[f"c{j:04d}"] = values.gather(unit)
         frame = pl.DataFrame(
             {
-                "example": unit * self.variants + variant,
-                "item": unit,
+                "example": [f"e{i:08d}" for i in unit * self.variants + variant],
+                "item": [f"i{i:08d}" for i in unit],
                 "model": [f"m{o:03d}" for o in outcome],
                 "loss": pl.Series(losses.reshape(-1)).fill_nan(None),
                 **columns,
