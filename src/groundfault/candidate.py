@@ -6,13 +6,16 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from groundfault.errors import InputError, RuleError
 from groundfault.files import write_text
 from groundfault.rules import Rule
+
+if TYPE_CHECKING:
+    from groundfault.derived import Derived
 
 Missing = Literal["reject", "off", "drop"]
 
@@ -35,11 +38,13 @@ class Candidate:
     missing : {"reject", "off", "drop"}, optional
         What an example means for which the rule is neither true nor false (a NULL): the candidate cannot be tested
         (the default), the example counts as off, or the example is left out for this candidate.
+    derived : Derived, optional
+        A fitted function that computes a column the rule reads and the evidence need not have.
 
     Raises
     ------
     RuleError
-        If the rule does not parse, or is anything but an expression.
+        If the rule does not parse, is anything but an expression, or does not read the derived column.
 
     Examples
     --------
@@ -52,13 +57,18 @@ class Candidate:
     meaning: str = ""
     source: str = "declared"
     missing: Missing = "reject"
+    derived: Derived | None = None
 
     def __post_init__(self) -> None:
         if not self.name.strip():
             raise RuleError("a candidate needs a name that is not blank")
         if self.missing not in get_args(Missing):
             raise RuleError(f"candidate {self.name!r}: missing={self.missing!r} is not one of reject, off, drop")
-        self.parsed  # a bad rule fails here, not in the middle of an audit  # noqa: B018
+        read = self.parsed.columns  # a bad rule fails here, not in the middle of an audit
+        if self.derived is not None and self.derived.name not in read:
+            raise RuleError(
+                f"candidate {self.name!r}: {self.rule!r} does not read its derived column {self.derived.name!r}"
+            )
         if not self.meaning:
             object.__setattr__(self, "meaning", self.rule)
 
@@ -72,8 +82,10 @@ class Candidate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the rule reads, sorted."""
-        return self.parsed.columns
+        """Names of the columns that the rule reads, sorted; for a derived column, those it is computed from."""
+        if self.derived is None:
+            return self.parsed.columns
+        return tuple(sorted({*self.parsed.columns, *self.derived.columns} - {self.derived.name}))
 
     @classmethod
     def from_text(cls, text: str, *, missing: Missing = "reject") -> Candidate:
@@ -130,10 +142,10 @@ class Library(Sequence[Candidate]):
 
     def to_json(self) -> str:
         """Serialise; ``Library.from_json`` gives an equal library back."""
-        rows = [asdict(c) for c in self.candidates]
-        return json.dumps(
-            {"groundfault_library": 1, "hash": self.hash, "candidates": rows}, indent=1, ensure_ascii=False
-        )
+        derived = {c.derived.name: c.derived.to_dict() for c in self.candidates if c.derived is not None}
+        data: dict[str, Any] = {"groundfault_library": 1, "hash": self.hash}
+        data["candidates"] = [_row(c) for c in self.candidates]
+        return json.dumps(data | ({"derived": derived} if derived else {}), indent=1, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "library") -> Library:
@@ -146,7 +158,7 @@ class Library(Sequence[Candidate]):
         """
         try:
             data = json.loads(text)
-            library = cls.of(Candidate(**row) for row in data["candidates"])
+            library = cls.of(_candidates(data))
             frozen = data["hash"]
         except RuleError:
             raise
@@ -180,6 +192,22 @@ class Library(Sequence[Candidate]):
                 f"candidate {name!r} reads column {column!r}{more}, which {where} does not have; "
                 f"its columns are {_some(sorted(have))}"
             )
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    row = {f.name: getattr(candidate, f.name) for f in fields(candidate) if f.name != "derived"}
+    return row if candidate.derived is None else row | {"derived": candidate.derived.name}
+
+
+def _candidates(data: dict[str, Any]) -> Iterator[Candidate]:
+    rows = data["candidates"]
+    derived: dict[str, Derived] = {}
+    if "derived" in data:
+        from groundfault.derived import Derived
+
+        derived = {name: Derived.from_dict(column) for name, column in dict(data["derived"]).items()}
+    for row in rows:
+        yield Candidate(**row | ({"derived": derived[row["derived"]]} if "derived" in row else {}))
 
 
 def _some(names: Sequence[str], most: int = 12) -> str:

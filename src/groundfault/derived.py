@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate
 from groundfault.errors import InputError, RuleError
+
+if TYPE_CHECKING:
+    from groundfault.candidate import Candidate
 
 _FUNCTIONS = {
     "mixture": "groundfault.stats.unlabelled:assign",
@@ -117,27 +119,9 @@ class Derived:
         return cls(str(data["source"]), str(data["function"]), columns, arrays)
 
 
-@dataclass(frozen=True)
-class SliceCandidate(Candidate):
-    """A candidate whose rule reads a derived column.
-
-    Parameters
-    ----------
-    derived : Derived
-        Computes the column; of the columns that the rule reads, only this one need not be in the evidence.
-    """
-
-    derived: Derived = field(kw_only=True)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the rule and its derived column read, sorted."""
-        return tuple(sorted({*super().columns, *self.derived.columns} - {self.derived.name}))
-
-
-def with_derived(frame: pl.DataFrame, candidates: Sequence[Candidate]) -> pl.DataFrame:
+def with_derived(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> pl.DataFrame:
     """The table with the derived columns that candidates read, each computed once."""
-    wanted = {c.derived.name: c.derived for c in candidates if isinstance(c, SliceCandidate)}
+    wanted = {c.derived.name: c.derived for c in candidates if c.derived is not None}
     return frame.with_columns(column.apply(frame) for column in wanted.values())
 
 

@@ -360,6 +360,11 @@ def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) ->
 def feed(digest: Any, name: str, series: pl.Series) -> None:
     """Add a column to a digest in one canonical form: integers as int64, floats as float64, all else as text."""
     dtype = series.dtype
+    if isinstance(dtype, pl.List | pl.Array):  # the text of a long list leaves out its middle
+        lists = series if isinstance(dtype, pl.List) else series.arr.to_list()
+        feed(digest, f"{name} lengths", lists.list.len())
+        feed(digest, f"{name} values", lists.explode())
+        return
     if dtype.is_integer():
         series = series.cast(pl.Int64, strict=False)
     elif dtype.is_float():

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.candidate import Candidate
-from groundfault.derived import Derived, SliceCandidate
+from groundfault.derived import Derived
 from groundfault.errors import InputError, PlanError
 from groundfault.estimator import Estimator, Projection, one_blas_thread
 from groundfault.evidence import Evidence
@@ -264,12 +264,12 @@ class MixtureSlicer(Estimator, ABC):
                 f"examples of accuracy {self.slice_accuracies_[number]:.2f}{mostly}"
             )
             rule = f"{quote(column.name)} = {number}"
-            yield SliceCandidate(f"{self.name} slice {number}", rule, meaning, self.name, "drop", derived=column)
+            yield Candidate(f"{self.name} slice {number}", rule, meaning, self.name, "drop", derived=column)
         if len(self.error_slices_) > 1:
             numbers = ", ".join(str(number) for number in self.error_slices_.tolist())
             meaning = f"{self.name} puts the example in one of its {len(self.error_slices_)} error slices"
             rule = f"{quote(column.name)} IN ({numbers})"
-            yield SliceCandidate(f"{self.name} error slices", rule, meaning, self.name, "drop", derived=column)
+            yield Candidate(f"{self.name} error slices", rule, meaning, self.name, "drop", derived=column)
 
     def _find_error_slices(self, right: NDArray[np.bool_]) -> None:
         self.slice_sizes_ = np.bincount(self.labels_, minlength=self.n_slices)

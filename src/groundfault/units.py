@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.candidate import Candidate, Library
+from groundfault.derived import with_derived
 from groundfault.errors import RuleError
 from groundfault.evidence import Evidence
 from groundfault.stats import bits as bitset
@@ -59,10 +60,11 @@ class Marks:
             If a rule reads a column the evidence lacks, or does not come to true or false.
         """
         library.require_columns(evidence.frame.columns, where="the evidence")
+        table = with_derived(evidence.frame, library)
         rows, valid, unusable = [], [], []
         for start in range(0, len(library), _BATCH):
             batch = library.candidates[start : start + _BATCH]
-            for candidate, column in zip(batch, _evaluate(evidence, batch), strict=True):
+            for candidate, column in zip(batch, _evaluate(table, batch), strict=True):
                 on, defined, reason = _unit_values(evidence, candidate, column)
                 rows.append(bitset.pack(on[None]))
                 valid.append(None if defined is None else bitset.pack(defined[None]))
@@ -290,22 +292,22 @@ def _model_index(evidence: Evidence) -> NDArray[np.int64]:
     return names.replace_strict(list(evidence.models), range(len(evidence.models)), return_dtype=pl.Int64).to_numpy()
 
 
-def _evaluate(evidence: Evidence, batch: Sequence[Candidate]) -> list[pl.Series]:
+def _evaluate(table: pl.DataFrame, batch: Sequence[Candidate]) -> list[pl.Series]:
     expressions = [c.parsed.to_polars().alias(str(i)) for i, c in enumerate(batch)]
     try:
-        frame = evidence.frame.select(expressions)
+        frame = table.select(expressions)
     except Exception:
-        return [_evaluate_alone(evidence, c) for c in batch]
-    return [_boolean(frame[str(i)], c, len(evidence)) for i, c in enumerate(batch)]
+        return [_evaluate_alone(table, c) for c in batch]
+    return [_boolean(frame[str(i)], c, table.height) for i, c in enumerate(batch)]
 
 
-def _evaluate_alone(evidence: Evidence, candidate: Candidate) -> pl.Series:
+def _evaluate_alone(table: pl.DataFrame, candidate: Candidate) -> pl.Series:
     try:
-        column = evidence.frame.select(candidate.parsed.to_polars().alias("0")).to_series()
+        column = table.select(candidate.parsed.to_polars().alias("0")).to_series()
     except Exception as error:
         message = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise RuleError(f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {message}") from None
-    return _boolean(column, candidate, len(evidence))
+    return _boolean(column, candidate, table.height)
 
 
 def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:

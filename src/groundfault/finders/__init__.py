@@ -28,6 +28,11 @@ _BUILT_IN = {
     "text": "groundfault.finders.text:Text",
     "interactions": "groundfault.finders.interactions:Interactions",
     "sliceline": "groundfault.finders.sliceline:SliceLine",
+    "edisa": "groundfault.finders.edisa:Edisa",
+    "domino": "groundfault.finders.domino:Domino",
+    "spotlight": "groundfault.finders.spotlight:Spotlight",
+    "tree": "groundfault.finders.tree:Tree",
+    "confidence": "groundfault.finders.confidence:Confidence",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.candidate import Candidate
-from groundfault.derived import Derived, SliceCandidate
+from groundfault.derived import Derived
 from groundfault.errors import InputError, PlanError
 from groundfault.estimator import Estimator, Projection, one_blas_thread
 from groundfault.evidence import Evidence
@@ -190,7 +190,7 @@ class Spotlight(Estimator):
                     f"({width} numbers), mean loss {loss:.3g} against {losses.mean():.3g} on discovery"
                 )
                 rule = f"{quote(column.name)} = 1"
-                yield SliceCandidate(f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column)
+                yield Candidate(f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column)
 
     def _climb(self, values: NDArray[np.float64], losses: NDArray[np.float64]) -> light.Window:
         size = self.size * len(values)
