@@ -36,9 +36,9 @@ class Edisa(MixtureSlicer):
         On the examples fitted; the accuracy of an empty slice is NaN.
     error_slices_ : int64 array
         Slices of accuracy below ``delta`` and at least ``min_size`` examples.
-    log_likelihood_ : float64 array, shape (n_iter_ + 1,)
+    log_likelihood_ : float64 array, one entry an iteration and one for the start
         Mean log-likelihood of each E-step.
-    n_iter_, converged_, n_classes_, mixture_, projection_
+    ``n_iter_``, ``converged_``, ``n_classes_``, ``mixture_``, ``projection_``
 
     Notes
     -----
