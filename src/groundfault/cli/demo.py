@@ -17,13 +17,16 @@ def demo(out: str) -> None:
     """
     from rich.console import Console
 
+    from groundfault.evidence import Evidence
     from groundfault.flow import audit
     from groundfault.render.terminal import show
-    from groundfault.studies.demo import DECLARED, digits_evidence
+    from groundfault.studies.demo import DECLARED, digits_results
 
     console = Console()
     with Console(stderr=True).status("training a classifier on handwritten digits") as status:
-        evidence = digits_evidence()
+        results = _made(out) / "results.parquet"
+        digits_results().write_parquet(results)
+        evidence = Evidence.from_table(results, id="image", outcome="error")
         report = audit(
             evidence,
             candidates=DECLARED,
@@ -32,7 +35,6 @@ def demo(out: str) -> None:
             progress=status.update,
         )
         status.update("drawing the report")
-        evidence.frame.write_csv(_made(out) / "results.csv")
         report.write(out)
     show(report, console, written=Path(out) / "report.html")
     rejected = next(f for f in report.findings if f.name == "scanned late")

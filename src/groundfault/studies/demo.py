@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from groundfault.candidate import Candidate
-from groundfault.evidence import Evidence, Roles
 
 TRAINED_ON = 200
 
@@ -19,13 +18,13 @@ DECLARED = (
 )
 
 
-def digits_evidence() -> Evidence:
+def digits_results() -> pl.DataFrame:
     """Train a classifier on 200 images of handwritten digits and test it on the other 1597.
 
     Returns
     -------
-    Evidence
-        One row a test image: whether the classifier was wrong, and attributes measured on the image.
+    polars.DataFrame
+        One row a test image: ``image``, ``error`` (whether the classifier was wrong), and attributes measured on it.
     """
     from sklearn.datasets import load_digits
     from sklearn.linear_model import LogisticRegression
@@ -37,7 +36,7 @@ def digits_evidence() -> Evidence:
     wrong = model.predict(data.data[tested] / 16) != labels[tested]
     image = images[tested]
     inked = image > 4
-    frame = pl.DataFrame(
+    return pl.DataFrame(
         {
             "image": [f"digit-{i:04d}" for i in range(TRAINED_ON, len(labels))],
             "error": wrong.astype(np.int64),
@@ -50,7 +49,6 @@ def digits_evidence() -> Evidence:
             "position": np.arange(TRAINED_ON, len(labels)),
         }
     )
-    return Evidence.from_frame(frame, Roles(outcome="error", id="image"), ("scikit-learn's handwritten digits",))
 
 
 def _tilt(image: np.ndarray) -> np.ndarray:
