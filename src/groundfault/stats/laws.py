@@ -220,8 +220,9 @@ def _hypergeometric(
         for i in range(mode - 1, -1, -1):
             p[i] *= p[i + 1]
             mass += p[i]
+        scale = 1.0 / mass
         for i in range(len(p)):
-            p[i] /= mass
+            p[i] *= scale
     return pmf
 
 
