@@ -42,3 +42,8 @@ class LedgerError(GroundfaultError, RuntimeError):
 
 class MissingExtraError(GroundfaultError, ImportError):
     """An optional library is needed; the message gives the ``pip install`` line."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what another library's error says, or its kind where it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

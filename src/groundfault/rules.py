@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from groundfault.errors import RuleError
+from groundfault.errors import RuleError, first_line
 
 if TYPE_CHECKING:
     import polars as pl
@@ -70,7 +70,7 @@ class Rule:
         try:
             return pl.sql_expr(self.sql)
         except Exception as error:
-            raise RuleError(f"cannot evaluate {self.sql!r}: {_first_line(error)}") from None
+            raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
 
 
 @lru_cache(maxsize=100_000)
@@ -85,7 +85,7 @@ def _parse(text: str) -> Rule:
     except RecursionError:
         raise RuleError(f"{_short(text)} is nested too deeply") from None
     except SqlglotError as error:
-        raise RuleError(f"{_short(text)} is not SQL: {_first_line(error)}") from None
+        raise RuleError(f"{_short(text)} is not SQL: {first_line(error)}") from None
     select = trees[0] if len(trees) == 1 else None
     if not isinstance(select, exp.Select) or len(select.expressions) != 1 or set(_filled(select)) - {"expressions"}:
         raise RuleError(f'{_short(text)} must be one true/false expression such as "n_words > 400", and nothing else')
@@ -119,10 +119,6 @@ def _filled(node: object) -> list[str]:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def quote(column: str) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from groundfault.candidate import Candidate, Library
 from groundfault.derived import with_derived
-from groundfault.errors import RuleError
+from groundfault.errors import RuleError, first_line
 from groundfault.evidence import Evidence
 from groundfault.stats import bits as bitset
 from groundfault.stats import laws as lawbook
@@ -305,8 +305,8 @@ def _evaluate_alone(table: pl.DataFrame, candidate: Candidate) -> pl.Series:
     try:
         column = table.select(candidate.parsed.to_polars().alias("0")).to_series()
     except Exception as error:
-        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise RuleError(f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {message}") from None
+        said = first_line(error)
+        raise RuleError(f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {said}") from None
     return _boolean(column, candidate, table.height)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.candidate import Library
+from groundfault.differences import differences_of
 from groundfault.errors import InputError, LedgerError
 from groundfault.evidence import Evidence
 from groundfault.flow import audit
@@ -17,7 +18,6 @@ from groundfault.plan import Plan
 # what may differ between two machines that agree on every finding
 _VOLATILE = ("ledger", "groundfault_version")
 _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
-_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def verify(
     again = audit(
         found, plan, library, finders=(), compare=tuple(compare) if compare else None, robustness=splits
     ).to_dict()
-    differences = list(_differences(_stable(reported), _stable(json.loads(json.dumps(again)))))
+    differences = list(differences_of(_stable(reported), _stable(json.loads(json.dumps(again)))))
     said, sound = _check_ledger(reported.get("ledger"), ledger)
     return Verification(not differences and sound, tuple(differences[:100]), said)
 
@@ -106,26 +106,6 @@ def _stable(report: dict[str, Any]) -> dict[str, Any]:
     kept = {k: v for k, v in report.items() if k not in _VOLATILE}
     kept["manifest"] = {k: v for k, v in report["manifest"].items() if k not in _VOLATILE_MANIFEST}
     return kept
-
-
-def _differences(a: Any, b: Any, where: str = "") -> Any:
-    if isinstance(a, dict) and isinstance(b, dict):
-        # hashes first: that the evidence is another one explains all the rest
-        for key in sorted(set(a) | set(b), key=lambda key: (key != "hashes", key)):
-            yield from _differences(a.get(key), b.get(key), f"{where}.{key}" if where else key)
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for i, (x, y) in enumerate(zip(a, b, strict=True)):
-            yield from _differences(x, y, f"{where}[{i}]")
-    elif isinstance(a, float) and isinstance(b, float | int):
-        if abs(a - b) > _TOLERANCE * max(1.0, abs(a)):
-            yield f"{where}: {a!r}, {b!r}"
-    elif a != b:
-        yield f"{where}: {_short(a)}, {_short(b)}"
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _check_ledger(entry: dict[str, Any] | None, ledger: str | Path | None) -> tuple[str, bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +16,10 @@ from groundfault.cli.options import (
     read_candidates,
     read_evidence,
     read_plan,
+    require_writable,
+    shown_progress,
 )
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import PlanError
 from groundfault.files import write_text
 
 if TYPE_CHECKING:
@@ -52,12 +53,12 @@ def audit(**given: Any) -> None:
     """
     from groundfault.flow import audit as run
 
-    _require_writable(given["out"], directory=True)
-    _require_writable(given["json_path"])
+    require_writable(given["out"], directory=True)
+    require_writable(given["json_path"])
     quiet = given["json_path"] == "-"
     evidence, plan = read_evidence(given), read_plan(given)
     named, finders = read_candidates(given)
-    with _progress(quiet) as progress:
+    with shown_progress(quiet) as progress:
         report = run(
             evidence,
             plan,
@@ -93,7 +94,7 @@ def check(**given: Any) -> None:
 
     from groundfault.checking import check as run
 
-    _require_writable(given["json_path"])
+    require_writable(given["json_path"])
     named, finders = read_candidates(given)
     found = run(read_evidence(given), read_plan(given), named, finders=finders, compare=given["compare"] or None)
     if given["freeze"]:
@@ -141,43 +142,6 @@ def _ledger(given: dict[str, Any]) -> str | None:
             raise PlanError("--no-ledger goes neither with --ledger nor with --reopen")
         return None
     return given["ledger"] or os.environ.get("GROUNDFAULT_LEDGER") or LEDGER
-
-
-def _require_writable(path: str | None, *, directory: bool = False) -> None:
-    """Fail before anything is computed or recorded, not after."""
-    if not path or path == "-":
-        return
-    place = Path(path)
-    if directory and place.exists() and not place.is_dir():
-        raise InputError(f"cannot write {path}: it is a file; name a directory")
-    if not directory and place.is_dir():
-        raise InputError(f"cannot write {path}: it is a directory; name a file")
-    home = place if directory and place.exists() else place.parent
-    while not home.exists():
-        home = home.parent
-    try:
-        tempfile.TemporaryFile(dir=home).close()  # permission bits tell less, above all to root
-    except OSError as error:
-        why = f"{error.strerror} ({home})"
-        raise InputError(f"cannot write {path}: {why}; choose a place that can be written") from None
-
-
-def _progress(quiet: bool) -> Any:
-    """A spinner that tells what is going on, on standard error, where a person looks at it."""
-    from contextlib import contextmanager
-
-    from rich.console import Console
-
-    @contextmanager
-    def shown() -> Any:
-        console = Console(stderr=True)
-        if quiet or not console.is_terminal:
-            yield bool
-            return
-        with console.status("reading") as status:
-            yield status.update
-
-    return shown()
 
 
 def _say(report: Report, quiet: bool, out: str | None) -> None:

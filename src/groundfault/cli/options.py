@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from groundfault.candidate import Candidate, Library
-from groundfault.errors import PlanError
+from groundfault.errors import InputError, PlanError
 from groundfault.evidence import Evidence
 from groundfault.plan import Plan
 
@@ -130,6 +132,43 @@ def read_candidates(given: dict[str, Any]) -> tuple[list[Candidate] | None, list
     if not named and not finders:
         return None, None
     return named, finders
+
+
+def require_writable(path: str | None, *, directory: bool = False) -> None:
+    """Fail before anything is computed or recorded, not after."""
+    if not path or path == "-":
+        return
+    place = Path(path)
+    if directory and place.exists() and not place.is_dir():
+        raise InputError(f"cannot write {path}: it is a file; name a directory")
+    if not directory and place.is_dir():
+        raise InputError(f"cannot write {path}: it is a directory; name a file")
+    home = place if directory and place.exists() else place.parent
+    while not home.exists():
+        home = home.parent
+    try:
+        tempfile.TemporaryFile(dir=home).close()  # permission bits tell less, above all to root
+    except OSError as error:
+        why = f"{error.strerror} ({home})"
+        raise InputError(f"cannot write {path}: {why}; choose a place that can be written") from None
+
+
+def shown_progress(quiet: bool) -> Any:
+    """A spinner that tells what is going on, on standard error, where a person looks at it."""
+    from contextlib import contextmanager
+
+    from rich.console import Console
+
+    @contextmanager
+    def shown() -> Any:
+        console = Console(stderr=True)
+        if quiet or not console.is_terminal:
+            yield bool
+            return
+        with console.status("reading") as status:
+            yield status.update
+
+    return shown()
 
 
 def _apply(options: list[Option], command: Command) -> Command:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from groundfault.cli.audit import _progress, _require_writable
+from groundfault.cli.options import require_writable, shown_progress
 from groundfault.errors import InputError, PlanError
 from groundfault.files import write_text
 
@@ -37,13 +37,13 @@ def study(name: str, shared: str | None, out: str | None, json_path: str | None,
     \b
     groundfault study janus --out tables/
     """
-    _require_writable(out, directory=True)
-    _require_writable(json_path)
+    require_writable(out, directory=True)
+    require_writable(json_path)
     run = _function(name)
     chosen = {key: value for key, value in options.items() if value is not None}
     for key in chosen.keys() - signature(run).parameters.keys():
         raise PlanError(f"the study {name!r} has no use for --{key}; leave it out")
-    with _progress(json_path == "-") as progress:
+    with shown_progress(json_path == "-") as progress:
         found: Study = run(shared=shared, progress=progress, **chosen)
     if out:
         found.write(out)

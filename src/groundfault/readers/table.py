@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.errors import InputError
+from groundfault.errors import InputError, first_line
 
 Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
@@ -107,7 +107,7 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
     try:
         return pl.concat(frames, how="vertical_relaxed"), tuple(str(p) for p in files)
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"the files in {path} do not share their columns: {_first_line(error)}") from None
+        raise InputError(f"the files in {path} do not share their columns: {first_line(error)}") from None
 
 
 def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
@@ -123,11 +123,7 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     except pl.exceptions.NoDataError:
         raise InputError(f"{path} is empty") from None
     except (pl.exceptions.PolarsError, OSError, ValueError, UnicodeDecodeError) as error:
-        message = _first_line(error)
+        message = first_line(error)
         if "utf-8" in message.lower() or "utf8" in message.lower():
             raise InputError(f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None
         raise InputError(f"{path} cannot be read as a table of kind {path.suffix[1:]}: {message}") from None
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from groundfault import policies
+from groundfault.differences import differences_of
 from groundfault.errors import GroundfaultError, InputError, LedgerError
 from groundfault.files import write_text
 from groundfault.sequential.course import Course
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, differences_of, plain, query_of
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, plain, query_of
 
 _VERSION = 1
 _VOLATILE = ("groundfault_version", "ledger")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.differences import differences_of
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.policies import Policy, Query
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.dual import Dual, Pair, Verdict
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import ALL, Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, differences_of, query_of
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, query_of
 from groundfault.sequential.tally import Tally
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +14,6 @@ from groundfault.sequential.dual import Pair
 from groundfault.sequential.pool import from_hex, to_hex
 
 _NOTHING = Pair(0.0, 0.0)
-_TOLERANCE = 1e-9
 OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed", "audit_told"
 
 
@@ -93,21 +92,6 @@ def query_of(body: Mapping[str, Any], cases: int) -> Query:
 def plain(values: Pair) -> list[float | str]:
     """Numbers as JSON holds them; infinities as words."""
     return [float(x) if abs(x) < float("inf") else str(float(x)) for x in values]
-
-
-def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
-    """Where two pieces of JSON differ, and how; numbers by more than the last digits that machines disagree on."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        for key in sorted(set(a) | set(b)):
-            yield from differences_of(a.get(key), b.get(key), f"{where}.{key}" if where else key)
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for i, (x, y) in enumerate(zip(a, b, strict=True)):
-            yield from differences_of(x, y, f"{where}[{i}]")
-    elif isinstance(a, float) and isinstance(b, float | int):
-        if not abs(a - b) <= _TOLERANCE * max(1.0, abs(a)):
-            yield f"{where}: {a!r}, {b!r}"
-    elif a != b:
-        yield f"{where}: {a!r:.120}, {b!r:.120}"
 
 
 class Entry(NamedTuple):

@@ -84,13 +84,15 @@ class Laws:
 
     def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
         """P(|lift*| >= |lift|) for sums observed under the laws ``which``: the permutation p-value of each."""
-        return np.asarray(_tails(0, which, on_sum, *self._arrays()[:-1]))
+        return self._tail(which, on_sum, np.zeros(len(which)))
 
     def one_sided(self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]) -> Floats:
         """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
-        up: Floats = _tails(1, which, on_sum, *self._arrays()[:-1])
-        down: Floats = _tails(-1, which, on_sum, *self._arrays()[:-1])
-        return np.where(direction > 0, up, down)
+        return self._tail(which, on_sum, np.where(direction > 0, 1.0, -1.0))
+
+    def _tail(self, which: NDArray[np.intp], on_sum: Floats, side: Floats) -> Floats:
+        tails: Floats = _tails(side, which, on_sum, *self._arrays()[:-1])
+        return tails
 
     def likelihood_ratio(
         self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64], log_odds: Floats
@@ -297,7 +299,7 @@ def _sizes(
 
 @njit(parallel=True, cache=True)
 def _tails(
-    side: int,
+    side: Floats,
     which: NDArray[np.intp],
     on_sum: Floats,
     n: Floats,
@@ -317,7 +319,7 @@ def _tails(
         tail = 0.0
         for i in range(offset[u], offset[u + 1]):
             shift = n[u] * (start[u] + step[u] * (i - offset[u])) - on[u] * total[u]
-            gap, bar = (abs(shift), abs(observed)) if side == 0 else (side * shift, side * observed)
+            gap, bar = (abs(shift), abs(observed)) if side[h] == 0.0 else (side[h] * shift, side[h] * observed)
             if gap >= bar - slack:
                 tail += pmf[i]
         out[h] = min(tail, 1.0)
