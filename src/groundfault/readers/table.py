@@ -10,30 +10,35 @@ from typing import Any
 import polars as pl
 
 from groundfault.errors import InputError, first_line
+from groundfault.readers.safely import bounded, escaped, json_lines, readable
 
 Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix == ".tsv" else ","
-    header = pl.read_csv(path, separator=separator, n_rows=0).columns
+    header = pl.read_csv(escaped(path), separator=separator, n_rows=0).columns
     doubled = [c for c in header if re.fullmatch(r".*_duplicated_\d+", c) and c.rpartition("_duplicated_")[0] in header]
     if doubled:
         raise InputError(f"{path} has two columns named {doubled[0].rpartition('_duplicated_')[0]!r}; rename one")
     kept = {column: pl.String for column in text if column in header}
-    return pl.read_csv(path, separator=separator, infer_schema_length=10_000, schema_overrides=kept)
+    return pl.read_csv(escaped(path), separator=separator, infer_schema_length=10_000, schema_overrides=kept)
 
 
 def _read_jsonl(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_ndjson(path, infer_schema_length=10_000)
+    try:
+        return pl.read_ndjson(escaped(path), infer_schema_length=10_000)
+    except pl.exceptions.PolarsError:
+        # NaN, as Python writes it, or a line that can be named
+        return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
 
 
 def _read_parquet(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_parquet(path)
+    return pl.read_parquet(escaped(path))
 
 
 def _read_arrow(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_ipc(path)
+    return pl.read_ipc(escaped(path))
 
 
 _READERS: dict[str, Read] = {
@@ -47,6 +52,8 @@ _READERS: dict[str, Read] = {
     ".feather": _read_arrow,
     ".ipc": _read_arrow,
 }
+# a damaged Parquet file may fail an assertion in the library, which is no Exception
+_DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError, TypeError)
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 
 
@@ -114,15 +121,26 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read")
-    if path.stat().st_size == 0:
-        raise InputError(f"{path} is empty")
+    with readable(path):
+        if path.stat().st_size == 0:
+            raise InputError(f"{path} is empty")
+    if read in (_read_csv, _read_jsonl):
+        bounded(path)
     try:
         return read(path, text)
     except InputError:
         raise
     except pl.exceptions.NoDataError:
         raise InputError(f"{path} is empty") from None
-    except (pl.exceptions.PolarsError, OSError, ValueError, UnicodeDecodeError) as error:
+    # a damaged Parquet file may fail an assertion in the library, which is no Exception
+    except (
+        pl.exceptions.PolarsError,
+        pl.exceptions.PanicException,
+        OSError,
+        ValueError,
+        OverflowError,
+        TypeError,
+    ) as error:
         message = first_line(error)
         if "utf-8" in message.lower() or "utf8" in message.lower():
             raise InputError(f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None

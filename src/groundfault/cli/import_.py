@@ -1,0 +1,47 @@
+"""``import``: logs of evaluation tools become evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from groundfault.cli.options import log_options, read_evidence, require_writable, shown_progress
+
+
+@click.command("import")
+@log_options
+@click.option("-o", "--out", metavar="DIR", help="Write the evidence here, for every command that takes a SOURCE.")
+@click.option("--json", "as_json", is_flag=True, help="Print the account as JSON.")
+def import_(**given: Any) -> None:
+    """Read the logs of evaluation tools, merge them, and account for every row.
+
+    SOURCE is a log, a folder of logs, or a pattern in quotes. Inspect, lm-evaluation-harness, HELM, promptfoo, Every
+    Eval Ever and a dozen more are recognised by what they hold; tables of any other layout are read by --map, or one
+    at a time by the other commands with --outcome. Without -o nothing is written.
+
+    \b
+    groundfault import logs/ -o evidence/
+    groundfault import 'runs/**/samples_*.jsonl' --scorer exact_match,strict-match -o evidence/
+    groundfault import scores.csv --map map.toml -o evidence/
+    """
+    require_writable(given["out"], directory=True)
+    with shown_progress(given["as_json"]) as progress:
+        evidence = read_evidence({**given, "outcome": None}, progress)
+        if given["out"]:
+            from groundfault.importing import save
+
+            progress("writing the evidence")
+            save(evidence, given["out"])
+    assert evidence.account is not None
+    if given["as_json"]:
+        import json
+
+        said = evidence.account.to_dict() | {"statuses": evidence.status_counts, "hash": evidence.hash}
+        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    from groundfault.render.terminal import show_import
+
+    show_import(evidence, Console(), written=given["out"])

@@ -1,0 +1,52 @@
+"""Every Eval Ever: the evidence as instance records, each with the slices it is on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from groundfault.exports.slices import Slices
+from groundfault.readers.every_eval_ever import write as write_records
+from groundfault.readers.log import COLUMNS, OURS
+
+# bookkeeping of an import, and what is written under another name
+_LEFT_OUT = ("log", "question_hash")
+
+
+def write(slices: Slices, path: str | Path) -> int:
+    """Write one record an observation; the names of its slices are in its metadata as ``groundfault``.
+
+    Returns
+    -------
+    int
+        How many records.
+    """
+    return write_records(observations(slices), path, measured=slices.evidence.roles.instrument)
+
+
+def observations(slices: Slices) -> pl.DataFrame:
+    """The evidence in the vocabulary of logs: those of `readers.log.COLUMNS`, all others, and the slices."""
+    evidence, roles = slices.evidence, slices.evidence.roles
+    frame, height = evidence.frame, len(evidence)
+    source = Path(evidence.provenance[0]).stem if evidence.provenance else "evidence"
+    made = {
+        "example_id": frame[roles.id or ""],
+        "task": pl.repeat(source, height, eager=True) if evidence.reading is None else None,
+        "model": frame[roles.model] if roles.model else None,
+        "epoch": frame[roles.repeat].rank("dense") if roles.repeat and roles.repeat != "epoch" else None,
+        "scorer": pl.repeat(roles.outcome, height, eager=True) if evidence.reading is None else None,
+        "value": 1 - evidence.loss,
+        "status": evidence.status,
+        "group": frame[roles.group] if roles.group else None,
+    }
+    columns = []
+    for name, dtype in COLUMNS.items():
+        series = made.get(name)
+        if series is None and name in frame.columns:
+            series = frame[name]
+        if series is not None:
+            columns.append(series.cast(dtype, strict=False).alias(name))
+    taken = {*COLUMNS, *roles.columns, *_LEFT_OUT}
+    on = [", ".join(slices.on(row)) for row in range(height)]
+    return pl.DataFrame([*columns, *(frame[c] for c in frame.columns if c not in taken), pl.Series(OURS, on)])

@@ -1,0 +1,143 @@
+"""Inspect: findings and slices written into copies of its logs, where its viewer and its data frames show them."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from groundfault.errors import InputError, MissingExtraError, first_line
+from groundfault.exports.slices import Slices
+from groundfault.readers.inspect import Inspect
+from groundfault.readers.log import OURS
+
+_KINDS = {".eval": "eval", ".json": "json"}
+_APART = re.compile(r"#[0-9a-f]{8}$")
+
+
+def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -> list[Path]:
+    """Write copies of Inspect logs that say of each sample which slices it is on, and of the run what was found.
+
+    A sample's metadata gets ``groundfault``: the name of each slice, true or false (none where the candidate is not
+    defined for it). The log gets the tag ``groundfault``, and the findings as metadata, with who edited it and why. The
+    logs themselves are not touched. Inspect may put the samples of a copy into another order.
+
+    Parameters
+    ----------
+    slices : Slices
+    out : path
+        A directory; for a single log also a file, of the same suffix.
+    logs : sequence of path, optional
+        The logs to copy; left out, those that the evidence was read from.
+
+    Returns
+    -------
+    list of path
+        The copies.
+
+    Raises
+    ------
+    InputError
+        If there is no Inspect log to copy, a log has no sample of the evidence, or a copy would replace its log.
+    MissingExtraError
+        If Inspect is not installed.
+    """
+    sources = [Path(log) for log in logs] or _sources(slices)
+    copies = _copies(sources, Path(out))
+    for source, copy in zip(sources, copies, strict=True):
+        if copy.exists() and copy.samefile(source):
+            raise InputError(f"{copy} is the log itself; name another place for the copy")
+    home = next(place for place in (Path(out).absolute(), *Path(out).absolute().parents) if place.is_dir())
+    try:
+        with tempfile.TemporaryDirectory(dir=home, prefix=".groundfault.") as folder:
+            made = [Path(folder) / str(i) / copy.name for i, copy in enumerate(copies)]
+            for source, place in zip(sources, made, strict=True):
+                _annotate(slices, source, place)
+            # all of them, or none
+            for place, copy in zip(made, copies, strict=True):
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                place.replace(copy)
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}; choose a place that can be written") from None
+    return copies
+
+
+def _sources(slices: Slices) -> list[Path]:
+    account = slices.evidence.account
+    read = [Path(log.path) for log in account.logs if log.reader == "inspect"] if account else []
+    if not read:
+        raise InputError("the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)")
+    return read
+
+
+def _copies(sources: list[Path], out: Path) -> list[Path]:
+    """Where each copy goes: under its own name, or where logs of two folders share it, under its path."""
+    if len(sources) == 1 and out.suffix in _KINDS and not out.is_dir():
+        if out.suffix != sources[0].suffix:
+            raise InputError(f"{out.name} is to be a copy of {sources[0].name}; keep its suffix {sources[0].suffix}")
+        return [out]
+    if out.exists() and not out.is_dir():
+        raise InputError(f"cannot write {out}: it is a file; name a directory")
+    if len({source.name for source in sources}) == len(sources):
+        return [out / source.name for source in sources]
+    common = os.path.commonpath([source.resolve().parent for source in sources])
+    return [out / source.resolve().relative_to(common) for source in sources]
+
+
+def _annotate(slices: Slices, source: Path, place: Path) -> None:
+    try:
+        from inspect_ai import log as inspect_log
+    except ImportError:
+        raise MissingExtraError("to write logs of Inspect, install it: pip install 'groundfault[inspect]'") from None
+    if not source.exists():
+        raise InputError(f"the log {source} is not there; say where it is (logs=, or --log)")
+    if source.suffix not in _KINDS or not Inspect().sniff(source):
+        raise InputError(f"{source} is no log of Inspect, .eval or .json")
+    try:
+        log = inspect_log.read_eval_log(str(source))
+    except Exception as error:
+        raise InputError(f"Inspect cannot read {source}: {first_line(error)}") from None
+    if not _mark(slices, log, source):
+        raise InputError(f"no sample of {source} is in the evidence; is it a log of the run that was audited?")
+    why = f"audit with {len(slices.report.confirmed)} confirmed findings"
+    edits = [
+        inspect_log.TagsEdit(tags_add=[OURS]),
+        inspect_log.MetadataEdit(metadata_set={OURS: slices.summary()}),
+    ]
+    log = inspect_log.edit_eval_log(log, edits, inspect_log.ProvenanceData(author=OURS, reason=why))
+    place.parent.mkdir()
+    inspect_log.write_eval_log(log, str(place), format=_KINDS[place.suffix])
+
+
+def _mark(slices: Slices, log: Any, source: Path) -> int:
+    """Write into the samples which slices they are on; how many were found in the evidence."""
+    models, roles = slices.evidence.models, slices.evidence.roles
+    if roles.model and log.eval.model not in models:
+        raise InputError(f"{source} is of {log.eval.model}, the report of {', '.join(models[:5])}")
+    units = _units(slices, source)
+    found = 0
+    for sample in log.samples or []:
+        unit = units.get(f"{log.eval.task}/{sample.id}", units.get(str(sample.id)))
+        if unit is not None:
+            sample.metadata = {**sample.metadata, OURS: slices.of_unit(unit)}
+            found += 1
+    return found
+
+
+def _units(slices: Slices, source: Path) -> dict[str, int]:
+    """The unit of each example, by its id and, of examples kept apart that share one, by that of this very log."""
+    evidence = slices.evidence
+    ids = evidence.frame[evidence.roles.id or ""].cast(pl.String).to_list()
+    units = dict(zip(ids, evidence.unit_index.tolist(), strict=True))
+    account = evidence.account
+    here = [i for i, log in enumerate(account.logs) if Path(log.path) == source] if account else []
+    if here and "log" in evidence.frame.columns:
+        rows = evidence.frame["log"].to_list()
+        own = {_APART.sub("", name): units[name] for name, row in zip(ids, rows, strict=True) if row in here}
+        units = own | {name: unit for name, unit in units.items() if name not in own}
+    return units

@@ -1,0 +1,41 @@
+"""Label Studio: the examples on confirmed slices as tasks for people to look at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from groundfault.exports.slices import Slices, plain
+from groundfault.files import write_text
+from groundfault.readers.log import OURS
+
+# what is shown of an answer; what is said of it, such as its score or judge, would tell the reviewer what to find
+_SHOWN = ("prompt", "response", "answer", "target")
+
+
+def tasks(slices: Slices) -> list[dict[str, Any]]:
+    """A task an observation that is on a slice.
+
+    ``data`` has what describes the example and the answer, and says nothing of how it was scored, so that a reviewer is
+    blind to it; slices, loss and status are in ``meta``.
+    """
+    evidence, roles = slices.evidence, slices.evidence.roles
+    shown = [c for c in (*_SHOWN, *evidence.attributes) if c in evidence.frame.columns and c != roles.outcome]
+    named = {roles.id: "example_id", roles.model: "model", roles.repeat: "epoch"}
+    made = []
+    for row, values in enumerate(evidence.frame.iter_rows(named=True)):
+        on = slices.on(row)
+        if on:
+            data = {name: str(values[column]) for column, name in named.items() if column}
+            data |= plain({c: values[c] for c in dict.fromkeys(shown) if c not in named})
+            said = {"slices": on, "loss": evidence.loss[row], "status": evidence.status[row]}
+            made.append({"data": data, "meta": {OURS: said}})
+    return made
+
+
+def write(slices: Slices, path: str | Path) -> int:
+    """Write the tasks as the JSON that Label Studio imports, whole or not at all; how many there are."""
+    made = tasks(slices)
+    write_text(Path(path), json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False))
+    return len(made)

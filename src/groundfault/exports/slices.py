@@ -1,0 +1,223 @@
+"""Which examples are on which slice of a report, and the table of it."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.candidate import Library
+from groundfault.case import Case, opened
+from groundfault.errors import InputError
+from groundfault.evidence import Evidence
+from groundfault.files import write_bytes
+from groundfault.finding import Cell, Finding, Verdict
+from groundfault.plan import Plan
+from groundfault.report import Report
+from groundfault.stats import bits
+from groundfault.units import Marks
+from groundfault.verification import load_report, read_again
+
+_PREFIX = "slice: "
+
+
+@dataclass(frozen=True)
+class Slices:
+    """A report together with the evidence it is of, and the candidates that are given back.
+
+    Make one with `of` or `load`.
+
+    Attributes
+    ----------
+    report : Report
+    case : Case
+        The evidence as it was judged, and its split.
+    library : Library
+        The candidates that are given back, in the order of the report: the confirmed ones, or all.
+    """
+
+    report: Report
+    case: Case
+    library: Library
+
+    @classmethod
+    def of(cls, report: Report, evidence: Evidence, *, every: bool = False) -> Slices:
+        """Put a report and its evidence together.
+
+        Parameters
+        ----------
+        report : Report
+        evidence : Evidence
+            What was audited; with more models than the report is of, those are picked.
+        every : bool
+            Give back all candidates, not the confirmed ones alone.
+
+        Raises
+        ------
+        InputError
+            If the report is not of this evidence.
+        """
+        try:
+            manifest, hashes = report.summary["manifest"], report.summary["hashes"]
+            models, compare = manifest["models"], manifest["compare"]
+            plan = Plan.from_settings(report.summary["plan"])
+            judged = hashes["evidence"]
+        except (KeyError, TypeError) as error:
+            raise InputError(f"this is not a groundfault report: no {error}") from None
+        if models is not None and set(models) != set(evidence.models):
+            evidence = evidence.select_model(*models)
+        case = opened(evidence, plan, compare=tuple(compare) if compare else None)
+        if case.evidence.hash != judged:
+            where = evidence.provenance[0] if evidence.provenance else "this evidence"
+            raise InputError(
+                f"the report is not of {where}: its content is another; name the evidence that was audited"
+            )
+        named = dict.fromkeys(f.name for f in report.findings if every or f.confirmed)
+        by_name = {c.name: c for c in report.library}
+        return cls(report, case, Library(tuple(by_name[name] for name in named)))
+
+    @classmethod
+    def load(cls, directory: str | Path, evidence: str | Path | None = None, *, every: bool = False) -> Slices:
+        """Read a report that ``Report.write`` wrote, and its evidence.
+
+        Parameters
+        ----------
+        directory : path
+            With report.json and library.json.
+        evidence : path, optional
+            Where the evidence is now, if it has moved.
+        every : bool
+            As in `of`.
+
+        Raises
+        ------
+        InputError
+            If the directory holds no report, its evidence is not there, or it has changed.
+        """
+        place = Path(directory)
+        reported = load_report(place)
+        found = read_again(reported, place, evidence)
+        try:
+            findings = tuple(_finding(row) for row in reported.pop("findings"))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{place / 'report.json'} is not a groundfault report: {error}") from None
+        report = Report(findings, reported, Library.load(place / "library.json"))
+        return cls.of(report, found, every=every)
+
+    @property
+    def evidence(self) -> Evidence:
+        """The evidence as it was judged."""
+        return self.case.evidence
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the candidates that are given back."""
+        return tuple(c.name for c in self.library)
+
+    @cached_property
+    def _members(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        marks = Marks.of(self.evidence, self.library)
+        on = bits.unpack(marks.on, marks.size)
+        known = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+        known[[bool(reason) for reason in marks.unusable]] = False
+        return on, known
+
+    def of_unit(self, unit: int) -> dict[str, bool | None]:
+        """Whether a unit is on each slice; None where the candidate is not defined for it."""
+        on, known = self._members
+        return {name: bool(on[i, unit]) if known[i, unit] else None for i, name in enumerate(self.names)}
+
+    def on(self, row: int) -> list[str]:
+        """Names of the slices that a row of the evidence is on."""
+        on, known = self._members
+        unit = self.evidence.unit_index[row]
+        return [self.names[i] for i in np.flatnonzero(on[:, unit] & known[:, unit])]
+
+    def members(self) -> pl.DataFrame:
+        """Which row of the evidence is on which slice.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row an observation: the columns that name it, its ``status`` and ``loss``, the ``part`` it was in
+            (discovery, holdout), and a column ``slice: NAME`` a candidate, empty where that is not defined.
+        """
+        evidence, roles = self.evidence, self.evidence.roles
+        units = evidence.unit_index
+        on, known = self._members
+        seen = pl.Series("part", np.where(self.case.seen, "discovery", "holdout")[units])
+        named = [c for c in (roles.id, roles.model, roles.repeat, roles.group) if c]
+        slices = [
+            pl.select(
+                pl.when(pl.Series(known[i, units])).then(pl.Series(on[i, units])).alias(_PREFIX + name)
+            ).to_series()
+            for i, name in enumerate(self.names)
+        ]
+        said = [evidence.status.rename("status"), evidence.loss.rename("loss"), seen]
+        keys = evidence.frame.select(list(dict.fromkeys(named)))
+        return keys.with_columns(s for s in said if s.name not in keys.columns).with_columns(slices)
+
+    def summary(self) -> dict[str, Any]:
+        """The report in a few words and numbers, for a tool that shows it beside its own."""
+        hashes = self.report.summary["hashes"]
+        return {
+            "confirmed": {f.key: f.sentence for f in self.report.confirmed},
+            "verdicts": self.report.counts(),
+            "judge": self.report.summary["judge"],
+            "groundfault": self.report.summary["groundfault_version"],
+            "evidence": hashes["evidence"],
+            "plan": hashes["plan"],
+        }
+
+
+def write_table(frame: pl.DataFrame, path: str | Path) -> None:
+    """Write a table as CSV, Parquet or JSONL, as its name says, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the name says none of these, or the place cannot be written to.
+    """
+    place, buffer = Path(path), io.BytesIO()
+    kind = place.suffix.lower()
+    if kind == ".csv":
+        frame.write_csv(buffer)
+    elif kind in (".parquet", ".pq"):
+        frame.write_parquet(buffer)
+    elif kind in (".jsonl", ".ndjson"):
+        frame.write_ndjson(buffer)
+    else:
+        raise InputError(f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or .jsonl")
+    write_bytes(place, buffer.getvalue())
+
+
+def plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without what it does not say, in values that JSON has."""
+    said = {name: value for name, value in row.items() if value is not None}
+    return {name: value if isinstance(value, str | bool | int) else _number(value) for name, value in said.items()}
+
+
+def _number(value: Any) -> Any:
+    return value if isinstance(value, float) and math.isfinite(value) else str(value)
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    known = {f.name for f in fields(Finding)}
+    given = {name: value for name, value in row.items() if name in known}
+    cells = {part: _cell(given[part]) for part in ("discovery", "holdout", "full")}
+    return Finding(**given | cells | {"verdict": Verdict(given["verdict"]), "aliases": tuple(given["aliases"])})
+
+
+def _cell(row: dict[str, Any] | None) -> Any:
+    if row is None:
+        return None
+    interval: Sequence[float] | None = row.get("interval")
+    return Cell(**row | {"interval": (interval[0], interval[1]) if interval else None})

@@ -1,0 +1,247 @@
+"""Every Eval Ever: instance-level records as JSONL, read and written."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from groundfault.files import write_bytes
+from groundfault.outcome import UNSCORED, Status
+from groundfault.readers.log import COLUMNS, Log, Observation
+from groundfault.readers.safely import head, json_lines
+from groundfault.readers.values import mapping, number, said, text
+
+SCHEMA = "0.2.2"
+"""The version of the instance-level schema that is written."""
+
+_FIELDS = (b'"sample_id"', b'"evaluation_id"', b'"model_id"', b'"evaluation_name"')
+_REFUSED = re.compile(r"refus|content.?filter|safety", re.IGNORECASE)
+_WORDS = {"true": True, "false": False}
+_INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
+_DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
+# what a record has its own place for, or what `write` notes so that it can be read again
+_PLACED = ("input_tokens", "output_tokens", "seconds", "turns", "tool_calls")
+_NOTED = ("epoch", "group", "confidence", "logprob")
+_MEASURED = "measured_"
+
+
+class _Record(msgspec.Struct):
+    sample_id: str | int
+    model_id: str
+    evaluation_name: str
+    evaluation: Any
+    evaluation_result_id: Any = None
+    schema_version: Any = None
+    interaction_type: Any = None
+    input: Any = None
+    output: Any = None
+    messages: Any = None
+    answer_attribution: Any = None
+    token_usage: Any = None
+    performance: Any = None
+    error: Any = None
+    metadata: Any = None
+
+
+class EveryEvalEver:
+    """Reads instance-level records: one observation a line.
+
+    The scorer is the record's ``evaluation_result_id``, else the method that took the answer. A record with an error is
+    one, or refused where the error says so, and no score of it is used. Metadata is all text in this format: what reads
+    as a number or a truth value becomes one.
+    """
+
+    def sniff(self, path: Path) -> bool:
+        """By the fields of the first line."""
+        first = head(path)
+        return first.startswith(b"{") and all(name in first for name in _FIELDS) and b'"evaluation"' in first
+
+    def read(self, path: Path) -> Log:
+        """The records of one file."""
+        log = Log((), "every_eval_ever")
+        log.observations = _observations(path, log)
+        return log
+
+
+def _observations(path: Path, log: Log) -> Iterator[Observation]:
+    position = 0
+    for position, record in enumerate(json_lines(path, _Record), 1):
+        log.harness = f"every_eval_ever {text(record.schema_version) or ''}".strip()
+        yield _observation(record, position)
+    if position == 0:
+        log.notes.append("no samples")
+
+
+def _observation(record: _Record, position: int) -> Observation:
+    given, evaluation = mapping(record.input), mapping(record.evaluation)
+    noted = {key: _typed(value) for key, value in mapping(record.metadata).items()}
+    attribution = _terminal(record.answer_attribution)
+    value = number(evaluation.get("score"))
+    value = number(evaluation.get("is_correct")) if value is None else value
+    status = _status(record.error) if record.error else Status.SCORED if value is not None else Status.MISSING
+    epoch = noted.pop("epoch", None)
+    group, logprob, confidence = (noted.pop(name, None) for name in ("group", "logprob", "confidence"))
+    measured = {key.removeprefix(_MEASURED): noted.pop(key) for key in list(noted) if key.startswith(_MEASURED)}
+    choices = given.get("choices")
+    attributes = {**noted, "choices": len(choices)} if isinstance(choices, list) and choices else noted
+    return Observation(
+        example_id=str(record.sample_id),
+        value=value if status == Status.SCORED else None,
+        status=status,
+        scorer=str(record.evaluation_result_id or attribution.get("extraction_method") or "score"),
+        model=record.model_id,
+        task=record.evaluation_name,
+        epoch=epoch if type(epoch) is int and epoch > 0 else 1,
+        group=None if group is None else text(mapping(record.metadata)["group"]),
+        prompt=text(given.get("raw")),
+        response=_response(record),
+        answer=text(attribution.get("extracted_value")),
+        target=text(given.get("reference")) or None,
+        confidence=number(confidence),
+        logprob=number(logprob),
+        attributes=attributes,
+        measured={**_measured(record, evaluation, position), **measured},
+    )
+
+
+def _measured(record: _Record, evaluation: dict[str, Any], position: int) -> dict[str, Any]:
+    tokens, performance = mapping(record.token_usage), mapping(record.performance)
+    spent = number(performance.get("latency_ms"))
+    spent = number(performance.get("generation_time_ms")) if spent is None else spent
+    found = {
+        "position": position,
+        "input_tokens": tokens.get("input_tokens"),
+        "output_tokens": tokens.get("output_tokens"),
+        "seconds": None if spent is None else spent / 1000,
+        "turns": evaluation.get("num_turns"),
+        "tool_calls": evaluation.get("tool_calls_count"),
+        "interaction_type": record.interaction_type,
+        "error": text(record.error),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _status(error: Any) -> str:
+    """What an error says: one of our own words, a refusal, or an error."""
+    word = str(error).partition(":")[0]
+    if word in UNSCORED:
+        return word
+    return Status.REFUSED if _REFUSED.search(str(error)) else Status.ERROR
+
+
+def _terminal(attributions: Any) -> dict[str, Any]:
+    """How the final answer was taken from the output."""
+    each = [mapping(a) for a in attributions] if isinstance(attributions, list) else []
+    return next((a for a in reversed(each) if a.get("is_terminal")), each[-1] if each else {})
+
+
+def _response(record: _Record) -> str | None:
+    output = mapping(record.output).get("raw")
+    if isinstance(output, list):
+        return "\n".join(map(str, output)) if output else None
+    if output is not None:
+        return text(output)
+    answers = said(record.messages, "assistant")
+    return answers[-1] if answers else None
+
+
+def _typed(value: Any) -> Any:
+    """A number or truth value written as text."""
+    if not isinstance(value, str):
+        return value
+    if _INTEGER.fullmatch(value):
+        return int(value)
+    return float(value) if _DECIMAL.fullmatch(value) else _WORDS.get(value.lower(), value)
+
+
+def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = ()) -> int:
+    """Write observations as Every Eval Ever instance records, whole or not at all.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        Columns of `readers.log.COLUMNS`, of which ``example_id``, ``model``, ``value`` and ``status`` are needed. Other
+        columns become metadata, as text; tokens and seconds go where the format has a place for them.
+    path : path
+        The JSONL file, which by its readers' custom ends in ``_samples.jsonl``.
+    measured : collection of str
+        Columns that describe the answer or its measurement, not the example: their names in the metadata begin with
+        ``measured_``.
+
+    Returns
+    -------
+    int
+        How many records.
+
+    Notes
+    -----
+    The format has no unscored record: one is written with its status as ``error`` and a score of 0, which who reads it
+    must not count. `EveryEvalEver` reads it back as what it was.
+    """
+    lines = [
+        json.dumps(_written(row, measured), ensure_ascii=False, allow_nan=False) for row in frame.iter_rows(named=True)
+    ]
+    write_bytes(Path(path), "".join(f"{line}\n" for line in lines).encode())
+    return len(lines)
+
+
+def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+    status, value = str(row["status"]), row["value"]
+    prompt, references = row.get("prompt") or "", [row["target"]] if row.get("target") is not None else []
+    scorer, task, model = row.get("scorer") or "score", row.get("task") or "evaluation", row.get("model") or ""
+    kept = [key for key in row if (key not in COLUMNS or key in _NOTED) and key not in _PLACED]
+    said_of = {key: f"{_MEASURED}{key}" if key in measured else key for key in kept}
+    metadata = {said_of[key]: _as_text(row[key]) for key in kept if row[key] is not None}
+    if row.get("epoch") in (None, 1):
+        metadata.pop("epoch", None)
+    hashed = json.dumps({"raw": prompt, "reference": references}, sort_keys=True, separators=(",", ":"))
+    record: dict[str, Any] = {
+        "schema_version": SCHEMA,
+        "evaluation_id": f"{task}/{model}",
+        "model_id": model,
+        "evaluation_name": task,
+        "evaluation_result_id": scorer,
+        "sample_id": row["example_id"],
+        "sample_hash": hashlib.sha256(hashed.encode()).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {"raw": prompt, "reference": references},
+        "output": {"raw": [] if row.get("response") is None else [row["response"]]},
+        "answer_attribution": _attribution(row.get("answer"), scorer),
+        "evaluation": {"score": value if status == Status.SCORED else 0.0, "is_correct": value == 1.0},
+        **_spent(row),
+    }
+    for name, place in (("turns", "num_turns"), ("tool_calls", "tool_calls_count")):
+        if row.get(name):
+            record["evaluation"][place] = int(row[name])
+    if status != Status.SCORED:
+        record["error"] = f"{status}: {row['error']}" if row.get("error") else status
+    return record | ({"metadata": metadata} if metadata else {})
+
+
+def _attribution(answer: str | None, scorer: str) -> list[dict[str, Any]]:
+    if answer is None:
+        return []
+    taken = {"source": "output.raw", "extracted_value": answer, "extraction_method": scorer}
+    return [{"turn_idx": 0, **taken, "is_terminal": True}]
+
+
+def _spent(row: dict[str, Any]) -> dict[str, Any]:
+    """Tokens, of which the format wants all or none, and time."""
+    found: dict[str, Any] = {}
+    if row.get("input_tokens") is not None and row.get("output_tokens") is not None:
+        given, made = int(row["input_tokens"]), int(row["output_tokens"])
+        found["token_usage"] = {"input_tokens": given, "output_tokens": made, "total_tokens": given + made}
+    if row.get("seconds") is not None:
+        found["performance"] = {"latency_ms": 1000 * row["seconds"]}
+    return found
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,105 @@
+"""garak: reports of attempts to break a model, one JSON object a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from groundfault.outcome import Status
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.safely import head, json_lines
+from groundfault.readers.values import listing, mapping, name_of, number, text
+
+_DETECTED = 2
+"""The status of an attempt whose outputs the detectors have seen; the report has every attempt before that, too."""
+
+
+class Garak:
+    """Reads ``*.report.jsonl``: one observation an output and detector, 1 where the model withstood it, else 0.
+
+    A detector's score says how surely an output is a hit; the value is one minus it. Outputs of one prompt are its
+    epochs. A prompt is named by its probe and a hash of its text, since garak's ids are drawn anew in every run. An
+    output that is not there is ``error``, one that the detector could not judge ``missing``; attempts that were
+    sent and never looked at are ``missing``, and the notes say so.
+    """
+
+    companions = ("*.hitlog.jsonl", "*.report.html")
+
+    def sniff(self, path: Path) -> bool:
+        """Whether the first line is an entry of a report."""
+        first = head(path).partition(b"\n")[0]
+        return first.startswith((b'{"entry_type": "', b'{"entry_type":"'))
+
+    def read(self, path: Path) -> Log:
+        """One observation an output and detector."""
+        notes: list[str] = []
+        log = Log([], "garak", notes)
+        log.observations = _observations(path, log)
+        return log
+
+
+def _observations(path: Path, log: Log) -> Iterator[Observation]:
+    model, finished = "", False
+    epochs: dict[str, int] = {}
+    waiting: dict[str, dict[str, Any]] = {}
+    for row in json_lines(path, dict[str, Any]):
+        kind = row.get("entry_type")
+        if kind == "start_run setup":
+            model = text(row.get("plugins.target_name") or row.get("plugins.model_name")) or ""
+        elif kind == "init":
+            log.harness = f"garak {text(row.get('garak_version')) or ''}".strip()
+        elif kind == "attempt" and row.get("status") == _DETECTED:
+            waiting.pop(str(row.get("uuid")), None)
+            yield from _detected(row, model, epochs)
+        elif kind == "attempt":
+            waiting[str(row.get("uuid"))] = row
+        finished = finished or kind == "completion"
+    for row in waiting.values():
+        yield from _detected(row, model, epochs)
+    if waiting:
+        log.notes.append(f"{len(waiting):,} attempts were sent and never judged")
+    if not finished:
+        log.notes.append("the run did not end: no completion in the report")
+
+
+def _detected(row: dict[str, Any], model: str, epochs: dict[str, int]) -> Iterator[Observation]:
+    probe, prompt = text(row.get("probe_classname")) or "", _prompt(row.get("prompt"))
+    name = f"{probe}:{name_of(prompt or '')}"
+    outputs = listing(row.get("outputs"))
+    results = mapping(row.get("detector_results")) or {"": []}
+    first = epochs.get(name, 0)
+    for detector, scores in results.items():
+        listed = listing(scores)
+        for i in range(max(len(outputs), len(listed), 1)):
+            score = number(listed[i]) if i < len(listed) else None
+            output = _text(outputs[i]) if i < len(outputs) else None
+            lost = i < len(outputs) and outputs[i] is None
+            yield Observation(
+                name,
+                None if score is None or lost else 1 - score,
+                Status.ERROR if lost else Status.MISSING if score is None else Status.SCORED,
+                scorer=detector,
+                model=model,
+                task=probe.partition(".")[0],
+                epoch=first + i + 1,
+                prompt=prompt,
+                response=output,
+                attributes={"probe": probe, "goal": row.get("goal"), "intent": row.get("intent")},
+                measured={"position": row.get("seq")} if isinstance(row.get("seq"), int) else {},
+            )
+    epochs[name] = first + max(len(outputs), 1)
+
+
+def _text(message: Any) -> str | None:
+    """An output: text in old reports, a message since."""
+    return text(mapping(message).get("text")) if isinstance(message, dict) else text(message)
+
+
+def _prompt(prompt: Any) -> str | None:
+    """The last message of the user."""
+    turns = listing(mapping(prompt).get("turns"))
+    if not turns:
+        return _text(prompt)
+    asked = [_text(mapping(turn).get("content")) for turn in turns if mapping(turn).get("role") == "user"]
+    return asked[-1] if asked else None

@@ -1,0 +1,304 @@
+"""HELM: the folder of one run, with ``run_spec.json`` and what each instance came to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from groundfault.errors import InputError
+from groundfault.outcome import Status
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.safely import json_file
+from groundfault.readers.values import mapping, number, said, text
+
+_STATS, _STATES = "per_instance_stats.json", "scenario_state.json"
+_SHOWN, _INSTANCES = "display_predictions.json", "instances.json"
+
+# of the answer and how it was measured, not of how good it is
+_NO_SCORE = re.compile(
+    r"(num|training|inference|finish_reason|logprob|perplexity|bits_per_byte|denoised|estimated)(_.*)?"
+    r"|batch_size|max_prob|predicted_index|prompt_truncated"
+)
+_FILTERED = re.compile(r"content.?(filter|block|polic|moderat)|safety|blocked", re.IGNORECASE)
+
+Key = tuple[str, str, int]
+"""Instance, perturbation and trial, as HELM tells its rows apart."""
+
+
+class _Spec(msgspec.Struct):
+    name: str
+    adapter_spec: dict[str, Any] = {}
+    scenario_spec: Any = None
+    groups: list[Any] = []
+
+
+class _Instance(msgspec.Struct):
+    id: str | int | None = None
+    input: Any = None
+    references: list[Any] = []
+    split: Any = None
+    sub_split: Any = None
+    perturbation: Any = None
+    extra_data: Any = None
+
+
+class _State(msgspec.Struct):
+    instance: _Instance
+    train_trial_index: int = 0
+    result: Any = None
+    output_mapping: Any = None
+    reference_index: int | None = None
+    request_mode: Any = None
+    prompt_truncated: Any = None
+    num_train_instances: Any = None
+
+
+class _States(msgspec.Struct):
+    request_states: list[_State]
+
+
+class _Stat(msgspec.Struct):
+    name: Any
+    count: Any = None
+    mean: Any = None
+
+
+class _Entry(msgspec.Struct):
+    instance_id: str | int
+    stats: list[_Stat] | dict[str, Any] = []
+    perturbation: Any = None
+    train_trial_index: int = 0
+    predicted_text: Any = None
+    mapped_output: Any = None
+
+
+class Helm:
+    """Reads a HELM run: one observation an instance, perturbation, trial and metric.
+
+    A perturbed instance is an example of its own, in the group of the instance it comes from; trials with other
+    in-context examples are epochs. The task is the run's name without the model. A request that failed is an error, one
+    that was blocked is refused, and an instance without statistics is missing. Where ``scenario_state.json`` is absent,
+    as in published runs, ``instances.json`` and ``display_predictions.json`` are read in its place.
+    """
+
+    companions = (
+        "run_specs.json",
+        "runs.json",
+        "runs_to_run_suites.json",
+        "groups*.json",
+        "summary.json",
+        "costs.json",
+    )
+
+    def sniff(self, path: Path) -> bool:
+        """Whether it is a folder with a run's specification and the statistics or predictions of its instances."""
+        return (path / "run_spec.json").is_file() and any((path / name).is_file() for name in (_STATS, _SHOWN))
+
+    def read(self, path: Path) -> Log:
+        """The instances of one run."""
+        if not self.sniff(path):
+            raise InputError(f"{path} is no run of HELM: a folder with run_spec.json and {_STATS}")
+        run = _Run(path, json_file(path / "run_spec.json", _Spec))
+        return Log(run.observations(), "helm", run.notes)
+
+
+@dataclass
+class _Run:
+    path: Path
+    spec: _Spec
+    notes: list[str] = field(default_factory=list)
+
+    def observations(self) -> Iterator[Observation]:
+        shown = self._entries(_SHOWN) if (self.path / _SHOWN).is_file() else {}
+        entries = self._entries(_STATS) if (self.path / _STATS).is_file() else shown
+        states = self._states()
+        if not states:
+            self.notes.append(f"no {_STATES} or {_INSTANCES}: the questions are unknown")
+        if not entries and not states:
+            self.notes.append("no samples")
+        varied = {key[0] for key in (*states, *entries) if key[1]}
+        for position, key in enumerate(dict.fromkeys([*states, *entries]), 1):
+            scores = _means(entries[key]) if key in entries else {}
+            state = self._chosen(states.get(key, []), scores)
+            base = self._base(key, state, shown.get(key), scores, position)
+            base.group = key[0] if varied else None
+            yield from _scored(base, scores, state)
+
+    def _entries(self, name: str) -> dict[Key, _Entry]:
+        found: dict[Key, _Entry] = {}
+        for entry in json_file(self.path / name, list[_Entry]):
+            key = (str(entry.instance_id), _variant(entry.perturbation), entry.train_trial_index)
+            if key in found and isinstance(entry.stats, list):
+                # each metric writes a list of its own
+                before = found[key].stats
+                entry.stats = [*(before if isinstance(before, list) else []), *entry.stats]
+            found[key] = entry
+        return found
+
+    def _states(self) -> dict[Key, list[_State]]:
+        """Requests by what they are about; several where each choice is asked about on its own."""
+        if (self.path / _STATES).is_file():
+            listed = json_file(self.path / _STATES, _States).request_states
+        elif (self.path / _INSTANCES).is_file():
+            listed = [_State(instance) for instance in json_file(self.path / _INSTANCES, list[_Instance])]
+        else:
+            listed = []
+        found: dict[Key, list[_State]] = {}
+        for state in listed:
+            key = (str(state.instance.id), _variant(state.instance.perturbation), state.train_trial_index)
+            if state.request_mode != "calibration":
+                found.setdefault(key, []).append(state)
+        return found
+
+    def _chosen(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
+        """The request of the answer: where each choice was asked about, of the choice that the metric took."""
+        index = scores.get("predicted_index")
+        return next(
+            (s for s in states if index is not None and s.reference_index == index), states[0] if states else None
+        )
+
+    def _base(
+        self, key: Key, state: _State | None, shown: _Entry | None, scores: dict[str, float | None], position: int
+    ) -> Observation:
+        instance = state.instance if state else _Instance()
+        completion = _completion(state)
+        response = text(completion.get("text")) if completion else text(shown.predicted_text) if shown else None
+        logprob = number(completion.get("logprob"))
+        # 0 is what HELM writes where the model gives none
+        certain = scores.get("max_prob") if logprob else None
+        base = Observation(
+            example_id=f"{key[0]}/{key[1]}" if key[1] else key[0],
+            model=str(self.spec.adapter_spec.get("model") or self.spec.adapter_spec.get("model_deployment") or ""),
+            task=self._task(),
+            epoch=key[2] + 1,
+            prompt=_question(instance.input),
+            response=response,
+            target=_target(instance),
+            logprob=logprob or None,
+            confidence=certain if certain is not None and 0 <= certain <= 1 else None,
+            attributes=self._attributes(instance, key[1]),
+        )
+        choices = mapping(state.output_mapping) if state else {}
+        answer = choices.get(response.strip()) if choices and response is not None else shown and shown.mapped_output
+        if state and state.reference_index is not None and scores.get("predicted_index") is not None:
+            answer = _reference(instance, state.reference_index)
+        base.answer = text(answer) if answer is not None or choices else (response.strip() if response else response)
+        base.measured = _measured(state, completion, scores, position)
+        if choices and response is not None:
+            base.measured = {**base.measured, "parsed": answer is not None}
+        return base
+
+    def _task(self) -> str:
+        """The run's name without what names the model: instances of two subjects share their ids."""
+        name, _, given = self.spec.name.partition(":")
+        kept = [p for p in given.split(",") if p and p.partition("=")[0] not in ("model", "model_deployment")]
+        return f"{name}:{','.join(kept)}" if kept else name
+
+    def _attributes(self, instance: _Instance, variant: str) -> dict[str, Any]:
+        found = {k: v for k, v in mapping(mapping(self.spec.scenario_spec).get("args")).items() if v is not None}
+        given = {"split": instance.split, "sub_split": instance.sub_split, **mapping(instance.extra_data)}
+        found |= {k: v for k, v in given.items() if v is not None}
+        if instance.references:
+            found["references"] = len(instance.references)
+        if variant:
+            found["perturbation"] = variant
+        if self.spec.groups:
+            found["groups"] = text(self.spec.groups)
+        return found
+
+
+def _scored(base: Observation, scores: dict[str, float | None], state: _State | None) -> Iterator[Observation]:
+    """A row a metric, or one that says why there is none."""
+    result = mapping(state.result) if state else {}
+    if result.get("success") is False:
+        error = str(result.get("error") or "")
+        base.status = Status.REFUSED if _FILTERED.search(error) else Status.ERROR
+        base.measured = {**base.measured, "error": error.splitlines()[0] if error.strip() else None}
+    names = [name for name in scores if not _NO_SCORE.fullmatch(name)]
+    if not names:
+        base.status = base.status if base.status != Status.SCORED else Status.MISSING
+        yield base
+    for name in names:
+        value = scores[name] if base.status == Status.SCORED else None
+        status = base.status if base.status != Status.SCORED or value is not None else Status.MISSING
+        yield Observation(
+            base.example_id, value, status, name, base.model, base.task, base.epoch, base.group, base.prompt,
+            base.response, base.answer, base.target, base.confidence, base.logprob, base.attributes, base.measured,
+        )  # fmt: skip
+
+
+def _measured(
+    state: _State | None, completion: dict[str, Any], scores: dict[str, float | None], position: int
+) -> dict[str, Any]:
+    given = mapping(completion.get("finish_reason")).get("reason")
+    marked = (name[14:] for name, value in scores.items() if name.startswith("finish_reason_") and value)
+    reason = given or next(marked, None)
+    found = {
+        "position": position,
+        "finish_reason": reason,
+        "truncated": None if reason in (None, "unknown") else reason == "length",
+        "input_tokens": scores.get("num_prompt_tokens"),
+        "output_tokens": scores.get("num_output_tokens", scores.get("num_completion_tokens")),
+        "seconds": scores.get("inference_runtime"),
+    }
+    if state:
+        found["prompt_truncated"] = state.prompt_truncated
+        found["num_train_instances"] = state.num_train_instances
+    return found
+
+
+def _means(entry: _Entry) -> dict[str, float | None]:
+    """The statistics of one instance by name; of several of a name, the first that was observed."""
+    if isinstance(entry.stats, dict):
+        return {name: number(value) for name, value in entry.stats.items()}
+    found: dict[str, float | None] = {}
+    for stat in entry.stats:
+        name = str(mapping(stat.name).get("name", stat.name))
+        if found.get(name) is None:
+            found[name] = number(stat.mean) if stat.count != 0 else None
+    return found
+
+
+def _question(given: Any) -> str | None:
+    """The text of an input; of a conversation, the last thing that the user said."""
+    if isinstance(given, str):
+        return given
+    users = said(mapping(given).get("messages"), "user")
+    return text(mapping(given).get("text")) or (users[-1] if users else None)
+
+
+def _completion(state: _State | None) -> dict[str, Any]:
+    completions = mapping(state.result).get("completions") if state else None
+    return mapping(completions[0]) if isinstance(completions, list) and completions else {}
+
+
+def _target(instance: _Instance) -> str | None:
+    correct = [
+        words
+        for reference in map(mapping, instance.references)
+        if "correct" in (text(reference.get("tags")) or "").split(" | ") and (words := _said(reference)) is not None
+    ]
+    return text(correct) if correct else None
+
+
+def _reference(instance: _Instance, index: int) -> str | None:
+    return _said(mapping(instance.references[index])) if 0 <= index < len(instance.references) else None
+
+
+def _said(reference: dict[str, Any]) -> str | None:
+    output = reference.get("output")
+    return output if isinstance(output, str) else text(mapping(output).get("text"))
+
+
+def _variant(perturbation: Any) -> str:
+    """The name of a perturbation with what sets it apart from others of the name."""
+    given = mapping(perturbation)
+    name = str(given.pop("name", ""))
+    settings = {k: v for k, v in sorted(given.items()) if isinstance(v, str | int | float) and not isinstance(v, bool)}
+    set_to = ",".join(f"{key}={value}" for key, value in settings.items() if key not in ("computed_on", "prefix"))
+    return f"{name}({set_to})" if name and set_to else name

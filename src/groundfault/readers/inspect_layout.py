@@ -1,0 +1,170 @@
+"""How an Inspect log is laid out: the fields of it that are read, and where they are in a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from groundfault.errors import InputError
+from groundfault.readers.safely import Archive, head, json_file
+
+_SAMPLE = re.compile(r"samples/(.+)_epoch_\d+(\.json|/sample\.json)")
+_HEADERS = ("header.json", "_journal/start.json")
+
+
+class Score(msgspec.Struct):
+    """One score of a sample."""
+
+    value: Any = None
+    answer: Any = None
+    explanation: Any = None
+    reason: Any = None
+    metadata: Any = None
+    history: Any = None
+
+
+class Message(msgspec.Struct):
+    """One message, without what it says."""
+
+    role: Any = None
+    tool_calls: list[Any] | None = None
+
+
+class Choice(msgspec.Struct):
+    """One answer of the model."""
+
+    message: Any = None
+    stop_reason: Any = None
+    logprobs: Any = None
+
+
+class Output(msgspec.Struct):
+    """The last call of the model."""
+
+    model: Any = None
+    choices: list[Choice] | None = None
+    completion: Any = None
+    usage: Any = None
+
+
+class Sample(msgspec.Struct):
+    """One sample; what is not named here, its events above all, is passed over."""
+
+    id: str | int
+    epoch: int = 1
+    input: Any = None
+    choices: list[Any] | None = None
+    target: Any = None
+    messages: list[Message] | None = None
+    output: Output | None = None
+    scores: dict[str, Score] | None = None
+    score: Score | None = None
+    metadata: dict[str, Any] | None = None
+    model_usage: Any = None
+    total_time: Any = None
+    error: Any = None
+    error_retries: list[Any] | None = None
+    limit: Any = None
+    turn_count: int | None = None
+    invalidation: Any = None
+
+
+class _Attached(msgspec.Struct):
+    attachments: dict[str, str] | None = None
+
+
+class Eval(msgspec.Struct):
+    """What was run."""
+
+    task: str
+    model: str
+    dataset: Any = None
+    config: Any = None
+    packages: Any = None
+    scorers: list[Any] | None = None
+    model_roles: Any = None
+    task_args: Any = None
+
+
+class Header(msgspec.Struct):
+    """A log without its samples."""
+
+    eval: Eval
+    status: str = "started"
+    error: Any = None
+
+
+class _Whole(Header):
+    samples: list[Sample] | None = None
+
+
+class _WholeAttached(msgspec.Struct):
+    samples: list[_Attached] | None = None
+
+
+Attachments = Callable[[], Mapping[str, str]]
+
+
+def opened(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
+    """What a log says of its run, and its samples, each with a way to what is attached to it.
+
+    Raises
+    ------
+    InputError
+        If it is no log of Inspect, or damaged.
+    """
+    if not head(path).startswith(b"PK"):
+        return _of_json(path)
+    archive = Archive(path)
+    named = next((name for name in _HEADERS if name in archive), None)
+    if named is None:
+        raise InputError(f"{path} has neither {' nor '.join(_HEADERS)}; is it a log of Inspect?")
+    return archive.json(named, Header), _of_archive(archive)
+
+
+def _of_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
+    for name in archive.names():
+        found = _SAMPLE.fullmatch(name)
+        if not found:
+            continue
+        sample = archive.json(name, Sample)
+        if found[2] == ".json":
+            yield sample, partial(_beside, archive, name)
+        else:
+            # a sample in parts, each an entry of its own
+            folder = name.removesuffix("sample.json")
+            if f"{folder}metadata.json" in archive:
+                sample.metadata = archive.json(f"{folder}metadata.json", dict[str, Any])
+            yield sample, partial(_in_parts, archive, f"{folder}attachments/")
+
+
+def _beside(archive: Archive, name: str) -> dict[str, str]:
+    return archive.json(name, _Attached).attachments or {}
+
+
+def _in_parts(archive: Archive, folder: str) -> dict[str, str]:
+    """Attachments of a sample in parts: lists of texts, referred to by number."""
+    starts = [name[len(folder) : -5] for name in archive.names() if name.startswith(folder) and name.endswith(".json")]
+    found = {}
+    for start in sorted(int(start) for start in starts if start.isdecimal()):
+        parts = archive.json(f"{folder}{start}.json", list[str])
+        found.update({str(start + i): part for i, part in enumerate(parts)})
+    return found
+
+
+def _of_json(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
+    whole = json_file(path, _Whole)
+    attached: list[_Attached] = []
+
+    def attachments(i: int) -> Mapping[str, str]:
+        if not attached:
+            attached.extend(json_file(path, _WholeAttached).samples or [])
+        return attached[i].attachments or {}
+
+    samples = whole.samples or []
+    return whole, ((sample, partial(attachments, i)) for i, sample in enumerate(samples))

@@ -1,0 +1,112 @@
+"""Label Studio: annotated tasks, exported as JSON, JSON-MIN or CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from groundfault.outcome import Status
+from groundfault.readers.exports import keys, opened, plain, rows, verdict
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.values import held, listing, mapping, number, text
+
+_WORDS = {
+    "model": ("model",),
+    "task": ("task",),
+    "prompt": ("prompt", "question", "input"),
+    "response": ("response", "output", "answer"),
+    "target": ("target", "expected"),
+}
+_OURS = ("example_id", *(name for names in _WORDS.values() for name in names))
+_MIN = {"id", "annotator", "annotation_id", "lead_time", "created_at", "updated_at"}
+
+
+class LabelStudio:
+    """Reads what reviewers said: one observation a task, annotation and control; the scorer is the control's name.
+
+    A choice is a value where it says correct, right, pass, incorrect, wrong or fail; other choices are ``missing`` and
+    kept as ``label``. Ratings and numbers are left as they are. A skipped task, and one without annotations, is
+    ``missing``. Several annotations of a task are its epochs, and ``judge`` is who made one. ``example_id``, ``model``,
+    ``prompt`` and the like are taken from the task's data where they are there.
+    """
+
+    def sniff(self, path: Path) -> bool:
+        """Whether it has tasks with annotations and their results, or the columns of the short exports."""
+        found = keys(path)
+        return {"annotations", "data", "was_cancelled"} <= found or found >= _MIN
+
+    def read(self, path: Path) -> Log:
+        """One observation a decision."""
+        notes: list[str] = []
+        return Log(_observations(path, notes), "label_studio", notes)
+
+
+def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
+    labels: set[str] = set()
+    epochs: dict[str, int] = {}
+    for position, row in enumerate(rows(path), 1):
+        short = "annotations" not in row
+        data = {name: value for name, value in row.items() if name not in _MIN} if short else mapping(row.get("data"))
+        annotations = [row] if short else [mapping(each) for each in listing(row["annotations"])]
+        name = str(data.get("example_id", row.get("id")))
+        for annotation in annotations or [{}]:
+            epoch = epochs[name] = epochs.get(name, 0) + 1
+            decisions = _short(data) if short else list(_decisions(annotation))
+            for scorer, decision in decisions or [("", None)]:
+                made = _observation(name, data, annotation, scorer, decision)
+                made.epoch, made.measured = epoch, {"position": position, **made.measured}
+                if made.status == Status.MISSING and "label" in made.measured:
+                    labels.add(f"{scorer}={made.measured['label']}")
+                yield made
+    if labels:
+        notes.append(f"labels that are no verdict are missing: {', '.join(sorted(labels)[:5])}")
+
+
+def _decisions(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Control and decision; what marks a part of a text or image is no decision on an answer."""
+    if annotation.get("was_cancelled"):
+        return
+    for each in listing(annotation.get("result")):
+        value = mapping(mapping(each).get("value"))
+        kind = next((kind for kind in ("choices", "rating", "number") if kind in value), None)
+        if kind:
+            decision = value[kind]
+            single = decision[0] if isinstance(decision, list) and len(decision) == 1 else decision
+            yield text(mapping(each).get("from_name")) or "", single
+
+
+def _short(data: dict[str, Any]) -> list[tuple[str, Any]]:
+    """In the short exports every column that is no part of the task may be a control; those with verdicts are."""
+    told = {name: opened(value) for name, value in data.items() if name not in _OURS}
+    found = [(name, mapping(value).get("rating", value)) for name, value in told.items()]
+    return [(name, value) for name, value in found if verdict(value) is not None or "rating" in mapping(told[name])]
+
+
+def _observation(
+    name: str, data: dict[str, Any], annotation: dict[str, Any], scorer: str, decision: Any
+) -> Observation:
+    value = number(decision)
+    if value is None:
+        value = verdict(decision)
+    known = {ours: plain(next((data[n] for n in names if n in data), None)) for ours, names in _WORDS.items()}
+    who = annotation.get("completed_by", annotation.get("annotator"))
+    measured = {
+        "judge": text(mapping(who).get("email") or mapping(who).get("id") or (None if isinstance(who, dict) else who)),
+        "seconds": number(annotation.get("lead_time")),
+        "label": None if number(decision) is not None else text(decision),
+        "skipped": True if annotation.get("was_cancelled") else None,
+    }
+    return Observation(
+        name,
+        value,
+        Status.MISSING if value is None else Status.SCORED,
+        scorer=scorer,
+        model=known["model"] or "",
+        task=known["task"] or "",
+        prompt=known["prompt"],
+        response=known["response"],
+        target=known["target"],
+        attributes={key: kept for key, kept in data.items() if key not in _OURS and key != scorer},
+        measured=held(measured),
+    )

@@ -1,0 +1,120 @@
+"""Langfuse: exported scores, traces and observations (JSON, JSONL, CSV), and downloads of one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from groundfault.outcome import Status
+from groundfault.readers.exports import keys, opened, plain, rows, verdict
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.values import held, listing, mapping, number, text
+
+_COLUMNS = set(
+    "id bookmarked comments completionStartTime costDetails createdAt endTime environment htmlPath input level "
+    "metadata model modelParameters name observations output parentObservationId projectId promptName public release "
+    "sessionId startTime statusMessage tags timestamp toolCalls traceId traceName traceTags type updatedAt usage "
+    "usageDetails userId version".split()
+)
+"""The columns of exported traces and observations that are no scores."""
+
+
+class Langfuse:
+    """Reads one observation a score. An example is the observation that is scored, else its trace.
+
+    Scores of one trace are one group. Categories are values where they say correct, pass, incorrect or fail, and are
+    ``missing`` otherwise. Exports of traces and observations hold their scores as columns of lists, several scores of a
+    name being several epochs.
+    """
+
+    def sniff(self, path: Path) -> bool:
+        """Whether it has the keys of scores, or of traces or observations of a project."""
+        found = {name.replace("_", "").lower() for name in keys(path)}
+        return {"traceid", "datatype", "source", "name"} <= found or {"projectid", "input", "output", "name"} <= found
+
+    def read(self, path: Path) -> Log:
+        """The scores of an export."""
+        notes: list[str] = []
+        return Log(_observations(path, notes), "langfuse", notes)
+
+
+def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
+    categories: set[str] = set()
+    position = 0
+    for row in rows(path):
+        for traced, score, epoch in _scored(row):
+            position += 1
+            made = _observation(traced, score, epoch, position)
+            if made.status == Status.MISSING and made.measured.get("category"):
+                categories.add(f"{made.scorer}={made.measured['category']}")
+            yield made
+    if categories:
+        notes.append(f"categories that are no verdict are missing: {', '.join(sorted(categories)[:5])}")
+
+
+def _scored(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+    """What is scored, a score of it, and which of the scores of that name."""
+    trace = mapping(row.get("trace")) or row
+    if _either(row, "dataType", "data_type") is not None:
+        yield mapping(row.get("trace")) | {"traceId": _either(row, "traceId", "trace_id")}, row, 1
+    elif isinstance(scores := row.get("scores", trace.get("scores")), list):
+        parts = listing(row.get("observations", trace.get("observations")))
+        by_id = {str(mapping(part).get("id")): mapping(part) for part in parts}
+        for score in map(mapping, scores):
+            scored = by_id.get(str(_either(score, "observationId", "observation_id")), trace)
+            yield {"traceId": trace.get("id")} | scored, score, 1
+    else:
+        columns = {name: opened(value) for name, value in row.items() if name not in _COLUMNS}
+        given = {name: values for name, values in columns.items() if isinstance(values, list)}
+        for name, values in given.items():
+            for epoch, value in enumerate(values, 1):
+                yield row, {"name": name, "value": value}, epoch
+        if not any(given.values()):
+            yield row, {}, 1
+
+
+def _observation(traced: dict[str, Any], score: dict[str, Any], epoch: int, position: int) -> Observation:
+    trace = text(_either(traced, "traceId", "trace_id"))
+    told = score.get("value")
+    value = _number(told)
+    category = text(_either(score, "stringValue", "string_value")) or (told if isinstance(told, str) else None)
+    if _either(score, "dataType", "data_type") in ("CATEGORICAL", "TEXT", "CORRECTION") or value is None:
+        value = verdict(category)
+    measured = {
+        "position": position,
+        "category": category if value is None else None,
+        "source": text(score.get("source")),
+        "seconds": number(traced.get("latency")),
+        "output_tokens": traced.get("outputTokens") or traced.get("completionTokens"),
+    }
+    return Observation(
+        text(_either(score, "observationId", "observation_id") or traced.get("id")) or trace or "",
+        value,
+        Status.MISSING if value is None else Status.SCORED,
+        scorer=text(score.get("name")) or "",
+        model=text(traced.get("model")) or "",
+        task=text(_either(score, "traceName", "trace_name") or _either(traced, "traceName", "name")) or "",
+        epoch=epoch,
+        group=trace,
+        prompt=plain(traced.get("input")),
+        response=plain(traced.get("output")),
+        attributes={**mapping(opened(traced.get("metadata"))), "tags": opened(traced.get("tags"))},
+        measured=held(measured),
+    )
+
+
+def _either(row: dict[str, Any], camel: str, snake: str) -> Any:
+    """Exports from the interface and the API write ``traceId``, those to a bucket ``trace_id``."""
+    value = row.get(camel)
+    return row.get(snake) if value is None else value
+
+
+def _number(value: Any) -> float | None:
+    """A number, also in quotes: a CSV column of numbers and categories is text."""
+    if isinstance(value, str):
+        try:
+            return number(float(value))
+        except ValueError:
+            return None
+    return number(value)

@@ -1,0 +1,301 @@
+"""lm-evaluation-harness: the samples file of one task, as ``--log_samples`` writes it."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from groundfault.errors import InputError
+from groundfault.outcome import Status
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.safely import head, json_file, json_lines
+from groundfault.readers.values import mapping, number, text
+
+_NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
+# `metrics` names them since 2024; before, every other key is one
+_NOT_METRICS = {
+    "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
+    "doc_hash", "prompt_hash", "target_hash",
+}  # fmt: skip
+_QUESTIONS = (
+    "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem", "goal", "sentence",
+    "text", "premise",
+)  # fmt: skip
+_NO_ANSWER = "[invalid]"
+"""What the harness's regex filters give where nothing matches."""
+
+
+class _Results(msgspec.Struct):
+    """The results file of a run, of which only these are read."""
+
+    results: dict[str, Any] = {}
+    configs: dict[str, Any] = {}
+    config: dict[str, Any] = {}
+    higher_is_better: dict[str, Any] = {}
+    samples: dict[str, Any] = msgspec.field(name="n-samples", default={})
+    model_name: Any = None
+    lm_eval_version: Any = None
+
+    def model(self) -> str | None:
+        """The model's name, else what the model's arguments say."""
+        arguments = self.config.get("model_args")
+        if isinstance(arguments, str):
+            arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
+        arguments = mapping(arguments)
+        found = self.model_name or arguments.get("pretrained") or arguments.get("model") or self.config.get("model")
+        return text(found)
+
+
+class LmEval:
+    """Reads ``samples_<task>_<time>.jsonl``, and from the results file beside it the model and the filters.
+
+    One observation a document, filter and metric: a task with two filters writes every document twice, and the scorer
+    of each is ``metric,filter`` (``metric`` alone for the filter ``none``). Metrics of a whole task, such as F1, leave
+    no number a document and are named in the notes. Multiple choice gives the softmax of the choices' log-likelihoods
+    as confidence. An answer in which a regex filter found nothing is ``unparsed``, though the harness scores it 0.
+    """
+
+    companions = ("*results*.json",)
+
+    def sniff(self, path: Path) -> bool:
+        """Whether the first line, or what is at the start of a list, has a document, its id and the responses."""
+        start = head(path) if path.suffix in (".jsonl", ".json") else b""
+        first = start if start.startswith(b"[") else start.partition(b"\n")[0]
+        return b'"doc_id"' in first and (b'"doc"' in first and (b"resps" in first or len(first) >= 1 << 16))
+
+    def read(self, path: Path) -> Log:
+        """The samples of one task."""
+        named = _NAME.fullmatch(path.name)
+        task, results, notes = _companion(path, named["task"] if named else None, named["date"] if named else None)
+        model = results.model()
+        if model is None:
+            model = path.parent.resolve().name.replace("__", "/")
+            notes.append(f"no results file beside it names the model; taken from its folder: {model}")
+        run = _Run(path, task, model, results, notes)
+        return Log(run.observations(), f"lm_eval {results.lm_eval_version or ''}".strip(), notes)
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a samples file, which was one JSON list until the summer of 2024."""
+    if head(path).startswith(b"["):
+        return iter(json_file(path, list[dict[str, Any]]))
+    return json_lines(path, dict[str, Any])
+
+
+def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
+    """The task, the results of the same run (of the same time, else the latest that knows the task), and notes."""
+    beside = sorted(p for p in path.parent.glob("*.json") if "results" in p.name and p != path)
+    if date:
+        beside.sort(key=lambda p: date in p.name)
+    for place in reversed(beside):
+        try:
+            found = json_file(place, _Results)
+        except InputError as error:
+            return task or path.stem, _Results(), [f"the results file beside it is not read: {error}"]
+        # files of before 2024-06 are named <arguments of the model>_<task>.jsonl
+        known = [name for name in {**found.results, **found.configs} if name == task or path.stem.endswith(f"_{name}")]
+        if known:
+            return task or max(known, key=len), found, []
+    return task or path.stem, _Results(), []
+
+
+@dataclass
+class _Run:
+    path: Path
+    task: str
+    model: str
+    results: _Results
+    notes: list[str]
+    ids: dict[str, Any] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def observations(self) -> Iterator[Observation]:
+        documents: set[str] = set()
+        for position, row in enumerate(_rows(self.path), 1):
+            if "doc_id" not in row:
+                raise InputError(f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?")
+            documents.add(str(row["doc_id"]))
+            yield from self._scores(row, position)
+        self._note_size(len(documents))
+        for metric, better in mapping(self.results.higher_is_better.get(self.task)).items():
+            if better is False:
+                self.notes.append(f"{metric}: lower is better (--scale 1 0 reads it so)")
+
+    def _scores(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
+        filtered = self._filter(row)
+        names = row.get("metrics") or [key for key in row if key not in _NOT_METRICS]
+        names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        metrics = {name: row.get(name) for name in names if self._one_number(name, row.get(name))}
+        if not metrics:
+            metrics = {"": None}
+        doc = mapping(row.get("doc"))
+        choices = _Choices.of(row)
+        prompt = _argument(row, 0, 0)
+        shared = {
+            "example_id": self._id(doc, row["doc_id"]),
+            "model": self.model,
+            "task": self.task,
+            "prompt": _question(doc, prompt),
+            "response": None if choices else _first(row.get("resps")),
+            "target": choices.label(row.get("target")) if choices else text(row.get("target")),
+            "attributes": doc,
+        }
+        for metric, value in metrics.items():
+            scorer = metric if filtered == "none" or not metric else f"{metric},{filtered}"
+            yield _observation(shared, scorer, value, choices, row, position)
+
+    def _filter(self, row: dict[str, Any]) -> str:
+        """The filter of a row; files of early 2024 do not name it, and write one block of rows a filter."""
+        if "filter" in row:
+            return str(row["filter"])
+        seen = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
+        listed = mapping(self.results.configs.get(self.task)).get("filter_list")
+        names = [mapping(each).get("name") for each in listed] if isinstance(listed, list) else []
+        return str(names[seen]) if seen < len(names) else ("none" if seen == 0 else f"filter {seen + 1}")
+
+    def _one_number(self, metric: str, value: Any) -> bool:
+        said = f"{metric} is computed over the whole task, not for each document: it is left out"
+        if metric == "bypass":
+            said = "predicted only (--predict_only): nothing is scored"
+        elif value is None or isinstance(value, bool | int | float):
+            return True
+        if said not in self.notes:
+            self.notes.append(said)
+        return False
+
+    def _id(self, doc: dict[str, Any], doc_id: Any) -> str:
+        """The document's own id, else its number in the task; one id of two documents gets the number behind it."""
+        own = doc.get("id")
+        if not isinstance(own, str | int) or isinstance(own, bool) or own == "":
+            return str(doc_id)
+        first = self.ids.setdefault(str(own), doc_id)
+        return str(own) if first == doc_id else f"{own}#{doc_id}"
+
+    def _note_size(self, documents: int) -> None:
+        size = mapping(self.results.samples.get(self.task))
+        original, effective = size.get("original"), size.get("effective")
+        if isinstance(original, int) and isinstance(effective, int) and effective < original:
+            self.notes.append(f"limited: {effective:,} of {original:,} documents were evaluated")
+        if isinstance(effective, int) and documents < effective:
+            self.notes.append(f"holds {documents:,} of the {effective:,} documents that were evaluated")
+        if documents == 0:
+            self.notes.append("no samples")
+
+
+def _observation(
+    shared: dict[str, Any], scorer: str, value: Any, choices: _Choices | None, row: dict[str, Any], position: int
+) -> Observation:
+    made = Observation(**shared, scorer=scorer, value=number(value), measured={"position": position})
+    if choices:
+        chosen = choices.chosen(scorer.startswith("acc_norm"))
+        made.answer, made.logprob, made.confidence = choices.labels[chosen], choices.logs[chosen], choices.share(chosen)
+    else:
+        made.answer = _first(row.get("filtered_resps"))
+        if row.get("filter", "none") != "none":
+            made.measured = {**made.measured, "parsed": made.answer != _NO_ANSWER}
+    if made.answer == _NO_ANSWER:
+        made.value, made.status = None, Status.UNPARSED
+    elif made.value is None:
+        made.status = Status.MISSING
+    return made
+
+
+@dataclass(frozen=True)
+class _Choices:
+    """The choices of one question and their log-likelihoods."""
+
+    labels: list[str]
+    lengths: list[int]
+    logs: list[float]
+
+    @classmethod
+    def of(cls, row: dict[str, Any]) -> _Choices | None:
+        """Those of a row; None where it is no multiple choice."""
+        given = row.get("filtered_resps")
+        logs = [_log(pair) for pair in given] if isinstance(given, list) else []
+        # mutual information asks for every choice again, without the question
+        kept = [i for i in range(len(logs)) if _argument(row, i, 0) != ""] or list(range(len(logs)))
+        likely = [log for i in kept if (log := logs[i]) is not None]
+        if len(kept) < 2 or len(likely) < len(kept):
+            return None
+        words = [_argument(row, i, 1) or "" for i in kept]
+        labels = [word.strip() for word in words]
+        distinct = len(set(labels)) == len(labels)
+        return cls(
+            labels if distinct else [str(i) for i in range(len(labels))],
+            [max(len(word.removeprefix(" ")), 1) for word in words],
+            likely,
+        )
+
+    def chosen(self, by_length: bool) -> int:
+        """Which the model chose; ``by_length`` divides by the characters of the choice, as ``acc_norm`` does."""
+        scores = [log / n for log, n in zip(self.logs, self.lengths, strict=True)] if by_length else self.logs
+        return scores.index(max(scores))
+
+    def share(self, which: int) -> float | None:
+        """The softmax of the log-likelihoods, at one of them."""
+        top = max(self.logs)
+        if not math.isfinite(top):
+            return None
+        return math.exp(self.logs[which] - top) / sum(math.exp(log - top) for log in self.logs)
+
+    def label(self, target: Any) -> str | None:
+        """The target as a choice's text, where it is the number of a choice."""
+        said = text(target)
+        if said is not None and said.isdecimal() and len(said) < 6 and int(said) < len(self.labels):
+            return self.labels[int(said)]
+        return said
+
+
+def _log(pair: Any) -> float | None:
+    """The log-likelihood of ``[log-likelihood, is_greedy]``: in quotes since 2024, as in ``["-3.37", "False"]``."""
+    if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]).lower() not in ("true", "false"):
+        return None
+    try:
+        made = float(pair[0])
+    except (TypeError, ValueError):
+        return None
+    return None if math.isnan(made) else made
+
+
+def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
+    """An argument of a request: ``{"gen_args_0": {"arg_0": ...}}``, or lists of lists in old files."""
+    given = row.get("arguments")
+    if isinstance(given, dict):
+        found = mapping(given.get(f"gen_args_{request}")).get(f"arg_{which}")
+    else:
+        try:
+            found = given[request][which]  # type: ignore[index]
+        except (TypeError, IndexError, KeyError):
+            return None
+    # a conversation is one text of JSON in a list
+    return found if isinstance(found, str) else _first(found) if isinstance(found, list) else None
+
+
+def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
+    """The question of the document where the prompt holds it, else the whole prompt, with its few-shot examples.
+
+    Models that are asked by other templates, or with other examples, are then still asked the same question.
+    """
+    whole = prompt or ""
+    for key in _QUESTIONS:
+        asked = doc.get(key)
+        if isinstance(asked, str) and asked.strip() and (asked in whole or json.dumps(asked)[1:-1] in whole):
+            return asked
+    return prompt
+
+
+def _first(responses: Any) -> str | None:
+    """The first response of the first request, however it is nested."""
+    while isinstance(responses, list):
+        if not responses:
+            return None
+        responses = responses[0]
+    return text(responses)

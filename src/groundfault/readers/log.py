@@ -1,0 +1,243 @@
+"""What a reader gives: observations, in one vocabulary whatever tool wrote the log."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+import polars as pl
+
+from groundfault.errors import InputError
+from groundfault.outcome import Status
+
+COLUMNS: dict[str, Any] = {
+    "example_id": pl.String,
+    "task": pl.String,
+    "model": pl.String,
+    "epoch": pl.Int64,
+    "scorer": pl.String,
+    "value": pl.Float64,
+    "status": pl.String,
+    "group": pl.String,
+    "prompt": pl.String,
+    "response": pl.String,
+    "answer": pl.String,
+    "target": pl.String,
+    "confidence": pl.Float64,
+    "logprob": pl.Float64,
+}
+"""The columns every log is read into, beside the attributes of its examples."""
+
+OURS = "groundfault"
+"""The name under which findings are written into logs: when these are read again, it is no attribute of an example."""
+
+_CHUNK = 50_000
+_MOST_ATTRIBUTES = 2_000
+_NUMBERS = {int, float}
+_PLAIN = {str, int, float, bool, type(None)}
+
+
+@dataclass(slots=True)
+class Observation:
+    """One score of one answer of one model to one example, or the reason why there is none.
+
+    Attributes
+    ----------
+    example_id : str
+        Stable from run to run: the id that the log gives, never a position where there is an id.
+    value : float, optional
+        1 is right, 0 is wrong, between them partly right; None where the answer was not scored. A scorer of another
+        range is left as it is: whoever reads the log is asked for the range.
+    status : str
+        A `Status`. ``error`` is a failure of the evaluation, ``unparsed`` an answer in which the scorer found none.
+    scorer, model, task : str
+        Who scored it by what metric, who answered, and which benchmark the example is from.
+    epoch : int
+        Which of several answers of the model to the same example, from 1.
+    group : str, optional
+        Examples that depend on each other, such as variants of one question.
+    prompt, response, answer, target : str, optional
+        The question; all that the model said; the answer taken from it; what was expected.
+    confidence, logprob : float, optional
+        Probability in [0, 1], or natural-log probability, that the model gave its answer.
+    attributes : mapping
+        What describes the example. Nested mappings become ``outer_inner``; lists become JSON.
+    measured : mapping
+        What describes this answer or its measurement: tokens, finish reason, judge, seconds, position.
+    """
+
+    example_id: str
+    value: float | None = None
+    status: str = Status.SCORED
+    scorer: str = ""
+    model: str = ""
+    task: str = ""
+    epoch: int = 1
+    group: str | None = None
+    prompt: str | None = None
+    response: str | None = None
+    answer: str | None = None
+    target: str | None = None
+    confidence: float | None = None
+    logprob: float | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Log:
+    """One log, read as it is iterated over.
+
+    Attributes
+    ----------
+    observations : iterable of Observation
+    harness : str
+        The tool that wrote it and its version, such as ``inspect_ai 0.3.285``.
+    notes : list of str
+        What a person should know of this log, each in a few words; may grow until it is read to its end.
+    verdict : str
+        The scorer whose score the tool itself calls pass or fail, where it scores by several and has such a one. It is
+        the outcome unless another is chosen.
+    """
+
+    observations: Iterable[Observation]
+    harness: str = ""
+    notes: list[str] = field(default_factory=list)
+    verdict: str = ""
+
+    def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
+        """The observations as tables of up to 50,000 rows, each with the names of its measured columns."""
+        rows = iter(self.observations)
+        while chunk := list(islice(rows, _CHUNK)):
+            yield _table(chunk)
+
+
+@dataclass
+class TableLog(Log):
+    """A log that came as a table, in the columns of `COLUMNS` and those of its own.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+    measured : frozenset of str
+        The columns of its own that describe the answer, not the example.
+    """
+
+    observations: Iterable[Observation] = ()
+    frame: pl.DataFrame = field(default_factory=pl.DataFrame)
+    measured: frozenset[str] = frozenset()
+
+    def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
+        """The one table."""
+        yield self.frame, self.measured
+
+
+def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
+    try:
+        columns = [
+            pl.Series(name, [_clean(getattr(row, name)) for row in rows], dtype=dtype, strict=False)
+            for name, dtype in COLUMNS.items()
+        ]
+        names = set(COLUMNS)
+        measured = _spread([row.measured for row in rows], names)
+        described = _spread([row.attributes for row in rows], names)
+    except RecursionError:
+        raise InputError(
+            f"something about {rows[0].example_id!r} or an example after it is nested too deeply"
+        ) from None
+    return pl.DataFrame([*columns, *described, *measured]), frozenset(s.name for s in measured)
+
+
+def _spread(rows: list[Mapping[str, Any]], taken: set[str]) -> list[pl.Series]:
+    """Mappings as columns, whose names become taken; one that is taken already gets ``_given`` at its end."""
+    values: dict[str, list[Any]] = {}
+    for i, row in enumerate(rows):
+        for key, value in row.items():
+            column = values.get(key)
+            if column is not None and type(value) in _PLAIN:
+                column[i] = value
+                continue
+            for name, inner in _flat({key: value}):
+                if name not in values:
+                    _allow(name, values)
+                    values[name] = [None] * len(rows)
+                values[name][i] = inner
+    made = []
+    for name, column in values.items():
+        if name == OURS or name.startswith(f"{OURS}_"):
+            continue
+        free = name or "_"
+        while free in taken:
+            free += "_given"
+        taken.add(free)
+        made.append(_series(free, column))
+    return made
+
+
+def _allow(name: str, values: dict[str, Any]) -> None:
+    if len(values) >= _MOST_ATTRIBUTES:
+        raise InputError(f"its examples have over {_MOST_ATTRIBUTES} attributes, the last {name!r}")
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        name = prefix + _clean(str(key))
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}_")
+        else:
+            yield name, value
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    kinds = {type(v) for v in values} - {type(None)}
+    if kinds <= {bool}:
+        return pl.Series(name, values, dtype=pl.Boolean)
+    if kinds == {int} and all(v is None or abs(v) < 2**63 for v in values):
+        return pl.Series(name, values, dtype=pl.Int64)
+    if kinds <= _NUMBERS:
+        try:
+            numbers = [None if v is None or math.isnan(v) else float(v) for v in values]
+            return pl.Series(name, numbers, dtype=pl.Float64)
+        except OverflowError:  # a whole number beyond any float is kept as its digits
+            pass
+    return _made(name, [_text(v) for v in values] if kinds != {str} else values, pl.String)
+
+
+def _made(name: str, values: list[Any], dtype: Any) -> pl.Series:
+    try:
+        return pl.Series(name, values, dtype=dtype, strict=False)
+    except UnicodeEncodeError:
+        return pl.Series(name, [_clean(value) for value in values], dtype=dtype, strict=False)
+
+
+def _text(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _clean(value: Any) -> Any:
+    """Half a surrogate pair is no character: a table cannot hold it."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
+def joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+    """Tables one under the other; a column of several types is a number if all are, and text otherwise."""
+    types: dict[str, set[Any]] = {}
+    for frame in frames:
+        for name, dtype in frame.schema.items():
+            if dtype != pl.Null:
+                types.setdefault(name, set()).add(dtype)
+    common = {name: _common(kinds) for name, kinds in types.items() if len(kinds) > 1}
+    frames = [f.with_columns(pl.col(n).cast(t) for n, t in common.items() if n in f.columns) for f in frames]
+    return pl.concat(frames, how="diagonal_relaxed")
+
+
+def _common(kinds: set[Any]) -> Any:
+    return pl.Float64 if all(kind.is_numeric() for kind in kinds) else pl.String

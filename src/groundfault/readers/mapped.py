@@ -1,0 +1,246 @@
+"""Tables of any layout, by a small mapping file that says in groundfault's words what their columns are."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from groundfault.errors import InputError, first_line
+from groundfault.outcome import Status
+from groundfault.readers.log import COLUMNS, TableLog, joined
+from groundfault.readers.safely import escaped, json_file
+from groundfault.readers.table import read_table
+
+_TEXTS = [name for name, dtype in COLUMNS.items() if dtype == pl.String]
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    """A mapping file; see `Mapped`."""
+
+    columns: dict[str, str] = {}
+    constants: dict[str, str | int | float] = {}
+    values: dict[str, float] = {}
+    statuses: dict[str, str] = {}
+    wide: dict[str, list[str]] = {}
+    measured: list[str] = []
+    ignore: list[str] = []
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Read CSV, JSONL, JSON, Parquet or Arrow tables in which columns have other names.
+
+    Parameters
+    ----------
+    columns : mapping of str to str
+        A word of `groundfault.readers.log.COLUMNS`, such as ``example_id``, ``model`` or ``value``, to the column that
+        holds it. A part of a nested column is ``outer_inner``.
+    constants : mapping
+        A word of `COLUMNS` to what it is throughout, such as ``model``.
+    values : mapping of str to float
+        What words in the value column are worth, such as ``pass = 1``.
+    statuses : mapping of str to str
+        What words in the status column, or in the value column, mean, such as ``timeout = "error"``. An empty value
+        is ``missing`` unless ``"" = ...`` says otherwise.
+    wide : sequence of str
+        Names or globs of the columns that are models, where there is one column a model and one row an example.
+    measured : sequence of str
+        Columns that describe the answer or its measurement, not the example.
+    ignore : sequence of str
+        Columns to leave out.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    values: Mapping[str, float] = field(default_factory=dict)
+    statuses: Mapping[str, str] = field(default_factory=dict)
+    wide: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Mapped:
+        """Read a mapping file (TOML).
+
+        Raises
+        ------
+        InputError
+            If it is no TOML, or says something that a mapping cannot say.
+        """
+        try:
+            data = tomllib.loads(Path(path).read_text("utf-8"))
+            given = msgspec.convert(data, _File)
+        except OSError as error:
+            raise InputError(f"cannot read the mapping {path}: {error.strerror or error}") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{path} is not a mapping: {first_line(error)}") from None
+        strange = [word for word in (*given.columns, *given.constants) if word not in COLUMNS]
+        if strange:
+            raise InputError(f"{path}: {strange[0]!r} is none of the words {', '.join(COLUMNS)}")
+        known = {str(status) for status in Status}
+        wrong = [status for status in given.statuses.values() if status not in known]
+        if wrong:
+            raise InputError(f"{path}: status {wrong[0]!r} is none of {', '.join(sorted(known))}")
+        if set(given.wide) - {"models"}:
+            raise InputError(f"{path}: [wide] takes models = [...] alone")
+        return cls(
+            given.columns,
+            given.constants,
+            given.values,
+            given.statuses,
+            tuple(given.wide.get("models", ())),
+            tuple(given.measured),
+            tuple(given.ignore),
+        )
+
+    def sniff(self, path: Path) -> bool:
+        """Whether this is a table."""
+        return path.suffix.lower() in {".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow"}
+
+    def read(self, path: Path) -> TableLog:
+        """The table in the columns of a log."""
+        frame = _unnested(_read(path, tuple(self.columns.values())))
+        where = str(path)
+        lacking = [c for c in (*self.columns.values(), *self.measured, *self.ignore) if c not in frame.columns]
+        if lacking:
+            raise InputError(f"{where} has no column {lacking[0]!r}; its columns are {', '.join(frame.columns[:20])}")
+        frame = frame.drop(self.ignore)
+        if self.wide:
+            frame = self._long(frame, where)
+        frame = _renamed(frame, self.columns)
+        frame = frame.with_columns(pl.lit(v).alias(word) for word, v in self.constants.items())
+        frame = self._valued(frame, where)
+        if "example_id" not in frame.columns:
+            raise InputError(f"{where}: the mapping does not say which column is the example_id")
+        return TableLog(frame=_typed(frame, where), measured=frozenset(self.measured))
+
+    def _long(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
+        models = [c for c in frame.columns if any(fnmatchcase(c, pattern) for pattern in self.wide)]
+        models = [c for c in models if c not in self.columns.values()]
+        if not models:
+            raise InputError(f"{where}: no column matches [wide] models = {list(self.wide)}")
+        kept = [c for c in frame.columns if c not in models]
+        clash = {"model", "value"} & set(kept)
+        if clash:
+            raise InputError(
+                f"{where}: column {clash.pop()!r} stands beside one column a model; leave it out by ignore"
+            )
+        words = frame.with_columns(pl.col(models).cast(pl.String))
+        return words.unpivot(models, index=kept, variable_name="model", value_name="value")
+
+    def _valued(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
+        """The value as a number, and a status for every row."""
+        if "value" not in frame.columns:
+            raise InputError(f"{where}: the mapping does not say which column is the value")
+        raw = frame["value"]
+        if raw.dtype == pl.Boolean:
+            raw = raw.cast(pl.Float64)
+        words = raw.cast(pl.String).fill_null("").str.strip_chars()
+        value = words.replace_strict(self.values, default=None, return_dtype=pl.Float64)
+        number = raw.cast(pl.Float64, strict=False) if raw.dtype != pl.String else words.cast(pl.Float64, strict=False)
+        value = pl.select(pl.coalesce(value, number.fill_nan(None))).to_series()
+        status = self._status(frame, words, value, where)
+        scored = status == Status.SCORED
+        bad = frame.filter(scored & value.is_null())
+        if bad.height:
+            raise InputError(
+                f"{where}: value {words.filter(scored & value.is_null())[0]!r} ({bad.height} such rows) is no number; "
+                "say what it means under [values] or [statuses] of the mapping"
+            )
+        value = pl.select(pl.when(scored).then(value)).to_series()
+        return frame.with_columns(value.alias("value"), status.alias("status"))
+
+    def _status(self, frame: pl.DataFrame, words: pl.Series, value: pl.Series, where: str) -> pl.Series:
+        meant = {"": str(Status.MISSING), **self.statuses}
+        of_value = words.replace_strict(meant, default=None, return_dtype=pl.String)
+        of_value = pl.select(pl.when(value.is_null()).then(of_value)).to_series()
+        if "status" not in frame.columns:
+            return of_value.fill_null(str(Status.SCORED))
+        given = frame["status"].cast(pl.String).fill_null("")
+        named = {str(status): str(status) for status in Status} | {"": None} | dict(self.statuses)
+        unknown = given.filter(~given.is_in(list(named)))
+        if len(unknown):
+            raise InputError(f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]")
+        said = given.replace_strict(named, return_dtype=pl.String)
+        said = pl.select(pl.when(said == Status.SCORED).then(None).otherwise(said)).to_series()
+        return pl.select(pl.coalesce(said, of_value, pl.lit(str(Status.SCORED)))).to_series()
+
+
+class Canonical:
+    """Read tables that already have the columns of a log: at least ``example_id`` and ``value``."""
+
+    def sniff(self, path: Path) -> bool:
+        """Whether it is a Parquet or Arrow file with those columns."""
+        try:
+            kind = path.suffix.lower()
+            if kind not in (".parquet", ".arrow") or not path.is_file():
+                return False
+            columns = pl.read_parquet_schema(escaped(path)) if kind == ".parquet" else pl.read_ipc_schema(path)
+            return {"example_id", "value"} <= set(columns)
+        except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            return False
+
+    def read(self, path: Path) -> TableLog:
+        """The table as it is, with what it lacks."""
+        return Mapped().read(path)
+
+
+def _read(path: Path, text: tuple[str, ...]) -> pl.DataFrame:
+    if path.suffix.lower() != ".json":
+        return read_table(path, text=text)[0]
+    rows = json_file(path, list[dict[str, Any]])
+    if not rows:
+        raise InputError(f"{path} holds an empty list")
+    try:
+        return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+    except (pl.exceptions.PolarsError, OverflowError, TypeError) as error:
+        raise InputError(f"{path} is no list of alike records: {first_line(error)}") from None
+
+
+def _unnested(frame: pl.DataFrame) -> pl.DataFrame:
+    """Structures as columns named ``outer_inner``; lists as JSON."""
+    while nested := [name for name, dtype in frame.schema.items() if dtype == pl.Struct]:
+        name = nested[0]
+        inner = frame[name].struct.unnest()
+        inner = inner.rename({c: f"{name}_{c}" for c in inner.columns})
+        clash = set(inner.columns) & set(frame.columns)
+        if clash:
+            raise InputError(f"two columns would be named {clash.pop()!r} once {name!r} is taken apart; rename one")
+        frame = frame.drop(name).hstack(inner)
+    return frame
+
+
+def _renamed(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
+    """The mapped columns under their words; a column that had the word for a name gets ``_given`` at its end."""
+    taken = {word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c}
+    frame = frame.rename({name: new for name, new in taken.items() if name not in columns.values()})
+    wanted = [pl.col(column).alias(word) for word, column in columns.items()]
+    kept = [c for c in frame.columns if c not in columns.values()]
+    return frame.select(*wanted, *(c for c in kept if c not in columns))
+
+
+def _typed(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Every column of a log, in its order and type."""
+    empty = pl.DataFrame(schema=COLUMNS)
+    casts = []
+    for name in COLUMNS:
+        if name in frame.columns:
+            casts.append(pl.col(name).cast(COLUMNS[name], strict=False))
+    try:
+        typed = frame.with_columns(casts)
+    except pl.exceptions.PolarsError as error:
+        raise InputError(f"{where}: {first_line(error)}") from None
+    for name in (c for c in COLUMNS if c in frame.columns and COLUMNS[c] != pl.String):
+        lost = frame[name].is_not_null() & typed[name].is_null()
+        if lost.any():
+            raise InputError(f"{where}: {name} {frame[name].filter(lost)[0]!r} is no number")
+    whole = joined([empty, typed])
+    blank = pl.col("task", "model", "scorer").fill_null("")
+    return whole.with_columns(blank, pl.col("epoch").fill_null(1))

@@ -1,0 +1,106 @@
+"""Phoenix: downloaded experiments (JSON, CSV), experiments saved from its client, and annotations of spans."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from groundfault.outcome import Status
+from groundfault.readers.exports import keys, opened, plain, rows, verdict
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.values import held, listing, mapping, number, text
+
+_COLUMN = re.compile(r"annotation_(.+)_(label|score|explanation|annotator_kind|error)")
+
+
+class Phoenix:
+    """Reads one observation a run and annotation; the scorer is the annotation's name.
+
+    A value is the annotation's score, else 1 or 0 where its label says correct, pass, incorrect or fail; other labels
+    are ``missing`` and kept as ``label``. A task or an evaluator that raised is ``error``. The file does not name the
+    model.
+    """
+
+    def sniff(self, path: Path) -> bool:
+        """Whether it has the keys of an experiment's runs, or of annotated spans."""
+        found = keys(path)
+        runs = {"example_id", "repetition_number", "reference_output"} <= found
+        return runs or {"evaluation_runs", "task_runs"} <= found or {"span_id", "annotator_kind"} <= found
+
+    def read(self, path: Path) -> Log:
+        """Runs of an experiment, or spans."""
+        notes: list[str] = []
+        return Log(_observations(path, notes), "phoenix", notes)
+
+
+def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
+    labels: set[str] = set()
+    position = 0
+    for row in rows(path):
+        for run, annotation in _annotated(row):
+            position += 1
+            made = _observation(run, annotation, position)
+            if made.status == Status.MISSING and annotation.get("label"):
+                labels.add(f"{made.scorer}={annotation['label']}")
+            yield made
+    if labels:
+        notes.append(f"labels that are no verdict are missing: {', '.join(sorted(labels)[:5])}")
+
+
+def _annotated(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Each annotation of a row, with the run it is about; an empty one where there is none."""
+    if "evaluation_runs" in row:
+        runs = {str(mapping(run).get("id")): mapping(run) for run in listing(row.get("task_runs"))}
+        for told in map(mapping, listing(row["evaluation_runs"])):
+            run = runs.get(str(told.get("experiment_run_id")), {})
+            yield run | {"example_id": run.get("dataset_example_id")}, told | mapping(told.get("result"))
+        return
+    if "span_id" in row and "annotator_kind" in row:
+        spread = {name.removeprefix("result."): value for name, value in row.items()}
+        yield spread | {"example_id": row["span_id"]}, spread | mapping(row.get("result"))
+        return
+    listed = row.get("annotations")
+    annotations = [mapping(each) for each in listed] if isinstance(listed, list) else _columns(row)
+    for annotation in annotations or [{}]:
+        yield row, annotation
+
+
+def _columns(row: dict[str, Any]) -> list[dict[str, Any]]:
+    """The annotations of a CSV row, whose columns are ``annotation_<name>_score`` and the like."""
+    found: dict[str, dict[str, Any]] = {}
+    for column, value in row.items():
+        if (parts := _COLUMN.fullmatch(column)) and value is not None:
+            found.setdefault(parts[1], {"name": parts[1]})[parts[2]] = value
+    return list(found.values())
+
+
+def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int) -> Observation:
+    score = number(annotation.get("score"))
+    value = verdict(annotation.get("label")) if score is None else score
+    status = Status.MISSING if value is None else Status.SCORED
+    if run.get("error") or annotation.get("error"):
+        value, status = None, Status.ERROR
+    latency, repetition = number(run.get("latency_ms")), run.get("repetition_number")
+    measured = {
+        "position": position,
+        "label": text(annotation.get("label")),
+        "annotator_kind": text(annotation.get("annotator_kind")),
+        "seconds": None if latency is None else latency / 1000,
+        "input_tokens": run.get("prompt_token_count"),
+        "output_tokens": run.get("completion_token_count"),
+        "trace_id": text(run.get("trace_id")),
+    }
+    return Observation(
+        str(run.get("example_id")),
+        value,
+        status,
+        scorer=text(annotation.get("name") or annotation.get("annotation_name")) or "",
+        epoch=repetition if isinstance(repetition, int) else 1,
+        prompt=plain(run.get("input")),
+        response=plain(run.get("output")),
+        target=plain(run.get("reference_output")),
+        attributes=mapping(opened(run.get("metadata"))),
+        measured=held(measured),
+    )

@@ -1,0 +1,270 @@
+"""promptfoo: the results of an evaluation as JSON, as JSONL, or as its wide CSV."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+
+from groundfault.errors import InputError, first_line
+from groundfault.outcome import Status
+from groundfault.readers.log import Log, Observation
+from groundfault.readers.safely import escaped, head, json_file, json_lines
+from groundfault.readers.values import mapping, name_of, number, said, text
+
+PASS = "pass"
+"""The scorer that says whether all assertions held; metrics that the tests name stand beside it."""
+
+_ERROR = 2
+_JSON = re.compile(rb'"results"\s*:\s*\{.*"(prompts|results)"\s*:', re.DOTALL)
+_LINE = (b'"success"', b'"prompt"', b'"vars"', b'"namedScores"')
+_EXPECTED = re.compile(r"i?equals|i?contains(-all|-any)?|starts-with|similar|factuality")
+_NAME = re.compile(r"[\w .:-]{1,40}")
+
+
+class _Row(msgspec.Struct, rename="camel"):
+    """One result: one test, prompt and provider."""
+
+    success: Any = None
+    score: Any = None
+    failure_reason: Any = None
+    error: Any = None
+    test_idx: Any = None
+    prompt: Any = None
+    provider: Any = None
+    vars: Any = None
+    response: Any = None
+    test_case: Any = None
+    named_scores: Any = None
+    grading_result: Any = None
+    token_usage: Any = None
+    latency_ms: Any = None
+    cost: Any = None
+
+    @property
+    def label(self) -> str:
+        """What the prompt is called: its template where it has no name."""
+        prompt = mapping(self.prompt)
+        return str(prompt.get("label") or prompt.get("display") or prompt.get("raw") or self.prompt or "")
+
+
+class _Results(msgspec.Struct):
+    results: list[_Row]
+
+
+class _File(msgspec.Struct, rename="camel"):
+    results: _Results
+    metadata: Any = None
+
+
+class Promptfoo:
+    """Reads promptfoo results: one observation a test, prompt and provider, as ``pass``, and one a named metric.
+
+    Results with ``failureReason`` 2 are errors of the evaluation, not failures. A test under several prompts is several
+    examples of one group. Tests that ``--repeat`` ran again are epochs of one example. The weighted score stands
+    beside as ``score``: a test passes or fails by its assertions and threshold.
+    """
+
+    def sniff(self, path: Path) -> bool:
+        """By the fields of a result, or the columns of the CSV."""
+        first = head(path).lstrip()
+        if path.suffix == ".csv":
+            return b",Status,Score," in first and (b",Named Scores," in first or b",Grader Reason," in first)
+        if not first.startswith(b"{"):
+            return False
+        line = first.partition(b"\n")[0]
+        if all(name in line for name in _LINE) and b'"results"' not in line[:200]:
+            return True
+        return _JSON.search(first) is not None and (b'"evalId"' in first or b'"namedScores"' in first)
+
+    def read(self, path: Path) -> Log:
+        """The results of one evaluation."""
+        rows: Callable[[], Iterable[_Row]]
+        harness = "promptfoo"
+        if path.suffix == ".csv":
+            listed = list(_of_csv(path))
+            rows = lambda: listed  # noqa: E731
+        elif head(path).lstrip()[:200].find(b'"results"') >= 0:
+            file = json_file(path, _File)
+            rows = lambda: file.results.results  # noqa: E731
+            harness = f"promptfoo {mapping(file.metadata).get('promptfooVersion', '')}".strip()
+        else:
+            rows = lambda: json_lines(path, _Row)  # noqa: E731
+        run = _Run(rows)
+        return Log(run.observations(), harness, run.notes, PASS)
+
+
+@dataclass
+class _Run:
+    rows: Callable[[], Iterable[_Row]]
+    notes: list[str] = field(default_factory=list)
+    firsts: dict[str, str] = field(default_factory=dict)
+    repeats: dict[tuple[str, ...], int] = field(default_factory=dict)
+
+    def observations(self) -> Iterator[Observation]:
+        labels = dict.fromkeys(row.label for row in self.rows())
+        position = 0
+        for position, row in enumerate(self.rows(), 1):
+            yield from _scored(row, self._base(row, labels, position))
+        if position == 0:
+            self.notes.append("no samples")
+
+    def _base(self, row: _Row, labels: dict[str, None], position: int) -> Observation:
+        test, response = mapping(row.test_case), _response(row)
+        variables = {k: v for k, v in mapping(row.vars).items() if k != "sessionId"}
+        model = _name(row.provider)
+        # a test is told by what it holds: run again, it gets another number
+        content = json.dumps([variables, test.get("description"), test.get("assert")], sort_keys=True, default=str)
+        number_ = str(row.test_idx) if row.test_idx is not None else name_of(content)
+        test_id = self.firsts.setdefault(content, number_)
+        key = (content, row.label, model)
+        self.repeats[key] = self.repeats.get(key, 0) + 1
+        metadata = {k: v for k, v in mapping(test.get("metadata")).items() if not k.startswith("_promptfoo")}
+        attributes = {**metadata, "vars": variables}
+        if test.get("description"):
+            attributes["description"] = test["description"]
+        example, group = test_id, None
+        if len(labels) > 1:
+            short = row.label if _NAME.fullmatch(row.label) else name_of(row.label)[:8]
+            example, group = f"{test_id}/{short}", test_id
+            attributes["prompt_label"] = row.label
+        logprobs = response.get("logProbs")
+        given = [number(each) for each in logprobs] if isinstance(logprobs, list) else []
+        return Observation(
+            example_id=example,
+            model=model,
+            epoch=self.repeats[key],
+            group=group,
+            prompt=_prompt(row.prompt),
+            response=text(response.get("output")),
+            target=_target(test),
+            logprob=sum(x for x in given if x is not None) if given and None not in given else None,
+            attributes=attributes,
+            measured=_measured(row, response, test, position),
+        )
+
+
+def _scored(row: _Row, base: Observation) -> Iterator[Observation]:
+    response = _response(row)
+    grading = mapping(row.grading_result)
+    passed = row.success if isinstance(row.success, bool) else grading.get("pass")
+    if row.failure_reason == _ERROR or (row.failure_reason is None and row.error and not grading):
+        base.status = Status.ERROR
+        base.measured = {**base.measured, "error": first_line(ValueError(text(row.error) or "error"))}
+    elif not passed and (response.get("isRefusal") is True or response.get("finishReason") == "content_filter"):
+        base.status = Status.REFUSED
+    elif passed is None:
+        base.status = Status.MISSING
+    if base.status != Status.SCORED:
+        yield base
+        return
+    named = mapping(row.named_scores) or mapping(grading.get("namedScores"))
+    for name, given in {PASS: passed, **named}.items():
+        value = number(given)
+        status = Status.SCORED if value is not None else Status.MISSING
+        yield Observation(
+            base.example_id, value, status, name, base.model, base.task, base.epoch, base.group, base.prompt,
+            base.response, None, base.target, None, base.logprob, base.attributes, base.measured,
+        )  # fmt: skip
+
+
+def _measured(row: _Row, response: dict[str, Any], test: dict[str, Any], position: int) -> dict[str, Any]:
+    usage = mapping(response.get("tokenUsage")) or mapping(row.token_usage)
+    latency = number(row.latency_ms)
+    reason = response.get("finishReason")
+    parts = mapping(row.grading_result).get("componentResults")
+    asserted = [mapping(mapping(part).get("assertion")) for part in parts] if isinstance(parts, list) else []
+    judges = [_name(each["provider"]) for each in asserted if each.get("provider")]
+    chosen = mapping(test.get("options")).get("provider")
+    found = {
+        "position": position,
+        "score": number(row.score),
+        "finish_reason": reason,
+        "truncated": reason == "length" if reason else None,
+        "input_tokens": usage.get("prompt"),
+        "output_tokens": usage.get("completion"),
+        "seconds": latency / 1000 if latency is not None else None,
+        "cached": response.get("cached"),
+        "cost": number(row.cost),
+        "judge": ", ".join(dict.fromkeys(judges)) or (_name(chosen) if chosen else None),
+    }
+    if any(each.get("type") == "human" for each in asserted):
+        found["edited"] = True
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _response(row: _Row) -> dict[str, Any]:
+    return mapping(row.response) if not isinstance(row.response, str) else {"output": row.response}
+
+
+def _name(provider: Any) -> str:
+    """The provider's label, which a user gives, else its id."""
+    given = mapping(provider)
+    return str(given.get("label") or given.get("id") or (provider if isinstance(provider, str) else ""))
+
+
+def _prompt(prompt: Any) -> str | None:
+    """The prompt as sent; of a conversation, the last thing that the user said."""
+    raw = mapping(prompt).get("raw") if not isinstance(prompt, str) else prompt
+    if isinstance(raw, str) and raw.lstrip().startswith("["):
+        try:
+            users = said(json.loads(raw), "user")
+        except (ValueError, RecursionError):
+            users = []
+        return users[-1] if users else raw
+    return text(raw)
+
+
+def _target(test: dict[str, Any]) -> str | None:
+    asserted = test.get("assert")
+    each = [mapping(one) for one in asserted] if isinstance(asserted, list) else []
+    values = [one.get("value") for one in each if _EXPECTED.fullmatch(str(one.get("type")))]
+    found = [said_of for value in values if (said_of := text(value)) is not None]
+    return text(list(dict.fromkeys(found))) if found else None
+
+
+def _of_csv(path: Path) -> Iterator[_Row]:
+    """The wide table: a row a test; after the variables, for each prompt and provider its output and its columns."""
+    try:
+        table = pl.read_csv(escaped(path), has_header=False, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"{path} cannot be read as CSV: {first_line(error)}") from None
+    header = [str(name) for name in next(table.iter_rows(), ())]
+    starts = [i - 1 for i, name in enumerate(header) if name == "Status" and i]
+    if not starts:
+        raise InputError(f"{path} has no column Status; is it a table of promptfoo?")
+    for index, cells in enumerate(table.slice(1).iter_rows()):
+        variables = dict(zip(header[: starts[0]], cells, strict=False))
+        description = variables.pop("Description", None)
+        for begin, end in zip(starts, [*starts[1:], len(header)], strict=True):
+            named = dict(zip(header[begin + 1 : end], cells[begin + 1 : end], strict=False))
+            provider, _, label = header[begin].removeprefix("[").partition("] ")
+            status = str(named.get("Status"))
+            scores = {name[8:]: _number(v) for name, v in named.items() if name.startswith("Metric: ") and v}
+            yield _Row(
+                success=status == "PASS",
+                score=_number(named.get("Score")),
+                failure_reason={"PASS": 0, "FAIL": 1}.get(status, _ERROR),
+                error="ERROR" if status == "ERROR" else None,
+                test_idx=index,
+                prompt={"label": label},
+                provider=provider,
+                vars=variables,
+                response=cells[begin] or "",
+                test_case={"description": description},
+                named_scores=scores,
+                grading_result={},
+            )
+
+
+def _number(cell: str | None) -> float | None:
+    try:
+        return number(float(cell)) if cell else None
+    except ValueError:
+        return None

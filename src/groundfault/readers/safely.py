@@ -1,0 +1,258 @@
+"""Files from outside, opened with care: every size is bounded, every failure is one clear line.
+
+Logs come from other people's machines. Nothing is unpickled, nothing is unpacked to disk, JSON is decoded into typed
+structures, and what is too large, too deep, truncated or not UTF-8 is an `InputError` that says which file.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+import msgspec
+import zstandard
+
+from groundfault.errors import InputError, first_line
+
+T = TypeVar("T")
+
+MOST_LINE = 64 << 20
+"""Bytes of one line of JSONL."""
+MOST_JSON = 2 << 30
+"""Bytes of one JSON document."""
+MOST_ENTRY = 512 << 20
+"""Bytes of one entry of an archive, uncompressed."""
+MOST_ENTRIES = 1_000_000
+MOST_RATIO = 250
+"""Uncompressed to compressed bytes of an archive, beyond its first 256 MB."""
+
+_BOM = b"\xef\xbb\xbf"
+_ZSTD = 93
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+# what Python writes as JSON and JSON does not allow
+_LENIENT = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
+
+
+@lru_cache(maxsize=8)
+def _head(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
+    with Path(path).open("rb") as stream:
+        return stream.read(size)
+
+
+def head(path: Path, size: int = 1 << 16) -> bytes:
+    """The first bytes of a file without a byte-order mark, to tell what it is; none where it is no readable file."""
+    try:
+        if not path.is_file():
+            return b""
+        return _head(str(path), size, path.stat().st_mtime_ns).removeprefix(_BOM)
+    except OSError:
+        return b""
+
+
+def json_file(path: Path, type: type[T]) -> T:
+    """A whole JSON document, decoded into a type.
+
+    Raises
+    ------
+    InputError
+        If it is too large, not UTF-8, no JSON, nested too deeply, or not of the type.
+    """
+    with readable(path):
+        size = path.stat().st_size
+        if size > MOST_JSON:
+            raise InputError(f"{path} is one JSON document of {size:,} bytes; at most {MOST_JSON:,} are read")
+        data = path.read_bytes()
+    return decoded(data.removeprefix(_BOM), type, str(path))
+
+
+def json_lines(path: Path, type: type[T]) -> Iterator[T]:
+    """The lines of a JSONL file, decoded one at a time; blank lines are passed over.
+
+    Raises
+    ------
+    InputError
+        If a line is longer than 64 MB, or cannot be decoded into the type.
+    """
+    decoder = msgspec.json.Decoder(type)
+    with readable(path), path.open("rb") as stream:
+        for number, line in enumerate(_lines(path, stream), 1):
+            if line.strip():
+                yield decoded(line, type, f"{path}, line {number}", decoder)
+
+
+def _lines(path: Path, stream: Any) -> Iterator[bytes]:
+    number = 0
+    while line := stream.readline(MOST_LINE + 1):
+        number += 1
+        if len(line) > MOST_LINE:
+            raise InputError(f"{path}, line {number} is longer than {MOST_LINE:,} bytes, the most that is read")
+        yield line.removeprefix(_BOM) if number == 1 else line
+
+
+def escaped(path: Path) -> str:
+    """A path for a library that would take brackets and stars in it for a pattern."""
+    return glob.escape(str(path))
+
+
+def bounded(path: Path) -> None:
+    """Look through a text file before another library reads it as a whole.
+
+    Raises
+    ------
+    InputError
+        If it is no file, or a line is longer than 64 MB.
+    """
+    length = 0
+    with readable(path), path.open("rb") as stream:
+        while part := stream.read(1 << 24):
+            first, last = part.find(b"\n"), part.rfind(b"\n")
+            if length + (first if first >= 0 else len(part)) > MOST_LINE:
+                raise InputError(f"{path} has a line longer than {MOST_LINE:,} bytes, the most that is read")
+            length = length + len(part) if last < 0 else len(part) - last - 1
+
+
+def decoded(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
+    """JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are let pass, as Python writes them.
+
+    Raises
+    ------
+    InputError
+        Naming ``where``.
+    """
+    if not data.strip():
+        raise InputError(f"{where} is empty")
+    try:
+        try:
+            return (decoder or msgspec.json.Decoder(type)).decode(data)  # type: ignore[no-any-return]
+        except msgspec.ValidationError:
+            raise
+        except msgspec.DecodeError:
+            if not _LENIENT.search(data):
+                raise
+            return msgspec.convert(json.loads(data), type)
+    except RecursionError:
+        raise InputError(f"{where} is JSON nested too deeply") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{where} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where} is not laid out as expected: {first_line(error)}") from None
+    except ValueError as error:
+        raise InputError(f"{where} is not JSON, or is cut short: {first_line(error)}") from None
+
+
+class Archive:
+    """A ZIP archive read entry by entry, deflated or zstd-compressed; nothing is unpacked to disk.
+
+    Raises
+    ------
+    InputError
+        If it is truncated or no archive, holds names that lead out of it, entries that overlap, or more than is read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with zipfile.ZipFile(path) as archive:
+                entries = archive.infolist()
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
+            raise InputError(f"{path} is not a readable ZIP archive, or is cut short: {first_line(error)}") from None
+        self._entries = {entry.filename: entry for entry in entries}
+        self._unzstd = zstandard.ZstdDecompressor(max_window_size=1 << 28)
+        self._check(entries)
+
+    def _check(self, entries: list[zipfile.ZipInfo]) -> None:
+        if len(entries) > MOST_ENTRIES:
+            raise InputError(f"{self.path} has {len(entries):,} entries; at most {MOST_ENTRIES:,} are read")
+        for entry in entries:
+            name = PurePosixPath(entry.filename.replace("\\", "/"))
+            if name.is_absolute() or ".." in name.parts:
+                raise InputError(f"{self.path} has an entry named {entry.filename!r}, which leads out of the archive")
+            if entry.flag_bits & 1:
+                raise InputError(f"{self.path} has an encrypted entry, {entry.filename!r}; decrypt it first")
+            if entry.file_size > MOST_ENTRY:
+                raise InputError(
+                    f"{self.path}: {entry.filename!r} has {entry.file_size:,} bytes; at most {MOST_ENTRY:,} are read"
+                )
+        size = self.path.stat().st_size
+        full, packed = (sum(getattr(e, k) for e in entries) for k in ("file_size", "compress_size"))
+        if packed > size or full > (256 << 20) + MOST_RATIO * size:
+            raise InputError(f"{self.path}: {size:,} bytes that claim to hold {full:,}; it is not read")
+
+    def names(self) -> list[str]:
+        """Names of the entries, in their order."""
+        return list(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def read(self, name: str) -> bytes:
+        """One entry, uncompressed.
+
+        Raises
+        ------
+        InputError
+            If it is damaged, or larger than it says.
+        """
+        entry = self._entries[name]
+        where = f"{self.path}: {name!r}"
+        try:
+            packed = self._packed(entry)
+            data = _unpacked(packed, entry, where, self._unzstd)
+        except (zlib.error, zstandard.ZstdError, struct.error, OSError) as error:
+            raise InputError(f"{where} is damaged or cut short: {first_line(error)}") from None
+        if len(data) != entry.file_size or zlib.crc32(data) != entry.CRC:
+            raise InputError(f"{where} is damaged: its length or checksum is wrong")
+        return data
+
+    def json(self, name: str, type: type[T]) -> T:
+        """One entry decoded into a type."""
+        return decoded(self.read(name), type, f"{self.path}: {name!r}")
+
+    def _packed(self, entry: zipfile.ZipInfo) -> bytes:
+        with self.path.open("rb") as stream:
+            stream.seek(entry.header_offset)
+            magic, name_size, extra_size = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+            if magic != b"PK\x03\x04":
+                raise OSError("no entry where the directory says")
+            stream.seek(name_size + extra_size, 1)
+            return stream.read(entry.compress_size)
+
+
+def _unpacked(packed: bytes, entry: zipfile.ZipInfo, where: str, unzstd: zstandard.ZstdDecompressor) -> bytes:
+    most = entry.file_size + 1  # one byte over tells a liar
+    if entry.compress_type == zipfile.ZIP_STORED:
+        return packed
+    if entry.compress_type == zipfile.ZIP_DEFLATED:
+        return zlib.decompressobj(-15).decompress(packed, most)
+    if entry.compress_type == _ZSTD:
+        if zstandard.frame_content_size(packed) <= entry.file_size:
+            data = unzstd.decompress(packed, max_output_size=most)
+            if len(data) == entry.file_size:
+                return data
+        # several frames, or one that says it is larger than the archive says
+        with unzstd.stream_reader(packed, read_across_frames=True) as stream:
+            return stream.read(most)
+    raise InputError(f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or zstd are")
+
+
+class readable:
+    """Turns the system's refusals into one line; a pipe or a device, which may never end, is refused too."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        if self.path.exists() and not (self.path.is_file() or self.path.is_dir()):
+            raise InputError(f"{self.path} is neither a file nor a folder")
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError):
+            raise InputError(f"cannot read {self.path}: {error.strerror or error}") from None
