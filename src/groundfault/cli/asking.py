@@ -1,0 +1,57 @@
+"""Asking a person in the terminal what a case scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from groundfault.errors import GroundfaultError, InputError
+
+if TYPE_CHECKING:
+    from groundfault.policies import Query
+
+
+def ask(query: Query, columns: Sequence[str] = (), hidden: str | None = None) -> float | None:
+    """Show a case, and take its score from a person; None is unscorable.
+
+    Parameters
+    ----------
+    query : Query
+    columns : sequence of str
+        What is shown of it; all but ``hidden``, where left out.
+    hidden : str, optional
+        A column with a score that is known already.
+
+    Raises
+    ------
+    InputError
+        If there is no such column.
+    click.Abort
+        If the person quits.
+    """
+    from groundfault.sequential.answers import read_score
+
+    unknown = [name for name in columns if query.case and name not in query.case]
+    if unknown:
+        raise InputError(f"there is no column {unknown[0]!r} to show")
+    click.echo(f"\ncase {clean(query.id)}   (query {query.step})")
+    for name, value in query.case.items():
+        if name in columns or not (columns or name == hidden):
+            click.echo(f"  {clean(name)}: {clean(value)}")
+    words = {"p": "pass", "f": "fail", "u": "unscored"}
+    while True:
+        said = click.prompt("score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > ")
+        if said.strip().lower() in ("q", "quit"):
+            raise click.Abort
+        try:
+            return read_score(words.get(said.strip().lower(), said), "your answer")
+        except GroundfaultError as error:
+            click.echo(str(error))
+
+
+def clean(value: object) -> str:
+    """A value without what a terminal would obey."""
+    text = str(value)
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

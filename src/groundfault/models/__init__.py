@@ -1,0 +1,29 @@
+"""The one door to language models: questions in, responses out, every call on record.
+
+::
+
+    from groundfault import models
+
+    answers = models.ask("openai/gpt-4o-mini", ["2 + 2?", "3 + 3?"], temperature=0, record="calls.db")
+    answers[0].text
+
+A target is named in one string:
+
+=============================== ==================================================================================
+``replay:calls.jsonl``          recorded answers: a record, or lines of JSON with ``prompt`` and ``response``
+``openai/<model>``              any server that speaks OpenAI's protocol (option ``base_url``, or OPENAI_BASE_URL)
+``inspect/<provider>/<model>``  whatever Inspect's ``get_model`` reaches: hosted providers, vllm, ollama, ...
+``hf/<folder or name>``         a Hugging Face model on this machine, through Inspect
+=============================== ==================================================================================
+
+Packages register more under the entry-point group ``groundfault.targets``.
+"""
+
+from __future__ import annotations
+
+from groundfault.models.asking import ask, ask_async
+from groundfault.models.question import Prompt, Question, Response
+from groundfault.models.record import Call, Record
+from groundfault.models.target import Target, get
+
+__all__ = ["Call", "Prompt", "Question", "Record", "Response", "Target", "ask", "ask_async", "get"]

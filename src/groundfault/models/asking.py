@@ -1,0 +1,260 @@
+"""Asking: many questions at once, each answered once, retried within bounds, and recorded before anything else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from groundfault.errors import InputError, PlanError
+from groundfault.models.question import Prompt, Question, Response
+from groundfault.models.record import Call, Record
+from groundfault.models.target import Target, get
+
+T = TypeVar("T")
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds before the first retry; each further one waits twice as long
+_PATIENCE = 300.0  # a service that asks to wait longer than this is not waited for
+_IN_A_ROW = 10  # so many questions that fail for good, one after the other, are enough
+_HIDDEN = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # how names of environment variables that hold a secret end
+
+
+def ask(target: str | Target, prompts: Iterable[Prompt | Question], **options: Any) -> list[Response]:
+    """Ask a model, and wait for the responses: `ask_async` for those who have no event loop, or are in one.
+
+    Examples
+    --------
+    >>> import json, pathlib, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "answers.jsonl"
+    >>> _ = file.write_text(json.dumps({"prompt": "2 + 2?", "response": "4"}))
+    >>> ask(f"replay:{file}", ["2 + 2?"])[0].text
+    '4'
+    """
+    return _on_a_loop(ask_async(target, prompts, **options))
+
+
+async def ask_async(
+    target: str | Target,
+    prompts: Iterable[Prompt | Question],
+    *,
+    record: str | Path | Record | None = None,
+    concurrency: int = 8,
+    timeout: float = 60.0,
+    retries: int = 4,
+    progress: Callable[[str], object] | None = None,
+    **settings: Any,
+) -> list[Response]:
+    """Ask a model; one response a prompt, in the order of the prompts.
+
+    Parameters
+    ----------
+    target : str or Target
+        Such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``; see `groundfault.models`.
+    prompts : iterable of str, list of messages, or Question
+        The same question twice is asked once; another ``repeat`` makes it another question.
+    record : path, URL or Record, optional
+        Where every attempt is kept before its response is returned. A question that has its answer there is not asked
+        again: run again after an interruption, and only what is missing is paid for.
+    concurrency : int
+        Most calls at a time.
+    timeout : float
+        Seconds for one attempt.
+    retries : int
+        Further attempts after an error that may pass; waits double from 0.5 s to 30 s, and are as long as the service
+        asks for.
+    progress : callable, optional
+        Called with a line of text after each question.
+    **settings
+        As in `Question`: temperature, top_p, max_tokens, seed, stop, logprobs, extra, repeat.
+
+    Returns
+    -------
+    list of Response
+        An error of the service is a response whose ``status`` is "error": not scored, and not the model's failure.
+
+    Raises
+    ------
+    InputError
+        If a prompt cannot be sent, the record cannot be written to, the service refuses every question (a wrong key, an
+        unknown model), or ten questions fail for good one after the other. What was answered until then is in the
+        record.
+    PlanError
+        If a setting is out of range or the target is unknown.
+
+    Notes
+    -----
+    Calls on their way when the process is killed, at most ``concurrency`` of them, may have been paid for and are asked
+    again: their replies never arrived.
+    """
+    chosen = get(target) if isinstance(target, str) else target
+    if concurrency < 1 or retries < 0 or not timeout > 0:
+        raise PlanError(f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, above 0")
+    asked = _questions(prompts, settings)
+    wanted = {question.hash: question for question in asked}
+    kept = record if isinstance(record, Record) or record is None else Record(record)
+    found = await asyncio.to_thread(kept.answers, chosen.name, list(wanted)) if kept and wanted else {}
+    run = _Run(chosen, _Writer(kept), timeout, retries, progress, found, len(wanted), max(_IN_A_ROW, 2 * concurrency))
+    rest = (question for name, question in wanted.items() if name not in found)
+    await _together(run.work(rest) for _ in range(min(concurrency, len(wanted) - len(found))))
+    if run.stopped:
+        safe = f"; what was answered is in {kept.place}: run again to go on" if kept else ""
+        raise InputError(f"{chosen.name} cannot be asked: {run.stopped}{safe}")
+    return [run.found[question.hash] for question in asked]
+
+
+def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -> list[Question]:
+    if isinstance(prompts, str):
+        raise InputError("prompts is one string; give a list, as in ask(target, [prompt])")
+    made = []
+    for number, prompt in enumerate(prompts, start=1):
+        try:
+            made.append(replace(prompt, **settings) if isinstance(prompt, Question) else Question(prompt, **settings))
+        except InputError as error:
+            raise InputError(f"prompt {number}: {error}") from None
+        except TypeError:
+            raise PlanError(f"there is no such setting of a question among {', '.join(settings)}") from None
+    return made
+
+
+async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """All at once; the first failure ends all, and is raised as itself."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for each in work:
+                group.create_task(each)
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+
+
+@dataclass
+class _Run:
+    """What the workers of one call of `ask` share."""
+
+    target: Target
+    writer: _Writer
+    timeout: float
+    retries: int
+    progress: Callable[[str], object] | None
+    found: dict[str, Response]
+    total: int
+    most_failures: int
+    errors: int = 0
+    failures: int = 0  # errors in a row
+    hold: float = 0.0  # nothing is sent before this time of the loop's clock
+    stopped: str = ""
+
+    async def work(self, questions: Iterator[Question]) -> None:
+        for question in questions:
+            response = await self._settle(question)
+            self.found[question.hash] = response
+            self.failures = self.failures + 1 if response.again else 0
+            if response.fatal:
+                self.stopped = response.error
+            elif self.failures >= self.most_failures:
+                self.stopped = f"{self.failures} questions in a row failed, the last with: {response.error}"
+            self.errors += bool(response.error)
+            if self.progress:
+                failed = f", {self.errors:,} errors" if self.errors else ""
+                self.progress(f"{len(self.found):,} of {self.total:,} asked{failed}")
+            if self.stopped:  # calls of others on their way are paid for: they finish
+                return
+
+    async def _settle(self, question: Question) -> Response:
+        """The response after at most ``1 + retries`` attempts."""
+        for attempt in range(1, self.retries + 2):
+            response = replace(await self._attempt(question), attempt=attempt)
+            await self.writer.keep(Call(self.target.name, question, response, _now()))
+            if not response.again or attempt > self.retries or self.stopped:
+                break
+            if response.after is not None and response.after > _PATIENCE:
+                return replace(response, error=f"{response.error}; the service asks to wait {response.after:g} s")
+            now = asyncio.get_running_loop().time()
+            if response.after is not None:  # asked of one, meant for all
+                self.hold = max(self.hold, now + response.after)
+            await asyncio.sleep(max(_wait(question, attempt), self.hold - now))
+            if self.stopped:
+                break
+        return response
+
+    async def _attempt(self, question: Question) -> Response:
+        loop = asyncio.get_running_loop()
+        while (rest := self.hold - loop.time()) > 0:
+            await asyncio.sleep(rest)
+        start = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.timeout):
+                response = await self.target.answer(question)
+        except TimeoutError:
+            response = Response.failed(f"no answer in {self.timeout:g} s", again=True)
+        response = replace(response, seconds=round(time.perf_counter() - start, 6))
+        return response.without(_secrets()) if response.error else response
+
+
+@dataclass
+class _Writer:
+    """Keeps calls in a record: those that come while one transaction is on its way go together into the next."""
+
+    record: Record | None
+    waiting: list[Call] = field(default_factory=list)
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    broken: bool = False
+
+    async def keep(self, call: Call) -> None:
+        """Return once the call is on disk."""
+        if self.record is None:
+            return
+        self.waiting.append(call)
+        async with self.lock:
+            if not any(other is call for other in self.waiting):  # whoever held the lock has taken it along
+                if self.broken:
+                    raise InputError(f"the record {self.record.place} could not be written to")
+                return
+            batch, self.waiting = self.waiting, []
+            try:
+                await asyncio.to_thread(self.record.add, batch)
+            except BaseException:
+                self.broken = True
+                raise
+
+
+def _wait(question: Question, attempt: int) -> float:
+    """Seconds before the next attempt: doubled each time, and spread so that those that failed together part."""
+    spread = 0.5 + int(question.hash[:8], 16) / 2**33
+    return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * spread
+
+
+def _secrets() -> set[str]:
+    """What the environment holds under a name like OPENAI_API_KEY."""
+    return {value for name, value in os.environ.items() if name.upper().endswith(_HIDDEN) and len(value) >= 8}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end from ordinary code, also where an event loop is running already, as in a notebook.
+
+    All of them run on one loop: clients keep their connections from call to call, and those are bound to a loop.
+    """
+    future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@cache
+def _loop(process: int) -> asyncio.AbstractEventLoop:
+    """The loop of this process: one that was there before a fork has lost its thread."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name=f"groundfault-models-{process}", daemon=True).start()
+    return loop

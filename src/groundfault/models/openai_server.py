@@ -1,0 +1,219 @@
+"""The ``openai`` target: any server that speaks OpenAI's chat protocol, through the maintained SDK."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
+
+from groundfault.errors import MissingExtraError, PlanError, first_line
+from groundfault.models.question import Question, Response, whole_text
+
+if TYPE_CHECKING:
+    import openai
+
+_HOME = "api.openai.com"
+_FILTERS = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "moderation")
+_EMPTY_PURSE = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+
+
+class OpenAIServer:
+    """A model behind an OpenAI-compatible server: OpenAI itself, vLLM, ollama, llama.cpp, gateways.
+
+    Parameters
+    ----------
+    model : str
+        As the server names it.
+    base_url : str, optional
+        Where the server is, such as ``http://localhost:8000/v1``; left out, OPENAI_BASE_URL, or OpenAI.
+    api_key : str, optional
+        Left out, OPENAI_API_KEY; a server of your own may need none.
+
+    Raises
+    ------
+    MissingExtraError
+        If the ``openai`` library is not installed.
+    PlanError
+        If there is neither a key nor a server of your own.
+    """
+
+    def __init__(self, model: str, *, base_url: str | None = None, api_key: str | None = None) -> None:
+        try:
+            import openai  # noqa: F401
+        except ImportError:
+            raise MissingExtraError("the target openai needs its library: pip install 'groundfault[openai]'") from None
+        self._model = model
+        self._url = base_url or os.environ.get("OPENAI_BASE_URL") or None
+        self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
+        if not self._key and self._url is None:
+            raise PlanError("set OPENAI_API_KEY, or say where a server of your own is: base_url, or OPENAI_BASE_URL")
+        if not (self._key.isascii() and self._key.isprintable()):
+            raise PlanError("the API key holds characters that cannot be sent; copy it again")
+        self._secrets = tuple(part for part in (self._key, *_credentials(self._url)) if part)
+        self._client: tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI] | None = None
+
+    @property
+    def name(self) -> str:
+        """The model, and the server where it is not OpenAI's own."""
+        return f"openai/{self._model}" + (f"@{public(self._url)}" if self._url else "")
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+    async def answer(self, question: Question) -> Response:
+        """One attempt, without the retries and the time-out of the SDK."""
+        import openai
+
+        try:
+            reply = await self._connected().chat.completions.with_raw_response.create(**self._request(question))
+            return _read(reply.text).without(self._secrets)
+        except openai.APIStatusError as error:
+            return _declined(error.status_code, error.response.headers, error.response.text).without(self._secrets)
+        except openai.APIConnectionError as error:
+            said = f"no connection: {first_line(error.__cause__ or error)}"
+            return Response.failed(said, again=True).without(self._secrets)
+
+    def _connected(self) -> openai.AsyncOpenAI:
+        """The client, whose connections belong to the loop it was made on."""
+        import openai
+
+        loop = asyncio.get_running_loop()
+        if self._client is None or self._client[0] is not loop:
+            made = openai.AsyncOpenAI(
+                api_key=self._key or "none", base_url=self._url, max_retries=0, timeout=openai.Timeout(None)
+            )
+            self._client = (loop, made)
+        return self._client[1]
+
+    def _request(self, question: Question) -> dict[str, Any]:
+        # OpenAI's newer models refuse max_tokens, and most other servers know nothing else
+        at_home = self._url is None or urlsplit(self._url).hostname == _HOME
+        given = {
+            "temperature": question.temperature,
+            "top_p": question.top_p,
+            "max_completion_tokens" if at_home else "max_tokens": question.max_tokens,
+            "seed": question.seed,
+            "stop": list(question.stop) or None,
+            "logprobs": None if question.logprobs is None else True,
+            "top_logprobs": question.logprobs or None,
+            "extra_body": dict(question.extra) or None,
+        }
+        asked = {name: value for name, value in given.items() if value is not None}
+        return {"model": self._model, "messages": [dict(m) for m in question.messages], **asked}
+
+
+def _read(body: str) -> Response:
+    """What a reply with status 200 says."""
+    try:
+        data = json.loads(body)
+        if data.get("error"):
+            return Response.failed(f"the server says: {_said(data)}", raw=body, again=True)
+        choice = data["choices"][0]
+        message, finish = choice["message"], str(choice.get("finish_reason") or "")
+        refusal = message.get("refusal")
+        text = refusal or _text(message.get("content"))
+        return Response(
+            whole_text(text),
+            finish=finish,
+            refused=bool(refusal) or finish == "content_filter",
+            model=str(data.get("model") or ""),
+            usage=_usage(data.get("usage") or {}),
+            logprobs=_logprobs(choice.get("logprobs") or {}),
+            raw=body,
+        )
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
+        return Response.failed(f"the reply is not a chat completion: {first_line(error)}", raw=body, again=True)
+
+
+def _declined(status: int, headers: Mapping[str, str], body: str) -> Response:
+    """What a reply with an error's status says: of this question, of the moment, or of all questions."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        data = {}
+    code = json.dumps(data)
+    said = f"{status}: {_said(data) or body[:200] or 'no message'}"
+    if status in (400, 403) and any(f'"{word}"' in code for word in _FILTERS):
+        return Response("", finish="content_filter", refused=True, raw=body)
+    if status in (401, 403, 404) or any(f'"{word}"' in code for word in _EMPTY_PURSE):
+        return Response.failed(said, raw=body, fatal=True)
+    if status in (408, 409, 425, 429) or status >= 500:
+        return Response.failed(said, raw=body, again=True, after=seconds_asked(headers))
+    return Response.failed(said, raw=body)
+
+
+def _said(data: Any) -> str:
+    """The message of an error, however the server wraps it."""
+    error = data.get("error", data) if isinstance(data, Mapping) else data
+    said = error.get("message") or error.get("detail") if isinstance(error, Mapping) else error
+    return str(said or "")
+
+
+def seconds_asked(headers: Mapping[str, str]) -> float | None:
+    """How long a server asks to wait: seconds, milliseconds, or a date."""
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / scale
+        except ValueError:
+            try:
+                seconds = parsedate_to_datetime(value).timestamp() - time.time()
+            except (TypeError, ValueError, OverflowError):
+                continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _text(content: Any) -> str:
+    """Text, or the texts of a list of parts; empty where there is none, as beside a call of a tool."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part.get("type") == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError(f"the content is {type(content).__name__}, not text")
+    return content or ""
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
+    named = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
+    return {name: int(count) for name, count in named.items() if count is not None}
+
+
+def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
+    def token(entry: Mapping[str, Any]) -> dict[str, Any]:
+        value = float(entry["logprob"])
+        return {"token": whole_text(str(entry["token"])), "logprob": value if math.isfinite(value) else -9999.0}
+
+    return tuple(
+        {**token(entry), "top_logprobs": [token(other) for other in entry.get("top_logprobs") or []]}
+        for entry in logprobs.get("content") or []
+    )
+
+
+def _credentials(url: str | None) -> tuple[str, ...]:
+    """What of a URL is secret: the password, and the query, which may hold a key."""
+    if url is None:
+        return ()
+    try:
+        parts = urlsplit(url)
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise PlanError("the address of the server (base_url) is malformed; write http://host:port/v1")
+    return (parts.password or "", parts.query)
+
+
+def public(url: str) -> str:
+    """An address without user, password and query."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))

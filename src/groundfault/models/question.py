@@ -1,0 +1,229 @@
+"""Questions and responses: what is asked of a language model, and what came back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from groundfault.errors import InputError, PlanError
+
+Prompt = str | Sequence[Mapping[str, str]]
+
+_ROLES = ("system", "developer", "user", "assistant")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A prompt and the settings it is asked with. What is left at None is left to the model's server.
+
+    Attributes
+    ----------
+    messages : tuple of dict
+        ``role`` (system, developer, user, assistant) and ``content`` of each message. A string is one user's message.
+    temperature : float, optional
+        At least 0; 0 is greedy.
+    top_p : float, optional
+        In (0, 1].
+    max_tokens : int, optional
+        Most tokens of the answer, at least 1.
+    seed : int, optional
+        Passed on; few servers promise the same answer for it.
+    stop : tuple of str
+        The answer ends before the first of these.
+    logprobs : int, optional
+        Log-probabilities of the answer's tokens, and of so many alternatives to each.
+    extra : mapping
+        Anything else the server understands, such as ``{"reasoning_effort": "low"}``.
+    repeat : int
+        0, 1, 2, ...: the same question under another number is another question, asked anew.
+
+    Raises
+    ------
+    InputError
+        If the prompt is neither a string nor a list of messages, or holds half of a surrogate pair.
+    PlanError
+        If a setting is out of range.
+
+    Examples
+    --------
+    >>> Question("2 + 2?", temperature=0).messages
+    ({'role': 'user', 'content': '2 + 2?'},)
+    """
+
+    messages: Any
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    repeat: int = 0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "messages", _messages(self.messages))
+        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop))
+        for name in ("temperature", "top_p"):  # 0 and 0.0 are one setting, with one hash
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else _number(name, value))
+        _check("temperature", self.temperature, "at least 0", lambda v: 0 <= v < math.inf)
+        _check("top_p", self.top_p, "in (0, 1]", lambda v: 0 < v <= 1)
+        _check("max_tokens", self.max_tokens, "a whole number of at least 1", lambda v: _whole(v) and v >= 1)
+        _check("seed", self.seed, "a whole number", _whole)
+        _check("logprobs", self.logprobs, "a whole number of at least 0", lambda v: _whole(v) and v >= 0)
+        _check("repeat", self.repeat, "a whole number of at least 0", lambda v: _whole(v) and v >= 0)
+        try:
+            json.dumps(self.to_dict(), allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise PlanError(f"the settings of a question must be JSON: {error}") from None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings that were given; neither messages nor repeat."""
+        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("messages", "repeat")}
+        return {name: _plain(value) for name, value in given.items() if value not in (None, (), {})}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of messages, settings and repeat: what a record knows the question by."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {"messages": [dict(m) for m in self.messages], "settings": self.settings, "repeat": self.repeat}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Question:
+        """What `to_dict` made."""
+        return cls(data["messages"], repeat=data.get("repeat", 0), **data.get("settings", {}))
+
+
+@dataclass(frozen=True)
+class Response:
+    """What came back: an answer, a refusal, or an error, which is a failure of the service and not of the model.
+
+    Attributes
+    ----------
+    text : str or None
+        The answer, or the words of a refusal; None after an error.
+    finish : str
+        Why it ended: stop, length (the limit of tokens was hit), content_filter, or what the server calls it.
+    refused : bool
+        The model, or a filter before or behind it, declined to answer.
+    error : str
+        What went wrong; empty where nothing did.
+    model : str
+        The model, as the server names it.
+    usage : mapping of str to int
+        Tokens: ``input`` and ``output``; empty where the server does not say.
+    logprobs : tuple of dict
+        ``token``, ``logprob`` and ``top_logprobs`` of each token of the answer; empty where none were asked for.
+    raw : str
+        The reply as it came, for the record.
+    seconds : float
+        How long the reply took.
+    attempt : int
+        1, 2, 3, ...
+    again : bool
+        The error may pass: to ask again makes sense.
+    fatal : bool
+        No question will be answered before somebody acts: a wrong key, an unknown model.
+    after : float or None
+        Seconds that the service asks to wait.
+    recorded : bool
+        It was read from a record, and cost nothing.
+    """
+
+    text: str | None
+    finish: str = ""
+    refused: bool = False
+    error: str = ""
+    model: str = ""
+    usage: Mapping[str, int] = field(default_factory=dict)
+    logprobs: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    raw: str = field(default="", repr=False)
+    seconds: float = 0.0
+    attempt: int = 1
+    again: bool = False
+    fatal: bool = False
+    after: float | None = None
+    recorded: bool = False
+
+    @classmethod
+    def failed(cls, error: str, **more: Any) -> Response:
+        """No answer, for a reason that is not the model's."""
+        return cls(None, error=" ".join(error.split())[:500], **more)
+
+    def without(self, secrets: Iterable[str]) -> Response:
+        """Itself; where it is an error, without these words: servers repeat in errors what they were sent."""
+        error, raw = self.error, self.raw
+        for secret in sorted(filter(None, secrets), key=len, reverse=True) if error else ():
+            error, raw = error.replace(secret, "[hidden]"), raw.replace(secret, "[hidden]")
+        return replace(self, error=error, raw=raw)
+
+    @property
+    def status(self) -> Literal["answered", "refused", "error"]:
+        """What is to be done with it: only an answer can be scored."""
+        return "error" if self.error else "refused" if self.refused else "answered"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it; what is as ever is left out."""
+        plain = asdict(Response(None))
+        told = {k: v for k, v in asdict(self).items() if v != plain[k] and k != "recorded"}
+        return {"text": self.text, **told}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Response:
+        """What `to_dict` made, marked as recorded."""
+        known = {f.name for f in fields(cls)}
+        given = {k: v for k, v in data.items() if k in known}
+        if not isinstance(data.get("text"), str | None):
+            raise InputError("the text of a response is text, or null after an error")
+        return cls(**{**given, "logprobs": tuple(data.get("logprobs", ())), "recorded": True})
+
+
+def whole_text(text: str) -> str:
+    """Text that UTF-8 can hold: halves of surrogate pairs, which JSON can spell, are replaced."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
+    given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if not isinstance(given, Sequence) or not given:
+        raise InputError(f"a prompt is a string or a list of messages, not {type(prompt).__name__} {prompt!r:.60}")
+    made = []
+    for number, message in enumerate(given, start=1):
+        if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
+            raise InputError(f"message {number} of a prompt must have role and content, and nothing else")
+        role, content = message["role"], message["content"]
+        if role not in _ROLES or not isinstance(content, str):
+            raise InputError(f"message {number} of a prompt: the role is one of {', '.join(_ROLES)}, the content text")
+        if not content.isascii() and content != whole_text(content):
+            raise InputError(f"message {number} of a prompt holds half of a surrogate pair, which no server can read")
+        made.append({"role": role, "content": content})
+    return tuple(made)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise PlanError(f"{name} is {value!r}; give a number") from None
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check(name: str, value: Any, range_: str, fits: Any) -> None:
+    if value is not None and not fits(value):
+        raise PlanError(f"{name} is {value!r}; it must be {range_}")
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value

@@ -1,0 +1,151 @@
+"""Records: every call of a model, kept before anything is made of its reply."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from groundfault.database import Database
+from groundfault.errors import LedgerError
+from groundfault.files import write_text
+from groundfault.models.question import Question, Response
+
+if TYPE_CHECKING:
+    from sqlalchemy import Row, Table
+
+_MOST = 500  # hashes in one query
+
+
+@dataclass(frozen=True)
+class Call:
+    """One attempt to get an answer.
+
+    Attributes
+    ----------
+    target : str
+        Whom was asked.
+    question : Question
+    response : Response
+    time : str
+        When the reply came: UTC, ISO 8601.
+    """
+
+    target: str
+    question: Question
+    response: Response
+    time: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a line of JSON holds it."""
+        asked = {"time": self.time, "target": self.target, "hash": self.question.hash, **self.question.to_dict()}
+        return {**asked, "response": self.response.to_dict()}
+
+
+class Record:
+    """Calls in an SQLite file, or in PostgreSQL; they are added to it and never changed.
+
+    Parameters
+    ----------
+    path_or_url : path or str
+        A file, made when it is first needed; or a URL ``postgresql+psycopg://...``. A ledger may lie in the same place.
+
+    Notes
+    -----
+    A call is found again by the hash of target, messages, settings and repeat. A process killed while it records leaves
+    a call whole or absent. Keys and headers are not recorded.
+    """
+
+    def __init__(self, path_or_url: str | Path) -> None:
+        self._database = Database(path_or_url)
+
+    @property
+    def place(self) -> str:
+        """Where it is: an absolute path, or a URL without its password."""
+        return self._database.place
+
+    def add(self, calls: Sequence[Call]) -> None:
+        """Keep calls, all of them or none.
+
+        Raises
+        ------
+        InputError
+            If the place cannot be written to.
+        """
+        rows = [
+            {
+                "time": call.time,
+                "target": call.target,
+                "question": call.question.hash,
+                "asked": json.dumps(call.question.to_dict()),
+                "response": json.dumps(call.response.to_dict()),
+            }
+            for call in calls
+        ]
+        with self._database.transaction(_table()) as connection:
+            connection.execute(_table().insert(), rows)
+
+    def answers(self, target: str, hashes: Sequence[str]) -> dict[str, Response]:
+        """Answers and refusals of a target to questions of these hashes, the first of each; errors are none.
+
+        Raises
+        ------
+        InputError
+            If the place cannot be written to: better to know before anything is asked.
+        LedgerError
+            If a call cannot be read.
+        """
+        table = _table()
+        found: dict[str, Response] = {}
+        with self._database.transaction(table) as connection:
+            for start in range(0, len(hashes), _MOST):
+                wanted = table.c.question.in_(hashes[start : start + _MOST])
+                query = table.select().where(wanted, table.c.target == target).order_by(table.c.seq)
+                for row in connection.execute(query):
+                    response = self._call(row).response
+                    if not response.error:
+                        found.setdefault(row.question, response)
+        return found
+
+    def calls(self) -> Iterator[Call]:
+        """Every call, oldest first, those that failed among them.
+
+        Raises
+        ------
+        InputError
+            If there is no record at this place.
+        LedgerError
+            If a call cannot be read.
+        """
+        with self._database.reading(_table()) as connection:
+            for row in connection.execute(_table().select().order_by(_table().c.seq)):
+                yield self._call(row)
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """Write every call as a line of JSON: a source for ``replay:``."""
+        write_text(Path(path), "".join(json.dumps(call.to_dict()) + "\n" for call in self.calls()))
+
+    def _call(self, row: Row[Any]) -> Call:
+        try:
+            question, response = Question.from_dict(json.loads(row.asked)), Response.from_dict(json.loads(row.response))
+        except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+            raise LedgerError(f"the record {self.place} was altered: call {row.seq} cannot be read") from None
+        if question.hash != row.question:
+            raise LedgerError(f"the record {self.place} was altered: call {row.seq} is not about what it says")
+        return Call(row.target, question, response, row.time)
+
+
+@cache
+def _table() -> Table:
+    from sqlalchemy import Column, Index, Integer, MetaData, Table, Text
+
+    return Table(
+        "groundfault_calls",
+        MetaData(),
+        Column("seq", Integer, primary_key=True),
+        *(Column(name, Text, nullable=False) for name in ("time", "target", "question", "asked", "response")),
+        Index("groundfault_calls_question", "question"),
+    )

@@ -1,0 +1,75 @@
+"""Targets: whoever answers questions. `get` finds one by name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol, runtime_checkable
+
+from groundfault.errors import PlanError
+from groundfault.models.question import Question, Response
+from groundfault.registry import Registry
+
+_REGISTRY = Registry(
+    "target",
+    "groundfault.targets",
+    {
+        "replay": "groundfault.models.replay:Replay",
+        "openai": "groundfault.models.openai_server:OpenAIServer",
+        "inspect": "groundfault.models.inspect_model:InspectModel",
+        "hf": "groundfault.models.inspect_model:hugging_face",
+    },
+)
+
+
+@runtime_checkable
+class Target(Protocol):
+    """Answers questions, one at a time; many may be asked at once.
+
+    Attributes
+    ----------
+    name : str
+        What a record knows it by: all that decides its answers, and no secret.
+
+    Notes
+    -----
+    It tries once and waits as long as it takes: retries, time-outs, the bound on concurrency and the record belong to
+    `groundfault.models.ask`. What goes wrong on the way to the model is a `Response` with an ``error``, no answer.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    async def answer(self, question: Question) -> Response:
+        """One attempt."""
+        ...
+
+
+def get(name: str, **options: Any) -> Target:
+    """The target of that name, such as ``openai/gpt-4o-mini`` or ``replay:calls.jsonl``.
+
+    Parameters
+    ----------
+    name : str
+        A built-in kind, or one registered under the entry-point group ``groundfault.targets``; then a slash or a colon,
+        and what that kind needs to know.
+    **options
+        For that kind: ``base_url`` and ``api_key`` for openai, ``target`` for replay, arguments of ``get_model`` for
+        inspect and hf.
+
+    Raises
+    ------
+    PlanError
+        If there is none of that kind, or it does not take the options.
+    MissingExtraError
+        If it needs a library that is not installed.
+    """
+    parts = re.fullmatch(r"([\w-]+)[:/](.+)", name, re.DOTALL)
+    if parts is None:
+        raise PlanError(f"{name!r} names no target; write openai/<model>, hf/<path> or replay:<file>")
+    make = _REGISTRY.get(parts[1])
+    try:
+        target = make(parts[2], **options)
+    except TypeError as error:
+        raise PlanError(f"the target {parts[1]} does not take these options: {error}") from None
+    assert isinstance(target, Target)
+    return target

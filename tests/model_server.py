@@ -1,0 +1,129 @@
+"""A model server on this machine, a process of its own: it speaks OpenAI's protocol, well or badly, as prompts say.
+
+A prompt is words such as ``429 2 0.3 hello``: what to do, how often or how long, and the rest, which is echoed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+LOCK = threading.Lock()
+SEEN: list[dict[str, Any]] = []  # every request, in the order they came
+TIMES: Counter[str] = Counter()
+ACTIVE = {"now": 0, "most": 0}
+RAW = {
+    "broken": b'{"choices": [{"message": {"content": "hal',
+    "html": b"<html><body>bad gateway</body></html>",
+    "empty": b"",
+    "nochoice": b'{"choices": []}',
+    "nulls": b'{"choices": [{"message": null}]}',
+    "deep": b"[" * 100_000,
+    "error200": b'{"error": {"message": "upstream is busy", "code": 502}}',
+    "surrogate": b'{"choices": [{"message": {"content": "half \\ud83d pair"}, "finish_reason": "stop"}]}',
+    "filter": b'{"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}',
+    "refuse": b'{"choices": [{"message": {"content": null, "refusal": "I cannot."}, "finish_reason": "stop"}]}',
+    "parts": b'{"choices": [{"message": {"content": [{"type": "text", "text": "two "}, {"type": "text", "text": "parts"}]}}]}',  # noqa: E501
+    "infinite": b'{"choices": [{"message": {"content": "x"}, "logprobs": {"content": [{"token": "x", "logprob": -Infinity}]}}]}',  # noqa: E501
+}
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        with LOCK:
+            self.reply(200, json.dumps({"seen": SEEN, "most": ACTIVE["most"]}).encode())
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        prompt = body["messages"][-1]["content"]
+        with LOCK:
+            SEEN.append({"time": time.time(), "path": self.path, "body": body, "key": self.headers["authorization"]})
+            TIMES[prompt] += 1
+            times = TIMES[prompt]
+            ACTIVE["now"] += 1
+            ACTIVE["most"] = max(ACTIVE["most"], ACTIVE["now"])
+        try:
+            self.act(body, prompt, times)
+        finally:
+            with LOCK:
+                ACTIVE["now"] -= 1
+
+    def act(self, body: dict[str, Any], prompt: str, times: int) -> None:
+        kind, first, second, *_ = [*prompt.split(" "), "", ""]
+        key = str(self.headers["authorization"]).removeprefix("Bearer ")
+        if key.startswith("sk-wrong"):
+            self.fail(401, f"Incorrect API key provided: {key}")
+        elif body["model"] == "nobody":
+            self.fail(404, "The model `nobody` does not exist", code="model_not_found")
+        elif kind in ("429", "500", "503") and times <= int(first):
+            when = formatdate(time.time() + float(second[1:]), usegmt=True) if second.startswith("@") else second
+            self.fail(int(kind), f"try later ({times})", headers={"retry-after": when} if second else {})
+        elif kind == "quota":
+            self.fail(429, "You exceeded your current quota", code="insufficient_quota")
+        elif kind == "long":
+            self.fail(400, "This model's maximum context length is 5 tokens", code="context_length_exceeded")
+        elif kind == "blocked":
+            self.fail(400, "filtered", code="content_filter")
+        elif kind == "leak" and times <= int(first):
+            self.fail(500, f"upstream got authorization: Bearer {key} from {self.headers['host']}")
+        elif kind == "drop" and times <= int(first):
+            self.close_connection = True
+        elif kind == "half" and times <= int(first):
+            self.send_response(200)
+            self.send_header("content-length", "500")
+            self.end_headers()
+            self.wfile.write(b'{"choices": [')
+            self.close_connection = True
+        elif kind in RAW and times <= int(first or 1):
+            self.reply(200, RAW[kind])
+        else:
+            if kind == "slow":
+                time.sleep(float(first))
+            self.reply(200, json.dumps(self.completion(body, prompt), ensure_ascii=False).encode())
+
+    def completion(self, body: dict[str, Any], prompt: str) -> dict[str, Any]:
+        text, finish = f"echo {prompt}", "stop"
+        if body.get("max_tokens") == 1:
+            text, finish = "echo", "length"
+        choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
+        if body.get("logprobs"):
+            other = [{"token": "no", "logprob": -2.5, "bytes": None}]
+            choice["logprobs"] = {"content": [{"token": "echo", "logprob": -0.25, "top_logprobs": other}]}
+        asked, said = len(prompt.split()), len(text.split())
+        usage = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+        return {"id": "c", "object": "chat.completion", "model": "tiny-1", "choices": [choice], "usage": usage}
+
+    def fail(self, status: int, message: str, code: str = "", headers: dict[str, str] | None = None) -> None:
+        error = {"message": message, "type": "error", "code": code or None}
+        self.reply(status, json.dumps({"error": error}).encode(), headers or {})
+
+    def reply(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        try:
+            self.send_response(status)
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+        except OSError:  # whoever asked has gone
+            self.close_connection = True
+
+
+if __name__ == "__main__":
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    print(server.server_address[1], flush=True)
+    threading.Thread(target=lambda: (sys.stdin.read(), server.shutdown()), daemon=True).start()
+    server.serve_forever()
