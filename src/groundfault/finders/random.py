@@ -1,0 +1,81 @@
+"""Random: conjunctions of predicates drawn blindly, the baseline that any search has to beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.candidate import Candidate
+from groundfault.errors import PlanError
+from groundfault.evidence import Evidence
+from groundfault.finders.levels import Levels, conjunction, searchable
+
+_TRIES = 100
+
+
+@dataclass(frozen=True)
+class Random:
+    """Propose conjunctions of predicates at random, of which no outcome is looked at.
+
+    Parameters
+    ----------
+    k : int
+        How many, if there are as many.
+    max_level : int
+        Most predicates of one.
+    least_share : float
+        In [0, 1): smaller slices, and complements of smaller ones, are not proposed.
+    bins : int
+        Numbers of more than ``2 * bins`` different values are cut into at most so many ranges.
+    seed : int
+    columns : tuple of str, optional
+        Names or globs; without them flags, numbers and labels.
+
+    Raises
+    ------
+    InputError
+        If a named column is not there, or has no levels.
+    PlanError
+        If k or max_level is below 1.
+    """
+
+    k: int = 10
+    max_level: int = 2
+    least_share: float = 0.1
+    bins: int = 5
+    seed: int = 0
+    columns: tuple[str, ...] | None = None
+    name: str = "random"
+
+    def __post_init__(self) -> None:
+        if self.k < 1 or self.max_level < 1:
+            raise PlanError(f"k={self.k} and max_level={self.max_level} must be at least 1")
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """At most k candidates such as ``lang = de AND words >= 400``, no two with the same rule."""
+        table = searchable(discovery, self.columns)
+        if table.width == 0:
+            return
+        levels, rng = Levels.of(table, self.bins, "value"), np.random.default_rng(self.seed)
+        seen: set[str] = set()
+        for _ in range(_TRIES * self.k):
+            drawn = self._drawn(levels, rng)
+            candidate = conjunction(levels.named(*drawn), self.name)
+            if candidate.rule in seen or not self._large_enough(levels, *drawn):
+                continue
+            seen.add(candidate.rule)
+            yield candidate
+            if len(seen) == self.k:
+                return
+
+    def _drawn(self, levels: Levels, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        width = len(levels.names)
+        columns = np.sort(rng.choice(width, rng.integers(1, min(self.max_level, width) + 1), replace=False))
+        return columns, rng.integers(0, levels.counts[columns])
+
+    def _large_enough(self, levels: Levels, columns: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
+        share = float((levels.codes[columns] == values[:, None]).all(axis=0).mean())
+        return 0 < share < 1 and self.least_share <= share <= 1 - self.least_share

@@ -1,0 +1,252 @@
+"""Active learning: train, let a policy say what to label next, train again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError, PlanError
+from groundfault.improve.acquisition import Acquisition, Round
+from groundfault.improve.learning import Learning
+from groundfault.observed import checked_embedding, checked_probability
+from groundfault.plan import Plan
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Examples = tuple[Any, Any]
+Embed = Callable[[Any, Any], Any]
+
+
+def active_learning(
+    trainer: Any,
+    pool: Examples,
+    validation: Examples,
+    test: Examples,
+    policies: Sequence[Acquisition],
+    *,
+    start: int,
+    batch: int,
+    rounds: int,
+    seeds: int = 10,
+    embed: Embed | None = None,
+    jobs: int = 1,
+    resume: Learning | None = None,
+    progress: Callable[[Learning], object] = bool,
+) -> Learning:
+    """Learning curves of acquisition policies on one task.
+
+    In each round a model is trained from scratch on what is labelled; the policy ranks the rest of the pool, without
+    its labels, and the first ``batch`` are labelled. With the same seed every policy starts from the same examples.
+
+    Parameters
+    ----------
+    trainer : classifier or callable
+        A scikit-learn classifier, of which copies are fitted, with the seed as ``random_state`` where it has one; or
+        ``trainer(x, y, seed)``, which returns a model. A model has ``predict_proba`` and, unless its columns are all
+        classes in sorted order, ``classes_``.
+    pool, validation, test : pairs (x, y)
+        Examples, an array, table, sparse matrix or list of texts, and their classes. Policies see the labels of
+        validation examples alone; accuracy is that on the test examples.
+    policies : sequence of Acquisition
+    start, batch, rounds : int
+        Labelled at random at first, labelled in each round, and how many rounds. The paper lets slicers label as many
+        as they call error-prone; here all label the same number, so that curves can be compared.
+    seeds : int
+        Runs of each policy.
+    embed : callable, optional
+        ``embed(model, x)`` gives embeddings, shape (n, d); the examples themselves where left out.
+    jobs : int
+        Processes; the answer does not depend on it.
+    resume : Learning, optional
+        Earlier curves of the same settings and data: only the runs they lack are made.
+    progress : callable, optional
+        Given the curves so far after each run: write them down to be able to resume.
+
+    Raises
+    ------
+    InputError
+        If data or a model's answers cannot be used, or the curves to resume are of something else.
+    PlanError
+        If numbers are out of range, the pool is too small, a start is all of one class, or two policies share a name.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing",
+    TACL 11, 2023, section 4.3.3. https://doi.org/10.1162/tacl_a_00617
+
+    Examples
+    --------
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from groundfault.improve import Confidence, Random
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(300, 2))
+    >>> y = (x[:, 0] > 0.5).astype(int)
+    >>> parts = [(x[i : i + 100], y[i : i + 100]) for i in (0, 100, 200)]
+    >>> found = active_learning(GaussianNB(), *parts, [Random(), Confidence()], start=10, batch=5, rounds=3, seeds=2)
+    >>> found.labelled
+    array([10, 15, 20, 25])
+    """
+    task = _Task.of(trainer, pool, validation, test, embed)
+    _require(policies, start, batch, rounds, seeds, len(task.pool))
+    for seed in range(seeds):  # before the first hour of training, not after it
+        task.start(seed, start)
+    settings = task.settings | {"start": start, "batch": batch, "rounds": rounds}
+    named = {f"policy {policy.name}": _named(policy) for policy in policies}
+    if resume is not None:
+        before = named | resume.settings  # policies may be added
+        changed = [key for key, value in (settings | named).items() if before.get(key) != value]
+        if changed:
+            raise InputError(f"the curves to resume were run with another {', '.join(changed)}; start anew")
+    settings |= named
+    wanted = {(policy.name, seed): policy for policy, seed in product(policies, range(seeds))}
+    done = {key: resume.runs[key] for key in wanted if resume and key in resume.runs}
+    lacking = [key for key in wanted if key not in done]
+    from joblib import Parallel, delayed
+
+    runs = Parallel(n_jobs=jobs, return_as="generator")(
+        delayed(_run)(task, wanted[key], key[1], start, batch, rounds) for key in lacking
+    )
+    for key, curve in zip(lacking, runs, strict=True):
+        done[key] = curve
+        progress(Learning(settings, dict(done)))
+    return Learning(settings, {key: done[key] for key in wanted})
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What is learnt, by whom, and from what; classes as numbers from 0."""
+
+    trainer: Any
+    embed: Embed | None
+    classes: NDArray[Any]
+    x: tuple[Any, Any, Any]
+    y: tuple[Ints, Ints, Ints]
+
+    @classmethod
+    def of(cls, trainer: Any, pool: Examples, validation: Examples, test: Examples, embed: Embed | None) -> _Task:
+        examples, labels = [], []
+        for name, (x, y) in {"pool": pool, "validation": validation, "test": test}.items():
+            label, rows = np.asarray(y), x if hasattr(x, "indptr") else np.asarray(x)
+            if label.ndim != 1 or len(label) == 0 or rows.shape[:1] != label.shape:
+                raise InputError(f"{name}: x has shape {rows.shape} and y {label.shape}; both need a row an example")
+            examples.append(rows)
+            labels.append(label)
+        classes = np.unique(np.concatenate(labels))
+        if len(classes) < 2:
+            raise InputError(f"every example is of class {classes[0]}; there is nothing to learn")
+        codes = tuple(np.searchsorted(classes, label) for label in labels)
+        return cls(trainer, embed, classes, tuple(examples), codes)  # type: ignore[arg-type]
+
+    @property
+    def pool(self) -> Ints:
+        return self.y[0]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What curves of the same task have in common."""
+        data = hashlib.sha256()
+        for x, y in zip(self.x, self.y, strict=True):
+            for stored in (x.data, x.indices, x.indptr) if hasattr(x, "indptr") else (x,):
+                data.update(repr((x.shape, stored.dtype)).encode())
+                data.update((stored.astype(str) if stored.dtype == object else stored).tobytes())
+            data.update(self.classes[y].astype(str).tobytes())
+        return {"trainer": _named(self.trainer), "sizes": [len(y) for y in self.y], "data": data.hexdigest()}
+
+    def train(self, rows: NDArray[np.intp], seed: int) -> Any:
+        x, y = self.x[0][rows], self.classes[self.y[0][rows]]
+        if not hasattr(self.trainer, "fit"):
+            return self.trainer(x, y, seed)
+        from sklearn.base import clone
+
+        model = clone(self.trainer)
+        if "random_state" in model.get_params():
+            model.set_params(random_state=seed)
+        return model.fit(x, y)
+
+    def probability(self, model: Any, x: Any) -> Floats:
+        """Probabilities of all classes; 0 for those that the model was shown no example of."""
+        if not hasattr(model, "predict_proba"):
+            raise InputError(f"a {type(model).__name__} has no predict_proba; policies need a model's probabilities")
+        given = np.asarray(model.predict_proba(x), dtype=np.float64)
+        known = np.asarray(getattr(model, "classes_", self.classes))
+        if given.shape != (x.shape[0], len(known)) or not np.isin(known, self.classes).all():
+            raise InputError(
+                f"predict_proba gave shape {given.shape} for {x.shape[0]} examples and {len(known)} classes; it must "
+                "have a row an example and a column a class, in the order of classes_"
+            )
+        full = np.zeros((len(given), len(self.classes)))
+        full[:, np.searchsorted(self.classes, known)] = given
+        return checked_probability(full, len(given))
+
+    def embedding(self, model: Any, x: Any) -> Floats:
+        if self.embed is not None:
+            return checked_embedding(self.embed(model, x), "what embed returns")
+        if hasattr(x, "indptr") or x.dtype.kind not in "biuf":
+            kind = "sparse" if hasattr(x, "indptr") else "no numbers"
+            raise InputError(f"the examples are {kind}; give embed(model, x), which makes dense embeddings of them")
+        return checked_embedding(x, "the array of examples")
+
+    def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The same examples for all policies to start from, and the rest of the pool."""
+        order = Plan(seed=seed).rng("active/start").permutation(len(self.pool))
+        taught = order[:size]
+        if len(np.unique(self.pool[taught])) < 2:
+            only = self.classes[self.pool[taught[0]]]
+            raise PlanError(f"with seed {seed} the start={size} examples are all of class {only}; raise start")
+        return taught, np.sort(order[size:])
+
+
+def _named(what: Any) -> str:
+    """What it is, parameters included, the same in every process."""
+    told = type(what).__qualname__ if repr(what) == object.__repr__(what) else repr(what)
+    return str(getattr(what, "__qualname__", told))
+
+
+def _run(task: _Task, policy: Acquisition, seed: int, start: int, batch: int, rounds: int) -> tuple[float, ...]:
+    """One learning curve."""
+    chance = Plan(seed=seed)
+    taught, rest = task.start(seed, start)
+    curve = []
+    for number in range(rounds + 1):
+        model = task.train(taught, seed)
+        predicted = task.probability(model, task.x[2]).argmax(axis=1)
+        curve.append(float((predicted == task.y[2]).mean()))
+        if number < rounds:
+            order = policy.rank(_round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number))
+            first = np.asarray(order)[:batch]
+            if len(np.unique(first)) < batch or first.min() < 0 or first.max() >= len(rest):
+                raise InputError(f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each once")
+            taught, rest = np.concatenate([taught, rest[first]]), np.delete(rest, first)
+    return tuple(curve)
+
+
+def _round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> Round:
+    pool, seen = task.x[0][rest], task.x[1]
+    return Round(
+        task.embedding(model, pool),
+        task.probability(model, pool),
+        task.embedding(model, seen),
+        task.probability(model, seen),
+        task.y[1],
+        batch,
+    )
+
+
+def _require(policies: Sequence[Acquisition], start: int, batch: int, rounds: int, seeds: int, size: int) -> None:
+    for name, value in {"start": start, "batch": batch, "rounds": rounds, "seeds": seeds}.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+            raise PlanError(f"{name} must be a whole number of at least 1, not {value!r}")
+    if start + batch * rounds > size:
+        raise PlanError(
+            f"start={start} and rounds={rounds} of batch={batch} need {start + batch * rounds} examples, and the pool "
+            f"has {size}; lower one of them"
+        )
+    names = [policy.name for policy in policies]
+    if not names or len(set(names)) < len(names):
+        raise PlanError(f"policies need names of their own, one or more; there are {', '.join(names) or 'none'}")

@@ -1,0 +1,142 @@
+"""What active learning has shown: a learning curve for each policy and seed, and how policies compare."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError, PlanError
+from groundfault.stats.paired import sign_flips
+
+Floats = NDArray[np.float64]
+Runs = Mapping[tuple[str, int], tuple[float, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """A policy against a baseline, over pairs of runs with the same seed.
+
+    Attributes
+    ----------
+    policy, baseline : str
+    gain : float
+        Difference of mean accuracies over all rounds but the start, which is the same for both.
+    p : float
+        That it is 0: two-sided, exact over sign flips, adjusted for all policies compared.
+    difference : float64 array, shape (rounds + 1,)
+        Mean difference of accuracies after each round; at the start 0.
+    p_round : float64 array, shape (rounds + 1,)
+        That it is 0, adjusted for all rounds of this policy.
+    """
+
+    policy: str
+    baseline: str
+    gain: float
+    p: float
+    difference: Floats
+    p_round: Floats
+
+    def verdict(self, level: float = 0.05) -> str:
+        """In words: ahead of the baseline, behind it, or no difference shown."""
+        if self.p > level:
+            return "no difference shown"
+        return f"{'ahead of' if self.gain > 0 else 'behind'} {self.baseline}"
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Learning curves of several policies, each with the same seeds.
+
+    Attributes
+    ----------
+    settings : dict
+        What they were run with: sizes, trainer, and a hash of the data.
+    runs : mapping of (policy, seed) to tuple of float
+        Accuracy on the test examples at the start and after each round.
+    """
+
+    settings: dict[str, Any]
+    runs: Runs
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Their names, in the order they were given."""
+        return tuple(dict.fromkeys(policy for policy, _ in self.runs))
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """How many examples had been learnt from at the start and after each round."""
+        start, batch, rounds = (self.settings[name] for name in ("start", "batch", "rounds"))
+        return np.asarray(start + batch * np.arange(rounds + 1))
+
+    def curves(self, policy: str) -> Floats:
+        """Accuracies of a policy, shape (seeds, rounds + 1), seeds in rising order.
+
+        Raises
+        ------
+        PlanError
+            If it was not run.
+        """
+        found = [self.runs[name, seed] for name, seed in sorted(self.runs) if name == policy]
+        if not found:
+            raise PlanError(f"no policy {policy!r} was run; there are {', '.join(self.policies)}")
+        return np.array(found)
+
+    def compare(self, baseline: str = "confidence") -> tuple[Comparison, ...]:
+        """Every other policy against one, paired by seed.
+
+        The tests speak of training anew on these data, other examples to start with and other chances; not of other
+        data. With s seeds no p is below 2^(1 - s): five seeds show nothing at 0.05.
+
+        Raises
+        ------
+        PlanError
+            If the baseline was not run, or the seeds of another policy are not those of the baseline.
+        """
+        seeds = {policy: sorted(s for name, s in self.runs if name == policy) for policy in self.policies}
+        base = self.curves(baseline)
+        others = [policy for policy in self.policies if policy != baseline]
+        for policy in others:
+            if seeds[policy] != seeds[baseline]:
+                raise PlanError(f"{policy} and {baseline} were not run with the same seeds; resume the run to the end")
+        if not others:
+            return ()
+        differences = [self.curves(policy) - base for policy in others]
+        gains = np.column_stack([difference[:, 1:].mean(axis=1) for difference in differences])
+        return tuple(
+            Comparison(policy, baseline, float(gain), float(p), difference.mean(axis=0), sign_flips(difference))
+            for policy, gain, p, difference in zip(
+                others, gains.mean(axis=0), sign_flips(gains), differences, strict=True
+            )
+        )
+
+    def to_json(self) -> str:
+        """Settings and curves; `from_json` reads it back."""
+        runs = [{"policy": p, "seed": seed, "accuracy": list(curve)} for (p, seed), curve in self.runs.items()]
+        return json.dumps({"groundfault_learning": 1, "settings": self.settings, "runs": runs}, indent=1)
+
+    @classmethod
+    def from_json(cls, text: str, *, where: str = "learning curves") -> Learning:
+        """Read curves, for example to resume them.
+
+        Raises
+        ------
+        InputError
+            If the text holds no learning curves.
+        """
+        try:
+            data = json.loads(text)
+            runs = {
+                (str(r["policy"]), int(r["seed"])): tuple(float(a) for a in r["accuracy"]) for r in data["runs"]
+            }  # fmt: skip
+            whole = all(len(curve) == int(data["settings"]["rounds"]) + 1 for curve in runs.values())
+            if data["groundfault_learning"] != 1 or not whole:
+                raise ValueError("another version, or curves of another length")
+            return cls(dict(data["settings"]), runs)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{where}: not learning curves of groundfault ({error})") from None

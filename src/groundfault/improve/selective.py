@@ -1,0 +1,136 @@
+"""Selective prediction: do not answer where a slicer expects the model to be wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.errors import InputError
+from groundfault.observed import checked_labels, checked_probability
+from groundfault.stats.improvement import Improvement, rejection
+
+
+class Slicer(Protocol):
+    """What finds error slices in labelled examples and applies them to others, as `groundfault.finders.Edisa` does."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def labels_(self) -> NDArray[np.int64]:
+        """Slice of each example that was fitted, shape (n,)."""
+
+    def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Any:
+        """Find slices in labelled examples."""
+
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.int64]:
+        """Slice of each example, its label unknown."""
+
+    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
+        """Whether that is an error slice."""
+
+    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
+        """How much each example is suspected, for their order."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, as scikit-learn asks for them."""
+
+
+@dataclass(eq=False)
+class SelectivePrediction:
+    """Reject the examples that a slicer calls error-prone, the most suspected first.
+
+    Parameters
+    ----------
+    slicer : Slicer
+        Such as `groundfault.finders.Edisa`; a copy of it is fitted.
+
+    Attributes
+    ----------
+    slicer_ : Slicer
+        Fitted.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing",
+    TACL 11, 2023, section 4.3.1. https://doi.org/10.1162/tacl_a_00617
+
+    Examples
+    --------
+    >>> from groundfault.finders import Edisa
+    >>> rng = np.random.default_rng(0)
+    >>> Z, y = rng.normal(size=(600, 4)), rng.integers(0, 2, 600)
+    >>> p = np.where((y == 1) ^ (Z[:, 0] > 1), 0.9, 0.1)  # wrong wherever Z_0 > 1
+    >>> p = np.column_stack([1 - p, p])
+    >>> slicer = Edisa(n_slices=8, embedding_weight=1.0)
+    >>> selective = SelectivePrediction(slicer).fit(Z[:400], y[:400], p[:400])
+    >>> found = selective.measure(Z[400:], y[400:], p[400:])
+    >>> found.improvement > 0.1 and found.p < 0.001
+    True
+    """
+
+    slicer: Slicer
+    slicer_: Slicer = field(init=False, repr=False)
+
+    def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
+        """Fit the slicer to labelled examples that the model was not trained on.
+
+        Raises
+        ------
+        InputError, PlanError
+            Those of the slicer.
+        """
+        self.slicer_ = fitted(self.slicer, Z, y_true, y_proba)
+        return self
+
+    def order(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.intp]:
+        """Rows of the error-prone examples, the most suspected first; of equals, the first."""
+        slicer = ready(self)
+        prone = np.flatnonzero(slicer.error_prone(Z, y_proba))
+        suspicion = slicer.error_probability(Z, y_proba)[prone]
+        return prone[np.argsort(-suspicion, kind="stable")]
+
+    def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
+        """Accuracy while the error-prone of other labelled examples are rejected, against rejection by confidence.
+
+        Parameters
+        ----------
+        Z : array, shape (n, d)
+        y_true : int array, shape (n,)
+        y_proba : array, shape (n, c)
+
+        Raises
+        ------
+        InputError
+            If the data cannot be used.
+        """
+        slicer = ready(self)
+        prone, suspicion = slicer.error_prone(Z, y_proba), slicer.error_probability(Z, y_proba)
+        probability = checked_probability(y_proba, len(prone))
+        label = checked_labels(y_true, len(prone), probability.shape[1])
+        return rejection(suspicion, prone, probability, probability.argmax(axis=1) != label)
+
+
+def fitted(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Slicer:
+    """A copy of the slicer, fitted; what was given stays as it is."""
+    copy: Slicer = type(slicer)(**slicer.get_params())
+    copy.fit(Z, y_true, y_proba)
+    return copy
+
+
+def ready(estimator: Any) -> Slicer:
+    """The fitted slicer.
+
+    Raises
+    ------
+    InputError
+        If there is none yet.
+    """
+    if not hasattr(estimator, "slicer_"):
+        raise InputError(f"this {type(estimator).__name__} is not fitted; call fit(Z, y_true, y_proba) first")
+    slicer: Slicer = estimator.slicer_
+    return slicer

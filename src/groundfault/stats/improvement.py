@@ -1,0 +1,206 @@
+"""How accuracy changes while suspected examples are rejected, or relabelled, one by one (DEIM's Improve)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.stats.discovery import least_confident
+from groundfault.stats.paired import more_errors, sign_test
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# curves are means over orders of equals, so equal ones may differ in the last digits
+_SAME = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """Accuracy after each of m steps, beside that of as many steps by least confidence.
+
+    Attributes
+    ----------
+    act : {"rejected", "relabelled"}
+        What is done to the examples.
+    original : float
+        Accuracy before the first step.
+    accuracy, confidence : float64 arrays, shape (m,)
+        After 1, ..., m steps; NaN where no example is left. Of equally suspected examples any may come first: it is
+        the mean over their orders.
+    p : float
+        One-sided exact p-value of the last step: that rejection of as many random examples (Fisher's test), or no
+        relabelling at all (sign test), would do as well.
+    c_p : float
+        The same against confidence, on the examples where the two differ.
+    """
+
+    act: Literal["rejected", "relabelled"]
+    original: float
+    accuracy: Floats
+    confidence: Floats
+    p: float
+    c_p: float
+
+    @property
+    def steps(self) -> int:
+        """How many examples are error-prone, m."""
+        return len(self.accuracy)
+
+    @property
+    def proportion(self) -> float:
+        """Share of steps after which accuracy is above the original; NaN where there is no step."""
+        return _share(self.accuracy > self.original + _SAME)
+
+    @property
+    def improvement(self) -> float:
+        """Accuracy after the last step minus the original one."""
+        return float(self.accuracy[-1]) - self.original if self.steps else 0.0
+
+    @property
+    def c_proportion(self) -> float:
+        """Share of steps after which accuracy is above that of confidence; NaN where there is no step."""
+        return _share(self.accuracy > self.confidence + _SAME)
+
+    @property
+    def c_improvement(self) -> float:
+        """Accuracy after the last step minus that of confidence."""
+        return float(self.accuracy[-1] - self.confidence[-1]) if self.steps else 0.0
+
+    def summary(self, level: float = 0.05) -> str:
+        """What was gained, and what of it is shown at that level."""
+        if not self.steps:
+            return f"no example is error-prone, so none was {self.act}"
+        if np.isnan(self.accuracy[-1]):
+            return f"every example is error-prone, and with all {self.act} none is left"
+        chance = "chance" if self.act == "rejected" else "relabelling none"
+        shown = [
+            f"{'better' if p <= level else 'not shown to be better'} than {other} (p = {p:.2g})"
+            for other, p in ((chance, self.p), ("confidence", self.c_p))
+        ]
+        return (
+            f"{self.steps} examples {self.act}: accuracy {self.original:.1%} before, {self.accuracy[-1]:.1%} after, "
+            f"{self.confidence[-1]:.1%} by confidence; {', '.join(shown)}"
+        )
+
+
+def rejection(suspicion: Floats, error_prone: Bools, probability: Floats, wrong: Bools) -> Improvement:
+    """Reject error-prone examples, the most suspected first: accuracy of those that are left.
+
+    Parameters
+    ----------
+    suspicion : float array, shape (n,)
+        Such as Eq. 10 of the paper, the responsibility of all error slices; said without looking at labels.
+    error_prone : bool array, shape (n,)
+        The m examples that are rejected; by confidence as many are.
+    probability : float array, shape (n, c)
+        Predicted.
+    wrong : bool array, shape (n,)
+        Whether the prediction is.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve", TACL 2023, sections 4.3.1 and 5.3.1. https://doi.org/10.1162/tacl_a_00617
+    """
+    m = int(error_prone.sum())
+    right = (~wrong).astype(np.float64)
+    left = len(wrong) - np.arange(1.0, m + 1)
+
+    def accuracy(removed: Floats) -> Floats:
+        return np.asarray(np.divide(right.sum() - removed, left, out=np.full(m, np.nan), where=left > 0))
+
+    others = least_confident(probability, m)
+    alone, others_alone = wrong[error_prone & ~others], wrong[others & ~error_prone]
+    both = int(alone.sum() + others_alone.sum())
+    return Improvement(
+        "rejected",
+        float(right.mean()),
+        accuracy(summed(suspicion[error_prone], right[error_prone])),
+        accuracy(summed(-probability.max(axis=1), right)[:m]),
+        more_errors(int(wrong[error_prone].sum()), m, int(wrong.sum()), len(wrong)),
+        more_errors(int(alone.sum()), len(alone), both, 2 * len(alone)),
+    )
+
+
+def relabelling(suspicion: Floats, error_prone: Bools, probability: Floats, label: Ints, new: Ints) -> Improvement:
+    """Relabel error-prone examples, the most suspected first: accuracy of all.
+
+    The baseline gives as many examples, of least confidence, their second likeliest class: the paper's "next confident
+    label in the corresponding error slice", though examples of least confidence need be in none.
+
+    Parameters
+    ----------
+    suspicion, error_prone, probability
+        As for `rejection`.
+    label : int array, shape (n,)
+        True classes.
+    new : int array, shape (n,)
+        What error-prone examples are relabelled to; an entry that is the prediction is a step that changes nothing.
+
+    References
+    ----------
+    Hua et al., "Discover, Explain, Improve", TACL 2023, sections 4.3.2 and 5.3.2. https://doi.org/10.1162/tacl_a_00617
+    """
+    n, m = len(label), int(error_prone.sum())
+    right = probability.argmax(axis=1) == label
+    second = np.argsort(-probability, axis=1, kind="stable")[:, 1]
+    gain, other = (np.subtract(to == label, right, dtype=np.float64) for to in (new, second))
+    ours = np.where(error_prone, gain, 0.0)
+    difference = ours - np.where(least_confident(probability, m), other, 0.0)
+    return Improvement(
+        "relabelled",
+        float(right.mean()),
+        (right.sum() + summed(suspicion[error_prone], gain[error_prone])) / n,
+        (right.sum() + summed(-probability.max(axis=1), other)[:m]) / n,
+        sign_test(int((ours > 0).sum()), int((ours < 0).sum())),
+        sign_test(int((difference > 0).sum()), int((difference < 0).sum())),
+    )
+
+
+def summed(score: Floats, value: Floats) -> Floats:
+    """Sums of the values of the 1, ..., n highest scores, shape (n,); among equals, the mean over their orders.
+
+    Examples
+    --------
+    >>> summed(np.array([0.5, 0.9, 0.5]), np.array([1.0, 1.0, 0.0]))
+    array([1. , 1.5, 2. ])
+    """
+    _, home = np.unique(-score, return_inverse=True)
+    ends = np.concatenate([[0], np.cumsum(np.bincount(home))])
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(home, weights=value))])
+    return np.asarray(np.interp(np.arange(1, len(score) + 1), ends, sums))
+
+
+def best_threshold(confidence: Floats, gain: Floats) -> float:
+    """The confidence below which relabelling gains most; of equally good ones the lowest, which relabels least.
+
+    Parameters
+    ----------
+    confidence : float array, shape (n,)
+    gain : float array, shape (n,)
+        1 where relabelling mends an example, -1 where it breaks one, else 0.
+
+    Returns
+    -------
+    float
+        Half-way between two confidences; 0 where relabelling none is best, infinity where relabelling all is.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([0.4, 0.6, 0.8]), np.array([1.0, 0.0, -1.0]))
+    0.5
+    """
+    levels, home = np.unique(confidence, return_inverse=True)
+    sums = np.concatenate([[0.0], np.cumsum(np.bincount(home, weights=gain, minlength=len(levels)))])
+    best = int(sums.argmax())
+    if best in (0, len(levels)):
+        return 0.0 if best == 0 else float("inf")
+    return float(levels[best - 1] + levels[best]) / 2
+
+
+def _share(true: Bools) -> float:
+    return float(true.mean()) if len(true) else float("nan")
