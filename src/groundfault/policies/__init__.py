@@ -26,6 +26,11 @@ _REGISTRY = Registry(
         "stratified": "groundfault.policies.stratified:Stratified",
         "oracle": "groundfault.policies.oracle:Oracle",
         "prelearned": "groundfault.policies.prelearned:PreLearned",
+        "adaptive": "groundfault.policies.adaptive:Adaptive",
+        "logistic": "groundfault.policies.learned:logistic",
+        "gp": "groundfault.policies.learned:gp",
+        "boosted": "groundfault.policies.learned:boosted",
+        "thompson": "groundfault.policies.learned:thompson",
     },
 )
 NAMES = tuple(_REGISTRY.built_in)

@@ -8,6 +8,8 @@ from groundfault.sequential.bets import BETS, Bet
 from groundfault.sequential.certificate import Certificate, CertificateCheck, verify_certificate
 from groundfault.sequential.claims import Claim
 from groundfault.sequential.eprocess import EProcess, e_process
+from groundfault.sequential.evaluation import StopEarly
+from groundfault.sequential.holdout import HoldoutAudit
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import ALL, Pool
 from groundfault.sequential.session import Audit
@@ -23,7 +25,9 @@ __all__ = [
     "CertificateCheck",
     "Claim",
     "EProcess",
+    "HoldoutAudit",
     "Pool",
+    "StopEarly",
     "conditional_threshold",
     "e_process",
     "verify_certificate",

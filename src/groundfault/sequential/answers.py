@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from groundfault.errors import InputError
 from groundfault.policies import Query
 from groundfault.sequential.pool import Pool
+
+if TYPE_CHECKING:
+    from groundfault.models import Target
 
 Answer = Callable[[Query], float | None]
 
@@ -65,6 +69,50 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
             said = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise InputError(f"{where} (exit status {done.returncode}): {said[:200]}; run again to go on")
         return read_score(done.stdout, f"the command's answer for case {query.id!r}")
+
+    return answer
+
+
+def model(
+    target: str | Target,
+    score: Callable[[str, Mapping[str, Any]], float | None],
+    *,
+    prompt: str = "prompt",
+    fresh: bool = False,
+    **options: Any,
+) -> Answer:
+    """Ask a language model, and score its answer: for cases that nobody has put to it yet.
+
+    Parameters
+    ----------
+    target : str or Target
+        See `groundfault.models`.
+    score : callable
+        From the answer's text and the case to a score in [0, 1], 1 a pass; None where it cannot be scored.
+    prompt : str
+        The column of the case that is put to the model.
+    fresh : bool
+        A case drawn a second time is asked a second time, as ``claim="rates"`` needs; else its answer is the same.
+    **options
+        As for `groundfault.models.ask`: record, temperature, timeout, ...
+
+    Raises
+    ------
+    InputError
+        If a case lacks the prompt, or the service gives no answer: that is not the model's failure, and the audit goes
+        on when it is run again. A refusal is None: not scored.
+    """
+    from groundfault.models import ask, get
+
+    chosen = get(target) if isinstance(target, str) else target
+
+    def answer(query: Query) -> float | None:
+        if not isinstance(query.case.get(prompt), str):
+            raise InputError(f"case {query.id!r} has no text in the column {prompt!r} to ask")
+        (said,) = ask(chosen, [query.case[prompt]], **options, repeat=query.step if fresh else 0)
+        if said.error:
+            raise InputError(f"no answer for case {query.id!r}: {said.error}; run again to go on")
+        return None if said.refused else score(said.text or "", query.case)
 
     return answer
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.candidate import Candidate
+from groundfault.embedding import embed
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
 
@@ -101,10 +102,12 @@ def _ruled(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
 
 
 def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) -> Any:
-    """The rows of an embedding: from a column of lists, numeric columns, or another table of the same ids."""
+    """The rows of an embedding: from a column of texts or lists, numeric columns, or another table of the same ids."""
     names = _names(given)
     if names is None:
         return given
+    if _is_text(frame, names):
+        return embed(frame[names[0]])
     hits = embedding_columns(frame, given)
     if not hits and len(names) == 1 and Path(names[0]).is_file():
         return _joined(frame, Path(names[0]), id, where)
@@ -122,9 +125,15 @@ def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) 
 
 
 def embedding_columns(frame: pl.DataFrame, given: Any) -> list[str]:
-    """The columns of a table that an embedding is made of."""
+    """The columns of a table that hold the numbers of an embedding; texts are no numbers, and stay to be read."""
     names = _names(given) or []
+    if _is_text(frame, names):
+        return []
     return [c for c in frame.columns if any(c == name or fnmatchcase(c, name) for name in names)]
+
+
+def _is_text(frame: pl.DataFrame, names: list[str]) -> bool:
+    return len(names) == 1 and frame.schema.get(names[0]) == pl.String
 
 
 def _names(given: Any) -> list[str] | None:

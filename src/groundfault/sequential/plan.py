@@ -67,7 +67,7 @@ class AuditPlan:
     threshold: float
     budget: int = 40
     alpha: float = 0.05
-    policy: str = "stratified"
+    policy: str = "logistic"
     bet: str | Sequence[str] = "sr-lr-ui"
     seed: int = 0
     claim: ClaimName = "declared-groups"
@@ -196,13 +196,18 @@ class AuditPlan:
         return np.random.default_rng([self.seed, _number_of(purpose), counter])
 
     def pick(self, purpose: str, counter: int, count: int) -> int:
-        """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
+        """One of 0, ..., ``count`` - 1, uniformly: `pick` with the plan's seed."""
+        return pick(self.seed, purpose, counter, count)
 
-        It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that anyone can
-        draw again by hand; the bias is below 2^-200. Whoever knows the seed can foresee the draws: where that matters,
-        throw dice for it once pool and policy are fixed.
-        """
-        return _number_of(f"{self.seed}:{purpose}:{counter}", 32) % count
+
+def pick(seed: int, purpose: str, counter: int, count: int) -> int:
+    """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
+
+    It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that anyone can draw again
+    by hand; the bias is below 2^-200. Whoever knows the seed can foresee the draws: where that matters, throw dice for
+    it once pool and policy are fixed.
+    """
+    return _number_of(f"{seed}:{purpose}:{counter}", 32) % count
 
 
 def _number_of(text: str, size: int = 8) -> int:

@@ -87,7 +87,8 @@ class Pool:
         groups : sequence of str or Candidate
             A column, for a group a level; columns joined by ``*``, for a group a combination of levels; or a rule.
         embedding : str, path, sequence of str, or array of shape (N, D), optional
-            A column of lists; names or a glob of numeric columns; a table of the same ids; or a matrix, row by row.
+            A column of texts (see `groundfault.embedding`) or of lists; names or a glob of numeric columns; a table of
+            the same ids; or a matrix, row by row.
         scores : str, optional
             Column with recorded scores in [0, 1], 1 a pass, to replay; empty where there is none.
         generated : bool

@@ -78,7 +78,7 @@ class Audit(Course):
         threshold: float,
         budget: int = 40,
         alpha: float = 0.05,
-        policy: str | Policy = "stratified",
+        policy: str | Policy = "logistic",
         bet: str | Sequence[str] = "sr-lr-ui",
         seed: int = 0,
         ledger: Ledger | str | Path | None = None,

@@ -1,0 +1,194 @@
+"""Slice tests: whether losses of finitely many units go with slices of them, one label at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.stats.betting import conditional_threshold, factor, log_mean, refuted
+from groundfault.stats.multiple import e_holm
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_MOST_CELLS = 2000
+_EDGE = 0.01  # no score is forecast nearer to 0 than this, so that none costs all
+_LIFTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])[:, None]  # to bet on, each with an equal share
+
+
+@dataclass(frozen=True, eq=False)
+class SliceTest:
+    """An e-process against "losses do not go with the slice": given the losses, any units may be the ones on it.
+
+    Under that null the next loss is as likely any of those that are left, whichever side its unit is of. What is left
+    is known but for the mean of all losses. For every value of it, and each of a few lifts, either side's wealth is the
+    likelihood ratio of losses that lie, as that lift has it, above or below the mean of the rest. The wealths of both
+    sides are multiplied, once lift by lift and once after averaging each over the lifts; the mean of the two is an
+    e-process if the value is the true one, and the e-value is the smallest of these means.
+
+    Attributes
+    ----------
+    units, labelled : int
+    share : float
+        Of the units, on the high side.
+    sums, counts : pair of float, pair of int
+        Losses and labels of the high and the low side.
+    cells : pair of float64 arrays, shape (C,)
+        Lower and upper ends of the values that the mean of all losses may have.
+    log_high, log_low : float64 arrays, shape (A, C)
+        Log wealth of either side, one row a lift.
+    log_e : float
+        Natural log of the e-value.
+
+    Notes
+    -----
+    Losses lie in [0, 1]. If they are 0 or 1 the mean of all is a multiple of 1/N; for others, and for many units, it
+    lies between two such numbers and either side takes the worse end.
+    """
+
+    units: int
+    share: float
+    cells: tuple[Floats, Floats]
+    log_high: Floats
+    log_low: Floats
+    labelled: int = 0
+    sums: tuple[float, float] = (0.0, 0.0)
+    counts: tuple[int, int] = (0, 0)
+    log_e: float = 0.0
+
+    @classmethod
+    def begin(cls, units: int, high: int, *, errors: bool = True) -> SliceTest:
+        """Before the first label of so many units, ``high`` of them on that side; ``errors``: losses are 0 or 1."""
+        if errors and units < _MOST_CELLS:
+            values = np.arange(units + 1) / units
+            cells = (values, values)
+        else:
+            ends = np.linspace(0, 1, 401)
+            cells = (ends[:-1], ends[1:])
+        nothing = np.zeros((len(_LIFTS), len(cells[0])))
+        return cls(units, high / units, cells, nothing, nothing)
+
+    def update(self, loss: float, *, high: bool, bet: bool = True) -> SliceTest:
+        """After one more label.
+
+        Parameters
+        ----------
+        loss : float in [0, 1]
+        high : bool
+            Whether the unit is of the side that is held to fail more.
+        bet : bool
+            False where the unit was not drawn uniformly from all unlabelled ones of its side: it is counted, not bet
+            on.
+        """
+        log_high, log_low = self.log_high, self.log_low
+        if bet:
+            steps = np.where(refuted(self._needed(high)), np.inf, np.log(self._factors(loss, high)))
+            log_high, log_low = (log_high + steps, log_low) if high else (log_high, log_low + steps)
+        together = _log_average(log_high + log_low)
+        apart = _log_average(log_high) + _log_average(log_low)
+        (up, down), (n_up, n_down) = self.sums, self.counts
+        return replace(
+            self,
+            log_high=log_high,
+            log_low=log_low,
+            labelled=self.labelled + 1,
+            sums=(up + loss, down) if high else (up, down + loss),
+            counts=(n_up + 1, n_down) if high else (n_up, n_down + 1),
+            log_e=float(_log_average(np.stack([together, apart])).min()),
+        )
+
+    def _needed(self, high: bool) -> Floats:
+        """The mean that a side's next score has under the null at least: passes on the high side, losses on the low."""
+        lower, upper = self.cells
+        total = sum(self.sums)
+        if high:
+            return conditional_threshold(1.0 - upper, self.units, self.labelled, self.labelled - total)
+        return conditional_threshold(lower, self.units, self.labelled, total)
+
+    def _factors(self, loss: float, high: bool) -> Floats:
+        """What one unit staked on each lift becomes, for each cell: shape (A, C)."""
+        needed = self._needed(high)
+        gap = _LIFTS * (1.0 - self.share if high else self.share)
+        score = np.full(len(needed), 1.0 - loss if high else loss)
+        return factor(score, np.maximum(needed - gap, _EDGE), needed)
+
+    @property
+    def gap(self) -> float:
+        """Mean loss on the high side minus that on the low side, of the labelled units; NaN where one has none."""
+        if not all(self.counts):
+            return float("nan")
+        return self.sums[0] / self.counts[0] - self.sums[1] / self.counts[1]
+
+
+def _log_average(log_values: Floats) -> Floats:
+    return log_mean(log_values, np.full((1, 1), -log(len(log_values))))
+
+
+@dataclass(frozen=True, eq=False)
+class SliceTests:
+    """Tests of K slices of the same N units, each label serving all of them; combined by e-Holm.
+
+    Attributes
+    ----------
+    on, defined : bool arrays, shape (K, N)
+        Which units are on each slice, and for which it is defined; the others are not its business.
+    direction : int array, shape (K,)
+        1 where the slice is held to have the higher losses, -1 where the lower.
+    labelled : bool array, shape (N,)
+    tests : tuple of SliceTest, length K
+    adjusted : float64 array, shape (K,)
+        e-values after e-Holm. ``P(any of a true null ever reaches 1 / alpha) <= alpha``, under any dependence.
+    """
+
+    on: Bools
+    defined: Bools
+    direction: NDArray[np.int64]
+    labelled: Bools
+    tests: tuple[SliceTest, ...]
+    adjusted: Floats
+
+    @classmethod
+    def begin(
+        cls, on: Bools, direction: NDArray[np.int64], *, defined: Bools | None = None, errors: bool = True
+    ) -> SliceTests:
+        """Before the first label."""
+        known = np.ones_like(on) if defined is None else defined
+        high = on == (direction > 0)[:, None]
+        tests = tuple(
+            SliceTest.begin(int(row.sum()), int((side & row).sum()), errors=errors)
+            for row, side in zip(known, high, strict=True)
+        )
+        return cls(on, known, direction, np.zeros(on.shape[1], dtype=np.bool_), tests, np.ones(len(on)))
+
+    def update(self, unit: int, loss: float, drawn_from: Bools) -> SliceTests:
+        """After one more label.
+
+        Parameters
+        ----------
+        unit : int
+        loss : float in [0, 1]
+        drawn_from : bool array, shape (N,)
+            The unlabelled units from which it was drawn uniformly, chosen before its loss was known. A slice bets
+            where these include all unlabelled units of the unit's own side.
+        """
+        tests = list(self.tests)
+        for k, (on, defined, sign) in enumerate(zip(self.on, self.defined, self.direction, strict=True)):
+            if defined[unit]:
+                fair = bool(drawn_from[(on == on[unit]) & defined & ~self.labelled].all())
+                tests[k] = tests[k].update(loss, high=bool(on[unit]) == (sign > 0), bet=fair)
+        labelled = self.labelled.copy()
+        labelled[unit] = True
+        e = np.exp(np.minimum([test.log_e for test in tests], 700.0))
+        return replace(self, labelled=labelled, tests=tuple(tests), adjusted=e_holm(e))
+
+    def reach(self, alpha: float) -> Bools:
+        """Whose e-values are now at 1 / alpha or above: bool, shape (K,)."""
+        return np.asarray(np.log(self.adjusted) >= -log(alpha) - 1e-12)
+
+    @property
+    def lifts(self) -> Floats:
+        """Mean loss on minus off each slice among the labelled units, NaN where a side has none: shape (K,)."""
+        return np.array([int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)])

@@ -1,0 +1,346 @@
+"""Holdouts labelled one unit at a time: error in null worlds, power in planted ones, the record."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groundfault import Candidate, Evidence, Plan
+from groundfault.cli.main import cli
+from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.ledger import Ledger
+from groundfault.sequential import HoldoutAudit
+from groundfault.sequential.slice_tests import SliceTest, SliceTests
+from groundfault.stats.multiple import e_holm
+
+# --- e-Holm -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0, 1e6), min_size=1, max_size=6))
+def test_e_holm_is_the_closed_test_of_averages(values):
+    e = np.array(values)
+    sets = [s for size in range(1, len(e) + 1) for s in combinations(range(len(e)), size)]
+    expected = [min(e[list(s)].mean() for s in sets if k in s) for k in range(len(e))]
+    np.testing.assert_allclose(e_holm(e), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_e_holm_of_one_is_itself_and_keeps_ties_together():
+    assert e_holm(np.array([7.0])) == [7.0]
+    assert e_holm(np.array([3.0, 3.0])).tolist() == [3.0, 3.0]
+    assert e_holm(np.zeros(0)).shape == (0,)
+
+
+# --- the e-process: no auditor wins against it ------------------------------------------------------------------------
+
+
+def value(test, losses, high, low, searched=False):
+    """Largest expected e-value by the best stopping and the best choice of draws, given which losses are left.
+
+    Under the null the units of both sides have any of the losses that are left, each as likely. The auditor may draw
+    from all units that are left or from one side alone; or, where ``searched``, take any loss it likes of either side,
+    as a draw from another slice might, which is counted and not bet on.
+    """
+    best = math.exp(min(test.log_e, 700))
+    if not losses:
+        return best
+
+    def after(is_high, bet):
+        sides = (high - 1, low) if is_high else (high, low - 1)
+        return [
+            value(test.update(x, high=is_high, bet=bet), losses[:i] + losses[i + 1 :], *sides, searched)
+            for i, x in enumerate(losses)
+        ]
+
+    chances = {True: high / (high + low), False: low / (high + low)}
+    open_sides = [side for side, left in ((True, high), (False, low)) if left]
+    options = {side: np.mean(after(side, True)) for side in open_sides}
+    taken = [x for side in open_sides for x in after(side, False)] if searched else []
+    return max(best, sum(chances[side] * x for side, x in options.items()), *options.values(), *taken)
+
+
+@pytest.mark.parametrize(("losses", "errors"), [((0, 0, 1, 1), True), ((0, 1, 1, 1), True), ((0.0, 0.4, 1.0), False)])
+@pytest.mark.parametrize("high", [1, 2])
+def test_no_choice_of_draws_and_no_stopping_wins(losses, errors, high):
+    test = SliceTest.begin(len(losses), high, errors=errors)
+    assert value(test, losses, high, len(losses) - high) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("losses", [(0, 0, 1), (0, 1, 1)])
+def test_labels_that_were_searched_for_help_nobody(losses):
+    assert value(SliceTest.begin(3, 1), losses, 1, 2, searched=True) <= 1 + 1e-9
+
+
+def test_a_slice_that_was_searched_is_not_bet_on():
+    """Units drawn from another slice are counted, and no bet is placed on them."""
+    on = np.array([[1, 1, 1, 0, 0, 0], [1, 0, 0, 1, 0, 0]], dtype=bool)
+    tests = SliceTests.begin(on, np.array([1, 1]))
+    fair = tests.update(0, 1.0, on[0])
+    assert fair.tests[0].log_high.any()
+    assert not fair.tests[1].log_high.any()  # its side of the unit has units 0 and 3; 3 was not among those drawn from
+    assert fair.tests[1].labelled == 1
+    everything = tests.update(0, 1.0, np.ones(6, dtype=bool))
+    assert all(test.log_high.any() for test in everything.tests)
+
+
+# --- worlds -----------------------------------------------------------------------------------------------------------
+
+
+def simulate(losses, on, direction, seed, alpha=0.1):
+    """Label to the end; which nulls fell at any time, and the labels that the first took."""
+    rng = np.random.default_rng(seed)
+    tests, fell, first = SliceTests.begin(on, direction), np.zeros(len(on), dtype=bool), None
+    for step, unit in enumerate(rng.permutation(len(losses)), start=1):
+        tests = tests.update(int(unit), float(losses[unit]), ~tests.labelled)
+        fell |= tests.reach(alpha)
+        first = first or (step if fell.any() else None)
+    return fell, first
+
+
+def null_world(seed, units=40, slices=3):
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=(1, units))
+    on = (latent + rng.normal(size=(slices, units))) > 0.3  # slices that overlap
+    return (rng.random(units) < 0.4).astype(float), on, rng.choice([-1, 1], slices)
+
+
+def test_false_confirmations_in_null_worlds():
+    replicates = 30
+    wrong = sum(simulate(*null_world(seed), seed=seed)[0].any() for seed in range(replicates))
+    assert wrong <= replicates * 0.1 + 2.6 * math.sqrt(replicates * 0.09)
+
+
+@pytest.mark.slow
+def test_false_confirmations_in_many_null_worlds():
+    wrong = sum(simulate(*null_world(seed), seed=seed)[0].any() for seed in range(2000))
+    assert wrong <= 2000 * 0.1 + 2.33 * math.sqrt(2000 * 0.09)
+
+
+def test_a_planted_slice_is_found_with_part_of_the_labels():
+    labels, others = [], 0
+    for seed in range(4):
+        rng = np.random.default_rng([seed, 1])
+        on = rng.random((3, 200)) < 0.3
+        losses = (rng.random(200) < np.where(on[0], 0.65, 0.2)).astype(float)
+        fell, first = simulate(losses, on, np.ones(3, dtype=int), seed)
+        others += int(fell[1:].any())
+        labels.append(first or 201)
+    assert np.median(labels) < 100
+    assert others <= 2
+
+
+# --- the session ------------------------------------------------------------------------------------------------------
+
+
+def world(seed=0, lift=0.5, units=400, hidden=True):
+    rng = np.random.default_rng(seed)
+    long, late = rng.random(units) < 0.35, rng.random(units) < 0.5
+    error = rng.random(units) < np.where(long, 0.15 + lift, 0.15)
+    part = np.where(np.arange(units) % 2, "holdout", "discovery")
+    table = pl.DataFrame(
+        {
+            "id": [f"u{i:03d}" for i in range(units)],
+            "long": long,
+            "late": late,
+            "part": part,
+            "error": [None if hidden and p == "holdout" else int(e) for e, p in zip(error, part, strict=True)],
+        }
+    )
+    evidence = Evidence.from_table(table, outcome="error", id="id", split="part", empty="missing")
+    return evidence, {f"u{i:03d}": 0.0 if e else 1.0 for i, e in enumerate(error)}
+
+
+CANDIDATES = [
+    Candidate.from_text("long: long"),
+    Candidate.from_text("late: late"),
+    Candidate.from_text("not_long: not long"),
+]
+
+
+def audit(evidence, **given):
+    return HoldoutAudit(evidence, Plan(seed=3), CANDIDATES, **given)
+
+
+def test_a_survivor_is_confirmed_from_labels_that_nobody_had():
+    evidence, truth = world()
+    session = audit(evidence)
+    assert session.names == ("long",)  # its complement counts once, and the other does not survive
+    assert session.run(lambda query: truth[query.id]) == ("long",)
+    assert session.labelled < 100  # of 200
+    [standing] = session.standings
+    assert standing.confirmed
+    assert standing.e_value >= 10
+    assert standing.lift >= 0.10
+    assert standing.on + standing.off == session.labelled
+
+
+def test_what_fails_only_on_discovery_is_not_confirmed():
+    evidence, _ = world()
+    rng = np.random.default_rng(0)
+    session = audit(evidence)
+    assert session.run(lambda _: float(rng.random() < 0.7)) == ()
+    assert session.labelled == 200
+    assert session.ask() is None
+
+
+def test_the_least_lift_is_asked_for_as_well():
+    evidence, truth = world()
+    session = HoldoutAudit(evidence, Plan(seed=3, min_lift="0.9"), CANDIDATES)
+    assert session.names == () or session.run(lambda query: truth[query.id]) == ()
+
+
+def test_the_last_open_survivor_is_asked_about_both_sides():
+    evidence, truth = world()
+    session = audit(evidence, limit=40)
+    session.run(lambda query: truth[query.id])
+    [standing] = session.standings
+    assert session.labelled <= 40
+    assert abs(standing.on - standing.off) <= 1
+
+
+def test_held_out_outcomes_are_not_looked_at():
+    hidden, shown = (audit(world(hidden=flag)[0]) for flag in (True, False))
+    truth = world()[1]
+    assert hidden.names == shown.names
+    for session in (hidden, shown):
+        session.run(lambda query: truth[query.id])
+    assert hidden.tests.adjusted.tolist() == shown.tests.adjusted.tolist()
+    assert "error" not in hidden.ask().case if hidden.ask() else True
+
+
+def test_resuming_is_bit_identical_and_openings_are_counted(tmp_path):
+    evidence, truth = world()
+    whole = audit(evidence, limit=8)
+    whole.run(lambda query: truth[query.id])
+    for turn in range(30):
+        session = audit(evidence, limit=8, ledger=tmp_path / "l.db")
+        query = session.ask()
+        if query is None:
+            break
+        assert "error" not in query.case
+        if turn % 3:
+            session.tell(query, truth[query.id])
+    assert session.tests.adjusted.tolist() == whole.tests.adjusted.tolist()
+    assert session.labelled == whole.labelled
+    events = Ledger(tmp_path / "l.db").events()
+    assert [e.kind for e in events].count("holdout_opened") == 1
+    assert session.opening.times == 1
+    told = [e.body["id"] for e in events if e.kind == "holdout_told"]
+    assert len(set(told)) == len(told) == session.labelled
+
+
+def test_other_candidates_need_a_reason(tmp_path):
+    evidence, _ = world()
+    audit(evidence, ledger=tmp_path / "l.db")
+    other = [*CANDIDATES, Candidate.from_text("both: long and late")]
+    with pytest.raises(LedgerError, match="opened on"):
+        HoldoutAudit(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db")
+    again = HoldoutAudit(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db", reopen="a slice was forgotten")
+    assert again.opening.times == 2
+
+
+def test_telling_is_guarded(tmp_path):
+    evidence, truth = world()
+    session = audit(evidence, ledger=tmp_path / "l.db")
+    query = session.ask()
+    assert session.ask() is query or session.ask() == query
+    with pytest.raises(InputError, match="neither 0 nor 1"):
+        session.tell(query, 0.5)
+    with pytest.raises(InputError, match="outside"):
+        session.tell(query, 2)
+    rival = audit(evidence, ledger=tmp_path / "l.db")
+    rival.tell(rival.ask(), truth[query.id])
+    with pytest.raises(InputError, match="told before, or never asked"):
+        session.tell(query, 1.0)
+    with pytest.raises(InputError, match="another audit"):
+        audit(world(seed=1)[0]).tell(query, 1.0)
+    session.tell(session.ask(), None)  # what cannot be scored counts as passed
+    assert session.labelled == 2
+
+
+def test_a_record_that_was_rewritten_is_refused(tmp_path):
+    evidence, truth = world()
+    session = audit(evidence, limit=5, ledger=tmp_path / "l.db")
+    session.run(lambda query: truth[query.id])
+    forged = Ledger(tmp_path / "forged.db")
+    for event in Ledger(tmp_path / "l.db").events():
+        body = dict(event.body)
+        if event.kind == "holdout_asked" and body["step"] == 3:
+            body["id"] = "u001"
+        forged.append(event.kind, body)
+    with pytest.raises(LedgerError, match="round 3 of the record does not reproduce"):
+        audit(evidence, limit=5, ledger=tmp_path / "forged.db")
+
+
+@pytest.mark.parametrize(
+    ("plan", "given", "message"),
+    [
+        (Plan(judge="holm"), {}, "holds nothing out"),
+        (Plan(effect="risk_ratio"), {}, "use risk_difference"),
+        (Plan(), {"limit": 0}, "limit=0 must be"),
+    ],
+)
+def test_what_cannot_be_bought(plan, given, message):
+    with pytest.raises(PlanError, match=message):
+        HoldoutAudit(world()[0], plan, CANDIDATES, **given)
+
+
+def test_nothing_survives_and_nothing_is_asked(tmp_path):
+    evidence, _ = world(lift=0.0)
+    session = audit(evidence, ledger=tmp_path / "l.db")
+    assert session.opening is None
+    assert not (tmp_path / "l.db").exists()
+    assert session.names == ()
+    assert session.ask() is None
+    assert session.confirmed == ()
+    assert session.standings == ()
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, hidden in (("full.csv", False), ("half.csv", True)):
+        world(hidden=hidden)[0].frame.select("id", "long", "late", "part", "error").write_csv(name)
+    base = ["sequential", "confirm", "--outcome", "error", "--id", "id", "--split", "part", "--seed", "3"]
+
+    def run(source, *arguments, text=None):
+        candidates = ["--candidate", "long: long", "--candidate", "late: late"]
+        return CliRunner().invoke(cli, [*base, source, *candidates, *arguments], input=text)
+
+    return run
+
+
+def test_confirming_in_the_shell(shell):
+    done = shell("full.csv", "--label", "file", "--cost", "3", "--gate", "--json", "found.json")
+    assert done.exit_code == 1, done.output
+    assert "confirmed: long, lift +" in done.output
+    assert "holdout opened 1 time" in done.output
+    found = json.loads(Path("found.json").read_text())
+    assert found["confirmed"] == ["long"]
+    assert found["labelled"] < found["held_out"] == 200
+
+
+def test_a_person_is_asked_and_goes_on_later(shell):
+    first = shell("half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="p\nq\n")
+    assert first.exit_code == 0, first.output
+    assert "1 labelled" in first.output
+    second = shell("half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="q\n")
+    assert "query 2" in second.output
+    assert "query 1" not in second.output
+
+
+def test_a_program_is_needed_where_one_is_to_answer(shell):
+    done = shell("full.csv", "--label", "cmd")
+    assert isinstance(done.exception, PlanError)
+    assert "--command" in str(done.exception)

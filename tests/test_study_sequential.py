@@ -1,0 +1,137 @@
+"""`groundfault study sequential`: settings, one trajectory for all bets, figures, and going on after a kill."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from groundfault.errors import InputError
+from groundfault.sequential import Audit, AuditPlan
+from groundfault.studies import audited, sequential
+from groundfault.studies.audited import MAIN, Method, digits
+
+FEW = (
+    Method("LR, oracle", "oracle", "lr"),
+    Method("LR, stratified", "stratified", "lr"),
+    Method(MAIN, "stratified", "sr-lr-ui"),
+)
+
+
+@pytest.fixture
+def few(monkeypatch, tmp_path):
+    """Two quick policies, and no shared data unless named."""
+    monkeypatch.setattr(audited, "METHODS", FEW)
+    monkeypatch.setattr(sequential, "METHODS", FEW)
+    monkeypatch.setattr(sequential, "_LABELS", [method.label for method in FEW])
+    monkeypatch.setattr(sequential, "digits", lambda: replace(digits(), limit=80))
+    monkeypatch.delenv("GROUNDFAULT_SHARED", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def rows_of(table):
+    return {row.label: row.here for row in table.rows}
+
+
+def test_digits_alone_where_there_are_no_data(few):
+    found = sequential.study(replicates=2)
+    assert "experiments 1 and 2" in found.lacking[0]
+    verdicts, looked = found.tables
+    oracle = rows_of(verdicts)["digits: LR, oracle"]
+    assert oracle["found"] == 1.0
+    assert oracle["median"] < rows_of(verdicts)["digits: LR, stratified"]["median"]
+    shares = [row["share"] for row in rows_of(looked).values() if "share" in row]
+    assert sum(shares) == pytest.approx(1.0)
+    assert -1 <= rows_of(looked)["Spearman correlation"]["rho"] <= 1
+    assert set(found.figures) == {f"figure-e3-{kind}" for kind in ("verdicts", "labels", "wealth", "frequency")}
+    for svg in found.figures.values():
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
+
+
+def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
+    for name in ("unlabelled_pool", "generated_bank"):  # two of four degradations are enough here
+        whole = getattr(audited, name)
+        monkeypatch.setattr(sequential, name, lambda folder, whole=whole: whole(folder)[::3])
+    monkeypatch.setattr(sequential, "BUDGETS", (10,))
+    monkeypatch.setattr(sequential, "_FIGURES", {10: "Figure C.1"})
+    found = sequential.study(shared, replicates=1)
+    titles = [table.title for table in found.tables]
+    for start in ("Figure C.1 (a), m = 10", "Figure C.1 (b), m = 10", "Figure 3", "Figure E.3"):
+        assert any(title.startswith(start) for title in titles), start
+    first = rows_of(found.tables[0])
+    assert first["Large: LR, oracle"]["found"] == 1.0
+    assert first["None: LR, oracle"]["found"] == 0.0
+    [looked] = [table for table in found.tables if table.title.startswith("Figure 3: where")]
+    assert len(looked.rows) > 28
+    assert looked.rows[-1].paper == {"rho": "−0.84"}
+    assert "figure-c1a-verdicts" in found.figures
+
+
+def test_one_trajectory_serves_all_bets_and_budgets(few):
+    setting = replace(digits(), limit=80)
+    together = audited.audited(setting, "stratified", (10, 70), 1)
+    assert [(row["method"], row["m"]) for row in together] == [
+        (label, m) for label in ("LR, stratified", MAIN) for m in (10, 70)
+    ]
+    scores = setting.scores(1)
+    for row, bet in zip(together, ("lr", "lr", "sr-lr-ui", "sr-lr-ui"), strict=True):
+        plan = AuditPlan(threshold=0.85, budget=row["m"], policy="stratified", bet=bet, seed=1, limit=80)
+        alone = Audit.of(setting.pool, plan)
+        alone.run(lambda query: float(scores[setting.pool.position[query.id]]))
+        assert (alone.verdict, alone.rounds_told) == (row["verdict"], row["labelled"])
+
+
+def test_an_interrupted_study_goes_on(few, tmp_path, monkeypatch):
+    keep, calls = tmp_path / "sub" / "rows.jsonl", []
+    real = audited.audited
+
+    def counted(*job):
+        calls.append(job)
+        return real(*job)
+
+    monkeypatch.setattr(audited, "audited", counted)
+    whole = sequential.study(replicates=2, keep=keep)
+    assert len(calls) == 4
+    lines = keep.read_text().splitlines(keepends=True)
+    keep.write_text("".join(lines[:2]) + lines[2][:40])  # killed while it wrote the third
+    again = sequential.study(replicates=2, keep=keep)
+    assert len(calls) == 6
+    assert again.to_json() == whole.to_json()
+    assert sequential.study(replicates=2, keep=keep).to_json() == whole.to_json()
+    assert len(calls) == 6
+    assert all(json.loads(line) for line in keep.read_text().splitlines() if line != lines[2][:40])
+
+
+def test_wrong_verdicts_count_as_the_limit(few):
+    setting = digits()
+    row = {"experiment": "3", "setting": "digits", "labelled": 12, "right": setting.right(1)}
+    assert row["right"] == "failure mode found"
+    for verdict, until in (("failure mode found", 12), ("audit passed", 250), ("inconclusive", 250)):
+        [told] = sequential._with_labels([{**row, "verdict": verdict}], [setting])
+        assert told["until"] == until
+
+
+def test_the_settings_are_what_they_say(shared):
+    skills = audited.skills(shared)
+    right, pool = skills.scores(1), skills.pool
+    assert len(skills.accuracy) >= 28
+    for name, members in zip(pool.groups[1:], pool.members[1:], strict=True):
+        assert 36 <= members.sum() <= 81
+        assert np.mean(right[members]) == pytest.approx(skills.accuracy[name])
+    assert min(skills.accuracy.values()) < skills.threshold < right.mean()
+    easy = audited.unlabelled_pool(shared)[3]
+    assert easy.scores(1).mean() > 0.9
+    assert easy.pool.sizes.min() >= 0.05 * len(easy.pool)
+    assert "audit passed" in {easy.right(r) for r in range(1, 20)}  # by luck, a small group may fall short
+    bank, sound = (audited.generated_bank(shared)[i] for i in (0, 3))
+    assert (bank.right(1), sound.right(1)) == ("failure mode found", "audit passed")
+    assert bank.failing in bank.pool.groups
+    assert (bank.scores(1) != bank.scores(2)).any()
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="no folder"):
+        sequential.study(tmp_path / "nowhere")
