@@ -1,0 +1,120 @@
+"""``taxonomy``: clusters of examples by which models fail on them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from groundfault.cli.options import evidence_options, read_evidence, require_writable, shown_progress
+from groundfault.cli.taxonomy_use import attach
+from groundfault.errors import PlanError
+
+_SETTINGS = (
+    "alpha reducer clusterer dimensions imputation frontier score rate level stability permutations worlds refits "
+    "bootstraps seed".split()
+)
+
+
+@click.group()
+def taxonomy() -> None:
+    """Failure modes: which examples do models fail on together, beyond ability."""
+
+
+@taxonomy.command()
+@evidence_options
+@click.option("--examples", metavar="FILE", help="A table that describes the examples, joined by --id.")
+@click.option("--text", metavar="COL", help="What an example says: for labels, and for --alpha above 0.")
+@click.option("--embedding", default="tfidf", show_default=True, help="How texts become vectors; or sentence[:MODEL].")
+@click.option("--vectors", metavar="COL", help="Vectors of the examples, in place of their texts.")
+@click.option("--benchmark", metavar="COL", help="Which benchmark an example comes from.")
+@click.option(
+    "--hold-out", metavar="MODEL", multiple=True, help="Make clusters without it, then judge claims about it."
+)
+@click.option("--preset", default="default", show_default=True, help="default, or paper: FailureScope's procedure.")
+@click.option("--alpha", type=float, help="Weight of what examples say, from 0 to 1.")
+@click.option("--reducer", help="signal, none, pca or umap.")
+@click.option("--clusterer", help="means or hdbscan.")
+@click.option("--dimensions", type=int, help="Of the reduction, at most.")
+@click.option("--imputation", help="Of holes, for the paper's preset: column_mean, row_mean, half, zero or none.")
+@click.option("--frontier", metavar="MODEL", multiple=True, help="Keep only what one of these failed; repeatable.")
+@click.option("--score", type=float, help="A try passes from this score on [0.7].")
+@click.option("--rate", type=float, help="A model passes an example from this share of its tries on [0.5].")
+@click.option("--level", type=float, help="Of the tests against null worlds [0.05].")
+@click.option("--stability", type=float, help="Least Jaccard index of a published cluster [0.6].")
+@click.option("--permutations", type=int, help="Of the paper's label-fixed test [1000].")
+@click.option("--worlds", type=int, help="Null worlds of each kind [99].")
+@click.option("--refits", type=int, help="On halves of examples and of models [20].")
+@click.option("--bootstraps", type=int, help="Resamples of the examples [20; paper 50].")
+@click.option("--seed", type=int, help="Of every random act [0; paper 42].")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
+@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Write the taxonomy and its report here.")
+def fit(**given: Any) -> None:
+    """Cluster the examples of SOURCE by which models fail on them, and say which clusters are real and stay.
+
+    A fit that was interrupted goes on where it stopped when it is run again with the same --out.
+
+    \b
+    groundfault taxonomy fit answers.parquet --id id --model-column model --outcome error --out taxonomy/
+    groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 --preset paper --reducer pca --out paper/
+    """
+    from groundfault.render.taxonomy import write
+    from groundfault.taxonomy.fitting import fit as run
+    from groundfault.taxonomy.held_out import claims
+    from groundfault.taxonomy.settings import Settings
+
+    require_writable(given["out"], directory=True)
+    settings = Settings.preset(given["preset"], **_changes(given))
+    place = Path(given["out"])
+    kept = place / ".replicates"
+    with shown_progress(False) as progress:
+        evidence = read_evidence(given, progress)
+        held = given["hold_out"]
+        unknown = [name for name in held if name not in evidence.models]
+        if unknown:
+            raise PlanError(f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}")
+        seen = evidence.select_model(*(m for m in evidence.models if m not in held)) if held else evidence
+        found = run(
+            seen,
+            settings,
+            examples=given["examples"],
+            text=given["text"],
+            vectors=given["vectors"],
+            embedding=given["embedding"],
+            benchmark=given["benchmark"],
+            jobs=given["jobs"],
+            resume=kept,
+            progress=progress,
+        )
+        judged = claims(found, evidence, held, progress=progress) if held and found.published else None
+        progress("writing the report")
+        write(found, place, title=", ".join(Path(source).name for source in given["sources"]), claims=judged)
+    shutil.rmtree(kept, ignore_errors=True)
+    _say(found, judged, place)
+
+
+attach(taxonomy)
+
+
+def _changes(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
+
+
+def _some(evidence: Any) -> str:
+    return ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
+
+
+def _say(found: Any, judged: Any, place: Path) -> None:
+    from groundfault.render import words
+
+    click.echo(found.verdict)
+    for cluster in found.clusters:
+        mark = "published" if cluster.published else "unstable"
+        click.echo(f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}")
+    if judged is not None:
+        click.echo(
+            f"{judged.counts()['confirmed']} of {len(judged.findings)} claims about held-out models are confirmed"
+        )
+    click.echo(f"written to {place / 'report.html'}")

@@ -1,0 +1,375 @@
+"""A taxonomy as a page, as Markdown and as figures; its JSON is what `Taxonomy.save` writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from groundfault.files import write_text
+from groundfault.render import words
+from groundfault.render.figures import BAD, GOOD, INK, MUTED, REST, RULE, Figure, figure, rows_of
+from groundfault.render.markdown import escape, set_table
+from groundfault.render.tables import Column, Table
+from groundfault.report import Report
+from groundfault.taxonomy.taxonomy import Cluster, Taxonomy
+
+MOST_MODELS = 60
+"""Models whose names fit under a heatmap; of more, evenly many are drawn."""
+
+MOST_CLUSTERS = 40
+
+LIMITS = (
+    "A cluster says which examples fail together among these models. It names no cause: its words and attributes "
+    "describe it and were not tested as explanations.",
+    "The null worlds have one ability a model and logistic items. What breaks that for another reason, such as answers "
+    "copied between models, or a grader that is wrong on one kind of example, makes clusters too.",
+    "Stability is judged on halves of these models. Other models may fail together in other ways.",
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A head, and under it sentences, figures and tables in this order."""
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    tables: tuple[Table, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report of a taxonomy says, in whatever format."""
+
+    title: str
+    verdict: str
+    facts: tuple[tuple[str, str], ...]
+    sections: tuple[Section, ...]
+    good: bool
+
+
+def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None) -> None:
+    """Write a taxonomy and its report: ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    directory : path
+    title : str
+        What it is of.
+    claims : Report, optional
+        What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims`` below the directory.
+    """
+    content = page(taxonomy, title, claims)
+    texts = {"report.html": html(content), "report.md": markdown(content)}
+    taxonomy.save(directory)
+    for name, text in texts.items():
+        write_text(Path(directory) / name, text)
+    if claims is not None:
+        claims.write(Path(directory) / "claims")
+
+
+def page(taxonomy: Taxonomy, title: str = "", claims: Report | None = None) -> Page:
+    """What the report says."""
+    sections = (
+        _clusters("Published clusters", taxonomy, taxonomy.published),
+        _figures(taxonomy),
+        _claims(claims),
+        _clusters("Clusters that are not published", taxonomy, taxonomy.unstable),
+        _reality(taxonomy),
+        _stability(taxonomy),
+        _apart(taxonomy),
+        Section("What this does not say", LIMITS),
+        Section("Settings", (), (), (_settings(taxonomy),)),
+    )
+    full = tuple(s for s in sections if s is not None and (s.sentences or s.figures or s.tables))
+    matrix, found = taxonomy.matrix, taxonomy.partition
+    facts = (
+        ("Models", words.count(len(matrix.models))),
+        ("Examples clustered", words.count(len(matrix))),
+        ("Cells without an answer", words.rate(matrix.holes)),
+        ("In a cluster", words.rate(found.coverage)),
+        ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
+    )
+    return Page(title or "A failure taxonomy", taxonomy.verdict, facts, full, bool(taxonomy.published))
+
+
+def html(content: Page) -> str:
+    """One self-contained page; everything that came from data is escaped."""
+    from markupsafe import Markup
+
+    from groundfault.render.html import page
+
+    return page("taxonomy.html.j2", page=content, drawn=lambda f: Markup(f.svg))
+
+
+def markdown(content: Page) -> str:
+    """The same as Markdown, without figures."""
+    return "\n\n".join(_blocks(content)) + "\n"
+
+
+def _blocks(content: Page) -> Iterator[str]:
+    yield f"# {escape(content.verdict)}"
+    yield f"Groundfault taxonomy of {escape(content.title)}"
+    yield " · ".join(f"{escape(label)}: {escape(text)}" for label, text in content.facts)
+    for section in content.sections:
+        if section.sentences or section.tables:
+            yield f"## {escape(section.title)}"
+            yield from (escape(sentence) for sentence in section.sentences)
+            yield from (set_table(table) for table in section.tables)
+
+
+def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Section | None:
+    if not clusters:
+        return None
+    rows = tuple(
+        (
+            c.name,
+            words.count(c.size),
+            ", ".join(f"{name} {n:,}" for name, n in c.sources.items()) or words.NONE,
+            "; ".join(f"{a.what} ({words.rate(a.inside)}, elsewhere {words.rate(a.outside)})" for a in c.attributes)
+            or words.NONE,
+            ", ".join(c.exemplars),
+            _extremes(taxonomy, c),
+            c.reason,
+        )
+        for c in clusters
+    )
+    heads = ("Cluster", "Examples", "Benchmarks", "Attributes", "Nearest to its centre", "Most beyond ability", "Why")
+    kinds = ("code", "number", "text", "text", "code", "text", "text")
+    note = (
+        "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over all attributes and "
+        "clusters. Most beyond ability: models that fail more, or less, than ability and difficulty explain, in points."
+    )
+    columns = tuple(Column(head, kind) for head, kind in zip(heads, kinds, strict=True))  # type: ignore[arg-type]
+    sentences: tuple[str, ...] = ()
+    several = sum(len(c.sources) > 1 for c in clusters)
+    if any(c.sources for c in clusters):
+        sentences = (f"{several} of {len(clusters)} hold examples of more than one benchmark.",)
+    return Section(title, sentences, (), (Table(title, columns, rows, note).lean(),))
+
+
+def _extremes(taxonomy: Taxonomy, cluster: Cluster, most: int = 3) -> str:
+    excess = np.nan_to_num(cluster.excess)
+    order = np.argsort(-np.abs(excess), kind="stable")[:most]
+    return ", ".join(f"{taxonomy.matrix.models[j]} {words.signed(100 * excess[j], 0)}" for j in order)
+
+
+def _figures(taxonomy: Taxonomy) -> Section | None:
+    if not taxonomy.clusters:
+        return None
+    return Section("Figures", (), (heatmap(taxonomy), excess(taxonomy), steadiness(taxonomy)))
+
+
+def heatmap(taxonomy: Taxonomy) -> Figure:
+    """Share of failures of each model in each cluster."""
+    rows = _cells(taxonomy, "failure")
+    chart = _grid(taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed")
+    said = f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: share failed."
+    caption = "Models from the weakest to the strongest." + _left_out(taxonomy)
+    return figure("heatmap", "Who fails where", caption, said, chart, rows, wide=True)
+
+
+def excess(taxonomy: Taxonomy) -> Figure:
+    """Failures of each model in each cluster beyond what its ability and their difficulty explain."""
+    rows = _cells(taxonomy, "excess")
+    reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
+    scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
+    chart = _grid(taxonomy, rows, scale, "beyond ability")
+    said = f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and difficulty."
+    caption = "Orange: fails more often than its ability and the examples' difficulty explain; purple: less often."
+    return figure(
+        "excess", "Beyond ability and difficulty", caption + _left_out(taxonomy), said, chart, rows, wide=True
+    )
+
+
+def steadiness(taxonomy: Taxonomy) -> Figure:
+    """How well each cluster is found again when examples, models and seeds change."""
+    import altair as alt
+
+    rows = [
+        {"name": _short(c), "axis": axis, "value": value, "published": c.published}
+        for c in taxonomy.clusters[:MOST_CLUSTERS]
+        for axis, value in c.stability.items()
+    ]
+    names = alt.Axis(title=None, domain=False, ticks=False, labelPadding=8, labelLimit=240, labelColor=INK)
+    scale = alt.Scale(domain=[0, 1])
+    base = rows_of().encode(
+        y=alt.Y("name:N", sort=None, axis=names),
+        x=alt.X("value:Q", scale=scale, title="mean Jaccard index", axis=alt.Axis(tickCount=5)),
+    )
+    kinds = {"examples": "circle", "models": "diamond", "seeds": "triangle-up"}
+    shape = alt.Shape("axis:N", scale=alt.Scale(domain=list(kinds), range=list(kinds.values())), title="other")
+    colour = alt.condition("datum.published", alt.value(GOOD), alt.value(REST))
+    legend = alt.Legend(orient="top", titleColor=MUTED)
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape.legend(legend), color=colour)
+    bar = alt.Chart(alt.Data(values=[{"x": taxonomy.settings.stability}])).mark_rule(color=BAD, strokeDash=[4, 3])
+    chart = (bar.encode(x=alt.X("x:Q", scale=scale)) + dots).properties(width=480, height=max(60, 26 * len(rows) // 3))
+    said = "; ".join(f"{_short(c)} {_worst(c):.2f}" for c in taxonomy.clusters[:MOST_CLUSTERS])
+    caption = f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: published."
+    return figure("stability", "Found again", caption, f"Lowest Jaccard index: {said}.", chart, rows, wide=True)
+
+
+def _worst(cluster: Cluster) -> float:
+    return min(cluster.stability.values(), default=0.0)
+
+
+def _short(cluster: Cluster) -> str:
+    return words.clean(cluster.name)[:48]
+
+
+def _drawn(taxonomy: Taxonomy) -> list[int]:
+    """Models that are drawn, from the weakest on."""
+    with np.errstate(invalid="ignore"):
+        rate = np.nan_to_num(np.nanmean(taxonomy.matrix.values, axis=0))
+    order: list[int] = np.argsort(rate, kind="stable").tolist()
+    if len(order) <= MOST_MODELS:
+        return order
+    return [order[round(i * (len(order) - 1) / (MOST_MODELS - 1))] for i in range(MOST_MODELS)]
+
+
+def _left_out(taxonomy: Taxonomy) -> str:
+    models, clusters = len(taxonomy.matrix.models), len(taxonomy.clusters)
+    said = f" {MOST_MODELS} of {models} models are drawn, evenly by rank." if models > MOST_MODELS else ""
+    return said + (f" The {MOST_CLUSTERS} largest of {clusters} clusters." if clusters > MOST_CLUSTERS else "")
+
+
+def _cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
+    rows = []
+    for cluster in taxonomy.clusters[:MOST_CLUSTERS]:
+        values = cluster.failure if what == "failure" else cluster.excess.tolist()
+        for j in _drawn(taxonomy):
+            value = None if np.isnan(values[j]) else round(float(values[j]), 4)
+            model = words.clean(taxonomy.matrix.models[j])
+            rows.append({"cluster": _short(cluster), "model": model, "value": value})
+    return rows
+
+
+def _grid(taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str) -> Any:
+    import altair as alt
+
+    names = list(dict.fromkeys(row["model"] for row in rows))
+    axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=240, labelColor=INK)
+    tilted = alt.Axis(title=None, domain=False, ticks=False, labelAngle=-60, labelLimit=150, labelColor=MUTED)
+    legend = alt.Legend(title=title, format="+%" if "beyond" in title else "%", gradientLength=90, titleColor=MUTED)
+    chart = rows_of().encode(
+        x=alt.X("model:N", sort=names, axis=tilted),
+        y=alt.Y("cluster:N", sort=None, axis=axis),
+        color=alt.Color("value:Q", scale=alt.Scale(**scale), legend=legend),
+    )
+    height = 26 * min(len(taxonomy.clusters), MOST_CLUSTERS)
+    cells = chart.mark_rect(stroke=RULE, strokeWidth=0.5)
+    return cells.properties(width=max(240, min(16 * len(names), 760)), height=max(height, 40))
+
+
+def _claims(claims: Report | None) -> Section | None:
+    if claims is None:
+        return None
+    counts = claims.counts()
+    rows = tuple(
+        (
+            f.name,
+            f.outcome or ", ".join(claims.summary.get("models", ())) or words.NONE,
+            str(f.verdict).replace("_", " "),
+            words.signed(f.holdout.lift if f.holdout else f.full.lift),
+            words.interval(f.holdout),
+        )
+        for f in claims.findings
+    )
+    heads = (
+        Column("Cluster", "code"),
+        Column("Model"),
+        Column("Verdict"),
+        Column("Lift", "number"),
+        Column("Interval"),
+    )
+    said = (
+        f"Of {len(claims.findings)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
+        f"{counts['confirmed']} are confirmed on held-out examples. The report is in the folder claims."
+    )
+    return Section("Models that the clusters were not made from", (said,), (), (Table("Claims", heads, rows),))
+
+
+def _reality(taxonomy: Taxonomy) -> Section | None:
+    if not taxonomy.tests:
+        return None
+    rows = tuple(
+        (
+            test.name,
+            f"{test.observed:.3f}",
+            words.NONE if test.mean is None else f"{test.mean:.3f} ± {test.spread:.3f}",
+            words.count(len(test.draws)),
+            words.p_value(test.p),
+        )
+        for test in taxonomy.tests.values()
+    )
+    columns = (Column("Statistic"), *(Column(head, "number") for head in ("Observed", "Null", "Draws", "p")))
+    said = [
+        "Worlds without failure modes, where models have one ability each or fail independently, go through the same "
+        f"procedure. Clusters are published if their silhouette beats both at {taxonomy.settings.level:g}."
+    ]
+    if "label_fixed" in taxonomy.tests:
+        said.append(
+            f"By the paper's rule, which shuffles columns under labels that stay, {taxonomy.by_the_papers_rule} of "
+            f"{len(taxonomy.clusters)} clusters would be published. It does not rule out a common ability."
+        )
+    note = "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of -1 stands for no clusters."
+    return Section("Is it real", tuple(said), (), (Table("Against worlds without failure modes", columns, rows, note),))
+
+
+def _stability(taxonomy: Taxonomy) -> Section | None:
+    steady = taxonomy.stability
+    if not steady.jaccard:
+        return None
+    rows = [
+        (f"Refits with other {axis}", _rate(steady.agreement[axis]), _span(row)) for axis, row in steady.jaccard.items()
+    ]
+    rows += [
+        (f"Resampled examples, {how}", _rate(_mean(values)), words.NONE) for how, values in steady.bootstrap.items()
+    ]
+    columns = (Column(""), Column("Adjusted Rand index", "number"), Column("Jaccard index of clusters", "number"))
+    note = (
+        "Other models: two halves that share no model, with each other. Embedding fixed: the paper's bootstrap, in "
+        "which nothing but the clustering can change."
+    )
+    return Section("Does it stay", (), (), (Table("Found again", columns, tuple(rows), note),))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [v for v in values if not np.isnan(v)]
+    return sum(known) / len(known) if known else None
+
+
+def _rate(value: float | None) -> str:
+    return words.NONE if value is None or np.isnan(value) else f"{value:.2f}"
+
+
+def _span(values: Sequence[float]) -> str:
+    known = [v for v in values if not np.isnan(v)]
+    return f"{min(known):.2f} to {max(known):.2f}" if known else words.NONE
+
+
+def _apart(taxonomy: Taxonomy) -> Section:
+    found = taxonomy.matrix.apart
+    kinds = (
+        ("failed by every model", found.all_failed),
+        ("passed by every model", found.all_passed),
+        ("answered by none", found.unanswered),
+        ("passed by every frontier model", found.easy),
+        ("models that pass or fail everything", found.constant_models),
+    )
+    rows = tuple((what, words.count(len(names)), ", ".join(names[:5])) for what, names in kinds if names)
+    if not rows:
+        return Section("Set apart", ("Nothing was set apart.",))
+    columns = (Column(""), Column("Number", "number"), Column("Such as", "code"))
+    said = "These tell no two examples, or no two models, apart, and are in no cluster. All names are in taxonomy.json."
+    return Section("Set apart", (said,), (), (Table("Set apart", columns, rows),))
+
+
+def _settings(taxonomy: Taxonomy) -> Table:
+    rows = tuple((name, str(value)) for name, value in taxonomy.settings.to_dict().items())
+    return Table("Settings", (Column("Setting", "code"), Column("Value", "code")), rows)

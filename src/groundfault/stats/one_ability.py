@@ -1,0 +1,120 @@
+"""Worlds in which one ability a model is all there is: the null hypothesis of every failure mode.
+
+Items are draws from a population of slopes and intercepts, which is estimated with the abilities; drawing each item
+anew from its posterior gives items as varied as the population. Best guesses of single items are not: they are drawn
+to their mean, and worlds made of them are too tame, so that tests against them reject up to six times in ten.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.stats import irt
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Integers = NDArray[np.integer[Any]]
+
+_SLOPES = np.exp(np.linspace(-2.0, 1.5, 8))
+_INTERCEPTS = np.linspace(-6.0, 6.0, 25)
+
+
+@dataclass(frozen=True)
+class OneAbility:
+    """Abilities, and what each item may be.
+
+    Attributes
+    ----------
+    ability : float64 array, shape (m,)
+    curve : float64 array, shape (G, m)
+        Chance of a pass of each kind of item, by model.
+    share : float64 array, shape (G,)
+        Of each kind in the population.
+    posterior : float64 array, shape (n, G)
+        Cumulative chances that an item is of each kind, given its answers.
+    trials : int64 array, shape (n, m)
+    """
+
+    ability: Floats
+    curve: Floats
+    share: Floats
+    posterior: Floats
+    trials: Counts
+
+    @classmethod
+    def fit(cls, passed: Integers, trials: Integers, *, tolerance: float = 1e-6, most: int = 300) -> OneAbility:
+        """Fit by marginal likelihood: expectation-maximisation over a grid of items, whose shares are free.
+
+        Parameters
+        ----------
+        passed, trials : int arrays, shape (n, m)
+            All items, also those that every model passed or failed.
+        tolerance : float
+            Stop when the mean log-likelihood of an item gains less.
+        most : int
+            Iterations at most.
+
+        Notes
+        -----
+        As items grow in number, abilities and shares are consistent however few the models are, if a pass is logistic
+        in one ability. Bock and Aitkin 1981, doi:10.1007/BF02293801, with items and persons exchanged.
+        """
+        slope, intercept = (a.ravel() for a in np.meshgrid(_SLOPES, _INTERCEPTS, indexing="ij"))
+        right, tries = np.asarray(passed, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+        first = irt.fit(passed, trials)
+        ability, share, before = first.ability, _share(first, slope, intercept), -np.inf
+        for _ in range(most):
+            items = irt.ItemResponse(slope, intercept, ability)
+            weight, fit = _posterior(right, tries, items.probability(), share)
+            share = weight.mean(axis=0)
+            ability = _moved(items, weight.T @ right, weight.T @ tries)
+            if fit - before < tolerance:
+                break
+            before = fit
+        curve = irt.ItemResponse(slope, intercept, ability).probability()
+        posterior = np.cumsum(_posterior(right, tries, curve, share)[0], axis=1)
+        return cls(ability, curve, share, posterior, np.asarray(trials, dtype=np.int64))
+
+    def draw(self, rng: np.random.Generator) -> Counts:
+        """Passes of another world with the same models, tries and population: int64, shape (n, m)."""
+        kind = (rng.random((len(self.posterior), 1)) > self.posterior).sum(axis=1)
+        p = self.curve[np.minimum(kind, len(self.curve) - 1)]
+        if self.trials.max(initial=0) <= 1:
+            return np.asarray((rng.random(p.shape) < p) & (self.trials > 0), dtype=np.int64)
+        return np.asarray(rng.binomial(self.trials, p), dtype=np.int64)
+
+
+def _share(first: irt.ItemResponse, slope: Floats, intercept: Floats) -> Floats:
+    """Shares to start from: normal about the centre of a first fit, and wider than its single items."""
+    spread = max(1.0, float(first.intercept.std()))
+    away = ((np.log(slope) - first.centre[0]) / 0.6) ** 2 + ((intercept - first.centre[1]) / spread) ** 2
+    weight = np.exp(-away / 2) + 1e-6
+    return np.asarray(weight / weight.sum())
+
+
+def _posterior(right: Floats, tries: Floats, curve: Floats, share: Floats) -> tuple[Floats, float]:
+    """Chances that each item is of each kind, shape (n, G), and the mean log-likelihood of an item."""
+    p = np.clip(curve, 1e-12, 1 - 1e-12)
+    odds, wrong = np.log(p / (1 - p)), np.log1p(-p)
+    weight = right @ odds.T
+    weight += tries @ wrong.T
+    weight += np.log(np.maximum(share, 1e-300))
+    top = weight.max(axis=1, keepdims=True)
+    weight -= top
+    np.exp(weight, out=weight)
+    total = weight.sum(axis=1, keepdims=True)
+    weight /= total
+    return weight, float((top + np.log(total)).mean())
+
+
+def _moved(items: irt.ItemResponse, right: Floats, tries: Floats) -> Floats:
+    """Abilities after a Newton step, standardised."""
+    p, slope = items.probability(), items.slope[:, None]
+    gradient = (slope * (right - tries * p)).sum(axis=0) - items.ability
+    weight = (slope**2 * tries * p * (1 - p)).sum(axis=0) + 1
+    moved = items.ability + np.clip(gradient / weight, -1.0, 1.0)
+    return np.asarray((moved - moved.mean()) / max(float(moved.std()), 1e-8))

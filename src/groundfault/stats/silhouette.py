@@ -1,0 +1,246 @@
+"""Silhouettes, and their distribution when columns are shuffled under labels that stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import float32, njit, prange, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.integer[Any]]
+
+SINGLE = 1e-6
+"""How exact shuffled silhouettes are; nearer to one observed than this is a tie."""
+
+_BITS = 32
+_ROWS = 256
+_SAME = 1e-13  # of the squared norms: what rounding leaves between equal points
+_FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}
+
+
+def silhouette(points: Floats, labels: Labels) -> float:
+    """Mean silhouette, noise left out; -1 with fewer than two clusters, which is no clustering at all.
+
+    Parameters
+    ----------
+    points : float array, shape (n, d)
+    labels : int array, shape (n,)
+        Cluster of each point; negative is noise.
+
+    Notes
+    -----
+    Euclidean. A point alone in its cluster counts 0. Rousseeuw 1987, doi:10.1016/0377-0427(87)90125-7.
+    """
+    order, starts = _sorted(labels)
+    if len(starts) < 3:
+        return -1.0
+    return _silhouette(np.ascontiguousarray(points[order], dtype=np.float64), starts)
+
+
+def shuffled(
+    values: Floats,
+    labels: Labels,
+    permutations: int,
+    rng: np.random.Generator,
+    *,
+    fixed: Floats | None = None,
+    weight: float = 0.0,
+) -> Floats:
+    """Silhouettes under the same labels when every column is shuffled on its own: shape (permutations,).
+
+    Parameters
+    ----------
+    values : float array, shape (n, m)
+        One column a model, without holes.
+    labels : int array, shape (n,)
+        Held; negative is noise, whose values take part in the shuffle.
+    permutations : int
+    rng : numpy.random.Generator
+    fixed : float array, shape (n, q), optional
+        Other coordinates of unit length, which stay where they are.
+    weight : float
+        Of these, in [0, 1]; the shuffled ones, scaled to unit length, have the rest.
+
+    Notes
+    -----
+    The silhouette of each shuffle is that of `combined`, to `SINGLE`. Column means stay; only who fails with whom is
+    lost. As the labels were formed on the unshuffled data, a low p-value says that clusters are clusters, not that
+    there is more than one cause of failing.
+
+    Rows of up to 32 zeros and ones are kept as the bits of a word, and all shuffles go through one compiled loop.
+    """
+    order, starts = _sorted(labels)
+    if len(starts) < 3:
+        return np.full(permutations, -1.0)
+    still = None if fixed is None or weight == 0 else fixed
+    if still is None and values.shape[1] <= _BITS and bool(((values == 0) | (values == 1)).all()):
+        place = np.full(len(labels), -1, dtype=np.int64)
+        place[order] = np.arange(len(order))
+        seeds = rng.integers(0, 1 << 63, size=permutations, dtype=np.uint64)
+        return np.asarray(_shuffled_bits(np.ascontiguousarray(values.T == 1), place, starts, seeds))
+    columns = np.ascontiguousarray(values.T, dtype=np.float64)
+    out = np.empty(permutations)
+    for draw in range(permutations):
+        moved = combined(rng.permuted(columns, axis=1).T, still, weight)
+        out[draw] = _silhouette(np.ascontiguousarray(moved[order]), starts)
+    return out
+
+
+def combined(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -> Floats:
+    """Rows scaled to unit length, beside other coordinates of unit length, weighted: shape (n, m + q).
+
+    A row of zeros stays as it is.
+    """
+    length = np.sqrt(np.einsum("ij,ij->i", values, values))
+    scaled = values / np.where(length == 0, 1.0, length)[:, None]
+    if fixed is None or weight == 0:
+        return np.asarray(scaled)
+    return np.hstack([(1 - weight) * scaled, weight * fixed])
+
+
+def _sorted(labels: Labels) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Points that are no noise, cluster by cluster, and where each cluster starts and the last one ends."""
+    order = np.argsort(labels, kind="stable")
+    order = order[labels[order] >= 0]
+    starts = np.flatnonzero(np.r_[True, np.diff(labels[order]) > 0]) if len(order) else np.zeros(0, dtype=np.intp)
+    return order, np.r_[starts, len(order)].astype(np.int64)
+
+
+def _silhouette(points: Floats, starts: NDArray[np.int64]) -> float:
+    """Of points sorted by cluster."""
+    n = len(points)
+    square = np.einsum("ij,ij->i", points, points)
+    own = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    sums = np.zeros((len(starts) - 1, n))  # summed distances of each point to each cluster
+    for first in range(0, n, _ROWS):
+        rows = slice(first, min(first + _ROWS, n))
+        _add_distances(points[rows] @ points.T, square[rows], square, own[rows], first, sums)
+    return float(_mean(sums, starts))
+
+
+@njit(fastmath=_FAST, nogil=True, cache=True)
+def _add_distances(
+    products: Floats, own: Floats, square: Floats, home: NDArray[np.intp], first: int, sums: Floats
+) -> None:  # pragma: no cover - compiled
+    for i in range(len(products)):
+        mine, row, x = sums[home[i]], products[i], own[i]
+        itself = mine[first + i]
+        for j in range(len(mine)):
+            both = x + square[j]
+            apart = both - 2 * row[j]
+            mine[j] += np.sqrt(apart) if apart > _SAME * both else 0.0
+        mine[first + i] = itself
+
+
+@njit(nogil=True, cache=True)
+def _mean(sums: Any, starts: NDArray[np.int64]) -> float:  # pragma: no cover - compiled
+    clusters, n = sums.shape
+    total = 0.0
+    for own in range(clusters):
+        size = starts[own + 1] - starts[own]
+        if size < 2:
+            continue
+        for i in range(starts[own], starts[own + 1]):
+            within, between = float(sums[own, i]) / (size - 1), np.inf
+            for other in range(clusters):
+                if other != own:
+                    between = min(between, float(sums[other, i]) / (starts[other + 1] - starts[other]))
+            if within != between:
+                total += (between - within) / max(within, between)
+    return float(total / n)
+
+
+@njit(parallel=True, cache=True)
+def _shuffled_bits(
+    columns: NDArray[np.bool_], place: NDArray[np.int64], starts: NDArray[np.int64], seeds: NDArray[np.uint64]
+) -> Floats:  # pragma: no cover - compiled
+    out = np.empty(len(seeds))
+    for s in prange(len(seeds)):
+        words = _deal(columns, place, starts[-1], seeds[s])
+        out[s] = _mean(_bit_distances(words, starts), starts)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _deal(
+    columns: NDArray[np.bool_], place: NDArray[np.int64], kept: int, seed: int
+) -> NDArray[np.uint32]:  # pragma: no cover - compiled
+    """Each column's ones on random rows; rows as words, those without a place left out."""
+    n = columns.shape[1]
+    at = np.arange(n)
+    words = np.zeros(kept, dtype=np.uint32)
+    state = np.uint64(seed)
+    for k in range(len(columns)):
+        ones = columns[k].sum()
+        few = min(ones, n - ones)  # whichever there are fewer of is dealt out
+        bit = np.uint32(1) << np.uint32(k)
+        if few < ones:
+            words |= bit
+        for r in range(few):
+            state += np.uint64(0x9E3779B97F4A7C15)  # splitmix64, doi:10.1145/2660193.2660195
+            z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
+            pick = r + np.int64((z * np.uint64(n - r)) >> np.uint64(32))
+            at[r], at[pick] = at[pick], at[r]
+            if place[at[r]] >= 0:
+                words[place[at[r]]] ^= bit
+    return words
+
+
+@intrinsic
+def _popcount(_: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(args[0])
+
+    return types.uint32(word), codegen
+
+
+@njit(nogil=True, cache=True)
+def _bit_distances(words: Any, starts: Any) -> Any:  # pragma: no cover - compiled
+    """Summed distances of each word, scaled to unit length, to those of each cluster: shape (clusters, n)."""
+    n = len(words)
+    sums = np.zeros((len(starts) - 1, n), dtype=np.float32)
+    square, scale = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
+    for i in range(n):
+        ones = _popcount(words[i])
+        square[i] = 1.0 if ones else 0.0
+        scale[i] = np.sqrt(2.0 / ones) if ones else 0.0
+    for own in range(len(starts) - 1):
+        i, end = starts[own], starts[own + 1]
+        while i + 4 <= end:
+            _add_four(words, square, scale, i, sums[own])
+            i += 4
+        while i < end:
+            _add_one(words, square, scale, i, sums[own])
+            i += 1
+    return sums
+
+
+@njit(fastmath=_FAST, nogil=True, inline="always", cache=True)
+def _apart(word: Any, square: Any, scale: Any, w: Any, q: Any, s: Any) -> Any:  # pragma: no cover - compiled
+    apart = square + q - float32(np.int32(_popcount(word & w))) * (scale * s)
+    return np.sqrt(apart) if apart > float32(SINGLE) else float32(0)
+
+
+@njit(fastmath=_FAST, nogil=True, cache=True)
+def _add_four(words: Any, square: Any, scale: Any, i: int, mine: Any) -> None:  # pragma: no cover - compiled
+    """Four points at once: what the others are is loaded once for all four, and sixteen of them fit a register."""
+    a, b, c, d = words[i], words[i + 1], words[i + 2], words[i + 3]
+    qa, qb, qc, qd = square[i], square[i + 1], square[i + 2], square[i + 3]
+    sa, sb, sc, sd = scale[i], scale[i + 1], scale[i + 2], scale[i + 3]
+    for j in range(len(mine)):
+        w, q, s = words[j], square[j], scale[j]
+        one, two = _apart(a, qa, sa, w, q, s), _apart(b, qb, sb, w, q, s)
+        three, four = _apart(c, qc, sc, w, q, s), _apart(d, qd, sd, w, q, s)
+        mine[j] += one + two + three + four
+
+
+@njit(fastmath=_FAST, nogil=True, cache=True)
+def _add_one(words: Any, square: Any, scale: Any, i: int, mine: Any) -> None:  # pragma: no cover - compiled
+    a, qa, sa = words[i], square[i], scale[i]
+    for j in range(len(mine)):
+        mine[j] += _apart(a, qa, sa, words[j], square[j], scale[j])

@@ -1,0 +1,95 @@
+"""Numbers of folds, read off and compared: what tables and claims are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.render import words
+from groundfault.stats.ranks import bands
+from groundfault.studies.taxonomy_folds import UNIFORM
+from groundfault.taxonomy.strategies import STRATEGIES
+
+Floats = NDArray[np.float64]
+Folds = list[dict[str, Any]]
+Pick = Callable[[dict[str, Any]], float | None]
+
+GOAL = 50
+"""Tasks at which strategies are compared in pairs, as in the paper's headline."""
+
+KINDS = {"direct": "as asked", "shrunk": "shrunk", "ability": "by ability"}
+
+
+def usable(folds: Iterable[dict[str, Any]]) -> Folds:
+    """Folds with clusters to rank."""
+    return [row for row in folds if row["clusters"] >= 2]
+
+
+def cell(row: Mapping[str, Any], mode: str, strategy: str, budget: int, *path: str) -> float | None:
+    """A number of a fold, by where it was scored, strategy and budget; None where it was not measured."""
+    at: Any = row.get(mode, {}).get(strategy, {}).get(str(budget))
+    for step in path:
+        at = None if at is None else at[step]
+    return None if at is None else float(at)
+
+
+def values(folds: Folds, pick: Pick) -> Floats:
+    """What is known of the folds that can be used: shape (folds,)."""
+    return np.array([value for row in usable(folds) if (value := pick(row)) is not None], dtype=np.float64)
+
+
+def complete(folds: Folds) -> Folds:
+    """Folds in which every strategy could spend the budget of the paired comparison."""
+    return [
+        row
+        for row in usable(folds)
+        if row["held out"]["prior"]["tau"] is not None and str(GOAL) in row["held out"]["random"]
+    ]
+
+
+def contests(folds: Folds) -> list[tuple[str, str]]:
+    """Every strategy with every way of estimating rates."""
+    known = [s for s in (*STRATEGIES, UNIFORM) if folds and s in folds[0]["held out"]]
+    return [(s, kind) for s in known for kind in KINDS]
+
+
+def gain(folds: Folds, what: str, base: str) -> dict[tuple[str, str], Floats]:
+    """Differences by model from a base: random as asked, random with the same rates, or the prior."""
+
+    def value(row: dict[str, Any], strategy: str, kind: str) -> float:
+        return float(row["held out"][strategy][str(GOAL)][kind][what])
+
+    out = {}
+    for strategy, kind in contests(folds):
+        if strategy == "random" and (base == "same" or (base == "random" and kind == "direct")):
+            continue
+        if base == "prior":
+            against = [float(row["held out"]["prior"][what]) for row in folds]
+        else:
+            against = [value(row, "random", kind if base == "same" else "direct") for row in folds]
+        out[strategy, kind] = np.array([value(row, strategy, kind) for row in folds]) - against
+    return out
+
+
+def interval(mean: float, low: float, high: float) -> str:
+    """A difference with its interval."""
+    if not np.isfinite(low):
+        return words.signed(mean, 3)
+    return f"{words.signed(mean, 3)} [{words.signed(low, 3)}, {words.signed(high, 3)}]"
+
+
+def with_error(values: Floats) -> str | None:
+    """Mean over folds and half of its 95 % interval."""
+    if not len(values):
+        return None
+    mean, _, high = bands(values[:, None])
+    half = float(high[0] - mean[0])
+    return f"{plain(float(mean[0]))} ± {half:.2f}" if np.isfinite(half) else plain(float(mean[0]))
+
+
+def plain(value: float) -> str:
+    """Two digits, with a true minus."""
+    return f"{value:.2f}".replace("-", "−") if abs(value) >= 0.005 else "0.00"

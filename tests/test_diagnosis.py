@@ -1,0 +1,348 @@
+"""A model is diagnosed from a few answers: what is asked, what is estimated, and whether the taxonomy helps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
+from sklearn.metrics import roc_auc_score
+
+from groundfault.cli.taxonomy_use import diagnose as diagnose_command
+from groundfault.cli.taxonomy_use import evaluate as evaluate_command
+from groundfault.cli.taxonomy_use import predict as predict_command
+from groundfault.errors import InputError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.stats import irt
+from groundfault.stats.ranks import area, bands, rho, tau_b
+from groundfault.studies.taxonomy import study
+from groundfault.studies.taxonomy_cells import complete, gain
+from groundfault.studies.taxonomy_folds import Fold, chosen
+from groundfault.taxonomy.basis import SCALES, Basis, scaled
+from groundfault.taxonomy.diagnosis import Wanted, diagnose, profile
+from groundfault.taxonomy.fitting import fit
+from groundfault.taxonomy.matrix import Matrix
+from groundfault.taxonomy.settings import Settings
+from groundfault.taxonomy.strategies import adaptive, groups_of, merit, quotas, stratified
+from groundfault.taxonomy.taxonomy import Taxonomy
+from groundfault.testing.abilities import AbilityWorld
+
+SMALL = Settings(worlds=19, refits=2, permutations=19, bootstraps=0)
+KINDS = AbilityWorld(examples=300, models=16, modes=2, strength=2.5)
+
+
+# ------------------------------------------------------------------------------------------------ measures
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
+@settings(max_examples=40)
+def test_tau_b_and_rho_are_scipys(pairs: list[tuple[int, int]]) -> None:
+    x, y = np.array(pairs, dtype=float).T
+    np.testing.assert_allclose(tau_b(x, y), kendalltau(x, y).statistic, atol=1e-12)
+    if len(set(x)) > 1 and len(set(y)) > 1:
+        assert rho(x, y) == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+        positive = y > y.min()
+        assert area(x, positive) == pytest.approx(roc_auc_score(positive, x), abs=1e-12)
+
+
+def test_tau_leaves_out_what_is_not_known_and_goes_over_rows() -> None:
+    x = np.array([[1.0, 2.0, 3.0, np.nan], [3.0, 2.0, 1.0, 0.0]])
+    y = np.array([0.1, 0.2, 0.3, 0.0])
+    np.testing.assert_allclose(tau_b(x, y), [1.0, 0.0])
+    assert np.isnan(tau_b(np.ones(3), np.arange(3.0)))
+
+
+def test_bands_are_wider_for_more_columns_and_infinite_of_two_folds() -> None:
+    values = np.random.default_rng(0).normal(1.0, 1.0, (30, 6))
+    mean, _, high = bands(values[:, :1])
+    assert mean == pytest.approx(values[:, 0].mean())
+    assert 0.3 < high[0] - mean[0] < 0.5  # 1.96 / sqrt(30) = 0.36
+    assert (bands(values)[2] - bands(values)[0])[0] > high[0] - mean[0]
+    assert np.isinf(bands(values[:2])[1]).all()
+    np.testing.assert_array_equal(bands(np.ones((9, 1)))[1], [1.0])
+
+
+# ------------------------------------------------------------------------------------------- what is asked
+
+
+@pytest.mark.parametrize(
+    ("size", "budget", "least", "how", "expected"),
+    [
+        ([60, 30, 10], 19, 3, "proportional", [9, 6, 4]),  # 3 each, of the other 10 six, three and one
+        ([60, 30, 10], 7, 3, "proportional", [3, 3, 1]),  # the smallest goes short
+        ([60, 30, 2], 11, 0, "uniform", [5, 4, 2]),
+        ([60, 30, 2], 11, 3, "proportional", [5, 4, 2]),
+        ([5, 5], 99, 3, "proportional", [5, 5]),
+        ([], 4, 3, "proportional", []),
+    ],
+)
+def test_quotas_by_hand(size: list[int], budget: int, least: int, how: str, expected: list[int]) -> None:
+    found = quotas(np.array(size, dtype=np.int64), budget, least=least, how=how)  # type: ignore[arg-type]
+    assert found.tolist() == expected
+
+
+@given(
+    st.lists(st.integers(0, 40), max_size=8),
+    st.integers(0, 120),
+    st.integers(0, 5),
+    st.sampled_from(["proportional", "uniform"]),
+)
+def test_quotas_spend_the_budget_and_no_more_than_there_is(size: list[int], budget: int, least: int, how: str) -> None:
+    sizes = np.array(size, dtype=np.int64)
+    found = quotas(sizes, budget, least=least, how=how)  # type: ignore[arg-type]
+    assert found.sum() == min(budget, sizes.sum())
+    assert (found <= sizes).all()
+    assert (found >= 0).all()
+    if how == "proportional" and np.minimum(sizes, least).sum() <= budget:
+        assert (found >= np.minimum(sizes, least)).all()
+
+
+@given(st.integers(0, 2**31), st.integers(1, 60))
+def test_strata_ask_only_what_is_open_and_count_what_was_asked(seed: int, budget: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(-1, 4, 50)
+    asked = rng.random(50) < 0.3
+    chosen = stratified(groups, ~asked, rng.random(50), budget, least=3, asked=asked)
+    assert len(set(chosen)) == len(chosen) == min(budget, int((~asked).sum()))
+    assert not asked[chosen].any()
+
+
+def test_strata_make_up_for_what_was_asked_before() -> None:
+    groups = np.repeat([0, 1], 10)
+    asked = np.arange(20) < 4  # four of the first
+    chosen = stratified(groups, ~asked, np.linspace(0, 1, 20), 4, asked=asked)
+    assert groups[chosen].tolist() == [1, 1, 1, 1]
+
+
+def basis(labels: list[int], rng: np.random.Generator) -> Basis:
+    n, m = len(labels), 30
+    passed = (rng.random((n, m)) < 0.6).astype(np.int64)
+    names = tuple(f"e{i:03d}" for i in range(n)), tuple(f"m{j}" for j in range(m))
+    return Basis.of(Matrix(*names, passed, np.ones_like(passed)), np.array(labels))
+
+
+def test_difficulty_is_split_into_five_and_benchmarks_have_to_be_known() -> None:
+    known = basis([0] * 25, np.random.default_rng(0))
+    groups = groups_of("difficulty", known)
+    assert np.bincount(groups).tolist() == [5] * 5
+    assert known.difficulty[groups == 0].max() <= known.difficulty[groups == 4].min()
+    with pytest.raises(InputError, match="benchmark"):
+        groups_of("benchmark", known)
+
+
+def test_adaptive_strategies_see_no_answer_before_it_is_asked() -> None:
+    rng = np.random.default_rng(1)
+    known = basis([0] * 40, rng)
+    failed, open_ = rng.random(40) < 0.5, np.ones((2, 40), dtype=bool)
+    for strategy in ("irt", "uncertainty"):
+        order = adaptive(merit(strategy, known), known.curve, failed, open_, 12)  # type: ignore[arg-type]
+        other = failed ^ ~np.isin(np.arange(40), order[0])
+        again = adaptive(merit(strategy, known), known.curve, other, open_, 12)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(order, again)
+        assert len(set(order[0])) == 12
+
+
+def test_the_first_question_is_the_most_informative_at_mean_ability() -> None:
+    items = irt.ItemResponse(np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.1, 3.0]), np.zeros(1))
+    known = Basis(np.zeros(3, dtype=np.int64), np.zeros(3), items, np.eye(1), np.full(len(SCALES), 1 / len(SCALES)))
+    first = [
+        int(adaptive(merit(s, known), known.curve, np.zeros(3, dtype=bool), np.ones((1, 3), dtype=bool), 1)[0, 0])  # type: ignore[arg-type]
+        for s in ("irt", "uncertainty")
+    ]
+    assert first == [1, 0]  # slope 2 informs most; the first item is an even chance
+
+
+# --------------------------------------------------------------------------------------- what is estimated
+
+
+def test_direct_rates_and_the_prior_by_hand() -> None:
+    known = basis([0, 0, 0, 1, 1, -1], np.random.default_rng(2))
+    asked = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
+    failed = np.array([1, 0, 1, 1, 1, 0], dtype=bool)
+    found = profile(known, failed, asked, Wanted.of(known, np.ones((2, 6), dtype=bool)))
+    np.testing.assert_allclose(found.direct, [[1 / 2, 1 / 3], [1 / 2, 1 / 2]])  # an unasked cluster: all that was asked
+    np.testing.assert_allclose(found.prior[0], [known.difficulty[:3].mean(), known.difficulty[3:5].mean()])
+    np.testing.assert_allclose(found.shrunk[1], found.ability[1])
+    low, high = found.intervals()
+    assert (low < found.shrunk).all()
+    assert (found.shrunk < high).all()
+
+
+def test_a_cluster_never_failed_may_still_be() -> None:
+    known = basis([0] * 40 + [1] * 40, np.random.default_rng(3))
+    asked = np.zeros((1, 80), dtype=bool)
+    asked[0, ::4] = True
+    found = profile(known, np.arange(80) >= 40, asked, Wanted.of(known, np.ones((1, 80), dtype=bool)))
+    low, high = found.intervals()
+    assert high[0, 0] > 0.03
+    assert low[0, 1] < 0.97
+    assert (low <= found.shrunk).all()
+    assert (found.shrunk <= high).all()
+
+
+def test_one_cluster_is_shrunk_by_the_ratio_of_variances() -> None:
+    found, variance, _ = scaled(np.array([[0.04]]), np.array([[0.3]]), np.array([[0.025]]))
+    for scale, guess, left in zip(SCALES, found[:, 0, 0], variance[:, 0, 0], strict=True):
+        weight = scale**2 * 0.04 / (scale**2 * 0.04 + 0.025)
+        assert guess == pytest.approx(weight * 0.3)
+        assert left == pytest.approx(scale**2 * 0.04 * (1 - weight))
+
+
+def test_an_unasked_cluster_borrows_from_one_that_goes_with_it() -> None:
+    together = np.array([[0.04, 0.03], [0.03, 0.04]])
+    found, variance, _ = scaled(together, np.array([[0.3, 0.0]]), np.array([[0.0002, 1e6]]))
+    assert (found[:, 0, 1] > 0.15).all()
+    assert (found[:, 0, 1] < found[:, 0, 0]).all()
+    assert (variance[:, 0, 0] < variance[:, 0, 1]).all()
+
+
+def test_a_great_surprise_is_shrunk_less_than_a_small_one() -> None:
+    _, _, likely = scaled(np.array([[0.01]]), np.array([[0.01], [0.6]]), np.full((2, 1), 0.002))
+    assert likely.argmax(axis=0).tolist() == [0, len(SCALES) - 1]
+
+
+# ------------------------------------------------------------------------------------------------- worlds
+
+
+def folds(world: AbilityWorld, seed: int) -> list[dict[str, Any]]:
+    matrix, _ = world.draw(np.random.default_rng(seed))
+    fold = Fold(matrix, SMALL, trials=4, budgets=(50,), predict=False)
+    return [fold.run(number) for number in range(0, world.models, 2)]
+
+
+def test_where_there_are_failure_modes_clusters_beat_the_prior_and_ability() -> None:
+    rows = complete(folds(KINDS, 0))
+    assert len(rows) == 8
+    gains = gain(rows, "mae", "prior")
+    for less in (gains["taxonomy", "shrunk"], gains["taxonomy", "shrunk"] - gains["taxonomy", "ability"]):
+        assert bands(less[:, None])[2][0] < -0.02
+    inside = np.mean([row["held out"]["taxonomy"]["50"]["inside"] for row in rows])
+    assert inside > 0.75
+
+
+def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:
+    rng = np.random.default_rng(0)
+    known = basis([0] * 270 + [1] * 15 + [2] * 15, rng)
+    failed = rng.random(300) < np.repeat([0.3, 0.9, 0.1], [270, 15, 15])
+    open_ = np.ones((20, 300), dtype=bool)
+    wanted, error = Wanted.of(known, open_), {}
+    truth = [failed[known.labels == c].mean() for c in range(3)]
+    for strategy in ("random", "taxonomy"):
+        asked = chosen(strategy, known, failed, open_, np.random.default_rng(1).random((20, 300)), [25])[25]
+        error[strategy] = np.abs(profile(known, failed, asked, wanted).direct - truth).mean()
+    assert error["taxonomy"] < 0.75 * error["random"]
+
+
+def test_where_one_ability_is_all_there_is_nothing_to_diagnose() -> None:
+    assert not complete(folds(AbilityWorld(examples=200, models=10), 1))
+
+
+def test_an_evaluation_of_one_ability_claims_nothing_and_resumes(tmp_path: Path) -> None:
+    matrix, _ = AbilityWorld(examples=120, models=5).draw(np.random.default_rng(3))
+    small = {"trials": 2, "worlds": 19, "refits": 2, "permutations": 19, "keep": tmp_path}
+    found = study(matrix, **small)  # type: ignore[arg-type]
+    held = {row.label: row.here["holds"] for row in found.tables[0].rows}
+    assert held["Models differ by more than one ability"] == "no"
+    assert held["Tasks chosen by the default clusters help to diagnose a model"] == "no"
+    said: list[str] = []
+    again = study(matrix, **small, progress=said.append)  # type: ignore[arg-type]
+    assert again.to_json() == found.to_json()
+    assert not any(": 0 of" in word for word in said)
+    json.loads(found.to_json())
+
+
+# --------------------------------------------------------------------------------------------- a new model
+
+
+@pytest.fixture(scope="module")
+def world() -> tuple[Taxonomy, Matrix]:
+    matrix, _ = KINDS.draw(np.random.default_rng(0))
+    return fit(matrix.without("m0000"), SMALL), matrix.select(["m0000"])
+
+
+def answers(matrix: Matrix, rows: int, **more: object) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"id": matrix.examples[:rows], "error": 1 - matrix.passed[:rows, 0], "model": ["new"] * rows}
+    ).with_columns(**{k: pl.lit(v) for k, v in more.items()})
+
+
+def evidence(frame: pl.DataFrame) -> Evidence:
+    return Evidence.from_table(frame, id="id", model="model", outcome="error")
+
+
+def test_a_diagnosis(world: tuple[Taxonomy, Matrix]) -> None:
+    taxonomy, own = world
+    found = diagnose(taxonomy, evidence(answers(own, 200)), budget=30)
+    assert len(found.weaknesses) == len(taxonomy.clusters) >= 2
+    asked = set(own.examples[:200])
+    assert len(found.next) == len(set(found.next)) == 30
+    assert not asked & set(found.next)
+    assert found.answers == len(asked & set(taxonomy.matrix.examples))
+    assert found.answers + found.unknown == 200
+    truth = {
+        c.number: own.passed[[e in taxonomy.labels and taxonomy.labels[e] == c.number for e in own.examples]]
+        for c in taxonomy.clusters
+    }
+    for w in found.weaknesses:
+        assert w.low <= w.rate <= w.high
+        assert abs(w.rate - (1 - truth[w.cluster].mean())) < 0.12
+    assert found == diagnose(taxonomy, evidence(answers(own, 200)), budget=30)
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@pytest.mark.parametrize("strategy", ["random", "difficulty", "irt", "uncertainty", "taxonomy"])
+def test_the_first_tasks_of_a_model_never_met(world: tuple[Taxonomy, Matrix], strategy: str) -> None:
+    taxonomy, _ = world
+    found = diagnose(taxonomy, budget=25, strategy=strategy)  # type: ignore[arg-type]
+    assert len(set(found.next)) == 25
+    assert "No answers" in found.verdict
+    assert len(diagnose(taxonomy, budget=10**6, strategy=strategy).next) == len(taxonomy.matrix)  # type: ignore[arg-type]
+
+
+def test_what_a_diagnosis_refuses(world: tuple[Taxonomy, Matrix]) -> None:
+    taxonomy, own = world
+    frame = answers(own, 40)
+    two = pl.concat([frame, frame.with_columns(model=pl.lit("other"))])
+    for given_, message in (
+        (evidence(two), "2 models"),
+        (evidence(frame.with_columns(model=pl.lit("m0003"))), "circular"),
+        (evidence(frame.with_columns(id=pl.lit("x") + pl.col("id"))), "do not match"),
+    ):
+        with pytest.raises(InputError, match=message):
+            diagnose(taxonomy, given_)
+    for wrong in ({"budget": 0}, {"strategy": "best"}, {"allocation": "fair"}, {"level": 1.0}):
+        with pytest.raises(PlanError, match=str(next(iter(wrong)))):
+            diagnose(taxonomy, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="no attribute 'source'"):
+        diagnose(taxonomy, strategy="benchmark", benchmark="source")
+
+
+def test_the_commands(world: tuple[Taxonomy, Matrix], tmp_path: Path) -> None:
+    taxonomy, own = world
+    taxonomy.save(tmp_path / "taxonomy")
+    answers(own, 60).write_parquet(tmp_path / "new.parquet")
+    flags = ["--id", "id", "--outcome", "error"]
+    place, file = str(tmp_path / "taxonomy"), str(tmp_path / "new.parquet")
+    run = CliRunner()
+    asked = run.invoke(
+        diagnose_command, [place, "--model", file, *flags, "--budget", "5", "--out", str(tmp_path / "n.txt")]
+    )
+    assert asked.exit_code == 0, asked.output
+    assert len((tmp_path / "n.txt").read_text().split()) == 5
+    plain = run.invoke(diagnose_command, [place, "--model", file, *flags, "--json", "-"])
+    assert len(json.loads(plain.output)["next"]) == 50
+    expected = run.invoke(predict_command, [place, "--from", file, *flags, "--out", str(tmp_path / "p.csv")])
+    assert expected.exit_code == 0, expected.output
+    table = pl.read_csv(tmp_path / "p.csv")
+    assert table.columns == ["example", "cluster", "failure", "by_ability"]
+    assert not set(table["example"]) & set(own.examples[:60])
+    refused = run.invoke(evaluate_command, [file, *flags, "--model-column", "model", "--out", str(tmp_path / "e")])
+    assert isinstance(refused.exception, InputError)
+    assert not (tmp_path / "e").exists()

@@ -1,0 +1,107 @@
+"""The item-response fit: it maximises what it says, finds what was planted, and minds neither order nor holes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from groundfault.stats import irt
+from groundfault.stats.irt import ItemResponse
+
+
+def world(n: int, m: int, seed: int = 0, holes: float = 0.1) -> tuple[ItemResponse, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    ability = rng.normal(size=m)
+    ability = (ability - ability.mean()) / ability.std()
+    truth = ItemResponse(np.exp(rng.normal(0.3, 0.4, n)), rng.normal(0.5, 1.5, n), ability)
+    trials = (rng.random((n, m)) >= holes).astype(np.int64)
+    return truth, irt.simulate(truth, trials, rng), trials
+
+
+def test_new_items_maximise_the_penalised_likelihood() -> None:
+    truth, passed, trials = world(12, 40)
+    like = ItemResponse(truth.slope, truth.intercept, truth.ability, centre=(0.3, 0.5))
+    fitted = irt.fit_items(passed, trials, like)
+    for i in range(12):
+
+        def loss(x: np.ndarray, i: int = i) -> float:
+            p = expit(np.exp(x[0]) * truth.ability + x[1])
+            fit = passed[i] * np.log(p) + (trials[i] - passed[i]) * np.log1p(-p)
+            return -fit.sum() + (x[0] - 0.3) ** 2 / (2 * 0.25) + (x[1] - 0.5) ** 2 / (2 * 4.0)
+
+        best = minimize(loss, [0.3, 0.5], tol=1e-12).x
+        np.testing.assert_allclose([np.log(fitted.slope[i]), fitted.intercept[i]], best, atol=1e-4)
+
+
+def test_what_was_planted_is_found() -> None:
+    truth, passed, trials = world(2000, 30)
+    fitted = irt.fit(passed, trials)
+    assert fitted.converged
+    assert fitted.ability.mean() == pytest.approx(0, abs=1e-9)
+    assert fitted.ability.std() == pytest.approx(1, abs=1e-9)
+    assert np.corrcoef(fitted.ability, truth.ability)[0, 1] > 0.99
+    assert np.corrcoef(fitted.intercept, truth.intercept)[0, 1] > 0.9
+    assert np.corrcoef(np.log(fitted.slope), np.log(truth.slope))[0, 1] > 0.5
+    assert np.log(fitted.slope).mean() == pytest.approx(np.log(truth.slope).mean(), abs=0.1)
+    one = irt.fit(passed, trials, parameters=1)
+    assert one.converged
+    assert np.ptp(one.slope) < 1e-9
+
+
+def test_a_model_that_passes_everything_has_a_finite_ability() -> None:
+    _, passed, trials = world(100, 6)
+    passed[:, 0] = trials[:, 0]
+    fitted = irt.fit(passed, trials)
+    assert np.isfinite(fitted.ability).all()
+    assert fitted.ability.argmax() == 0
+
+
+@settings(max_examples=10)
+@given(st.integers(0, 2**31))
+def test_order_does_not_matter(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    _, passed, trials = world(60, 8, seed)
+    rows, columns = rng.permutation(60), rng.permutation(8)
+    fitted = irt.fit(passed, trials, tolerance=1e-7)
+    moved = irt.fit(passed[rows][:, columns], trials[rows][:, columns], tolerance=1e-7)
+    np.testing.assert_allclose(fitted.ability[columns], moved.ability, atol=1e-6)
+    np.testing.assert_allclose(fitted.slope[rows], moved.slope, atol=1e-6)
+
+
+def test_repeats_are_tries_not_items() -> None:
+    _, passed, trials = world(50, 8)
+    once = irt.fit_items(passed, trials, irt.fit(passed, trials))
+    thrice = irt.fit_items(3 * passed, 3 * trials, irt.fit(passed, trials))
+    assert np.abs(thrice.intercept - thrice.centre[1]).mean() > np.abs(once.intercept - once.centre[1]).mean()
+
+
+def test_residuals_have_the_spread_that_the_model_gives_them() -> None:
+    truth, passed, trials = world(4000, 20)
+    residual = irt.residuals(passed, trials, truth)
+    assert (residual[trials == 0] == 0).all()
+    wide = trials.astype(bool) & (np.abs(truth.probability() - 0.5) < 0.3)
+    assert residual[wide].mean() == pytest.approx(0, abs=0.02)
+    assert residual[wide].std() == pytest.approx(1, abs=0.02)
+
+
+def test_a_new_model_is_placed() -> None:
+    _, passed, trials = world(400, 20)
+    fitted = irt.fit(passed, trials)
+    density = irt.log_posterior(passed, trials, irt.curves(fitted))
+    mean, spread = irt.moments(density)
+    assert np.abs(mean - fitted.ability).max() < 0.3
+    assert ((spread > 0) & (spread < 0.3)).all()
+    nothing, _ = irt.moments(irt.log_posterior(passed[:, :1], 0 * trials[:, :1], irt.curves(fitted)))
+    assert nothing[0] == pytest.approx(0, abs=1e-9)
+
+
+def test_information_is_the_squared_slope_times_the_variance() -> None:
+    truth, _, _ = world(30, 5)
+    at, step = np.array([-1.0, 0.0, 1.5]), 1e-5
+    slope = (truth.probability(at + step) - truth.probability(at - step)) / (2 * step)
+    p = truth.probability(at)
+    np.testing.assert_allclose(truth.information(at), slope**2 / (p * (1 - p)), rtol=1e-6)

@@ -1,0 +1,128 @@
+"""Silhouettes equal scikit-learn's; shuffles keep columns and labels; partitions and proportions have oracles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+from sklearn.metrics import adjusted_rand_score, silhouette_score
+
+from groundfault.stats.partitions import adjusted_rand, best_jaccard
+from groundfault.stats.proportions import mcnemar, paired_difference, wilson
+from groundfault.stats.silhouette import _deal, _shuffled_bits, combined, shuffled, silhouette
+
+
+def binary(n: int, m: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    values = (rng.random((n, m)) < rng.uniform(0.1, 0.8, m)).astype(np.float64)
+    return values, rng.integers(-1, 4, n)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**31), st.integers(8, 300), st.integers(1, 6))
+def test_silhouette_is_scikit_learns(seed: int, n: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    points, labels = rng.normal(size=(n, d)), rng.integers(-1, 4, n)
+    labels[:4] = [0, 0, 1, 1]
+    kept = labels >= 0
+    assert silhouette(points, labels) == pytest.approx(silhouette_score(points[kept], labels[kept]), abs=1e-9)
+
+
+def test_equal_points_are_at_no_distance() -> None:
+    points = np.repeat(np.random.default_rng(0).normal(size=(2, 5)) * 1e3, 10, axis=0)
+    assert silhouette(points, np.repeat([0, 1], 10)) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_one_cluster_is_none() -> None:
+    points = np.random.default_rng(0).normal(size=(9, 2))
+    assert silhouette(points, np.zeros(9, dtype=np.int64)) == -1
+    assert silhouette(points, np.full(9, -1)) == -1
+
+
+def test_shuffled_bits_are_the_silhouettes_of_shuffles() -> None:
+    """Each draw, dealt again from its seed, has the silhouette that the plain path gives it."""
+    values, labels = binary(157, 18)
+    order = np.argsort(labels, kind="stable")
+    order = order[labels[order] >= 0]
+    place = np.full(len(labels), -1)
+    place[order] = np.arange(len(order))
+    starts = np.r_[0, np.flatnonzero(np.diff(labels[order])) + 1, len(order)]
+    columns, seeds = np.ascontiguousarray(values.T == 1), np.arange(5, dtype=np.uint64)
+    drawn = _shuffled_bits(columns, place, starts, seeds)
+    for seed, value in zip(seeds, drawn, strict=True):
+        words = _deal(columns, place, len(order), seed)
+        rows = (words[:, None] >> np.arange(18, dtype=np.uint32) & 1).astype(np.float64)
+        assert silhouette(combined(rows), labels[order]) == pytest.approx(value, abs=1e-6)
+
+
+def test_dealing_keeps_columns_and_is_uniform() -> None:
+    columns = np.zeros((2, 6), dtype=np.bool_)
+    columns[0, :2], columns[1, :5] = True, True
+    place = np.arange(6)
+    counts = np.zeros((2, 6))
+    for seed in range(3000):
+        words = _deal(columns, place, 6, np.uint64(seed))
+        bits = words[None] >> np.arange(2, dtype=np.uint32)[:, None] & 1
+        assert bits.sum(axis=1).tolist() == [2, 5]
+        counts += bits
+    np.testing.assert_allclose(counts / 3000, [[1 / 3] * 6, [5 / 6] * 6], atol=0.04)
+
+
+def test_both_paths_draw_from_one_law() -> None:
+    values, labels = binary(150, 12)
+    rng = np.random.default_rng(0)
+    bits = shuffled(values, labels, 400, rng)
+    plain = shuffled(np.hstack([values, np.full((150, 1), 1e-9)]), labels, 400, rng)  # no longer zeros and ones
+    assert abs(bits.mean() - plain.mean()) < 4 * plain.std() / np.sqrt(200)
+    assert bits.std() == pytest.approx(plain.std(), rel=0.25)
+
+
+def test_what_examples_say_stays_where_it_is() -> None:
+    values, labels = binary(120, 6)
+    fixed = combined(np.random.default_rng(1).normal(size=(120, 3)))
+    all_fixed = shuffled(values, labels, 3, np.random.default_rng(0), fixed=fixed, weight=1.0)
+    np.testing.assert_allclose(all_fixed, silhouette(fixed, labels), atol=1e-9)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**31))
+def test_rand_is_scikit_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(-1, 4, (2, 60))
+    a[0] = b[0] = 0
+    both = (a >= 0) & (b >= 0)
+    assert adjusted_rand(a, b) == pytest.approx(adjusted_rand_score(a[both], b[both]), abs=1e-12)
+    assert np.isnan(adjusted_rand(np.array([-1]), np.array([0])))
+
+
+def test_jaccard_of_the_cluster_most_alike() -> None:
+    a, b = np.array([0, 0, 0, 1, 1, -1]), np.array([1, 1, 0, 0, -1, 1])
+    np.testing.assert_allclose(best_jaccard(a, b, 3), [2 / 4, 1 / 3, np.nan])
+    np.testing.assert_allclose(best_jaccard(a, np.full(6, -1), 2), [0, 0])
+
+
+@pytest.mark.parametrize(("x", "n"), [(0, 30), (7, 10), (11, 11), (3, 200)])
+def test_wilson_is_scipys(x: int, n: int) -> None:
+    found = binomtest(x, n).proportion_ci(0.95, method="wilson")
+    low, high = wilson([x], [n])
+    assert (low[0], high[0]) == pytest.approx((found.low, found.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(("b", "c"), [(0, 9), (3, 8), (5, 5), (0, 0), (40, 20)])
+def test_mcnemar_is_the_binomial_test(b: int, c: int) -> None:
+    assert mcnemar(b, c) == pytest.approx(binomtest(b, b + c).pvalue if b + c else 1.0, abs=1e-12)
+
+
+def test_paired_intervals_cover() -> None:
+    rng = np.random.default_rng(0)
+    shares = np.array([0.5, 0.2, 0.1, 0.2])
+    hits = 0
+    for table in rng.multinomial(50, shares, 800):
+        low, high = paired_difference(*table.tolist())
+        hits += low <= 0.1 <= high
+    assert 0.93 <= hits / 800 <= 0.98
+    assert paired_difference(0, 30, 0, 0)[1] == 1.0
+    low, high = paired_difference(5, 0, 9, 6)
+    assert (low, high) == pytest.approx(tuple(-x for x in paired_difference(5, 9, 0, 6)[::-1]))

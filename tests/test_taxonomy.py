@@ -1,0 +1,393 @@
+"""Taxonomies: failure modes that were planted are found and published, and where there are none nothing is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from joblib import parallel_config
+
+from groundfault.cli.taxonomy import taxonomy as command
+from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.finders.taxonomy import Clusters as Finder
+from groundfault.flow import audit
+from groundfault.plan import Plan
+from groundfault.render.taxonomy import html, markdown, page
+from groundfault.stats.one_ability import OneAbility
+from groundfault.stats.partitions import adjusted_rand
+from groundfault.taxonomy import Matrix, Settings, Taxonomy, claims, fit, with_answers
+from groundfault.taxonomy.labels import contrasting_terms, enriched
+from groundfault.taxonomy.nulls import world
+from groundfault.taxonomy.partition import _split
+from groundfault.taxonomy.regimes import depth_profile, judge_gaps, profile_silhouettes
+from groundfault.taxonomy.replicates import Replicates
+from groundfault.testing.abilities import AbilityWorld
+
+QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
+SUBJECTS = (("invoice", "table", "total"), ("verb", "tense", "clause"), ("loop", "python", "index"))
+
+
+def rng(seed: int) -> np.random.Generator:
+    return np.random.default_rng([seed, 11])
+
+
+def evidence_of(matrix: Matrix, mode: np.ndarray | None = None) -> Evidence:
+    """Evidence of single tries, with a text that gives away the mode."""
+    rows = []
+    for i, example in enumerate(matrix.examples):
+        k = 0 if mode is None else int(mode[i])
+        said = " ".join(np.random.default_rng(i).choice([*SUBJECTS[k], "the", "question", "what"], 8))
+        more = {"text": said, "subject": SUBJECTS[k][0], "bench": "ab"[i % 2]}
+        rows += [
+            {"id": example, "model": model, "ok": int(matrix.passed[i, j]), **more}
+            for j, model in enumerate(matrix.models)
+            if matrix.trials[i, j]
+        ]
+    return Evidence.from_table(pl.DataFrame(rows), outcome="ok", positive_is_good=True, id="id", model="model")
+
+
+@pytest.fixture(scope="module")
+def planted() -> tuple[Evidence, np.ndarray]:
+    matrix, mode = AbilityWorld(examples=400, models=27, modes=3, strength=1.5).draw(rng(1))
+    return evidence_of(matrix, mode), mode
+
+
+@pytest.fixture(scope="module")
+def found(planted: tuple[Evidence, np.ndarray]) -> Taxonomy:
+    seen = planted[0].select_model(*planted[0].models[:-3])
+    return fit(seen, QUICK, text="text", benchmark="bench")
+
+
+def test_planted_modes_are_found_and_published(found: Taxonomy, planted: tuple[Evidence, np.ndarray]) -> None:
+    assert found.dimensions == 2
+    assert len(found.published) == 3
+    truth = planted[1][[int(name[1:]) for name in found.matrix.examples]]
+    assert adjusted_rand(truth, found.partition.labels) > 0.75
+    assert found.partition.coverage > 0.75
+    assert {t for c in found.clusters for t in c.terms[:3]} == {word for words in SUBJECTS for word in words}
+    assert {c.attributes[0].what for c in found.clusters} == {f"subject = {words[0]}" for words in SUBJECTS}
+    assert all(c.sources.keys() == {"a", "b"} for c in found.clusters)
+
+
+def test_a_cluster_knows_who_fails_in_it_beyond_ability(found: Taxonomy) -> None:
+    cluster = found.clusters[0]
+    inside = found.partition.labels == 0
+    np.testing.assert_allclose(cluster.failure, 1 - found.matrix.values[inside].mean(axis=0))
+    weights = np.array([c.size for c in found.clusters])
+    overall = np.average([c.excess for c in found.clusters], axis=0, weights=weights)
+    assert np.abs(overall).max() < 0.1 < np.abs(cluster.excess).max()
+
+
+def published(matrix: Matrix, settings: Settings) -> bool:
+    try:
+        return bool(fit(matrix, settings).published)
+    except InputError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "kind", [AbilityWorld(examples=120, models=9), AbilityWorld(examples=120, models=9, independent=True)]
+)
+def test_without_failure_modes_nothing_is_published(kind: AbilityWorld) -> None:
+    settings = replace(QUICK, permutations=0, bootstraps=0)
+    assert sum(published(kind.draw(rng(i))[0], settings) for i in range(8)) <= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AbilityWorld(),
+        AbilityWorld(examples=200, models=10),
+        AbilityWorld(examples=2000, models=8),
+        AbilityWorld(examples=400, models=20, holes=0.1),
+        AbilityWorld(independent=True),
+        AbilityWorld(examples=363, models=5, independent=True),
+    ],
+)
+def test_without_failure_modes_nothing_is_published_in_many_worlds(kind: AbilityWorld) -> None:
+    settings = replace(QUICK, worlds=39, refits=10, permutations=0, bootstraps=0)
+    assert sum(published(kind.draw(rng(i))[0], settings) for i in range(100)) <= 5
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [AbilityWorld(examples=1000, models=8), AbilityWorld(examples=363, models=5, independent=True)],
+)
+def test_the_papers_rule_publishes_where_there_is_nothing(kind: AbilityWorld) -> None:
+    """Label-fixed shuffles reject in worlds of one ability, and of none: the contract that the paper's rule fails."""
+    settings = Settings.preset("paper", reducer="pca", alpha=0.0, worlds=0, refits=0, bootstraps=0, permutations=99)
+    taxonomy = fit(kind.draw(rng(0))[0], settings)
+    assert taxonomy.by_the_papers_rule > 1
+    assert not taxonomy.published
+
+
+def test_null_worlds_are_as_varied_as_the_data() -> None:
+    matrix, _ = AbilityWorld(examples=1500, models=10).draw(rng(3))
+    population = OneAbility.fit(matrix.passed, matrix.trials)
+    drawn = population.draw(rng(4))
+    np.testing.assert_allclose(drawn.mean(axis=0), matrix.passed.mean(axis=0), atol=0.05)
+    totals = [np.bincount(x.sum(axis=1), minlength=11) / 1500 for x in (drawn, matrix.passed)]
+    np.testing.assert_allclose(*totals, atol=0.035)
+
+
+def test_shuffled_worlds_keep_columns_and_holes() -> None:
+    matrix, _ = AbilityWorld(examples=80, models=6, holes=0.2).draw(rng(0))
+    shuffled = world("column shuffle", matrix, None, rng(1))
+    np.testing.assert_array_equal(shuffled.trials, matrix.trials)
+    np.testing.assert_array_equal(shuffled.passed.sum(axis=0), matrix.passed.sum(axis=0))
+    assert (shuffled.passed <= shuffled.trials).all()
+    assert not np.array_equal(shuffled.passed, matrix.passed)
+
+
+def test_processes_and_interruptions_change_nothing(tmp_path: Path, planted: tuple[Evidence, np.ndarray]) -> None:
+    matrix, _ = AbilityWorld(examples=100, models=8, modes=2, strength=1.5).draw(rng(0))
+    settings = replace(QUICK, refits=2, bootstraps=1)
+    once = fit(matrix, settings).to_dict()
+    with parallel_config("threading"):
+        assert fit(matrix, settings, jobs=2).to_dict() == once
+
+    said = []
+
+    def stop(text: str) -> None:
+        said.append(text)
+        if len(said) == 9:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(matrix, settings, resume=tmp_path, progress=stop)
+    assert list(tmp_path.iterdir())
+    assert fit(matrix, settings, resume=tmp_path).to_dict() == once
+
+
+def test_replicates_of_something_else_are_not_taken(tmp_path: Path) -> None:
+    ran = []
+
+    def work(i: int) -> int:
+        ran.append(i)
+        return i * i
+
+    assert Replicates(store=tmp_path, key="a").run("squares", work, 4) == [0, 1, 4, 9]
+    assert Replicates(store=tmp_path, key="a").run("squares", work, 5) == [0, 1, 4, 9, 16]
+    assert ran == [0, 1, 2, 3, 4]
+    Replicates(store=tmp_path, key="b").run("squares", work, 4)
+    next(tmp_path.iterdir()).write_text("[]")
+    Replicates(store=tmp_path, key="a").run("squares", work, 1)
+    assert ran == [0, 1, 2, 3, 4, 0, 1, 2, 3, 0]
+
+
+def test_a_taxonomy_is_read_back(found: Taxonomy, tmp_path: Path) -> None:
+    found.save(tmp_path)
+    back = Taxonomy.load(tmp_path)
+    assert back.to_dict() == found.to_dict()
+    assert [c.rule for c in back.candidates()] == [c.rule for c in found.candidates()]
+    (tmp_path / "taxonomy.json").write_text("{}")
+    with pytest.raises(InputError, match="not the directory of a taxonomy"):
+        Taxonomy.load(tmp_path)
+    with pytest.raises(InputError, match="not the directory of a taxonomy"):
+        Taxonomy.load(tmp_path / "nowhere")
+
+
+def test_clusters_are_rules_that_find_their_examples_again(
+    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+) -> None:
+    other = planted[0].select_model(planted[0].models[-1])
+    inside = other.frame["id"].is_in(list(found.matrix.examples)).to_numpy()
+    table = with_answers(other.take(inside), found.matrix)
+    candidate = found.candidates()[0]
+    assert candidate.derived is not None
+    again = candidate.derived.apply(table.frame).to_numpy()
+    mine = np.array([found.labels[name] for name in table.frame["id"]])
+    assert (np.where(again < 0, 0, again) == mine).mean() > 0.99
+
+
+def test_claims_about_models_that_were_held_out(found: Taxonomy, planted: tuple[Evidence, np.ndarray]) -> None:
+    evidence, _ = planted
+    held = evidence.models[-3:]
+    report = claims(found, evidence, held, Plan(min_lift="0.05"))
+    assert len(report.findings) == 9
+    assert {f.outcome for f in report.findings} == set(held)
+    assert report.confirmed
+    beyond = claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
+    assert all(abs(f.full.lift or 0) <= 0.5 for f in beyond.findings)
+    with pytest.raises(InputError, match="would be circular"):
+        claims(found, evidence, evidence.models[:1])
+
+
+def test_a_rule_by_what_an_example_says(found: Taxonomy, planted: tuple[Evidence, np.ndarray]) -> None:
+    vectors = np.eye(3)[planted[1][[int(name[1:]) for name in found.matrix.examples]]]
+    rules = replace(found, matrix=replace(found.matrix, semantic=vectors)).text_candidates("vector")
+    frame = pl.DataFrame({"vector": pl.Series(np.eye(3).tolist(), dtype=pl.List(pl.Float64))})
+    assert rules[0].derived is not None
+    assert sorted(rules[0].derived.apply(frame).to_list()) == [1, 2, 3]
+    with pytest.raises(InputError, match="without texts or vectors"):
+        found.text_candidates("vector")
+
+
+def test_large_clusters_are_split_once_more() -> None:
+    gen = np.random.default_rng(0)
+    kinds = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]])
+    passed = (kinds[np.repeat([0, 1, 2], 60)] ^ (gen.random((180, 8)) < 0.01)).astype(np.float64)
+    labels = np.repeat([0, 0, 1], 60)
+    settings = Settings.preset("paper", split=100, min_cluster_size=30)
+    parts = _split(labels, passed, None, settings)
+    assert np.array_equal(parts[120:], labels[120:])  # small enough
+    assert adjusted_rand(np.repeat([0, 1], 60), parts[:120]) > 0.9
+    same = np.ones((180, 8))
+    assert np.array_equal(_split(labels, same, None, settings), labels)  # nothing to split by
+    by_words = np.eye(3)[np.repeat([0, 1, 2], 60)] + gen.normal(0, 0.01, (180, 3))
+    assert adjusted_rand(np.repeat([0, 1], 60), _split(labels, same, by_words, settings)[:120]) == 1.0
+
+
+def test_reports_escape_what_came_from_data(found: Taxonomy) -> None:
+    hostile = replace(found, clusters=(replace(found.clusters[0], terms=("<script>alert(1)</script>", "a|b")),))
+    content = page(hostile, "<b>title</b>")
+    text = html(content)
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert" in text
+    assert "<b>title" not in text
+    assert "<script" not in markdown(content)
+    assert text.count("<figure") == 3
+
+
+def test_command_writes_and_bad_input_does_not(tmp_path: Path, planted: tuple[Evidence, np.ndarray]) -> None:
+    evidence, _ = planted
+    table = tmp_path / "answers.parquet"
+    evidence.frame.write_parquet(table)
+    base = [str(table), "--id", "id", "--model-column", "model", "--outcome", "ok", "--positive-is-good", "--jobs", "1"]
+    quick = ["--worlds", "19", "--refits", "2", "--bootstraps", "1", "--permutations", "19"]
+    out = tmp_path / "out"
+    held = ["--hold-out", evidence.models[-1]]
+    ran = CliRunner().invoke(command, ["fit", *base, *quick, *held, "--out", str(out)], catch_exceptions=False)
+    assert ran.exit_code == 0
+    assert "clusters are published" in ran.output
+    names = {p.name for p in out.iterdir()}
+    assert names == {"report.html", "report.md", "taxonomy.json", "arrays.npz", "examples.parquet", "claims"}
+    assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1
+    two = ["--model", evidence.models[0], "--model", evidence.models[1]]
+    one_benchmark = tmp_path / "one.parquet"
+    evidence.frame.with_columns(bench=pl.lit("a")).write_parquet(one_benchmark)
+    for wrong, said in [
+        ([*base, *two], "needs at least 3 of them, not 2"),
+        ([*base, "--benchmark", "subject2"], "no attribute 'subject2'"),
+        ([str(one_benchmark), *base[1:], "--benchmark", "bench"], "one benchmark only"),
+        ([*base, "--alpha", "0.5"], "weighs what examples say"),
+        ([*base, "--reducer", "tsne"], "reducer must be one of"),
+        ([*base, "--preset", "papers"], "preset must be one of"),
+        ([*base, "--frontier", "nobody"], "no results of model 'nobody'"),
+        ([*base, "--hold-out", "nobody"], "no results of it"),
+        ([*base, "--examples", str(table)], "more than once"),
+    ]:
+        nothing = tmp_path / "nothing"
+        ran = CliRunner().invoke(command, ["fit", *wrong, "--out", str(nothing)])
+        assert isinstance(ran.exception, GroundfaultError)
+        assert said in str(ran.exception)
+        assert not nothing.exists()
+
+
+def test_umap_is_an_extra() -> None:
+    matrix, _ = AbilityWorld(examples=60, models=6).draw(rng(0))
+    pytest.importorskip("sklearn")
+    try:
+        import umap  # noqa: F401
+    except ImportError:
+        with pytest.raises(MissingExtraError, match=r"pip install 'groundfault\[umap\]'"):
+            fit(matrix, Settings.preset("paper", alpha=0.0))
+    else:
+        pytest.skip("umap is installed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"alpha": 2}, "alpha must be in"),
+        ({"worlds": 3}, "at least 19 null worlds"),
+        ({"signature": "passes"}, "it needs residuals"),
+        ({"parameters": 3}, "parameters must be 1 or 2"),
+        ({"colour": 1}, "not the settings of a taxonomy"),
+    ],
+)
+def test_settings_that_cannot_be(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        Settings.preset("default", **changes)
+
+
+def test_terms_and_attributes_are_those_of_the_cluster() -> None:
+    labels = np.array([0] * 20 + [1] * 20 + [-1] * 5)
+    texts = ["red apple now"] * 20 + ["green pear now"] * 20 + [None] * 5
+    assert set(contrasting_terms(texts, labels)[0]) == {"red", "apple"}
+    assert contrasting_terms(["1 2"] * 45, labels) == ((), ())
+    table = pl.DataFrame({"fruit": ["a"] * 20 + ["p"] * 25, "n": np.arange(45) % 9, "same": [1] * 45})
+    marked = enriched(table, labels)
+    assert marked[0][0].what == "fruit = a"
+    assert (marked[0][0].inside, marked[0][0].outside) == (1.0, 0.0)
+    assert all("same" not in a.what for row in marked for a in row)
+
+
+def test_attributes_of_no_relation_are_seldom_enriched() -> None:
+    gen = np.random.default_rng(0)
+    hits = 0
+    for _ in range(40):
+        table = pl.DataFrame({f"f{i}": gen.integers(0, 2, 90) for i in range(8)})
+        hits += any(enriched(table, gen.integers(0, 3, 90)))
+    assert hits <= 5
+
+
+TABLE_5 = [
+    *[(1.00, 0.00), (0.73, 0.00), (0.96, 0.00)],
+    *[(0.00, 0.30), (0.77, 0.92), (0.96, 0.98)],
+    *[(0.00, 0.13), (0.66, 0.70), (0.81, 0.58)],
+]
+
+
+def test_table_5_has_the_papers_silhouettes() -> None:
+    found = profile_silhouettes(TABLE_5)
+    assert {k: round(v, 3) for k, v in found.items()} == {2: 0.455, 3: 0.712, 4: 0.617}
+
+
+def test_a_judge_that_is_at_fault() -> None:
+    said = [1] * 30 + [0] * 30 + [1] * 20
+    shown = [0] * 30 + [1] * 9 + [0] * 21 + [1] * 20
+    table = pl.DataFrame({"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "judge": said, "ran": shown})
+    v35, v39, v41 = judge_gaps(table, judge="judge", execution="ran", by=["attack"])
+    assert (v35.gap, v39.gap, v41.gap) == (1.0, -0.3, 0.0)
+    assert v35.at_fault
+    assert v39.at_fault  # inverted: it misses nine that ran
+    assert not v41.at_fault
+    assert v39.p == 0.00390625
+    assert v39.adjusted == pytest.approx(2 * v39.p)
+    with pytest.raises(InputError, match="other numbers than 0 and 1"):
+        judge_gaps(table.with_columns(judge=pl.lit(0.5)), judge="judge", execution="ran")
+
+
+def test_depth_profile(planted: tuple[Evidence, np.ndarray]) -> None:
+    matrix = Matrix.of(planted[0])
+    deep = replace(matrix, attributes=pl.DataFrame({"depth": np.arange(400) % 4}))
+    profile = depth_profile(deep, "depth")
+    assert profile.height == 4 * len(matrix.models)
+    assert (profile["low"] <= profile["rate"]).all()
+    assert (profile["rate"] <= profile["high"]).all()
+    assert profile["failed"].sum() == int((matrix.values == 0).sum())
+    with pytest.raises(InputError, match="no attribute 'turns'"):
+        depth_profile(matrix, "turns")
+
+
+def test_the_finder_proposes_rules_that_hold_on_other_examples() -> None:
+    matrix, mode = AbilityWorld(examples=400, models=24, modes=3, strength=1.5).draw(rng(2))
+    evidence = evidence_of(matrix, mode)
+    spread = np.random.default_rng(0).normal(0, 0.05, (400, 3))
+    vector = {f"e{i:06d}": (np.eye(3)[k] + spread[i]).tolist() for i, k in enumerate(mode)}
+    frame = evidence.frame.with_columns(
+        embedding=pl.Series([vector[name] for name in evidence.frame["id"]], dtype=pl.List(pl.Float64))
+    )
+    evidence = Evidence.from_table(frame, outcome="ok", positive_is_good=True, id="id", model="model")
+    report = audit(evidence, Plan(seed=1), finders=[Finder(worlds=19, refits=3)])
+    assert len(report.confirmed) >= 10
+    assert {f.name.partition(":")[0] for f in report.findings} == {"cluster 1", "cluster 2", "cluster 3"}
+    assert list(Finder(worlds=19).propose(evidence.select_model(*evidence.models[:2]))) == []

@@ -1,0 +1,149 @@
+"""The matrix of passes: binarised by a rule, repeats counted, holes kept, rows that say nothing set apart and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from groundfault.errors import InputError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.taxonomy.matrix import Matrix
+
+_ = None
+
+
+def evidence(cells: list[list[object]], **more: object) -> Evidence:
+    """Evidence of a small table of losses, examples in rows."""
+    rows = [
+        {"id": f"e{i}", "model": f"m{j}", "loss": value, **more}
+        for i, row in enumerate(cells)
+        for j, value in enumerate(row)
+        if value != "hole"
+    ]
+    frame = pl.DataFrame(rows, schema_overrides={"loss": pl.Float64})
+    return Evidence.from_table(frame, outcome="loss", id="id", model="model", empty="missing")
+
+
+CELLS: list[list[object]] = [[0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 0], [_, _, _], ["hole", 0, 1]]
+
+
+def test_passes_holes_and_what_was_not_scored() -> None:
+    matrix = Matrix.of(evidence(CELLS))
+    np.testing.assert_array_equal(matrix.values[:2], [[1, 0, 0], [0, 1, 1]])
+    assert np.isnan(matrix.values[4]).all()
+    assert np.isnan(matrix.values[5, 0])
+    assert matrix.holes == pytest.approx(4 / 18)
+
+
+def test_a_graded_try_passes_from_seven_tenths_on() -> None:
+    cells: list[list[object]] = [[0.3, 0.30001, 0.2], [0.0, 1.0, 0.5]]
+    assert Matrix.of(evidence(cells)).values.tolist() == [[1, 0, 1], [1, 0, 0]]
+    assert Matrix.of(evidence(cells), score=0.5).values.tolist() == [[1, 1, 1], [1, 0, 1]]
+
+
+def test_repeats_are_kept_as_counts() -> None:
+    frame = pl.DataFrame(
+        {
+            "id": ["a"] * 6 + ["b"] * 6,
+            "model": ["x", "x", "y", "y", "z", "z"] * 2,
+            "try": [0, 1] * 6,
+            "ok": [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1],
+        }
+    )
+    given = Evidence.from_table(frame, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try")
+    matrix = Matrix.of(given)
+    assert matrix.passed.tolist() == [[1, 2, 0], [0, 1, 2]]
+    assert matrix.values.tolist() == [[1, 1, 0], [0, 1, 1]]  # half of the tries is a pass
+    assert Matrix.of(given, rate=0.6).values.tolist() == [[0, 1, 0], [0, 0, 1]]
+
+
+def test_rows_that_say_nothing_are_set_apart_by_name() -> None:
+    kept = Matrix.of(evidence(CELLS)).informative()
+    assert kept.examples == ("e0", "e1", "e5")
+    assert kept.apart.all_failed == ("e2",)
+    assert kept.apart.all_passed == ("e3",)
+    assert kept.apart.unanswered == ("e4",)
+
+
+def test_the_frontier_filter() -> None:
+    matrix = Matrix.of(evidence(CELLS)).failed_by(["m0"])
+    assert matrix.examples == ("e1", "e2")
+    assert matrix.apart.easy == ("e0", "e3", "e4", "e5")
+    with pytest.raises(InputError, match="no results of model 'm9'"):
+        matrix.failed_by(["m9"])
+
+
+def test_constant_models_are_named_and_left_out() -> None:
+    cells = [[1, *row] for row in ([0, 1, 1], [1, 0, 0], [1, 0, 1], [0, 1, 0])]
+    kept = Matrix.of(evidence(cells)).informative()
+    assert kept.models == ("m1", "m2", "m3")
+    assert kept.apart.constant_models == ("m0",)
+
+
+def test_imputation() -> None:
+    matrix = Matrix.of(evidence([[0, 1, 1], [1, 0, "hole"], [0, 0, 0]]))
+    assert matrix.imputed()[1].tolist() == [0, 1, 0.5]
+    assert matrix.imputed("row_mean")[1].tolist() == [0, 1, 0.5]
+    assert matrix.imputed("row_mean", training=["m1"])[1].tolist() == [0, 1, 1]
+    assert [matrix.imputed(how)[1, 2] for how in ("half", "zero", "none")] == [0.5, 0, -1]
+    with pytest.raises(PlanError, match="imputation must be one of"):
+        matrix.imputed("median")  # type: ignore[arg-type]
+
+
+def test_a_column_mean_of_other_models_knows_nothing_of_this_one() -> None:
+    cells: list[list[object]] = [[0, 1, 1, 0], [1, "hole", 0, 1], [1, 1, 0, 1]]
+    changed = [[*row[:3], 1 - row[3]] for row in cells]
+    for how in ("column_mean", "row_mean"):
+        a, b = (Matrix.of(evidence(c)).without("m3").imputed(how) for c in (cells, changed))
+        np.testing.assert_array_equal(a, b)
+
+
+def test_attributes_join_by_id() -> None:
+    matrix = Matrix.of(evidence(CELLS))
+    table = pl.DataFrame({"key": [f"e{i}" for i in reversed(range(6))], "words": [5, 4, 3, 2, 1, 0]})
+    assert matrix.describe(table, "key").attributes["words"].to_list() == list(range(6))
+    with pytest.raises(InputError, match="lacks 1 of 6 examples, for example 'e5'"):
+        matrix.describe(table[1:], "key")
+    with pytest.raises(InputError, match="the ids do not match"):
+        matrix.describe(table.with_columns(key=pl.col("key") + "x"), "key")
+    with pytest.raises(InputError, match="more than once"):
+        matrix.describe(pl.concat([table, table]), "key")
+    with pytest.raises(InputError, match="no column 'id'"):
+        matrix.describe(table, "id")
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ([[0, 1], [1, 0]], "needs at least 3 of them, not 2"),
+        ([[_, _, _], [_, _, _]], "none of the 6 rows was scored"),
+    ],
+)
+def test_what_cannot_be_compared(cells: list[list[object]], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Matrix.of(evidence(cells))
+
+
+def test_constant_columns_leave_too_few_models() -> None:
+    with pytest.raises(InputError, match="only 2 models pass some and fail some"):
+        Matrix.of(evidence([[0, 1, 1], [0, 0, 1], [0, 1, 0]])).informative()
+    with pytest.raises(InputError, match="on 0 examples"):
+        Matrix.of(evidence([[1, 1, 1], [0, 0, 0]])).informative()
+    with pytest.raises(PlanError, match="score must be in"):
+        Matrix.of(evidence(CELLS), score=0)
+
+
+def test_real_results_with_holes(shared: Path) -> None:
+    folder = shared / "real" / "zeroeval"
+    given = Evidence.from_table(
+        folder / "outcomes.parquet", outcome="correct", positive_is_good=True, id="example_id", model="model"
+    )
+    matrix = Matrix.of(given).describe(pl.read_parquet(folder / "examples.parquet"), "example_id")
+    assert (len(matrix), len(matrix.models)) == (2119, 45)
+    assert matrix.holes == pytest.approx(1 - 78446 / (2119 * 45))
+    kept = matrix.informative()
+    assert len(kept) + len(kept.apart.all_failed) + len(kept.apart.all_passed) == 2119
+    assert kept.attributes["benchmark"].value_counts().height == 2
