@@ -1,0 +1,38 @@
+"""Targeted tests: frozen task banks, a grammar of prompt components, and what an answer says.
+
+::
+
+    from groundfault import probes
+
+    bank, grammar = probes.Bank.shipped(), probes.Grammar.shipped()
+    probe = probes.render(bank, grammar, "bat-and-ball", {"distractor": "shortcut"})
+    probes.route(bank["bat-and-ball"], "Answer: 10").signal
+
+A probe can be rebuilt from the bank's hash, the grammar's hash, the task's id and the assignment of components. That an
+answer disagrees with the key is a routing signal: it says what a person should look at, and is no error of the model.
+"""
+
+from __future__ import annotations
+
+from groundfault.probes.answers import Answer, Routing, extract, route
+from groundfault.probes.bank import Bank, Task
+from groundfault.probes.families import generate
+from groundfault.probes.grammar import Grammar, Group, Option
+from groundfault.probes.rendering import Probe, probes, rebuild, render
+
+__all__ = [
+    "Answer",
+    "Bank",
+    "Grammar",
+    "Group",
+    "Option",
+    "Probe",
+    "Routing",
+    "Task",
+    "extract",
+    "generate",
+    "probes",
+    "rebuild",
+    "render",
+    "route",
+]

@@ -1,0 +1,127 @@
+"""``probe init`` and ``probe check``: what they write and show, what they refuse, and a card that cannot be broken."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from groundfault.cli.probe import probe
+from groundfault.errors import GroundfaultError, PlanError
+from groundfault.probes import Bank, Grammar, Group, Option, Task, generate
+from groundfault.probes.checking import check
+from groundfault.render import probes as render
+
+
+def run(*args: Any) -> Result:
+    return CliRunner().invoke(probe, [str(a) for a in args])
+
+
+def test_a_newcomer_writes_a_bank_and_checks_it(tmp_path: Path) -> None:
+    home = tmp_path / "bank"
+    assert run("init", home).exit_code == 0
+    assert (Bank.load(home / "bank.toml").hash, Grammar.load(home / "grammar.toml").hash) == (
+        Bank.shipped().hash,
+        Grammar.shipped().hash,
+    )
+    told = run("check", home, "--card", tmp_path / "card.md", "--samples", 2)
+    assert told.exit_code == 0
+    assert "prompts  486 of 486 structurally valid" in told.output
+    assert told.output.count("\n--- ") == 2
+    card = (tmp_path / "card.md").read_text()
+    assert all(f"### {task.id} ({task.family})" in card for task in Bank.shipped())
+    assert card.count("- Why: ") == 18
+    assert Bank.shipped().hash in card
+
+
+def test_a_generated_bank_comes_with_its_grammar(tmp_path: Path) -> None:
+    assert run("init", tmp_path / "b", "--generated", 40, "--seed", 5).exit_code == 0
+    assert Bank.load(tmp_path / "b" / "bank.toml").hash == generate(40, 5).hash
+    told = json.loads(run("check", tmp_path / "b", "--json", "-").output)
+    assert (told["prompts"], told["valid"], told["passed"]) == (1080, 1080, True)
+
+
+def test_init_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "grammar.toml").write_text("mine")
+    told = run("init", tmp_path)
+    assert isinstance(told.exception, GroundfaultError)
+    assert "grammar.toml is there already" in str(told.exception)
+    assert [p.name for p in tmp_path.iterdir()] == ["grammar.toml"]
+
+
+def test_check_fails_where_a_prompt_must_not_be_asked(tmp_path: Path) -> None:
+    run("init", tmp_path / "b")
+    place = tmp_path / "b" / "grammar.toml"
+    place.write_text(re.sub('(?m)^sha256 = ".*"$', "", place.read_text().replace("page 613", "page 46")))
+    told = run("check", tmp_path / "b", "--samples", 0)
+    assert told.exit_code == 1
+    assert "477 of 486" in told.output
+    assert (
+        "9 prompts: distractor = number gives the answer away (first lily-pond|canonical|number|direct)" in told.output
+    )
+
+
+@pytest.mark.parametrize(("name", "said"), [("bank.toml", "cannot read the bank"), ("grammar.toml", "the grammar")])
+def test_check_of_what_is_not_there(tmp_path: Path, name: str, said: str) -> None:
+    run("init", tmp_path / "b")
+    (tmp_path / "b" / name).unlink()
+    told = run("check", tmp_path / "b")
+    assert isinstance(told.exception, GroundfaultError)
+    assert said in str(told.exception)
+
+
+def test_samples_are_valid_repeat_and_differ_by_seed() -> None:
+    bank, grammar = generate(60, 2), Grammar.shipped()
+    first, again, other = (check(bank, grammar, samples=5, seed=seed) for seed in (1, 1, 2))
+    keys = [[probe.key for probe in found.samples] for found in (first, again, other)]
+    assert keys[0] == keys[1] != keys[2]
+    assert len(set(keys[0])) == 5
+    assert check(bank, grammar, samples=9999).samples[-1].errors == ()
+    with pytest.raises(PlanError, match="at least 0"):
+        check(bank, grammar, samples=-1)
+
+
+def test_samples_are_drawn_from_all_valid_prompts_alike() -> None:
+    bank, grammar = generate(4, 2), Grammar("two", (Group("g", (Option("a"), Option("b"))),), "{question}{g}")
+    drawn = [probe.key for seed in range(400) for probe in check(bank, grammar, samples=2, seed=seed).samples]
+    counts = [drawn.count(key) for key in set(drawn)]
+    assert len(counts) == 8
+    assert sum((count - 100) ** 2 / 100 for count in counts) < 25  # chi-square with 7 degrees of freedom: p = 0.0008
+
+
+def test_tasks_without_any_valid_prompt_are_named() -> None:
+    grammar = Grammar("hints", (Group("hint", (Option("only", "Think of {hint}."),)),), "{question}\n{hint}")
+    tasks = (
+        Task(id="bare", question="q?", answer="1"),
+        Task(id="full", question="q?", answer="1", slots={"hint": "2"}),
+    )
+    found = check(Bank("b", tasks), grammar)
+    assert ([task.id for task in found.blocked], found.valid, found.prompts) == (["bare"], 1, 2)
+    assert "1 task without a valid prompt: bare" in "\n".join(render.lines(found))
+
+
+def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
+    evil = "<script>alert(1)</script> | \x1b[31m [x](http://y.z)\n# head"
+    grammar = Grammar("g", (Group("g", (Option("a", evil),)),), "{question}{g}")
+    tasks = (Task(id="t", family=evil, question=evil, answer=evil, derivation=evil, tags=(evil,), slots={evil: evil}),)
+    found = check(Bank(evil, tasks, evil), grammar)
+    card, shown = render.card(found), "\n".join(render.lines(found))
+    assert "<script" not in card
+    assert not re.search(r"(?<!\\)\]\(", card)
+    assert "\x1b" not in card + shown
+    assert not re.search(r"(?m)^# head", card)
+
+
+def test_the_arena_from_the_shell() -> None:
+    told = run("arena", "--world", "diffuse", "--policy", "uniform", "--landscapes", 20, "--budget", 12)
+    assert told.exit_code == 0
+    head, line = told.output.splitlines()
+    assert head.split()[:3] == ["landscape", "policy", "keys"]
+    assert re.fullmatch(
+        r"diffuse +uniform +[\d.]+ +[+-][\d.]+ \[[+-][\d.]+, [+-][\d.]+\] +[\d.]+ +[\d.]+ +[\d.]+", line
+    )
+    assert "at least 20" in str(run("arena", "--landscapes", 3).exception)
