@@ -1,0 +1,168 @@
+"""``explain``: which linguistic features mark each error slice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groundfault.cli.options import (
+    evidence_options,
+    read_evidence,
+    read_settings,
+    read_value,
+    require_writable,
+    shown_progress,
+    warnings_told,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from groundfault.evidence import Evidence
+    from groundfault.language.explain import Explained, Mark
+
+_SHOWN = 5
+_PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.1}
+"""The weights of Edisa with which the paper explains."""
+
+
+@click.command()
+@evidence_options
+@click.option("--text", required=True, metavar="COL", help="The column of texts.")
+@click.option("--finder", default="edisa", show_default=True, metavar="NAME", help="Whose slices are explained.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the finder; repeatable.")
+@click.option("-k", "most", type=click.IntRange(1), default=10, show_default=True, help="At most so many slices.")
+@click.option(
+    "--features", "names", default="surface,syntax,pragmatic", show_default=True, metavar="NAMES", help="Sets or names."
+)
+@click.option(
+    "--pipeline", default="en_core_web_sm", show_default=True, metavar="NAME", help="Or a directory, or blank."
+)
+@click.option("--permutations", type=click.IntRange(99), default=9_999, show_default=True, help="Of each test.")
+@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the tests.")
+@click.option("--holdout", default="0.5", show_default=True, help="Share of units held out, and not looked at.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which ones; audit with the same seed.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write everything as JSON; - is standard output, alone.")
+def explain(**given: Any) -> None:
+    """Say what the texts on each error slice of SOURCE have in common, in the terms of a linguist.
+
+    The finder proposes slices of the discovery units; each feature is compared on and off each slice by a permutation
+    test, beside it corrected for all tests made. Where the finder wants an embedding and there is none, it is given one
+    of the texts (TF-IDF). Nothing is confirmed by this: the finder language makes candidates of the same features.
+
+    \b
+    groundfault explain results.parquet --id item_id --outcome error --text question --finder edisa
+    groundfault audit results.parquet --id item_id --outcome error --finders language
+    """
+    from groundfault.language.explain import explain as run
+    from groundfault.plan import Plan
+    from groundfault.proposals import configured, propose
+
+    require_writable(given["json_path"])
+    quiet = given["json_path"] == "-"
+    plan, finder = Plan(holdout=given["holdout"], seed=given["seed"]), configured(given["finder"], _settings(given))
+    with warnings_told(), shown_progress(quiet) as progress:
+        evidence = _embedded(read_evidence(given), finder, given["text"])
+        progress(f"searching with {given['finder']}")
+        slices = propose(evidence, finder, plan, given["most"]).library.candidates
+        names = [name.strip() for name in given["names"].split(",") if name.strip()]
+        found = run(
+            evidence,
+            slices,
+            given["text"],
+            sets=names,
+            pipeline=given["pipeline"],
+            plan=plan,
+            permutations=given["permutations"],
+            level=given["level"],
+            progress=progress,
+        )
+    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    if write_json(text, given["json_path"]):
+        return
+    _show(found, given["finder"])
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    usual = _PAPER if given["finder"] == "edisa" else {}
+    return usual | {name: read_value(value) for name, value in read_settings(given["settings"])}
+
+
+def _embedded(evidence: Evidence, finder: Any, text: str) -> Evidence:
+    """The evidence with an embedding of the texts, where the finder reads one and there is none."""
+    import polars as pl
+
+    from groundfault.columns import matching
+    from groundfault.embedding import embed
+    from groundfault.observed import EMBEDDING
+
+    if getattr(finder, "embedding", None) != EMBEDDING or _has(evidence, EMBEDDING):
+        return evidence
+    matching(evidence, [text])
+    points = embed(evidence.frame[text].fill_null("").to_list())
+    column = pl.Series("embedding", points, dtype=pl.Array(pl.Float64, points.shape[1]))
+    return replace(evidence, frame=evidence.frame.with_columns(column))
+
+
+def _has(evidence: Evidence, pattern: str) -> bool:
+    from fnmatch import fnmatchcase
+
+    return any(fnmatchcase(name, pattern) for name in evidence.attributes)
+
+
+def _show(found: Explained, finder: str) -> None:
+    from groundfault.language.explain import LEAST
+    from groundfault.render.words import clean, plural
+
+    click.echo(
+        f"{plural(len(found.slices), 'slice')} of {found.n:,} discovery examples, {found.wrong / found.n:.0%} of them "
+        f"errors; {found.features} features, {found.permutations:,} permutations"
+    )
+    if not found.slices:
+        click.echo(
+            f"{finder} found no slice of {LEAST} examples or more; a mixture may with other settings "
+            "(--set embedding_weight=1 --set n_slices=20), or another finder (--finder sliceline)"
+        )
+        return
+    for one in found.slices:
+        click.echo(f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors")
+        marks = one.marked(found.level, corrected=False)
+        for mark in marks[:_SHOWN]:
+            click.echo(f"  {sentence(mark)}")
+        if len(marks) > _SHOWN:
+            click.echo(f"  and {len(marks) - _SHOWN} more features with p < {found.level:g}")
+        if not marks:
+            click.echo("  no feature marks it")
+    click.echo("")
+    for label, corrected in (("as in the paper", False), ("corrected", True)):
+        click.echo(f"{label}: {_measures(found.summary(corrected=corrected))}")
+    for name, reason in found.lacking.items():
+        click.echo(f"{name} {reason}")
+    click.echo(
+        "Nothing is confirmed: a slice cut by what its texts are like has features of its own. "
+        "To judge features: groundfault audit --finders language."
+    )
+
+
+def sentence(mark: Mark) -> str:
+    """A mark as a line: how much of the feature is on the slice and off it, and what the tests say."""
+    ps = f"p = {_p(mark.p)}, corrected {_p(mark.adjusted)}"
+    if mark.graded:
+        return f"{mark.says}: {mark.inside:.2f} on average, {mark.outside:.2f} in the others ({ps})"
+    return f"{mark.says}: {mark.inside:.0%} of its texts, {mark.outside:.0%} of the others ({ps})"
+
+
+def _p(p: float) -> str:
+    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+
+
+def _measures(summary: dict[str, float]) -> str:
+    from groundfault.render.words import plural
+
+    if not summary["marks"]:
+        return "no feature marks a slice"
+    shares = ("feature_prop", "homogeneity", "completeness", "v", "weighted_v")
+    said = ", ".join(f"{name.replace('_', '-')} {summary[name]:.1%}" for name in shares)
+    return f"{plural(int(summary['marks']), 'mark')}, {said}"

@@ -1,0 +1,88 @@
+"""Linguistic features of texts: "question has a negation"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from groundfault.candidate import Candidate
+from groundfault.columns import sample
+from groundfault.evidence import Evidence
+from groundfault.finders.text import Text, telling
+from groundfault.finders.thresholds import _cuts
+from groundfault.language import AIDED, DEFAULT, SETS, Feature, chosen, load_pipeline
+from groundfault.language.column import LanguageColumn
+from groundfault.rules import quote
+
+
+@dataclass(frozen=True)
+class Language:
+    """Propose linguistic features of text attributes: a feature that a text has, or more of one than most have.
+
+    Features of degree are cut at quantiles of the discovery examples. What all or none of these have is left out, and
+    so is what marks the same examples as an earlier candidate of its column. So are features that the pipeline cannot
+    tell, and those that depend on more than the text: its words in a corpus or a table of norms (see ``groundfault
+    features``). Examples without a text are left out of these candidates.
+
+    Parameters
+    ----------
+    columns : tuple of str, optional
+        Names or globs; without them every attribute of text that is neither a category nor a code.
+    sets : tuple of str
+        Sets of features, or names of features.
+    pipeline : str
+        The spaCy pipeline that annotates, or ``blank`` for the features that need no parser.
+    quantiles : tuple of float
+        In (0, 1).
+
+    Raises
+    ------
+    InputError
+        If a named column is not there or holds no text.
+    MissingExtraError
+        If spaCy or the pipeline is not installed.
+    PlanError
+        If there is no such feature or set.
+
+    Notes
+    -----
+    A candidate says what texts are like on which errors are more frequent, not that this causes them: features go
+    together, and with what texts are about.
+    """
+
+    columns: tuple[str, ...] | None = None
+    sets: tuple[str, ...] = SETS
+    pipeline: str = DEFAULT
+    quantiles: tuple[float, ...] = (0.5, 0.75, 0.9)
+    name: str = "language"
+
+    def propose(self, discovery: Evidence) -> Iterator[Candidate]:
+        """Candidates such as ``question has a negation``, column by column."""
+        texts = sample(Text(columns=self.columns)._texts(discovery))
+        there = self._features() if texts.columns else ()
+        for column in texts.columns:
+            derived = {f.name: LanguageColumn.of(column, f.name, self.pipeline) for f in there}
+            table = texts.select(column).with_columns(one.apply(texts) for one in derived.values())
+            found = [c for f in there for c in self._candidates(column, f, derived[f.name], table)]
+            yield from telling(table, found)
+
+    def _features(self) -> tuple[Feature, ...]:
+        pipeline = load_pipeline(self.pipeline)
+        alone = (f for f in chosen(self.sets) if f.need not in AIDED)
+        return tuple(f for f in alone if not pipeline.lacking(f))
+
+    def _candidates(
+        self, column: str, feature: Feature, derived: LanguageColumn, table: pl.DataFrame
+    ) -> Iterator[Candidate]:
+        rule = quote(derived.name)
+        if not feature.graded:
+            says = f"{column} {feature.says}"
+            yield Candidate(says, f"{rule} > 0", says, self.name, "drop", derived=derived)
+            return
+        if table[derived.name].n_unique() < 2:
+            return
+        for cut in _cuts(table, [derived.name], self.quantiles).get(derived.name, []):
+            says = f"{column}: {feature.says} above {cut}"
+            yield Candidate(says, f"{rule} > {cut}", says, self.name, "drop", derived=derived)

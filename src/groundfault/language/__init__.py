@@ -1,0 +1,29 @@
+"""Language: linguistic features of texts, the 38 of the benchmark DEIM.
+
+Each is a small function of an annotated document; a spaCy pipeline that the user names annotates (extra ``language``).
+What a pipeline cannot give is "not available: needs ...", never guessed.
+"""
+
+from __future__ import annotations
+
+from groundfault.language.feature import FEATURES, SETS, Feature, Need, chosen
+from groundfault.language.pipeline import AIDED, BLANK, DEFAULT, Pipeline, load_pipeline, read_norms
+from groundfault.language.tables import FeatureTable, feature_table, load_memory, save_memory
+
+__all__ = [
+    "AIDED",
+    "BLANK",
+    "DEFAULT",
+    "FEATURES",
+    "SETS",
+    "Feature",
+    "FeatureTable",
+    "Need",
+    "Pipeline",
+    "chosen",
+    "feature_table",
+    "load_memory",
+    "load_pipeline",
+    "read_norms",
+    "save_memory",
+]

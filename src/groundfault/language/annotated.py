@@ -1,0 +1,77 @@
+"""Reading annotated documents: trees, sentences and children from ``.tag_``, ``.dep_`` and ``.head`` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spacy.tokens import Doc, Token
+
+_ENDS = {".", "!", "?", "…", "?!", "!?", "??", "!!"}
+_CLOSING = {'"', "'", "”", "’", ")", "]", "»"}
+
+
+def is_word(token: Token) -> bool:
+    """Whether a token has a letter or a digit."""
+    return any(map(str.isalnum, token.text))
+
+
+def lower(token: Token) -> str:
+    """The token in lower case, with a straight apostrophe."""
+    return str(token.text).lower().replace("’", "'")
+
+
+def sentences(doc: Doc) -> Iterator[list[Token]]:
+    """Sentences by their final marks and blank lines, without white space; no parser is asked."""
+    sentence: list[Token] = []
+    ended = False
+    for token in doc:
+        if token.text.isspace():
+            ended = ended or "\n" in token.text
+            continue
+        if ended and sentence and token.text not in _ENDS | _CLOSING:
+            yield sentence
+            sentence = []
+            ended = False
+        sentence.append(token)
+        ended = ended or token.text in _ENDS
+    if sentence:
+        yield sentence
+
+
+def questions(doc: Doc) -> Iterator[list[Token]]:
+    """The sentences that end in a question mark."""
+    for sentence in sentences(doc):
+        if any("?" in token.text for token in sentence[-3:]):
+            yield sentence
+
+
+def opening(sentence: list[Token]) -> str:
+    """The first word of a sentence, in lower case."""
+    return next((lower(token) for token in sentence if is_word(token)), "")
+
+
+def children(doc: Doc) -> list[list[Token]]:
+    """The dependents of each token, in order."""
+    found: list[list[Token]] = [[] for _ in doc]
+    for token in doc:
+        if token.head.i != token.i:
+            found[token.head.i].append(token)
+    return found
+
+
+def depths(doc: Doc) -> tuple[list[int], list[int]]:
+    """How many heads are above each token, and the root of its tree."""
+    depth, root = [-1] * len(doc), [0] * len(doc)
+    for token in doc:
+        path = []
+        while depth[token.i] < 0 and token.head.i != token.i:
+            path.append(token.i)
+            token = token.head
+        if depth[token.i] < 0:
+            depth[token.i], root[token.i] = 0, token.i
+        above, top = depth[token.i], root[token.i]
+        for step, i in enumerate(reversed(path), start=1):
+            depth[i], root[i] = above + step, top
+    return depth, root

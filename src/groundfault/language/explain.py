@@ -1,0 +1,250 @@
+"""Explain: which linguistic features mark each error slice, tested and measured as in the benchmark DEIM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.candidate import Candidate
+from groundfault.columns import example_rows, matching
+from groundfault.derived import with_derived
+from groundfault.errors import InputError
+from groundfault.evidence import Evidence
+from groundfault.language.feature import Feature, chosen
+from groundfault.language.pipeline import DEFAULT, Pipeline, load_pipeline
+from groundfault.observed import example_losses
+from groundfault.plan import Plan
+from groundfault.rules import Rule
+from groundfault.stats import slice_features
+from groundfault.stats.slice_features import weighted_v
+
+LEVEL = 0.05
+PERMUTATIONS = 9_999
+LEAST = 8
+"""Smaller slices are not explained: a handful of texts has many features in common."""
+
+__all__ = ["Explained", "Mark", "Slice", "explain", "weighted_v"]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A feature that may mark a slice.
+
+    Attributes
+    ----------
+    feature, says : str
+    inside, outside : float
+        Mean of the feature, a share where a text has it or not.
+    p, adjusted : float
+        One-sided permutation p-value, and adjusted for all slices and features.
+    homogeneity, completeness, v : float
+        See `groundfault.stats.slice_features.Fit`.
+    """
+
+    feature: str
+    says: str
+    graded: bool
+    inside: float
+    outside: float
+    p: float
+    adjusted: float
+    homogeneity: float
+    completeness: float
+    v: float
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice and the features compared in it, the smallest p first.
+
+    Attributes
+    ----------
+    name, rule, meaning : str
+    size, wrong : int
+        Examples on it that were compared, and how many of these are errors.
+    marks : tuple of Mark
+    """
+
+    name: str
+    rule: str
+    meaning: str
+    size: int
+    wrong: int
+    marks: tuple[Mark, ...]
+
+    def marked(self, level: float = LEVEL, *, corrected: bool = True) -> tuple[Mark, ...]:
+        """The features with a p-value below a level, corrected or as in the paper."""
+        return tuple(m for m in self.marks if (m.adjusted if corrected else m.p) < level)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Slices explained by linguistic features.
+
+    Attributes
+    ----------
+    slices : tuple of Slice
+    lacking : dict of str to str
+        Features that are not available, with the reason.
+    features : int
+        Features that were compared.
+    n, wrong : int
+        Examples compared, and errors among them.
+    level : float
+    permutations : int
+    """
+
+    slices: tuple[Slice, ...]
+    lacking: dict[str, str]
+    features: int
+    n: int
+    wrong: int
+    level: float
+    permutations: int
+
+    def found(self, *, corrected: bool = True) -> tuple[Mark, ...]:
+        """Every pair of slice and feature that counts as a mark."""
+        return tuple(m for s in self.slices for m in s.marked(self.level, corrected=corrected))
+
+    def summary(self, *, corrected: bool = True) -> dict[str, float]:
+        """feature-prop, and mean homogeneity, completeness and V of the marks; NaN where there is none.
+
+        V is the mean of the V of each mark, not that of the two means.
+        """
+        found = self.found(corrected=corrected)
+        share = len({m.feature for m in found}) / self.features if self.features else float("nan")
+        means = {k: _mean([getattr(m, k) for m in found]) for k in ("homogeneity", "completeness", "v")}
+        return {"marks": len(found), "feature_prop": share, **means, "weighted_v": share * means["v"]}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain words and numbers, with None for what is not defined."""
+        told = asdict(self) | {"corrected": self.summary(), "uncorrected": self.summary(corrected=False)}
+        return dict(_plain(told))
+
+
+def explain(
+    evidence: Evidence,
+    slices: Sequence[Candidate],
+    text: str,
+    *,
+    sets: Sequence[str] = ("surface", "syntax", "pragmatic"),
+    pipeline: str | Pipeline = DEFAULT,
+    plan: Plan | None = None,
+    permutations: int = PERMUTATIONS,
+    level: float = LEVEL,
+    progress: Callable[[str], object] = bool,
+) -> Explained:
+    """Say which linguistic features are larger on each slice than off it, on the discovery examples.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of one model.
+    slices : sequence of Candidate
+        Such as what ``groundfault.propose`` gives; those that hold, or leave out, fewer than eight examples are passed
+        over.
+    text : str
+        The column of texts.
+    sets : sequence of str
+        Sets of features, or features.
+    pipeline : str or Pipeline
+    plan : Plan, optional
+        Whose split and seed count; held-out examples are not looked at.
+    permutations : int
+    level : float
+        In (0, 1), of the p-values.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        If the column holds no texts, or there are several models.
+
+    Notes
+    -----
+    What marks a slice need not be what its errors come from: a slice cut by what texts are like has features by
+    construction. A feature is a candidate of its own with the finder ``language``, which an audit judges on the
+    holdout.
+    """
+    plan = plan or Plan()
+    frame, wrong = _compared(evidence, text, plan)
+    loaded = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
+    lacking = {f.name: reason for f in chosen(sets) if (reason := loaded.lacking(f))}
+    features = [f for f in chosen(sets) if f.name not in lacking]
+    progress(f"reading {len(frame):,} texts")
+    values = _filled(loaded.measure(frame[text].to_list(), features).T)
+    kept, members = _members(frame, slices)
+    progress(f"{permutations:,} permutations")
+    rows = _rows(features, members, values, wrong, permutations, plan.rng("explain"))
+    found = [
+        Slice(c.name, c.rule, c.meaning, int(on.sum()), int((on & wrong).sum()), marks)
+        for c, on, marks in zip(kept, members, rows, strict=True)
+    ]
+    return Explained(tuple(found), lacking, len(features), len(wrong), int(wrong.sum()), level, permutations)
+
+
+def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
+    """The discovery examples with a text and an outcome, and which of them are errors (a loss of a half or more)."""
+    if len(evidence.models) > 1:
+        raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")
+    matching(evidence, [text])
+    seen = evidence.take(plan.discovery_units(evidence)[evidence.unit_index])
+    frame, losses = example_rows(seen), example_losses(seen)
+    if frame[text].dtype != pl.String:
+        raise InputError(f"column {text!r} holds {frame[text].dtype}, not text")
+    there = frame[text].is_not_null() & losses.is_not_null()
+    if there.sum() < 2:
+        raise InputError(f"there are {there.sum()} discovery examples with a text in {text!r} and an outcome")
+    return frame.filter(there), losses.filter(there).to_numpy() >= 0.5
+
+
+def _members(frame: pl.DataFrame, slices: Sequence[Candidate]) -> tuple[list[Candidate], NDArray[np.bool_]]:
+    table = with_derived(frame, slices)
+    marks = [table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy() for c in slices]
+    kept = [j for j, on in enumerate(marks) if LEAST <= on.sum() <= len(on) - LEAST]
+    members = np.array([marks[j] for j in kept], dtype=np.bool_).reshape(len(kept), frame.height)
+    return [slices[j] for j in kept], members
+
+
+def _rows(
+    features: Sequence[Feature],
+    members: NDArray[np.bool_],
+    values: NDArray[np.float64],
+    wrong: NDArray[np.bool_],
+    permutations: int,
+    rng: np.random.Generator,
+) -> list[tuple[Mark, ...]]:
+    tests = slice_features.larger_inside(members, values, permutations, rng)
+    fits = slice_features.fit(members, wrong, slice_features.shows(values, [f.graded for f in features]))
+    columns = (tests.inside, tests.outside, tests.p, tests.adjusted, fits.homogeneity, fits.completeness, fits.v)
+    out = []
+    for s in range(len(members)):
+        marks = [
+            Mark(f.name, f.says, f.graded, *(float(column[s, j]) for column in columns)) for j, f in enumerate(features)
+        ]
+        out.append(tuple(sorted(marks, key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0))))
+    return out
+
+
+def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A text for which a feature has no value, such as the frequency of no words, is taken for average."""
+    there = ~np.isnan(values)
+    means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    return np.where(there, values, means[:, None])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value

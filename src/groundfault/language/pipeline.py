@@ -1,0 +1,245 @@
+"""Pipelines: texts become annotated documents, and these the numbers of the features, each text read once."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError, MissingExtraError, first_line
+from groundfault.language import words
+from groundfault.language.feature import FEATURES, Feature, Need
+from groundfault.language.surface import zipf
+
+DEFAULT = "en_core_web_sm"
+BLANK = "blank"
+LONGEST = 100_000
+"""Characters of a text that are read; parsers need memory in proportion."""
+
+_BATCH = 64
+_CHUNK = 5_000
+_KEPT = 50_000
+AIDED = frozenset({Need.CORPUS, Need.NORMS})
+"""What features need that depend on more than the text."""
+_ANNOTATED = {Need.TAGS, Need.PARSE, Need.ENTITIES, Need.CLASSIFIER}
+_PACKAGE = re.compile(r"[a-z]{2,3}_[a-z0-9_]+")
+_ASSIGNED = {
+    Need.TAGS: {"token.tag"},
+    Need.PARSE: {"token.tag", "token.dep", "token.head"},
+    Need.ENTITIES: {"doc.ents"},
+    Need.CLASSIFIER: {"doc.cats"},
+}
+
+
+@dataclass(eq=False)
+class Pipeline:
+    """A loaded spaCy pipeline. Make one with `load_pipeline`.
+
+    Attributes
+    ----------
+    name : str
+        As it was asked for.
+    nlp : spacy.language.Language
+    memory : dict
+        Features of the texts that were read before, by the hash of the text.
+    """
+
+    name: str
+    nlp: Any = field(repr=False)
+    memory: dict[str, dict[str, float]] = field(default_factory=dict, repr=False)
+
+    @property
+    def key(self) -> str:
+        """What the numbers depend on besides the text: the pipeline and its version, and the word lists."""
+        meta = self.nlp.meta
+        told = (meta.get("lang"), meta.get("name"), meta.get("version"), meta.get("performance"), self.nlp.pipe_names)
+        return hashlib.sha256(repr((self.name, told, _own_version())).encode()).hexdigest()
+
+    def lacking(self, feature: Feature, norms: Mapping[str, Any] | None = None) -> str:
+        """Why a feature is not available here; empty where it is."""
+        if feature.need is Need.NORMS and feature.name not in (norms or {}):
+            return f"not available: needs {feature.need}, words with their {feature.name}"
+        wanted = _ASSIGNED.get(feature.need, set())
+        if not wanted <= self._assigned:
+            return f"not available: needs {feature.need}, which {self.name} is not"
+        if feature.labels and not feature.labels & self._entity_labels:
+            return f"not available: needs a pipeline that names entities as {' or '.join(sorted(feature.labels))}"
+        return ""
+
+    @property
+    def _assigned(self) -> set[str]:
+        """What the components say they write."""
+        return {what for name in self.nlp.pipe_names for what in self.nlp.get_pipe_meta(name).assigns}
+
+    @property
+    def _entity_labels(self) -> set[str]:
+        found: set[str] = set()
+        for name in self.nlp.pipe_names:
+            if "doc.ents" in self.nlp.get_pipe_meta(name).assigns:
+                found |= set(getattr(self.nlp.get_pipe(name), "labels", ()))
+        return found
+
+    def measure(
+        self,
+        texts: Sequence[str],
+        features: Sequence[Feature],
+        *,
+        corpus: Mapping[str, int] | None = None,
+        norms: Mapping[str, Mapping[str, float]] | None = None,
+        jobs: int = 1,
+        progress: Callable[[int], object] = bool,
+    ) -> NDArray[np.float64]:
+        """Features of texts.
+
+        Parameters
+        ----------
+        texts : sequence of str, length n
+            Each is annotated once, however often it comes.
+        features : sequence of Feature, length F
+        corpus : mapping of str to int, optional
+            How often each word comes, for the frequency of words; left out, it is counted in ``texts``.
+        norms : mapping of str to mapping, optional
+            Of arousal or dominance: words and their norms.
+        jobs : int
+            Processes that annotate; the numbers are the same.
+        progress : callable, optional
+            Told how many more texts are done.
+
+        Returns
+        -------
+        float64 array, shape (n, F)
+            NaN where a text has no value, and throughout for a feature that is not available; see `lacking`.
+        """
+        there = [f for f in features if not self.lacking(f, norms)]
+        frequent = (
+            zipf(count_words(texts) if corpus is None else corpus) if Need.CORPUS in {f.need for f in there} else {}
+        )
+        different = list(dict.fromkeys(texts))
+        rows: dict[str, dict[str, float]] = {}
+        for start in range(0, len(different), _CHUNK):
+            part = different[start : start + _CHUNK]
+            self._remember(part, any(f.need in _ANNOTATED for f in there), jobs, progress)
+            rows |= {text: self.memory[_hash(text)] | self._aided(text, there, frequent, norms) for text in part}
+        found = [[rows[text].get(f.name, math.nan) if f in there else math.nan for f in features] for text in texts]
+        return np.asarray(found, dtype=np.float64).reshape(len(texts), len(features))
+
+    def _aided(
+        self, text: str, features: Sequence[Feature], frequent: Any, norms: Mapping[str, Any] | None
+    ) -> dict[str, float]:
+        """The features that depend on more than the text."""
+        wanted = [f for f in features if f.need in AIDED]
+        doc = self.nlp.make_doc(_read(text)) if wanted else None
+        return {f.name: f.measure(doc, frequent if f.need is Need.CORPUS else (norms or {})[f.name]) for f in wanted}
+
+    def _remember(self, texts: Sequence[str], annotate: bool, jobs: int, progress: Callable[[int], object]) -> None:
+        """Read the texts that were not before, and keep all their features, or those that need no annotation."""
+        kept = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
+        features = [f for f in FEATURES.values() if f.need in kept and not self.lacking(f)]
+        names = {f.name for f in features}
+        new = [text for text in texts if not names <= self.memory.get(_hash(text), {}).keys()]
+        progress(len(texts) - len(new))
+        docs = self._annotated(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
+        for text, doc in zip(new, docs, strict=True):
+            self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
+            progress(1)
+        for old in list(self.memory)[: max(0, len(self.memory) - _KEPT)]:
+            del self.memory[old]
+
+    def _annotated(self, texts: Sequence[str], jobs: int) -> Iterator[Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of components that find nothing to do in an empty text
+            yield from self.nlp.pipe(map(_read, texts), batch_size=_BATCH, n_process=jobs)
+
+
+@lru_cache(maxsize=2)
+def load_pipeline(name: str = DEFAULT) -> Pipeline:
+    """Load a spaCy pipeline.
+
+    Parameters
+    ----------
+    name : str
+        An installed one, a directory that holds one, or ``blank``: the English tokeniser alone, for the features that
+        need nothing more.
+
+    Raises
+    ------
+    MissingExtraError
+        If spaCy, or the pipeline, is not installed.
+    InputError
+        If the name is none, or the pipeline cannot be loaded.
+    """
+    try:
+        import spacy
+    except ImportError:
+        raise MissingExtraError("linguistic features need spaCy: pip install 'groundfault[language]'") from None
+    if name == BLANK:
+        return Pipeline(name, spacy.blank("en"))
+    if not Path(name).is_dir() and not _PACKAGE.fullmatch(name):
+        raise InputError(f"{name!r} is no spaCy pipeline: name an installed one, such as {DEFAULT}, or its directory")
+    try:
+        return Pipeline(name, spacy.load(name))
+    except OSError as error:
+        if Path(name).is_dir():
+            raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
+        raise MissingExtraError(
+            f"the spaCy pipeline {name} is not installed: python -m spacy download {name} "
+            "(or name a directory, or 'blank' for the features that need no parser)"
+        ) from None
+    except Exception as error:
+        raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
+
+
+def count_words(texts: Iterable[str]) -> Counter[str]:
+    """How often each word comes in texts, in lower case."""
+    return Counter(word for text in texts for word in words.words(_read(text)))
+
+
+def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
+    """Word norms from a CSV file with a column ``word``, and one or both of ``arousal`` and ``dominance``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or lacks the columns.
+    """
+    import polars as pl
+
+    try:
+        table = pl.read_csv(path, infer_schema_length=None)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"cannot read the word norms {path}: {first_line(error)}") from None
+    found = [name for name in ("arousal", "dominance") if name in table.columns and table[name].dtype.is_numeric()]
+    if "word" not in table.columns or not found:
+        raise InputError(f"{path}: word norms need a column 'word', and numbers in 'arousal' or 'dominance'")
+    keys = table["word"].cast(pl.String).str.to_lowercase().to_list()
+    return {
+        name: {w: v for w, v in zip(keys, table[name].to_list(), strict=True) if w and v is not None} for name in found
+    }
+
+
+def _read(text: str) -> str:
+    """What is read of a text: its beginning, and no half of a surrogate pair, which tokenisers refuse."""
+    return text[:LONGEST].encode("utf-8", "replace").decode("utf-8")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@cache
+def _own_version() -> str:
+    """A hash of this room: of what the features do, and their word lists."""
+    digest = hashlib.sha256()
+    for path in sorted([*words.HERE.glob("*.txt"), *words.HERE.parent.glob("*.py")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

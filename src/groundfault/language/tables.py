@@ -1,0 +1,122 @@
+"""Tables of features: a column of texts becomes a column for each feature, and what was annotated may be kept."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.errors import InputError, first_line
+from groundfault.files import write_bytes
+from groundfault.language.feature import Feature
+from groundfault.language.pipeline import Pipeline
+
+_SENTENCE = re.compile(r"[^.!?\n]*\w[^.!?\n]*")
+
+
+@dataclass(frozen=True)
+class FeatureTable:
+    """Features of a column of texts.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        One column a feature that is available, named after the column of texts; NULL where it has no value.
+    lacking : dict of str to str
+        Features that are not available, each with the reason.
+    texts, sentences : int
+        Different texts, and about how many sentences they have.
+    """
+
+    frame: pl.DataFrame
+    lacking: dict[str, str]
+    texts: int
+    sentences: int
+
+
+def feature_table(
+    texts: pl.Series,
+    features: Sequence[Feature],
+    pipeline: Pipeline,
+    *,
+    norms: Mapping[str, Mapping[str, float]] | None = None,
+    jobs: int = 1,
+    progress: Callable[[int], object] = bool,
+) -> FeatureTable:
+    """Measure features of a column of texts.
+
+    Parameters
+    ----------
+    texts : polars.Series
+        Strings; a missing one has no features.
+    features : sequence of Feature
+    pipeline : Pipeline
+    norms : mapping, optional
+        See `groundfault.language.read_norms`.
+    jobs : int
+        Processes that annotate.
+    progress : callable, optional
+        Told how many more different texts are done.
+
+    Raises
+    ------
+    InputError
+        If the column holds no texts.
+    """
+    if texts.dtype not in (pl.String, pl.Null):
+        raise InputError(f"column {texts.name!r} holds {texts.dtype}, not text")
+    lacking = {f.name: reason for f in features if (reason := pipeline.lacking(f, norms))}
+    there = [f for f in features if f.name not in lacking]
+    given = texts.drop_nulls().to_list()
+    values = np.full((len(texts), len(there)), math.nan)
+    values[texts.is_not_null().to_numpy()] = pipeline.measure(given, there, norms=norms, jobs=jobs, progress=progress)
+    columns = [_column(f"{texts.name}_{f.name}", values[:, j]) for j, f in enumerate(there)]
+    different = set(given)
+    return FeatureTable(pl.DataFrame(columns), lacking, len(different), sum(map(_sentences, different)))
+
+
+def _column(name: str, values: Any) -> pl.Series:
+    column = pl.Series(name, values).fill_nan(None)
+    return column.cast(pl.Int64) if (column.drop_nulls() % 1 == 0).all() else column
+
+
+def _sentences(text: str) -> int:
+    return len(_SENTENCE.findall(text))
+
+
+def load_memory(pipeline: Pipeline, path: str | Path) -> int:
+    """Let a pipeline remember what `save_memory` wrote of it, and say how many texts those are.
+
+    What another pipeline wrote, or another version of the features, is passed over; so is a file that is not there.
+
+    Raises
+    ------
+    InputError
+        If the file is something else.
+    """
+    if not Path(path).exists():
+        return 0
+    try:
+        kept = pl.read_parquet(path)
+        rows = kept.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
+        texts = rows.drop_in_place("text").cast(pl.String).to_list()
+        found = [{name: float(value) for name, value in row.items() if value is not None} for row in rows.to_dicts()]
+    except (OSError, pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        raise InputError(f"{path} is no cache of features ({first_line(error)}); name another file") from None
+    pipeline.memory.update(zip(texts, found, strict=True))
+    return len(texts)
+
+
+def save_memory(pipeline: Pipeline, path: str | Path) -> None:
+    """Write what a pipeline remembers to a Parquet file: hashes of texts and their features, no text."""
+    rows = [{"pipeline": pipeline.key, "text": text, **values} for text, values in pipeline.memory.items()]
+    data = io.BytesIO()
+    pl.DataFrame(rows, infer_schema_length=None).write_parquet(data)
+    write_bytes(Path(path), data.getvalue())

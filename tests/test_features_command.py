@@ -1,0 +1,88 @@
+"""``groundfault features``: texts become columns, what is lacking is said, and nothing is annotated twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from click.testing import CliRunner, Result
+
+from groundfault.errors import GroundfaultError, InputError, PlanError
+
+pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+
+from groundfault.cli.features import features
+from groundfault.language import load_memory, load_pipeline
+
+TEXTS = ["Why was he not told?", None, "", "Sixty dollars, on 3 May 2020.", "Why was he not told?"]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.parquet"
+    pl.DataFrame({"id": range(5), "question": TEXTS, "n": [1.0] * 5}).write_parquet(path)
+    return path
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(features, [str(a) for a in args], catch_exceptions=False)
+
+
+def test_a_column_a_feature(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    said = run(table, "--text", "question", "--pipeline", "blank", "-o", out).output
+    written = pl.read_parquet(out)
+    assert written.columns[:3] == ["id", "question", "n"]
+    assert written["question_negation"].to_list() == [1, None, 0, 0, 1]
+    assert written["question_why_question"].to_list() == [1, None, 0, 0, 1]
+    assert written["question_length"].to_list() == [5, None, 0, 6, 5]
+    assert written["question_money"].to_list() == [0, None, 0, 1, 0]
+    assert written["question_word_frequency"][2] is None
+    assert "question_voice" not in written.columns
+    assert "voice not available: needs a pipeline with a tagger and a dependency parser, which blank is not" in said
+    assert "features of 3 different texts, about 2 sentences in" in said
+
+
+def test_the_cache_gives_the_same_numbers(table: Path, tmp_path: Path, shared: Path) -> None:
+    outs = [tmp_path / f"{i}.csv" for i in range(2)]
+    cache, model = tmp_path / "cache.parquet", shared / "spacy_ud_ewt"
+    said = [run(table, "--text", "question", "--pipeline", model, "--cache", cache, "-o", out).output for out in outs]
+    assert outs[0].read_text() == outs[1].read_text()
+    assert "cache: 0 texts known" in said[0]
+    assert "cache: 0 texts known" not in said[1]
+    pipeline = load_pipeline.__wrapped__(str(model))
+    assert load_memory(pipeline, cache) >= 3
+    assert "Why" not in str(pl.read_parquet(cache).select(pl.col(pl.String)).to_dicts())
+    assert load_memory(load_pipeline("blank"), cache) == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "error", "message"),
+    [
+        (["--text", "answer"], InputError, "there is no column 'answer'; the table has id, question, n"),
+        (["--text", "n"], InputError, "column 'n' holds Float64, not text"),
+        (["--text", "question", "--set", "mood"], PlanError, "no linguistic feature or set 'mood'"),
+        (["--text", "question", "--set", ","], PlanError, "names no feature"),
+        (["--text", "question", "--norms", "none.csv"], InputError, "cannot read the word norms"),
+        (["--text", "question", "--text", "question"], InputError, "has a column 'question_length' already"),
+        (["--text", "question", "-o", "out.txt"], InputError, "cannot tell from 'out.txt'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    table: Path, tmp_path: Path, args: list[str], error: type[GroundfaultError], message: str
+) -> None:
+    out = tmp_path / "out.parquet"
+    with pytest.raises(error, match=message):
+        run(table, "--pipeline", "blank", "-o", out, *args)
+    assert not out.exists()
+
+
+def test_what_is_no_cache_is_refused(table: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache.parquet"
+    cache.write_text("nothing of the kind")
+    with pytest.raises(InputError, match="is no cache of features"):
+        run(table, "--text", "question", "--pipeline", "blank", "--cache", cache, "-o", tmp_path / "out.csv")
+    pl.DataFrame({"a": [1]}).write_parquet(cache)
+    with pytest.raises(InputError, match="is no cache of features"):
+        run(table, "--text", "question", "--pipeline", "blank", "--cache", cache, "-o", tmp_path / "out.csv")

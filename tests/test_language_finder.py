@@ -1,0 +1,182 @@
+"""The finder language and ``explain``: candidates that apply anywhere, a planted failure found, null worlds not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import groundfault
+from groundfault.candidate import Candidate, Library
+from groundfault.derived import Derived
+from groundfault.errors import InputError, MissingExtraError, PlanError, RuleError
+from groundfault.evidence import Evidence
+from groundfault.finding import Verdict
+
+pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
+
+from groundfault.cli.explain import explain as explain_command
+from groundfault.finders.language import Language
+from groundfault.language import chosen, load_pipeline
+from groundfault.language.column import LanguageColumn
+from groundfault.language.explain import explain
+from groundfault.testing import check_finder
+
+
+def _survives_json() -> bool:
+    column = LanguageColumn.of("question", "negation", "blank")
+    try:
+        return Derived.from_dict(column.to_dict()) == column
+    except RuleError:
+        return False
+
+
+frozen = pytest.mark.skipif(not _survives_json(), reason="derived.Derived.from_dict does not know language columns")
+PLANTED = "question has a negation"
+
+
+@pytest.fixture(scope="module")
+def questions(shared: Path) -> list[str]:
+    """Real questions, one in six with a negation."""
+    texts = pl.read_parquet(shared / "real" / "gsm8k_openai" / "examples.parquet")["question"].to_list()
+    negated = load_pipeline("blank").measure(texts, chosen(["negation"]))[:, 0] > 0
+    return [t for t, n in zip(texts, negated, strict=True) if n] + [
+        t for t, n in zip(texts, negated, strict=True) if not n
+    ][: 5 * int(negated.sum())]
+
+
+def evidence(texts: list[str], rates: Any, seed: int) -> Evidence:
+    wrong = np.random.default_rng(seed).random(len(texts)) < rates
+    table = pl.DataFrame(
+        {"id": [f"q{i:04d}" for i in range(len(texts))], "question": texts, "error": wrong.astype(int)}
+    )
+    return Evidence.from_table(
+        table.with_columns(failed=pl.col("error") == 1), id="id", outcome="error", post_outcome=["failed"]
+    )
+
+
+def planted(texts: list[str], seed: int) -> Evidence:
+    negated = load_pipeline("blank").measure(texts, chosen(["negation"]))[:, 0] > 0
+    return evidence(texts, np.where(negated, 0.75, 0.15), seed)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_planted_failure_is_found_and_confirmed(questions: list[str], seed: int) -> None:
+    report = groundfault.audit(planted(questions, seed), finders=[Language(pipeline="blank")])
+    said = {f.name: f for f in report.findings}
+    assert said[PLANTED].verdict is Verdict.CONFIRMED
+    assert said[PLANTED].lead is None
+    others = [f for f in report.findings if f.verdict is Verdict.CONFIRMED and f.name != PLANTED]
+    assert all(f.lead == PLANTED for f in others)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_planted_failure_is_explained(questions: list[str], seed: int) -> None:
+    errors = Candidate("errors", "failed", missing="drop")
+    said = explain(planted(questions, seed), [errors], "question", pipeline="blank", permutations=499)
+    best, *_ = said.slices[0].marked()
+    assert best.feature == "negation"
+    assert best.inside > 2 * best.outside
+    assert best.p == best.adjusted == 1 / 500
+    assert said.slices[0].wrong == said.slices[0].size == said.wrong
+    assert best.homogeneity == pytest.approx(best.inside)
+    assert best.completeness == 1
+
+
+def test_nothing_is_confirmed_where_nothing_is_so(questions: list[str]) -> None:
+    seeds = 10
+    finder = Language(pipeline="blank")
+    reports = [groundfault.audit(evidence(questions[30:230], 0.3, seed), finders=[finder]) for seed in range(seeds)]
+    hits = sum(any(f.verdict is Verdict.CONFIRMED for f in report.findings) for report in reports)
+    assert hits <= 0.1 * seeds + 3 * np.sqrt(0.09 * seeds)
+
+
+@frozen
+def test_the_finder_keeps_the_rules_of_finders(questions: list[str]) -> None:
+    library = check_finder(Language(pipeline="blank"), planted(questions[:150], 0))
+    assert PLANTED in [c.name for c in library]
+
+
+@frozen
+def test_a_frozen_library_applies_to_other_texts(questions: list[str]) -> None:
+    proposed = list(Language(pipeline="blank", sets=("negation", "length")).propose(planted(questions, 0)))
+    library = Library.from_json(Library.of(proposed).to_json())
+    assert list(library) == proposed
+    column = next(c.derived for c in library if c.name == PLANTED)
+    assert column is not None
+    frame = pl.DataFrame({"question": ["Why not?", None, "", "So?"]})
+    assert column.apply(frame).to_list() == [1.0, None, 0.0, 0.0]
+
+
+def test_the_finder_with_a_parser(shared: Path) -> None:
+    texts = ["The book that I read was sold.", "Kim sells books.", "Birds sing.", "They had left before noon."] * 12
+    finder = Language(pipeline=str(shared / "spacy_ud_ewt"), columns=("question",))
+    names = [c.name for c in finder.propose(evidence(texts, 0.3, 0))]
+    assert "question has a verb in the perfect" in names  # one text in four
+    assert any(name.startswith("question: longest dependency") for name in names)
+    assert not any("passive" in name for name in names)  # it marks the same texts as an earlier candidate
+
+
+def test_what_the_finder_refuses(questions: list[str]) -> None:
+    data = planted(questions[:40], 0)
+    with pytest.raises(PlanError, match="no linguistic feature or set 'mood'"):
+        list(Language(pipeline="blank", sets=("mood",)).propose(data))
+    with pytest.raises(MissingExtraError, match="spacy download en_no_such"):
+        list(Language(pipeline="en_no_such").propose(data))
+    with pytest.raises(InputError, match="no attribute is named"):
+        list(Language(pipeline="blank", columns=("answer",)).propose(data))
+    numbers = Evidence.from_table(pl.DataFrame({"n": [1.5, 2.5] * 9, "error": [0, 1] * 9}), outcome="error")
+    assert list(Language(pipeline="en_no_such").propose(numbers)) == []
+
+
+def test_what_is_no_language_column_is_refused() -> None:
+    with pytest.raises(RuleError, match="no linguistic feature of a text alone"):
+        LanguageColumn.of("question", "word_frequency", "blank")
+    with pytest.raises(RuleError, match="of one column of texts, not 2"):
+        LanguageColumn("language", "language", ("a", "b"), {}, "negation", "blank")
+    column = LanguageColumn.of("question", "voice", "blank")
+    with pytest.raises(InputError, match="voice is not available: needs a pipeline"):
+        column.apply(pl.DataFrame({"question": ["So?"]}))
+    with pytest.raises(InputError, match="holds Int64, not text"):
+        LanguageColumn.of("question", "negation", "blank").apply(pl.DataFrame({"question": [1]}))
+
+
+# ---------------------------------------------------------------------------------------------------------- explain
+
+
+def test_slices_too_small_are_passed_over_and_several_models_refused(questions: list[str]) -> None:
+    data = planted(questions, 0)
+    few = Candidate("few", "id <= 'q0003'", missing="drop")
+    assert explain(data, [few], "question", pipeline="blank", permutations=99).slices == ()
+    with pytest.raises(InputError, match="no attribute is named"):
+        explain(data, [few], "answer", pipeline="blank")
+    frame = data.frame.select("id", "question", "error")
+    two = pl.concat([frame.with_columns(model=pl.lit(m)) for m in "ab"])
+    with pytest.raises(InputError, match="there are 2 models"):
+        explain(Evidence.from_table(two, id="id", outcome="error", model="model"), [few], "question", pipeline="blank")
+
+
+def test_the_command(questions: list[str], tmp_path: Path) -> None:
+    data = planted(questions, 0)
+    path = tmp_path / "results.parquet"
+    frame = data.frame.select("id", "question", "error")
+    frame.with_columns(long=pl.col("question").str.len_chars() > 300).write_parquet(path)
+    args = [path, "--id", "id", "--outcome", "error", "--text", "question", "--pipeline", "blank"]
+    args += ["--permutations", "199", "--json", tmp_path / "said.json"]
+    run = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", "declared"]], catch_exceptions=False)
+    assert "discovery examples" in run.output
+    assert "words: " in run.output
+    assert "as in the paper: " in run.output
+    assert "Nothing is confirmed" in run.output
+    told = json.loads((tmp_path / "said.json").read_text())
+    assert told["slices"][0]["marks"][0]["feature"] == "length"
+    assert told["lacking"]["voice"].startswith("not available: needs")
+    run = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", "edisa"]], catch_exceptions=False)
+    assert run.exit_code == 0
+    with pytest.raises(PlanError, match="not of the form NAME=VALUE"):
+        CliRunner().invoke(explain_command, [str(a) for a in [*args, "--set", "pca"]], catch_exceptions=False)
