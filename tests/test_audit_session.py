@@ -82,7 +82,7 @@ def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
 
 def test_no_case_is_asked_twice_and_draws_come_from_the_group():
     pool = blocks()
-    audit = Audit(pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01)
+    audit = Audit(pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01, policy="stratified")
     audit.run(replay(pool))
     ids = [r.query.id for r in audit.rounds]
     assert len(set(ids)) == len(ids) == len(pool)
@@ -940,7 +940,7 @@ BAD_POOLS = {
     ),
     "NULL in the embedding": (lambda: Pool.from_table(table(e=[1.0, None, 2, 3]), id="id", embedding="e"), "NaN"),
     "embedding of another length": (lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0]]), r"shape \(1, 1\)"),
-    "embedding of words": (lambda: Pool.from_table(table(), id="id", embedding="lang"), "not numbers"),
+    "embedding of a missing text": (lambda: Pool.from_table(table(), id="id", embedding="lang"), "row 3 is missing"),
     "no embedding": (lambda: Pool.from_table(table(), id="id", embedding="nowhere"), "no column, and there is no file"),
     "score above 1": (lambda: Pool.from_table(table(s=[0, 1, 2, 1]), id="id", scores="s"), r"the score 2; .*\[0, 1\]"),
     "score of words": (lambda: Pool.from_table(table(), id="id", scores="lang"), "numbers in"),
@@ -1162,8 +1162,16 @@ def test_several_labellers_in_the_shell(shell):
     ben = shell("run", *POOL, *who, "--as", "ben", text="f\n")
     assert "waits for cy" in ben.output
     assert "pass" not in ben.output.split("query 1")[1].split("score:")[0]  # ben does not see what ann said
-    cy = shell("run", *POOL, *who, "--as", "cy", text="f\n")
+    cy = shell("run", *POOL, *who, "--as", "cy", "--cost", "2", text="f\n")
     assert "agreed on 0 of 1" in cy.output
+    assert "cost 6.00" in cy.output  # three people judged one case
+
+
+def test_a_person_is_not_shown_the_score_that_is_known(shell):
+    asked = shell("run", *POOL, "--label", "ask", "--scores", "text", text="q\n")
+    assert "score:" in asked.output
+    assert "text:" not in asked.output
+    assert "text:" in shell("run", *POOL, "--label", "ask", text="q\n").output
 
 
 def test_planning_in_the_shell(shell):

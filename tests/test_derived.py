@@ -181,6 +181,7 @@ def test_what_cannot_be_observed_is_said() -> None:
     refused("holds String", frame.with_columns(embedding=pl.lit("x")))
 
 
+@pytest.mark.filterwarnings("ignore:.* proposes nothing")
 def test_finders_propose_nothing_where_there_is_nothing_to_fit() -> None:
     frame, _ = table(100)
     few, flawless = evidence(frame[:15]), evidence(frame.with_columns(error=0).drop(r"^(probability_.*|label)$"))

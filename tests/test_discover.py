@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from groundfault.stats.discovery import discovery
+from groundfault.studies import discover
 from groundfault.studies.discover import domino, edisa, measure, spotlight, study
 from groundfault.studies.real_models import of_texts, shipped
 
@@ -53,12 +54,23 @@ def test_efficacy_counts_what_is_said() -> None:
     assert np.isnan(nobody.efficacy)
 
 
-def test_the_study_says_what_it_lacks(tmp_path: Path) -> None:
+def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discover, "DIMENSIONS", (16,))
+    monkeypatch.setattr(discover, "WEIGHTS", (0.15,))
+    monkeypatch.setattr(discover, "SIZES", (0.5, 1.0))
     found = study(tmp_path, seeds=1)
     assert found.lacking
-    assert [len(table.rows) for table in found.tables] == [4 * 4 + 2, 10, 4]
+    assert [len(table.rows) for table in found.tables] == [4 * 4 + 2, 4 * 3 + 3, 2, 3, 4]
     text = found.to_markdown()
     assert "digits, network: edisa" in text
     assert "63.32%" in text
     found.write(tmp_path)
     assert (tmp_path / "discover.json").exists()
+    assert "discover-figure-3.svg" in text
+    told = {row.label: row.here for row in found.tables[0].rows}
+    said = found.tables[0].note.partition("ahead of confidence on ")[2].partition(". Edisa")[0]
+    for model in ("digits, logistic", "digits, network", "breast cancer, naive Bayes"):
+        here = told[f"{model}: edisa"]
+        ahead = here["efficacy"] is not None and here["efficacy"] > here["confidence"]
+        assert (model not in said) == ahead
+    assert (tmp_path / "discover-figure-3.svg").read_text().startswith("<svg")

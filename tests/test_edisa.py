@@ -379,6 +379,19 @@ def refused(message: str, kind: Any = Edisa, *, z: Any = None, y: Any = None, p:
         kind(**{"n_slices": 10, **parameters}).fit(*data)
 
 
+def test_no_array_of_examples_by_slices_is_made() -> None:
+    import tracemalloc
+
+    z, y, p = clustered(20_000)
+    slicer = Edisa(n_slices=256, pca=None, init="random", max_iter=2)
+    slicer.fit(z, y, p)
+    tracemalloc.start()
+    slicer.fit(z, y, p).error_prone(z, p)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20_000 * 256 * 8 / 2
+
+
 def test_bad_embeddings_are_refused() -> None:
     z = clustered(200)[0]
     for value in (np.nan, np.inf):

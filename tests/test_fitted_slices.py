@@ -102,3 +102,27 @@ def test_the_hash_of_evidence_covers_every_number_of_a_list() -> None:
     for dtype in (pl.List(pl.Float64), pl.Array(pl.Float64, 64)):
         assert hashed(values, dtype) == hashed(values.copy(), dtype)
         assert hashed(values, dtype) != hashed(changed, dtype)
+
+
+@pytest.mark.parametrize("name", FINDERS)
+def test_finders_say_why_they_propose_nothing(name: str) -> None:
+    data = evidence(400)
+    one_class = data.frame.with_columns(label=pl.lit("ape"), error=pl.Series([0, 1] * 200))
+    right = data.frame.with_columns(
+        label=pl.Series(["ape", "bee", "cat"])[
+            data.frame.select("probability_ape", "probability_bee", "probability_cat").to_numpy().argmax(axis=1)
+        ]
+    )
+    cases = [(right, "no prediction on discovery is wrong"), (data.frame[:8], "8 discovery examples have all it reads")]
+    cases += [(one_class, "every discovery example is of class ape")] * (name != "spotlight")
+    for frame, said in cases:
+        told = Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))
+        with pytest.warns(UserWarning, match=said):
+            assert list(FINDERS[name].propose(told)) == []
+
+
+@pytest.mark.parametrize("name", FINDERS)
+def test_probabilities_that_are_none_are_refused(name: str) -> None:
+    frame = evidence(400).frame.with_columns(probability_ape=pl.col("probability_ape") * 2)
+    with pytest.raises(InputError, match="is no probability"):
+        list(FINDERS[name].propose(Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))))

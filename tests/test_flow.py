@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import groundfault
-from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError
+from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError, wording
 
 
 def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
@@ -51,6 +51,12 @@ def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen()
     assert 0.1 < least < 0.5
 
 
+def test_findings_are_not_said_to_have_been_out_of_reach() -> None:
+    assert wording.nothing_found(None, 0.3, 0).startswith("No reportable finding. This audit is too small")
+    assert "could not have been found" in wording.nothing_found(None, 0.3, 5)
+    assert "too small" not in wording.nothing_found(None, 0.3, 5)
+
+
 def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
     frame = planted().with_columns(
         pl.when(pl.int_range(pl.len()) % 10 == 0).then(pl.lit("refused")).otherwise(pl.lit("scored")).alias("status")
@@ -58,7 +64,14 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
     evidence = Evidence.from_table(frame, id="id", outcome="error", status="status")
     scored = frame.filter(pl.col("status") == "scored")
     report = groundfault.audit(evidence)
-    assert report.summary["statuses"] == {"scored": 360, "refused": 40, "unparsed": 0, "artefact": 0, "missing": 0}
+    assert report.summary["statuses"] == {
+        "scored": 360,
+        "error": 0,
+        "refused": 40,
+        "unparsed": 0,
+        "artefact": 0,
+        "missing": 0,
+    }
     assert report.summary["error_rate"] == pytest.approx(scored["error"].mean())
     finding = next(f for f in report.findings if f.name == "hard")
     assert finding.full.on + finding.full.off == 360
@@ -335,6 +348,14 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     changed = groundfault.verify(tmp_path / "report")
     assert not changed.reproduces
     assert any("hashes.evidence" in d for d in changed.differences)
+
+
+def test_a_report_of_rows_without_ids_reproduces(tmp_path: Path) -> None:
+    planted().drop("id").write_csv(tmp_path / "rows.csv")
+    evidence = Evidence.from_table(tmp_path / "rows.csv", outcome="error")
+    groundfault.audit(evidence).write(tmp_path / "report")
+    found = groundfault.verify(tmp_path / "report")
+    assert found.reproduces, found.differences
 
 
 def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:

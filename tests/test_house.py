@@ -13,7 +13,7 @@ import groundfault
 
 SOURCE = Path(groundfault.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
-TOP = {"studies", "render", "web", "cli", "testing"}
+TOP = {"improve", "studies", "render", "web", "cli", "testing"}
 PLUGINS = {"readers", "finders", "judges", "policies"}
 # the flow joins the core with its plug-ins, so it may name them; reports are rendered on demand
 JOINTS = {
@@ -25,6 +25,7 @@ JOINTS = {
     "robustness",
     "verification",
     "evidence",
+    "importing",
     "report",
     "__init__",
 }

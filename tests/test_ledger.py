@@ -300,6 +300,25 @@ def test_reading_a_ledger_that_is_not_there_says_so_and_makes_none(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_without_a_table_is_an_empty_ledger(tmp_path: Path) -> None:
+    """Whoever made the file was killed before anything was in it."""
+    for name, made in (
+        ("nothing.db", Path.touch),
+        ("other.db", lambda p: sqlite3.connect(p).execute("CREATE TABLE t(x)")),
+    ):
+        made(tmp_path / name)
+        ledger = Ledger(tmp_path / name)
+        before = (tmp_path / name).read_bytes()
+        assert ledger.events() == []
+        assert ledger.head == "0" * 64
+        ledger.check()
+        with pytest.raises(LedgerError, match="lacks event"):
+            ledger.check(head="a" * 64)
+        assert (tmp_path / name).read_bytes() == before  # to read is not to write
+        assert ledger.append("note", {}).seq == 1
+        assert len(ledger.events()) == 1
+
+
 def test_folders_are_made_and_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("sub/l #%?.db")

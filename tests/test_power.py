@@ -8,7 +8,7 @@ from math import ceil, comb, inf, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from groundfault.stats import laws as lawbook
@@ -275,7 +275,9 @@ def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
     st.integers(1, 39),
     st.sampled_from(["risk_difference", "risk_ratio", "odds_ratio"]),
 )
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=1500, deadline=None)
+@example([11, 29], 4, "risk_ratio")
+@example([11, 29], 4, "odds_ratio")
 def test_lone_floor_is_where_procedure_a_keeps_one_alone(on: list[int], errors: int, effect: str) -> None:
     floor = decoy_floor(np.array(on), n=40, errors=errors, q=0.1, effect=effect)
     ones = np.ones(len(on), dtype=np.int64)

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from groundfault.evidence import Evidence
     from groundfault.finding import Cell, Finding, Verdict
     from groundfault.flow import audit
+    from groundfault.gating import gate
     from groundfault.judge import Judge, Screening
     from groundfault.ledger import Ledger
     from groundfault.outcome import Status
     from groundfault.plan import Plan
+    from groundfault.proposals import Proposals, propose
     from groundfault.report import Report
     from groundfault.sequential.pool import Pool
     from groundfault.sequential.session import Audit
@@ -56,6 +58,7 @@ _HOMES = {
     "Plan": "plan",
     "Pool": "sequential.pool",
     "PlanError": "errors",
+    "Proposals": "proposals",
     "Report": "report",
     "RuleError": "errors",
     "Screening": "judge",
@@ -64,9 +67,26 @@ _HOMES = {
     "Verification": "verification",
     "audit": "flow",
     "check": "checking",
+    "gate": "gating",
+    "propose": "proposals",
     "verify": "verification",
 }
-_ROOMS = ("finders", "judges", "policies", "sequential", "stats", "studies", "testing")
+_ROOMS = (
+    "exports",
+    "finders",
+    "improve",
+    "judges",
+    "language",
+    "models",
+    "policies",
+    "probes",
+    "readers",
+    "sequential",
+    "stats",
+    "studies",
+    "taxonomy",
+    "testing",
+)
 
 __all__ = [
     "Audit",
@@ -85,6 +105,7 @@ __all__ = [
     "Plan",
     "PlanError",
     "Pool",
+    "Proposals",
     "Report",
     "RuleError",
     "Screening",
@@ -93,6 +114,8 @@ __all__ = [
     "Verification",
     "audit",
     "check",
+    "gate",
+    "propose",
     "verify",
 ]
 

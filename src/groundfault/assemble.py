@@ -17,6 +17,7 @@ from groundfault import detectable, wording
 from groundfault.case import Case
 from groundfault.finding import Cell, Finding, Verdict
 from groundfault.judges.rule import Ruling, duplicates
+from groundfault.leaks import LEAK
 from groundfault.plan import exact
 from groundfault.report import SCHEMA_VERSION, Report
 from groundfault.stats import bits, intervals, multiple
@@ -100,7 +101,7 @@ def _finding(
     assert discovery is not None
     assert full is not None
     position = parts.position.get(h) if ruling.screening else None
-    expected = ruling.screening.decoys if ruling.screening else None
+    expected = ruling.screening.decoys if ruling.screening and not case.mined_here(candidate) else None
     return Finding(
         candidate.name,
         candidate.rule,
@@ -131,14 +132,16 @@ def _finding(
 
 def _cells(parts: _Parts) -> dict[str, list[Cell] | None]:
     """The numbers of every hypothesis on each part of the units, with the p-values that belong there."""
-    ruling, position = parts.ruling, parts.position
+    ruling, position, outcomes = parts.ruling, parts.position, len(parts.case.outcomes)
     size = len(ruling.verdicts)
     own, adjusted, held_p, held_adjusted = (np.full(size, np.nan) for _ in range(4))
     for h, i in position.items():
-        if ruling.screening and ruling.screening.p is not None:
-            own[h] = ruling.screening.p[i]
-        if ruling.screening and ruling.screening.p_adjusted is not None:
-            adjusted[h] = ruling.screening.p_adjusted[i]
+        # what was mined from these very units has no p-value on them
+        screening = None if parts.case.mined_here(parts.case.library[h // outcomes]) else ruling.screening
+        if screening and screening.p is not None:
+            own[h] = screening.p[i]
+        if screening and screening.p_adjusted is not None:
+            adjusted[h] = screening.p_adjusted[i]
         if ruling.confirmed:
             held_p[h], held_adjusted[h] = ruling.confirmed.p[i], ruling.confirmed.p_adjusted[i]
     seen = _cell_column(parts, parts.seen, own, adjusted)
@@ -279,6 +282,8 @@ def _summary(
         "manifest": {
             "sources": list(case.evidence.provenance),
             "roles": asdict(case.evidence.roles),
+            "reading": case.evidence.reading,
+            "account": case.evidence.account.to_dict() if case.evidence.account else None,
             "models": list(case.evidence.models) if case.evidence.roles.model else None,
             "compare": list(case.compare) if case.compare else None,
             "python": platform.python_version(),
@@ -349,6 +354,12 @@ def _hints(parts: _Parts) -> list[str]:
     if unscored:
         said = ", ".join(f"{v} {k}" for k, v in unscored.items())
         hints.append(f"{said}: not scored, in no error rate; the findings say whether their verdict depends on it")
+    if case.leaks:
+        named = ", ".join(map(repr, case.leaks))
+        hints.append(
+            f"left out, because over {LEAK:.0%} of the rarer outcome can be told from it: {named}; --allow-leak uses a "
+            "column all the same, --post-outcome says that it follows from the outcome"
+        )
     edge = _at_the_edge(parts)
     if edge:
         low, high = (float(exact(x)) for x in case.plan.prevalence or (0, 1))

@@ -40,6 +40,9 @@ class Candidate:
         (the default), the example counts as off, or the example is left out for this candidate.
     derived : Derived, optional
         A fitted function that computes a column the rule reads and the evidence need not have.
+    mined : str, optional
+        Which units a finder that looks at outcomes found it among: `Case.origin` then, and empty for candidates that
+        were named without looking.
 
     Raises
     ------
@@ -58,6 +61,7 @@ class Candidate:
     source: str = "declared"
     missing: Missing = "reject"
     derived: Derived | None = None
+    mined: str = ""
 
     def __post_init__(self) -> None:
         if not self.name.strip():
@@ -195,7 +199,8 @@ class Library(Sequence[Candidate]):
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
-    row = {f.name: getattr(candidate, f.name) for f in fields(candidate) if f.name != "derived"}
+    row = {f.name: getattr(candidate, f.name) for f in fields(candidate) if f.name not in ("derived", "mined")}
+    row |= {"mined": candidate.mined} if candidate.mined else {}
     return row if candidate.derived is None else row | {"derived": candidate.derived.name}
 
 

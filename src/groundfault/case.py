@@ -18,6 +18,7 @@ from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.evidence import Evidence, feed
 from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling, rule
+from groundfault.leaks import leaks
 from groundfault.plan import Plan
 from groundfault.units import Marks, Units, scored_rows, size_classes, unit_losses
 
@@ -109,12 +110,56 @@ class Case:
         seen, held = self.parts(losses)
         return rule(self.judge, self.plan, seen, held, self.marks), seen, held
 
-    @property
+    @cached_property
     def split_hash(self) -> str:
         """SHA-256 of the names of the units that are seen."""
         digest = hashlib.sha256()
         feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.seen)))
         return digest.hexdigest()
+
+    @cached_property
+    def leaks(self) -> dict[str, float]:
+        """Columns that determine the outcome almost perfectly, and so are taken for consequences of it."""
+        roles = self.evidence.roles
+        columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
+        rows = self.seen[self.evidence.unit_index]
+        return leaks(self.evidence, [c for c in columns if c not in roles.allow_leak], rows)
+
+    @cached_property
+    def shown(self) -> Evidence:
+        """What finders are shown: the units that are seen, without outcomes where nothing is held out, and no leaks."""
+        blind = self.judge.confirmation == "none"
+        shown = self.evidence.blind() if blind else self.evidence.take(self.seen[self.evidence.unit_index])
+        return shown.without(self.leaks)
+
+    @property
+    def origin(self) -> str:
+        """Which outcomes, and which units of them, a finder is shown here: what `Candidate.mined` says of its finds."""
+        return f"{self.evidence.outcome_hash[:16]}/{self.split_hash[:16]}"
+
+    def mined_here(self, candidate: Candidate) -> bool:
+        """Whether a candidate was found by looking at the outcomes of the very units that are seen here."""
+        return bool(candidate.mined) and candidate.mined == self.origin
+
+    def proposed(self, finders: Sequence[Any], named: Sequence[Candidate] = ()) -> list[Candidate]:
+        """What finders propose from the units that are seen; finds of those that look at outcomes are marked as mined.
+
+        Parameters
+        ----------
+        finders : sequence of finder or str
+        named : sequence of Candidate
+            Whose names are taken, and what conjunctions are made of.
+        """
+        found: list[Candidate] = []
+        for one in finders:
+            so_far = [*named, *found]
+            finder = _made(one, so_far) if isinstance(one, str) else one
+            rules = {(c.rule, c.missing) for c in so_far}  # what an earlier finder proposed stays its own
+            proposed = (c for c in finder.propose(self.shown) if (c.rule, c.missing) not in rules)
+            new = unique_names(proposed, [c.name for c in so_far])
+            mined = getattr(finder, "uses_outcomes", False)
+            found.extend([replace(c, mined=self.origin) for c in new] if mined else new)
+        return found
 
 
 def prepare(
@@ -146,6 +191,31 @@ def prepare(
     PlanError
         If a judge or finder is unknown.
     """
+    case = opened(evidence, plan, compare=compare)
+    named = list(candidates or ())
+    if finders is None:
+        finders = [] if candidates is not None else _default_finders()
+    library = Library.of([*named, *case.proposed(finders, named)])
+    if len(library) == 0:
+        raise InputError(
+            "no candidates: the evidence has no columns that describe examples; name candidates or columns"
+        )
+    for candidate in library:
+        _require_cause(case, candidate)
+    _require_fresh_holdout(case, library)
+    judged = replace(case, library=library)
+    judged.__dict__["leaks"] = case.leaks  # of columns and outcomes alone: the same for any library
+    return judged
+
+
+def opened(evidence: Evidence, plan: Plan | None = None, *, compare: tuple[str, str] | None = None) -> Case:
+    """A case without candidates as yet: the plan resolved for its judge, and the evidence worth explaining.
+
+    Raises
+    ------
+    InputError, PlanError
+        As `prepare`.
+    """
     plan = plan or Plan()
     judge = judges.get(plan.judge)
     plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
@@ -157,22 +227,7 @@ def prepare(
     case = Case(evidence, Library(()), plan, judge, compare)
     if judge.name == "multisplit-e" and case.strata is not None:
         raise PlanError("multisplit-e needs groups of like size, and these are not; judge by max-t, holm or janus")
-    named = list(candidates or ())
-    if finders is None:
-        finders = [] if candidates is not None else _default_finders()
-    found = _propose(case, finders, named)
-    library = Library.of([*named, *found])
-    if len(library) == 0:
-        raise InputError(
-            "no candidates: the evidence has no columns that describe examples; name candidates or columns"
-        )
-    told = {evidence.roles.outcome, evidence.roles.status}
-    for candidate in library:
-        if told & set(candidate.columns):
-            raise RuleError(
-                f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains failures by failing"
-            )
-    return replace(case, library=library)
+    return case
 
 
 def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[np.int64] | None:
@@ -185,22 +240,16 @@ def _default_finders() -> list[Any]:
     return list(DEFAULT)
 
 
-def _propose(case: Case, finders: Sequence[Any], named: Sequence[Candidate]) -> list[Candidate]:
-    blind = case.judge.confirmation == "none"
-    shown = case.evidence.blind() if blind else case.evidence.take(case.seen[case.evidence.unit_index])
-    found: list[Candidate] = []
-    for finder in finders:
-        so_far = [*named, *found]
-        proposed = (_made(finder, so_far) if isinstance(finder, str) else finder).propose(shown)
-        found.extend(unique_names(proposed, [c.name for c in so_far]))
-    return found
-
-
 def _made(name: str, so_far: Sequence[Candidate]) -> Any:
-    """The finder of a name; ``interactions:2`` combines pairs of what was proposed before it."""
+    """The finder of a name; ``interactions:2`` combines pairs of what was proposed before it.
+
+    ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.
+    """
     from groundfault.finders import get
 
     plain, _, order = name.partition(":")
+    if plain == "language" and order:
+        return get(plain)(pipeline=order)
     if plain != "interactions":
         return get(name)()
     if order and not order.isdigit():
@@ -208,10 +257,40 @@ def _made(name: str, so_far: Sequence[Candidate]) -> Any:
     return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
+def _require_cause(case: Case, candidate: Candidate) -> None:
+    """A candidate must not explain failures by failing."""
+    roles, columns = case.evidence.roles, set(candidate.columns)
+    if columns & {roles.outcome, roles.status}:
+        raise RuleError(
+            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains failures by failing"
+        )
+    for column in sorted(columns & set(roles.post_outcome)):
+        raise RuleError(f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from the outcome")
+    for column in sorted(columns & set(case.leaks)):
+        raise RuleError(
+            f"candidate {candidate.name!r} reads {column!r}, which tells {case.leaks[column]:.0%} of the outcomes and "
+            "so is likely to follow from them; allow_leak (--allow-leak) lets it be judged all the same"
+        )
+
+
+def _require_fresh_holdout(case: Case, library: Library) -> None:
+    """A mined candidate may be judged on units that its finder did not see, or on other outcomes altogether."""
+    for candidate in library:
+        if not candidate.mined or case.mined_here(candidate):
+            continue
+        if candidate.mined.partition("/")[0] == case.origin.partition("/")[0]:
+            raise PlanError(
+                f"candidate {candidate.name!r} was mined from other units of this evidence than judge "
+                f"{case.judge.name} now sees, so that the others are not fresh to it: take a judge with a holdout and "
+                "split as then (--seed, --holdout, --split), or other evidence"
+            )
+
+
 def _require_variation(evidence: Evidence) -> None:
     loss = evidence.loss.drop_nulls()
     if len(loss) == 0:
-        raise InputError("no observation was scored, so there is nothing to explain")
+        counts = ", ".join(f"{n} {status}" for status, n in evidence.status_counts.items() if n)
+        raise InputError(f"no observation was scored ({counts}), so there is nothing to explain")
     if loss.n_unique() == 1:
         every = {0.0: "no errors at all: every observation passed", 1.0: "only errors: every observation failed"}
         said = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")

@@ -64,12 +64,16 @@ class Column:
     distinct: int
 
 
+def example_rows(evidence: Evidence) -> pl.DataFrame:
+    """One row of the table for each example: of several models or repeats, the first."""
+    if evidence.roles.model or evidence.roles.repeat:
+        return evidence.frame.filter(pl.col(evidence.roles.id or "").is_first_distinct())
+    return evidence.frame
+
+
 def examples(evidence: Evidence) -> pl.DataFrame:
     """The attributes, one row an example however many models and repeats answered it."""
-    frame = evidence.frame
-    if evidence.roles.model or evidence.roles.repeat:
-        frame = frame.filter(pl.col(evidence.roles.id or "").is_first_distinct())
-    return frame.select(evidence.attributes)
+    return example_rows(evidence).select(evidence.attributes)
 
 
 def sample(table: pl.DataFrame, most: int = _SAMPLE) -> pl.DataFrame:

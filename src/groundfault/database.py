@@ -125,8 +125,8 @@ class Database:
             raise self._failure(error, "written to") from None
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """One read, of a state between two transactions.
+    def reading(self, table: Table) -> Iterator[Connection]:
+        """One read, of a state between two transactions; an empty table where nobody has made one.
 
         Raises
         ------
@@ -135,13 +135,20 @@ class Database:
         LedgerError
             If the file is damaged.
         """
+        from sqlalchemy import create_engine, inspect
         from sqlalchemy.exc import DBAPIError
 
         if self._file and not self._file.exists():
             raise InputError(f"there is no ledger at {self.place}")
         try:
             with self._reader.connect() as connection:
-                yield connection
+                if inspect(connection).has_table(table.name):
+                    yield connection
+                    return
+            # whoever made the file was killed before anything was in it
+            with create_engine("sqlite://").connect() as empty:
+                table.metadata.create_all(empty)
+                yield empty
         except DBAPIError as error:
             raise self._failure(error, "read") from None
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _FUNCTIONS = {
     "mixture": "groundfault.stats.unlabelled:assign",
     "ball": "groundfault.stats.spotlight:inside",
+    "centroid": "groundfault.stats.centroids:of_coordinates",
+    "answers": "groundfault.stats.centroids:of_answers",
 }
 _ROWS = 1 << 16
 
@@ -38,8 +40,9 @@ class Derived:
     ----------
     source : str
         Who fitted it; the column's name begins with it.
-    function : {"mixture", "ball"}
-        What is computed: the likeliest slice of a mixture, or 1 inside a ball and 0 outside.
+    function : {"mixture", "ball", "centroid", "answers"}
+        What is computed: the likeliest slice of a mixture; 1 inside a ball and 0 outside; the number of the nearest
+        centroid; or that of the nearest one to the answers of fixed models.
     columns : tuple of str
         Columns of numbers, or of lists of numbers of one length, side by side.
     arrays : mapping of str to float64 array
@@ -102,7 +105,7 @@ class Derived:
 
     def to_dict(self) -> dict[str, Any]:
         """The fitted function as plain words and numbers; `from_dict` gives an equal one back."""
-        arrays = {key: _encoded(array) for key, array in self.arrays.items()}
+        arrays = {key: encoded(array) for key, array in self.arrays.items()}
         return {"source": self.source, "function": self.function, "columns": list(self.columns), "arrays": arrays}
 
     @classmethod
@@ -114,7 +117,11 @@ class Derived:
         KeyError, TypeError, ValueError
             If it is something else.
         """
-        arrays = {str(key): _decoded(array) for key, array in dict(data["arrays"]).items()}
+        if data["function"] == "language":
+            from groundfault.language.column import LanguageColumn
+
+            return LanguageColumn.from_dict(data)
+        arrays = {str(key): decoded(array) for key, array in dict(data["arrays"]).items()}
         columns = tuple(str(column) for column in data["columns"])
         return cls(str(data["source"]), str(data["function"]), columns, arrays)
 
@@ -166,11 +173,13 @@ def _lists(column: pl.Series) -> NDArray[np.float64]:
     return out
 
 
-def _encoded(array: NDArray[np.float64]) -> dict[str, Any]:
+def encoded(array: NDArray[np.float64]) -> dict[str, Any]:
+    """An array as words and numbers that JSON can hold."""
     data = np.ascontiguousarray(array, dtype="<f8").tobytes()
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode("ascii")}
 
 
-def _decoded(data: Mapping[str, Any]) -> NDArray[np.float64]:
+def decoded(data: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The array that `encoded` wrote down."""
     values = np.frombuffer(base64.b64decode(data["float64"], validate=True), dtype="<f8")
     return values.reshape(data["shape"]).astype(np.float64)

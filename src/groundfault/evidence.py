@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,48 +12,15 @@ import numpy as np
 import polars as pl
 
 from groundfault.errors import InputError
-from groundfault.outcome import UNSCORED, Status
+from groundfault.outcome import Status
+from groundfault.roles import Roles, check_keys, check_shape, outcomes, with_id
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
-_MOST_COLUMNS = 20_000
-
-
-@dataclass(frozen=True)
-class Roles:
-    """Which column plays which part; every other column of the table is an attribute or is ignored.
-
-    Attributes
-    ----------
-    outcome : str
-        0/1 error, or a bounded loss in [0, 1]; 1 is failure, unless ``positive_is_good``.
-    id, model, repeat, group, split, status : str, optional
-        Example id; model; repeat or epoch; cluster of dependent examples; ``discovery``/``holdout``; outcome status.
-    positive_is_good : bool
-        The outcome column says "correct" rather than "error".
-    empty : str, optional
-        The status of observations whose outcome is empty.
-    ignore : tuple of str
-        Columns that are no attributes, such as consequences of failing.
-    """
-
-    outcome: str
-    id: str | None = None
-    model: str | None = None
-    repeat: str | None = None
-    group: str | None = None
-    split: str | None = None
-    status: str | None = None
-    positive_is_good: bool = False
-    empty: str | None = None
-    ignore: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that play a part, in a fixed order."""
-        named = (self.outcome, self.id, self.model, self.repeat, self.group, self.split, self.status)
-        return tuple(dict.fromkeys(column for column in named if column is not None))
+    from groundfault.account import Account
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +42,10 @@ class Evidence:
         A `Status` for each row.
     provenance : tuple of str
         Where the rows came from.
+    account : Account, optional
+        What became of everything that was read, where the rows came from logs.
+    reading : dict, optional
+        How logs were read, so that they can be read again.
     """
 
     frame: pl.DataFrame
@@ -82,6 +53,8 @@ class Evidence:
     loss: pl.Series
     status: pl.Series
     provenance: tuple[str, ...] = ()
+    account: Account | None = None
+    reading: dict[str, Any] | None = None
 
     @classmethod
     def from_table(
@@ -98,6 +71,9 @@ class Evidence:
         positive_is_good: bool = False,
         empty: str | None = None,
         ignore: Sequence[str] = (),
+        instrument: Sequence[str] = (),
+        post_outcome: Sequence[str] = (),
+        allow_leak: Sequence[str] = (),
     ) -> Evidence:
         """Read evidence from a file, a directory, or a table in memory.
 
@@ -111,11 +87,13 @@ class Evidence:
             See `Roles`. Without ``id`` each row is an example of its own, named by its position.
         positive_is_good : bool
             The outcome column says "correct": the loss is one minus it.
-        empty : {"refused", "unparsed", "artefact", "missing"}, optional
+        empty : {"error", "refused", "unparsed", "artefact", "missing"}, optional
             What an empty outcome means. Without it, and without a status column that says so, empty outcomes are an
             error: an observation must not leave the denominator silently.
         ignore : sequence of str
             Columns that must not be used as attributes.
+        instrument, post_outcome, allow_leak : sequence of str
+            See `Roles`.
 
         Raises
         ------
@@ -126,22 +104,98 @@ class Evidence:
 
         names = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=names)
-        roles = Roles(outcome, id, model, repeat, group, split, status, positive_is_good, empty, tuple(ignore))
+        columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leak)
+        roles = Roles(outcome, id, model, repeat, group, split, status, positive_is_good, empty, *columns)
         return cls.from_frame(frame, roles, provenance)
 
     @classmethod
-    def from_frame(cls, frame: pl.DataFrame, roles: Roles, provenance: tuple[str, ...] = ()) -> Evidence:
+    def from_logs(
+        cls,
+        *sources: str | Path,
+        scorer: str | Sequence[str] | None = None,
+        reader: str | None = None,
+        map: str | Path | dict[str, Any] | None = None,
+        scale: tuple[float, float] | None = None,
+        conflicts: str = "error",
+        group: str | None = None,
+        split: str | None = None,
+        ignore: Sequence[str] = (),
+        post_outcome: Sequence[str] = (),
+        allow_leak: Sequence[str] = (),
+        progress: Callable[[str], object] = bool,
+    ) -> Evidence:
+        """Read evidence from the logs of evaluation tools, or from a directory that ``groundfault import`` wrote.
+
+        Parameters
+        ----------
+        *sources : path
+            Logs, folders of logs, or patterns such as ``logs/*.eval``; they become one evidence.
+        scorer : str or sequence of str, optional
+            Whose score is the outcome; needed where several scored the same answers. Those of the others stand beside.
+        reader : str, optional
+            Name of the reader; left out, each file is recognised by what it holds.
+        map : path, optional
+            A mapping file that says what the columns of a table are, or what one says.
+        scale : pair of float, optional
+            The worst and the best value of the scorer, where its values are not 0 to 1.
+        conflicts : {"error", "keep"}
+            What to do with the same id under other texts, and with other results of the same example and model: stop,
+            or keep them as different examples, and as repeats.
+        group, split, ignore, post_outcome, allow_leak
+            As in `from_table`.
+        progress : callable, optional
+            Told in words what is going on.
+
+        Returns
+        -------
+        Evidence
+            Its ``account`` says what matched, what is missing, and what was there twice.
+
+        Raises
+        ------
+        InputError
+            If a log cannot be read, several scorers are there and none is chosen, or the logs contradict each other.
+        """
+        from groundfault.importing import read_logs
+
+        return read_logs(
+            sources,
+            scorer=scorer,
+            reader=reader,
+            map=map,
+            scale=scale,
+            conflicts=conflicts,
+            named={
+                "group": group,
+                "split": split,
+                "ignore": ignore,
+                "post_outcome": post_outcome,
+                "allow_leak": allow_leak,
+            },
+            progress=progress,
+        )
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pl.DataFrame,
+        roles: Roles,
+        provenance: tuple[str, ...] = (),
+        *,
+        account: Account | None = None,
+        reading: dict[str, Any] | None = None,
+    ) -> Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
         where = provenance[0] if provenance else "the table"
-        _check_shape(frame, roles, where)
-        frame, roles = _with_id(frame, roles)
-        _check_keys(frame, roles, where)
+        check_shape(frame, roles, where)
+        frame, roles = with_id(frame, roles)
+        check_keys(frame, roles, where)
         key = [column for column in (roles.id, roles.model, roles.repeat) if column]
         floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
         # names are text, so that a table sorts and splits alike whether its file kept 1 as a number or as a word
         frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(pl.col(c).cast(pl.String) for c in key)
-        loss, status = _outcomes(frame, roles, where)
-        return cls(frame, roles, loss, status, provenance)
+        loss, status = outcomes(frame, roles, where)
+        return cls(frame, roles, loss, status, provenance, account, reading)
 
     def __len__(self) -> int:
         return self.frame.height
@@ -156,7 +210,7 @@ class Evidence:
     @cached_property
     def attributes(self) -> tuple[str, ...]:
         """Columns that describe the example: with several models or repeats, those constant within it."""
-        taken = {*self.roles.columns, *self.roles.ignore}
+        taken = {*self.roles.columns, *self.roles.ignore, *self.roles.instrument, *self.roles.post_outcome}
         names = [c for c in self.frame.columns if c not in taken]
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():
             return tuple(names)
@@ -247,6 +301,16 @@ class Evidence:
         del part.__dict__["attributes"], part.__dict__["models"]
         return part
 
+    def without(self, columns: Iterable[str]) -> Evidence:
+        """The same rows for finders that must not use some columns."""
+        left_out = set(columns)
+        if not left_out:
+            return self
+        roles = replace(self.roles, instrument=tuple(c for c in self.roles.instrument if c not in left_out))
+        other = replace(self, roles=roles)
+        other.__dict__["attributes"] = tuple(c for c in self.attributes if c not in left_out)
+        return other
+
     def blind(self) -> Evidence:
         """The same rows without their outcomes, for finders that must not see them."""
         hidden = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
@@ -260,101 +324,6 @@ class Evidence:
         other = replace(self, loss=self.loss.fill_null(loss), status=scored.alias("status"))
         other.__dict__["attributes"] = self.attributes
         return other
-
-
-def _check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
-    if frame.width > _MOST_COLUMNS:
-        raise InputError(
-            f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the ones you need"
-        )
-    if frame.height == 0:
-        raise InputError(f"{where} has no rows")
-    for role in ("outcome", "id", "model", "repeat", "group", "split", "status"):
-        column = getattr(roles, role)
-        if column is not None and column not in frame.columns:
-            near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
-            raise InputError(f"{where} has no column {column!r} (named as {role}); its columns are {near}")
-    patterns = [c for c in frame.columns if c == "*" or (c.startswith("^") and c.endswith("$"))]
-    if patterns:
-        raise InputError(
-            f"{where}: column {patterns[0]!r} is named like a pattern, which rules cannot tell from one; rename it"
-        )
-    unknown = [c for c in roles.ignore if c not in frame.columns]
-    if unknown:
-        raise InputError(f"{where} has no column {unknown[0]!r} (named to be ignored)")
-
-
-def _with_id(frame: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, Roles]:
-    if roles.id is not None:
-        return frame, roles
-    name = "row"
-    while name in frame.columns:
-        name = "_" + name
-    return frame.with_row_index(name), replace(roles, id=name)
-
-
-def _check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
-    key = [column for column in (roles.id, roles.model, roles.repeat) if column]
-    for column in (*key, roles.group, roles.split):
-        empty = frame[column].null_count() if column else 0
-        if empty:
-            raise InputError(f"{where}: column {column!r} is empty in {empty} rows; every observation needs one")
-    repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
-    if repeated.any():
-        row = frame.filter(repeated).select(key).row(0)
-        named = ", ".join(f"{c}={v!r}" for c, v in zip(key, row, strict=True))
-        add = "" if roles.repeat else "; if they are several models or repeats, name the column (model or repeat)"
-        raise InputError(f"{where}: {int(repeated.sum())} rows share their key, for example {named}{add}")
-
-
-def _outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
-    raw = frame[roles.outcome]
-    if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
-        words = raw.drop_nulls()
-        numbers = words.cast(pl.Float64, strict=False) if words.dtype == pl.String else words.is_null().cast(pl.Float64)
-        strange = words.filter(~numbers.is_finite().fill_null(False))
-        example = strange.first() if len(strange) else words.first()
-        raise InputError(
-            f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
-            "it must be 0/1, true/false, or a loss in [0, 1]"
-        )
-    loss = raw.cast(pl.Float64).alias("loss")
-    bad = frame.filter(loss.is_nan() | ~loss.is_between(0, 1))
-    if bad.height:
-        raise InputError(
-            f"{where}: outcome {bad[roles.outcome][0]!r} of {roles.id}={bad[roles.id or ''][0]!r} "
-            f"({bad.height} such rows) is not in [0, 1]"
-        )
-    if roles.positive_is_good:
-        loss = 1.0 - loss
-    status = _statuses(frame, roles, loss, where)
-    return pl.select(pl.when(status == Status.SCORED).then(loss).alias("loss")).to_series(), status
-
-
-def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) -> pl.Series:
-    if roles.status is not None:
-        status = frame[roles.status].cast(pl.String).str.to_lowercase().alias("status")
-        unknown = frame.filter(~status.is_in([str(s) for s in Status]) | status.is_null())
-        if unknown.height:
-            words = ", ".join(Status)
-            raise InputError(
-                f"{where}: status {unknown[roles.status][0]!r} of {roles.id}={unknown[roles.id or ''][0]!r} "
-                f"({unknown.height} such rows) is not one of {words}"
-            )
-    else:
-        status = pl.repeat(str(Status.SCORED), frame.height, eager=True).alias("status")
-    empty = loss.is_null() & (status == Status.SCORED)
-    if not empty.any():
-        return status
-    if roles.empty is None:
-        raise InputError(
-            f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of {frame.height} rows, for example "
-            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means (empty='missing', or --empty "
-            "missing|refused|unparsed|artefact), or name a status column"
-        )
-    if roles.empty not in UNSCORED:
-        raise InputError(f"empty={roles.empty!r} is not one of {', '.join(UNSCORED)}")
-    return pl.select(pl.when(empty).then(pl.lit(roles.empty)).otherwise(status).alias("status")).to_series()
 
 
 def feed(digest: Any, name: str, series: pl.Series) -> None:

@@ -159,14 +159,14 @@ class Ledger:
         InputError
             If there is no ledger at this place, or it cannot be read.
         """
-        with self._database.reading() as connection:
+        with self._database.reading(_table()) as connection:
             rows = _rows(connection)
         return [_event(row) for row in rows if kind in (None, row.kind)]
 
     @property
     def head(self) -> str:
         """Hash of the last event; 64 zeros where there is none yet."""
-        with self._database.reading() as connection:
+        with self._database.reading(_table()) as connection:
             last = _last(connection)
         return last.hash if last else _START
 
@@ -185,7 +185,7 @@ class Ledger:
         InputError
             If there is no ledger at this place, or it cannot be read.
         """
-        with self._database.reading() as connection:
+        with self._database.reading(_table()) as connection:
             rows = _rows(connection)
         self._verify(rows)
         if head is not None and head not in {row.hash for row in rows}:

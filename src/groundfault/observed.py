@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.columns import matching
+from groundfault.columns import example_rows, matching
 from groundfault.derived import matrix
 from groundfault.errors import InputError
 from groundfault.evidence import Evidence
@@ -57,6 +57,17 @@ class Observed:
         """Where the likeliest class is not the true one."""
         return np.asarray(self.probability.argmax(axis=1) != self.label)
 
+    def unfit(self, least: int, classes: int = 1) -> str:
+        """Why no slices can be fitted to so many examples of so many classes or more; empty where they can."""
+        wrong = int(self.wrong.sum())
+        if len(self.label) < least:
+            return f"{len(self.label)} discovery examples have all it reads, and it needs {least}"
+        if len(set(self.label.tolist())) < classes:
+            return f"every discovery example is of class {self.classes[self.label[0]]}"
+        if not 0 < wrong < len(self.label):
+            return f"{'every' if wrong else 'no'} prediction on discovery is wrong"
+        return ""
+
     @classmethod
     def of(cls, evidence: Evidence, embedding: str, probability: str | None, label: str) -> Observed:
         """Read the columns of the evidence, one row an example.
@@ -78,7 +89,7 @@ class Observed:
         InputError
             If a column is missing or holds something else, or a label is none of the classes.
         """
-        frame = _examples(evidence)
+        frame = example_rows(evidence)
         found = matching(evidence, [embedding])
         if probability is None and not any(c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes):
             return cls._of_outcomes(evidence, frame, tuple(found))
@@ -118,12 +129,6 @@ def example_losses(evidence: Evidence) -> pl.Series:
     key = evidence.roles.id or ""
     losses = evidence.frame.select(key).with_columns(loss=evidence.loss).group_by(key, maintain_order=True)
     return losses.agg(pl.col("loss").mean())["loss"]
-
-
-def _examples(evidence: Evidence) -> pl.DataFrame:
-    if evidence.roles.model or evidence.roles.repeat:
-        return evidence.frame.filter(pl.col(evidence.roles.id or "").is_first_distinct())
-    return evidence.frame
 
 
 def _classes(predicted: dict[str, str], count: int) -> tuple[str, ...]:

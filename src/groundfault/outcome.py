@@ -9,10 +9,12 @@ class Status(StrEnum):
     """Why an observation has, or has not, a loss.
 
     Only `SCORED` observations have one. The others are counted in every report and never enter an error rate; the
-    report says whether its verdicts would change had all of them failed, or all passed.
+    report says whether its verdicts would change had all of them failed, or all passed. ``error`` is a failure of the
+    evaluation, such as a time-out of the service; ``artefact`` a score known to be the grader's mistake.
     """
 
     SCORED = "scored"
+    ERROR = "error"
     REFUSED = "refused"
     UNPARSED = "unparsed"
     ARTEFACT = "artefact"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -57,7 +59,7 @@ class Registry:
 
     def _installed(self) -> dict[str, EntryPoint]:
         found: dict[str, EntryPoint] = {}
-        for point in sorted(entry_points(group=self.group), key=lambda point: (point.name, point.value)):
+        for point in _points(self.group, tuple(sys.path)):
             kept = self.built_in.get(point.name) or (found[point.name].value if point.name in found else None)
             if kept is None:
                 found[point.name] = point
@@ -65,3 +67,9 @@ class Registry:
                 said = f"two are named {point.name!r} in {self.group}: {kept} is used, not {point.value}"
                 warnings.warn(said, stacklevel=3)
         return found
+
+
+@lru_cache(maxsize=16)
+def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001
+    """The entry points of a group in the packages on a path, which are all listed each time that one asks."""
+    return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -224,8 +225,9 @@ class MixtureSlicer(Estimator, ABC):
         """
         seen = Observed.of(discovery, self.embedding, self.probability, self.label)
         most = min(self.n_slices, len(seen.label) // _EXAMPLES_A_SLICE)
-        varied = len(set(seen.label.tolist())) > 1 and 0 < seen.wrong.sum() < len(seen.wrong)
-        if most < 2 or not varied:
+        unfit = seen.unfit(2 * _EXAMPLES_A_SLICE, classes=2)
+        if unfit:
+            warnings.warn(f"{self.name} proposes nothing: {unfit}", stacklevel=2)
             return []
         init = self.init if isinstance(self.init, str) else "kmeans"
         slicer = dataclasses.replace(self, n_slices=most, init=init)

@@ -14,6 +14,7 @@ from groundfault.evidence import Evidence
 from groundfault.flow import audit
 from groundfault.ledger import Ledger
 from groundfault.plan import Plan
+from groundfault.roles import LISTS
 
 # what may differ between two machines that agree on every finding
 _VOLATILE = ("ledger", "groundfault_version")
@@ -58,17 +59,15 @@ def verify(
         If the directory holds no report, or its evidence is not there.
     """
     place = Path(directory)
-    reported = _load(place / "report.json")
+    reported = load_report(place)
     library = Library.load(place / "library.json")
     try:
-        manifest = reported["manifest"]
-        roles = dict(manifest["roles"])
-        sources, models, compare = manifest["sources"], manifest["models"], manifest["compare"]
+        models, compare = reported["manifest"]["models"], reported["manifest"]["compare"]
         plan = Plan.from_settings(reported["plan"])
         splits = (reported["robustness"] or {}).get("splits", 0)
     except (KeyError, TypeError) as error:
         raise InputError(f"{place / 'report.json'} is not a groundfault report: no {error}") from None
-    found = Evidence.from_table(_source(evidence, sources, place), **roles)
+    found = read_again(reported, place, evidence)
     if models is not None and set(models) != set(found.models):
         found = found.select_model(*models)
     again = audit(
@@ -79,11 +78,19 @@ def verify(
     return Verification(not differences and sound, tuple(differences[:100]), said)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_report(directory: str | Path) -> dict[str, Any]:
+    """The report that ``Report.write`` wrote into a directory, as plain words and numbers.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    path = Path(directory) / "report.json"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"no report to verify: {path}: {error.strerror}") from None
+        raise InputError(f"no report here: {path}: {error.strerror}") from None
     except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(data, dict):
@@ -91,9 +98,41 @@ def _load(path: Path) -> dict[str, Any]:
     return data
 
 
+def read_again(reported: dict[str, Any], directory: str | Path, evidence: str | Path | None = None) -> Evidence:
+    """The evidence of a report, read as it was read for it; all models, also those the report is not of.
+
+    Parameters
+    ----------
+    reported : dict
+        From `load_report`.
+    directory : path
+        Where the report is.
+    evidence : path, optional
+        Where the evidence is now, if it has moved.
+
+    Raises
+    ------
+    InputError
+        If the evidence is not there.
+    """
+    try:
+        manifest = reported["manifest"]
+        roles, sources, reading = dict(manifest["roles"]), manifest["sources"], manifest.get("reading")
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{Path(directory) / 'report.json'} is not a groundfault report: no {error}") from None
+    if reading is not None:
+        asked = {role: roles[role] for role in ("group", "split", *LISTS)}
+        return Evidence.from_logs(*([evidence] if evidence else sources), **reading, **asked)
+    if roles.pop("numbered", False):
+        roles["id"] = None
+    return Evidence.from_table(_source(evidence, sources, Path(directory)), **roles)
+
+
 def _source(evidence: str | Path | None, sources: list[str], place: Path) -> Path:
     if evidence is not None:
         return Path(evidence)
+    if not sources:
+        raise InputError("the report is of a table in memory; say where the evidence is with --evidence")
     first = Path(sources[0])
     if first.is_absolute() and not first.exists() and (place / first.name).exists():
         return place / first.name

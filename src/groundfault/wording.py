@@ -90,6 +90,11 @@ def sentence(
 def nothing_found(mdl: float | None, prevalence: float, confirmed: int) -> str:
     """What an audit without findings says: never that there are no failure modes."""
     head = "No reportable finding. " if not confirmed else ""
+    if mdl is None and confirmed:
+        return (
+            f"A lone explanation, at prevalence {prevalence:.0%}, could not have been found with 80% power at any "
+            "lift; beside others, as here, the bar may be lower."
+        )
     if mdl is None:
         return f"{head}This audit is too small to detect any lift at prevalence {prevalence:.0%} with 80% power."
     return (

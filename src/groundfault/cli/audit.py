@@ -18,9 +18,9 @@ from groundfault.cli.options import (
     read_plan,
     require_writable,
     shown_progress,
+    write_json,
 )
 from groundfault.errors import PlanError
-from groundfault.files import write_text
 
 if TYPE_CHECKING:
     from groundfault.report import Report
@@ -43,22 +43,26 @@ LEDGER = "groundfault-ledger.db"
 def audit(**given: Any) -> None:
     """Say which explanations of the failures in SOURCE hold up.
 
-    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them. Without --declare, --candidate or --finders
-    the default finders propose: 0/1 columns, thresholds, categories and text features.
+    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, whose outcome column is named by --outcome;
+    or the logs of an evaluation tool, folders or patterns of them, which need no more said. Without --declare,
+    --candidate or --finders the default finders propose: what was measured with the answer, 0/1 columns, thresholds,
+    categories and text features.
 
     \b
     groundfault audit results.parquet --id item_id --outcome error --out report/
     groundfault audit results.csv --id id --model-column model --model gpt-4o --outcome correct --positive-is-good
     groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' --finders thresholds
+    groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     """
     from groundfault.flow import audit as run
 
     require_writable(given["out"], directory=True)
     require_writable(given["json_path"])
     quiet = given["json_path"] == "-"
-    evidence, plan = read_evidence(given), read_plan(given)
+    plan = read_plan(given)
     named, finders = read_candidates(given)
     with shown_progress(quiet) as progress:
+        evidence = read_evidence(given, progress)
         report = run(
             evidence,
             plan,
@@ -100,11 +104,8 @@ def check(**given: Any) -> None:
     if given["freeze"]:
         found.library.freeze(given["freeze"])
     text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if given["json_path"] == "-":
-        click.echo(text)
+    if write_json(text, given["json_path"]):
         return
-    if given["json_path"]:
-        write_text(Path(given["json_path"]), text)
     from rich.console import Console
 
     from groundfault.render.terminal import show_check

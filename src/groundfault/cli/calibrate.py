@@ -24,7 +24,7 @@ from groundfault.plan import Plan
 @click.option("--model-column", metavar="COL", help="With --like: which model a row is about.")
 @click.option("--model", "models", metavar="NAME", multiple=True, help="With --like: only this model; repeatable.")
 @click.option("--repeat", metavar="COL", help="With --like: repeat or epoch.")
-@click.option("--status", metavar="COL", help="With --like: scored, refused, unparsed, artefact or missing.")
+@click.option("--status", metavar="COL", help="With --like: scored, error, refused, unparsed, artefact or missing.")
 @click.option("--empty", metavar="STATUS", help="With --like: what an empty outcome means.")
 @click.option("--ignore", metavar="COL", multiple=True, help="With --like: no attribute.")
 @click.option("--positive-is-good", is_flag=True, help="With --like: the outcome says correct, not error.")
@@ -89,7 +89,7 @@ def _units(given: dict[str, Any]) -> Any:
 
     if not given["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")
-    evidence = read_evidence({**given, "split": None})
+    evidence = read_evidence({**given, "sources": (given["source"],), "split": None})
     named, finders = read_candidates(given)
     case = prepare(evidence, read_plan(given), named, finders=finders)
     return case.units(case.losses())

@@ -12,9 +12,17 @@ from groundfault.errors import GroundfaultError
 _COMMANDS = {
     "demo": ("groundfault.cli.demo", "Audit a real classifier's real mistakes, offline."),
     "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
+    "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one evidence."),
     "check": ("groundfault.cli.audit", "Before the holdout is spent: what can be tested, and found."),
     "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
+    "gate": ("groundfault.cli.gate", "Fail a build on what a report holds, and did not before."),
+    "export": ("groundfault.cli.export", "Give confirmed slices back to the tools the logs came from."),
+    "slices": ("groundfault.cli.slices", "Propose the slices with the worst errors, unjudged."),
+    "explain": ("groundfault.cli.explain", "Say which linguistic features mark each slice of errors."),
+    "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
     "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop any time."),
+    "taxonomy": ("groundfault.cli.taxonomy", "Cluster examples by which models fail on them."),
+    "probe": ("groundfault.cli.probe", "Ask a task under wordings that must not change its answer."),
     "calibrate": ("groundfault.cli.calibrate", "Measure a judge's error rate on simulated or your own null worlds."),
     "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
 }
@@ -29,7 +37,7 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        found = getattr(import_module(_COMMANDS[cmd_name][0]), cmd_name)
+        found = getattr(import_module(_COMMANDS[cmd_name][0]), "import_" if cmd_name == "import" else cmd_name)
         assert isinstance(found, click.Command)
         return found
 
@@ -57,11 +65,18 @@ def main() -> None:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""
-        click.echo(f"error: {' '.join(error.format_message().split())}{hint}", err=True)
+        click.echo(f"error: {_line(error.format_message())}{hint}", err=True)
         sys.exit(2)
     except (click.Abort, KeyboardInterrupt):
         click.echo("stopped", err=True)
         sys.exit(130)
     except GroundfaultError as error:
-        click.echo(f"error: {' '.join(str(error).split())}", err=True)
+        click.echo(f"error: {_line(str(error))}", err=True)
         sys.exit(2)
+
+
+def _line(message: str) -> str:
+    """A message on one line, without what would steer a terminal: it may quote data."""
+    from groundfault.render.words import clean
+
+    return clean(" ".join(message.split()))

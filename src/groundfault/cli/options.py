@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +14,49 @@ import click
 from groundfault.candidate import Candidate, Library
 from groundfault.errors import InputError, PlanError
 from groundfault.evidence import Evidence
+from groundfault.files import write_text
 from groundfault.plan import Plan
+from groundfault.roles import LISTS
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
+_SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
+_MODELS = click.option("--model", "models", metavar="NAME", multiple=True, help="Only this model; repeatable.")
 _EVIDENCE: list[Option] = [
-    click.argument("source", type=click.Path()),
-    click.option("--outcome", required=True, metavar="COL", help="0/1 error, true/false, or a loss in [0, 1]."),
+    _SOURCES,
+    click.option("--outcome", metavar="COL", help="Of a table: 0/1 error, true/false, or a loss in [0, 1]."),
     click.option("--id", metavar="COL", help="Example id; left out, each row is an example of its own."),
     click.option("--positive-is-good", is_flag=True, help="The outcome says correct, not error."),
     click.option("--model-column", metavar="COL", help="Which model a row is about."),
-    click.option("--model", "models", metavar="NAME", multiple=True, help="Only this model; repeatable."),
+    _MODELS,
     click.option("--repeat", metavar="COL", help="Repeat or epoch of the same example and model."),
     click.option("--group", metavar="COL", help="Clusters of dependent examples; the group becomes the unit."),
     click.option("--split", metavar="COL", help="Column with the words discovery and holdout."),
-    click.option("--status", metavar="COL", help="scored, refused, unparsed, artefact or missing."),
+    click.option("--status", metavar="COL", help="scored, error, refused, unparsed, artefact or missing."),
     click.option(
-        "--empty", metavar="STATUS", help="What an empty outcome means: missing, refused, unparsed, artefact."
+        "--empty", metavar="STATUS", help="What an empty outcome means: missing, error, refused, unparsed, artefact."
     ),
-    click.option("--ignore", metavar="COL", multiple=True, help="No attribute, such as a consequence of failing."),
+    click.option("--ignore", metavar="COL", multiple=True, help="Not to be used by any finder."),
+    click.option("--instrument", metavar="COL", multiple=True, help="Describes the measurement, not the example."),
+    click.option(
+        "--post-outcome", metavar="COL", multiple=True, help="Follows from failing; no candidate may read it."
+    ),
+    click.option("--allow-leak", metavar="COL", multiple=True, help="May tell failed from passed almost perfectly."),
+]
+
+_LOGS: list[Option] = [
+    click.option("--scorer", metavar="NAME", multiple=True, help="Of logs: whose score is the outcome."),
+    click.option("--reader", metavar="NAME", help="Of logs: who reads them, such as inspect [told by what they hold]."),
+    click.option("--map", "mapping", metavar="FILE", help="Of tables: a mapping file says what their columns are."),
+    click.option("--scale", type=float, nargs=2, metavar="WORST BEST", help="Of logs: the scorer's range, if not 0 1."),
+    click.option(
+        "--conflicts",
+        type=click.Choice(["error", "keep"]),
+        default="error",
+        show_default=True,
+        help="Of logs: same id with another text, or with another result.",
+    ),
 ]
 
 _CANDIDATES: list[Option] = [
@@ -73,8 +98,19 @@ _PLAN: list[Option] = [
 
 
 def evidence_options(command: Command) -> Command:
-    """How a table becomes evidence."""
-    return _apply(_EVIDENCE, command)
+    """How a table, or logs, become evidence."""
+    return _apply([*_EVIDENCE, *_LOGS], command)
+
+
+def log_options(command: Command) -> Command:
+    """How logs become evidence."""
+    return _apply([_SOURCES, *_LOGS], command)
+
+
+def results_options(command: Command) -> Command:
+    """How a file that another option names becomes evidence of one model."""
+    columns = [option for option in _EVIDENCE if option not in (_SOURCES, _MODELS)]
+    return _apply([*columns, *_LOGS], command)
 
 
 def candidate_options(command: Command) -> Command:
@@ -87,10 +123,27 @@ def plan_options(command: Command) -> Command:
     return _apply(_PLAN, command)
 
 
-def read_evidence(given: dict[str, Any]) -> Evidence:
-    """Evidence from the options, narrowed to the models asked for."""
-    evidence = Evidence.from_table(
-        given["source"],
+_OF_TABLES = ("id", "model_column", "repeat", "status", "empty", "positive_is_good", "instrument")
+_OF_LOGS = ("scorer", "reader", "mapping", "scale")
+
+
+def read_evidence(given: dict[str, Any], progress: Callable[[str], object] = bool) -> Evidence:
+    """Evidence from the options, narrowed to the models asked for.
+
+    With ``--outcome`` the source is a table and the options say what its columns are; without it, sources are logs.
+    """
+    evidence = _from_table(given) if given["outcome"] else _from_logs(given, progress)
+    return evidence.select_model(*given["models"]) if given.get("models") else evidence
+
+
+def _from_table(given: dict[str, Any]) -> Evidence:
+    misplaced = [name for name in _OF_LOGS if given.get(name)]
+    if misplaced:
+        raise InputError(f"{_flag(misplaced[0])} is for logs, --outcome for tables: leave one of them out")
+    if len(given["sources"]) > 1:
+        raise InputError("with --outcome name one table, or one directory of tables of a kind")
+    return Evidence.from_table(
+        given["sources"][0],
         outcome=given["outcome"],
         id=given["id"],
         model=given["model_column"],
@@ -100,9 +153,30 @@ def read_evidence(given: dict[str, Any]) -> Evidence:
         status=given["status"],
         positive_is_good=given["positive_is_good"],
         empty=given["empty"],
-        ignore=given["ignore"],
+        **{name: given.get(name, ()) for name in (*LISTS, "instrument")},
     )
-    return evidence.select_model(*given["models"]) if given["models"] else evidence
+
+
+def _from_logs(given: dict[str, Any], progress: Callable[[str], object]) -> Evidence:
+    misplaced = [name for name in _OF_TABLES if given.get(name)]
+    if misplaced:
+        raise InputError(f"{_flag(misplaced[0])} says what a column of a table is; say its outcome too (--outcome)")
+    return Evidence.from_logs(
+        *given["sources"],
+        scorer=given["scorer"] or None,
+        reader=given["reader"],
+        map=given["mapping"],
+        scale=given["scale"],
+        conflicts=given["conflicts"],
+        group=given.get("group"),
+        split=given.get("split"),
+        **{name: given.get(name, ()) for name in LISTS},
+        progress=progress,
+    )
+
+
+def _flag(name: str) -> str:
+    return {"mapping": "--map"}.get(name, "--" + name.replace("_", "-"))
 
 
 def read_plan(given: dict[str, Any]) -> Plan:
@@ -153,11 +227,55 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
         raise InputError(f"cannot write {path}: {why}; choose a place that can be written") from None
 
 
+def write_json(text: str, path: str | None) -> bool:
+    """Write JSON where it was asked for; whether that was standard output, where nothing else may then be said."""
+    if path == "-":
+        click.echo(text)
+    elif path:
+        write_text(Path(path), text)
+    return path == "-"
+
+
+def read_settings(given: Sequence[str]) -> list[tuple[str, str]]:
+    """Names and values of ``--set NAME=VALUE``."""
+    pairs = []
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise PlanError(f"--set {text!r} is not of the form NAME=VALUE")
+        pairs.append((name, value))
+    return pairs
+
+
+def read_value(text: str) -> str | int | float | bool | None:
+    """A word of the shell as the number, true/false or none that it says."""
+    said: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+    if text.lower() in said:
+        return said[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+@contextmanager
+def warnings_told() -> Iterator[None]:
+    """Warnings of what is done within become notes on standard error, once it is done."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in told:
+        click.echo(f"note: {warning.message}", err=True)
+
+
 def shown_progress(quiet: bool) -> Any:
     """A spinner that tells what is going on, on standard error, where a person looks at it."""
-    from contextlib import contextmanager
-
     from rich.console import Console
+    from rich.text import Text
+
+    from groundfault.render.words import clean
 
     @contextmanager
     def shown() -> Any:
@@ -166,7 +284,7 @@ def shown_progress(quiet: bool) -> Any:
             yield bool
             return
         with console.status("reading") as status:
-            yield status.update
+            yield lambda said: status.update(Text(clean(said), overflow="ellipsis", no_wrap=True))
 
     return shown()
 

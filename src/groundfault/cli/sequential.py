@@ -6,13 +6,14 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.errors import GroundfaultError, InputError, PlanError
-from groundfault.files import write_text
+from groundfault.cli.asking import ask, clean
+from groundfault.cli.confirm import confirm
+from groundfault.cli.options import write_json
+from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
     from groundfault.policies import Query
@@ -26,7 +27,8 @@ _POOL: list[_Option] = [
     click.option("--id", metavar="COL", help="Case id; left out, rows are numbered."),
     click.option("--groups", metavar="COL", multiple=True, help="A group a level; A*B a combination; repeatable."),
     click.option("--rule", metavar="'NAME: SQL'", multiple=True, help="A group given by a rule; repeatable."),
-    click.option("--embedding", metavar="COL|GLOB|FILE", help="What the policy may learn from, besides groups."),
+    click.option("--embedding", metavar="COL|GLOB|FILE", help="Texts or numbers to learn from, besides groups."),
+    click.option("--embed-with", metavar="HOW", help="Of texts: tfidf [default], sentence or sentence:MODEL."),
     click.option("--generated", is_flag=True, help="A bank of generated cases, a category each (--groups)."),
 ]
 
@@ -35,7 +37,10 @@ _PLAN: list[_Option] = [
     click.option("--budget", type=int, default=40, show_default=True, help="Cases before the auditor's own test (m)."),
     click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of a wrong verdict."),
     click.option(
-        "--policy", default="stratified", show_default=True, help="Where to look; or uniform, oracle:GROUP, ..."
+        "--policy",
+        default="logistic",
+        show_default=True,
+        help="Where to look; or stratified, gp, boosted, thompson, adaptive, prelearned, uniform, oracle:GROUP.",
     ),
     click.option("--bet", multiple=True, default=["sr-lr-ui"], show_default=True, help="Several are averaged."),
     click.option("--claim", default="declared-groups", show_default=True, help="Or literal, rates."),
@@ -171,11 +176,8 @@ def plan(**given: Any) -> None:
     advice = advised_budget(found, settings.alpha)
     data = {"prospects": [vars(p) for p in found], "advised_budget": advice, "plan": settings.settings}
     text = json.dumps(data, indent=1, ensure_ascii=False)
-    if given["json_path"] == "-":
-        click.echo(text)
+    if write_json(text, given["json_path"]):
         return
-    if given["json_path"]:
-        write_text(Path(given["json_path"]), text)
     from rich.console import Console
 
     console = Console()
@@ -199,10 +201,25 @@ def _pool(given: dict[str, Any], scores: str | None) -> Pool:
         given["source"],
         id=given["id"],
         groups=groups,
-        embedding=given["embedding"],
+        embedding=_embedding(given),
         scores=scores,
         generated=given["generated"],
     )
+
+
+def _embedding(given: dict[str, Any]) -> Any:
+    """What is named; or points, where a column of texts is to be embedded in another way than the default."""
+    name, how = given["embedding"], given["embed_with"]
+    if how is None:
+        return name
+    if name is None:
+        raise PlanError("--embed-with needs --embedding, the column of texts")
+    from groundfault.embedding import embed
+    from groundfault.readers.table import read_table
+    from groundfault.sequential.intake import column
+
+    frame, sources = read_table(given["source"])
+    return embed(column(frame, name, sources[0]).to_list(), how)
 
 
 def _plan(given: dict[str, Any]) -> AuditPlan:
@@ -245,7 +262,7 @@ def _answer(pool: Pool, given: dict[str, Any]) -> Callable[[Query], float | None
     from groundfault.sequential import answers
 
     if given["label"] == "ask":
-        return lambda query: _ask(query, given["show"])
+        return lambda query: ask(query, given["show"], given["scores"])
     if given["label"] == "file":
         return answers.replay(pool)
     try:
@@ -287,34 +304,6 @@ def _label_as(
         click.echo(f"labellers agreed on {alike} of {settled} settled cases")
 
 
-def _ask(query: Query, columns: tuple[str, ...]) -> float | None:
-    """Show a case, and take its score from a person."""
-    from groundfault.sequential.answers import read_score
-
-    unknown = [name for name in columns if query.case and name not in query.case]
-    if unknown:
-        raise InputError(f"there is no column {unknown[0]!r} to show")
-    click.echo(f"\ncase {_clean(query.id)}   (query {query.step})")
-    for name, value in query.case.items():
-        if not columns or name in columns:
-            click.echo(f"  {_clean(name)}: {_clean(value)}")
-    words = {"p": "pass", "f": "fail", "u": "unscored"}
-    while True:
-        said = click.prompt("score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > ")
-        if said.strip().lower() in ("q", "quit"):
-            raise click.Abort
-        try:
-            return read_score(words.get(said.strip().lower(), said), "your answer")
-        except GroundfaultError as error:
-            click.echo(str(error))
-
-
-def _clean(value: object) -> str:
-    """A value without what a terminal would obey."""
-    text = str(value)
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
-
-
 # --- what is shown ----------------------------------------------------------------------------------------------------
 
 
@@ -322,7 +311,7 @@ def _line(audit: Audit, cost: float | None) -> str:
     from groundfault.sequential.outlook import to_stop
 
     wealth, bar = audit.wealth, 1 / audit.plan.alpha
-    spent = "" if cost is None else f", cost {cost * audit.rounds_told:.2f}"
+    spent = "" if cost is None else f", cost {cost * _labels(audit):.2f}"
     line = (
         f"{audit.rounds_told} labelled{spent}; e-value against the model {wealth.model:.3g}, "
         f"against the auditor {wealth.auditor:.3g} (either falls at {bar:g})"
@@ -331,13 +320,19 @@ def _line(audit: Audit, cost: float | None) -> str:
     ways = [
         f"{count} {what} in a row" for count, what in ((left.failures, "failures"), (left.passes, "passes")) if count
     ]
-    return f"{line}; in {_clean(left.group)} {' or '.join(ways)} would stop it" if ways else line
+    return f"{line}; in {clean(left.group)} {' or '.join(ways)} would stop it" if ways else line
+
+
+def _labels(audit: Audit) -> int:
+    """Labels given so far: one a case, or one for each person who judged it."""
+    reviewed = {review["step"] for review in audit.reviews}
+    return len(audit.reviews) + sum(r.told and r.query.step not in reviewed for r in audit.rounds)
 
 
 def _say(audit: Audit, cost: float | None) -> None:
-    click.echo(f"{audit.verdict}: {_clean(audit.reason)}")
+    click.echo(f"{audit.verdict}: {clean(audit.reason)}")
     if audit.verdict == "failure mode found":
-        click.echo(f"refuted: {_clean(audit.null)}")
+        click.echo(f"refuted: {clean(audit.null)}")
     elif audit.verdict == "inconclusive":
         click.echo(_line(audit, cost))
     if not audit.claim.guaranteed:
@@ -353,7 +348,7 @@ def _say(audit: Audit, cost: float | None) -> None:
     Console().print(table)
     if audit.open is not None:
         query = audit.open.query
-        click.echo(f"next: case {_clean(query.id)} (query {query.step}), drawn from {_clean(query.group or 'a set')}")
+        click.echo(f"next: case {clean(query.id)} (query {query.step}), drawn from {clean(query.group or 'a set')}")
     elif not audit.finished:
         click.echo("next: not drawn yet; run the audit again to go on")
 
@@ -373,4 +368,7 @@ def _table(found: list[Any], cost: float | None) -> Any:
 def _markup(value: object) -> str:
     from rich.markup import escape
 
-    return escape(_clean(value))
+    return escape(clean(value))
+
+
+sequential.add_command(confirm)

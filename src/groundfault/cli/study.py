@@ -11,28 +11,41 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from groundfault.cli.options import require_writable, shown_progress
+from groundfault.cli.options import require_writable, shown_progress, write_json
 from groundfault.errors import InputError, PlanError
-from groundfault.files import write_text
 
 if TYPE_CHECKING:
     from groundfault.studies.tables import Study, Table
 
-# a study is a function of (shared, progress) and of the options it takes, that returns a Study
-STUDIES = {"janus": "groundfault.studies.janus:study"}
+# a study is a function of progress and of the options it takes, that returns a Study; one that can be resumed takes
+# `keep`, a file for what is done
+STUDIES = {
+    "janus": "groundfault.studies.janus:study",
+    "sequential": "groundfault.studies.sequential:study",
+    "sequential-pool": "groundfault.studies.sequential_pool:study",
+    "validity": "groundfault.studies.validity:study",
+    "discover": "groundfault.studies.discover:study",
+    "improve": "groundfault.studies.improve:study",
+    "finders": "groundfault.studies.finders:study",
+}
 
 
 @click.command()
 @click.argument("name")
 @click.option("--shared", metavar="DIR", help="Folder of the data [$GROUNDFAULT_SHARED, or ../shared/data].")
 @click.option("--splits", type=click.IntRange(1), metavar="N", help="Random splits of robustness lines [200].")
+@click.option("--replicates", type=click.IntRange(1), metavar="N", help="Simulated audits of each setting.")
+@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How often classifiers are trained anew [10].")
+@click.option("--judge", metavar="NAME", help="Of finders: a leaderboard of what this judge confirms, not tables.")
 @click.option("--jobs", type=int, metavar="N", help="Processes [1]; the answer does not depend on it.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Write NAME.md and NAME.json here.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Write NAME.md, NAME.json and figures here.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the study as JSON; - is standard output, alone.")
-def study(name: str, shared: str | None, out: str | None, json_path: str | None, **options: Any) -> None:
+def study(name: str, out: str | None, json_path: str | None, **options: Any) -> None:
     """Regenerate the tables of a paper, beside the numbers it prints.
 
-    NAME is the study: janus. Where data are lacking, what needs none is shown all the same, and the exit status is 2.
+    NAME is the study: janus, finders, discover, improve, sequential, sequential-pool (policies beside the reference's
+    records), or validity (of sequential audits). Where data are lacking, what needs none is shown all the same, and the
+    exit status is 2. A study that takes long, such as sequential, goes on where it was, given the same --out.
 
     \b
     groundfault study janus --out tables/
@@ -41,18 +54,17 @@ def study(name: str, shared: str | None, out: str | None, json_path: str | None,
     require_writable(json_path)
     run = _function(name)
     chosen = {key: value for key, value in options.items() if value is not None}
-    for key in chosen.keys() - signature(run).parameters.keys():
+    takes = signature(run).parameters
+    for key in chosen.keys() - takes.keys():
         raise PlanError(f"the study {name!r} has no use for --{key}; leave it out")
+    if out and "keep" in takes:
+        chosen["keep"] = Path(out) / f"{name}.rows.jsonl"
     with shown_progress(json_path == "-") as progress:
-        found: Study = run(shared=shared, progress=progress, **chosen)
+        found: Study = run(progress=progress, **chosen)
     if out:
         found.write(out)
-    if json_path and json_path != "-":
-        write_text(Path(json_path), found.to_json())
-    if json_path == "-":
-        click.echo(found.to_json())
-    else:
-        _show(found, Console(), out)
+    if not (json_path and write_json(found.to_json(), json_path)):
+        show(found, Console(), out)
     if found.lacking:
         raise InputError(f"not everything was computed: {'; '.join(found.lacking)}")
 
@@ -64,7 +76,8 @@ def _function(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def _show(found: Study, console: Console, out: str | None) -> None:
+def show(found: Study, console: Console, out: str | None) -> None:
+    """Print a study."""
     console.print(f"[bold]{found.title}[/bold]", highlight=False)
     console.print(f"{found.source}. Lines marked [italic]paper[/italic] are what it prints.", highlight=False)
     for table in found.tables:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 GROUP = "groundfault.finders"
 
-DEFAULT = ("declared", "thresholds", "categories", "text")
+DEFAULT = ("instrument", "declared", "thresholds", "categories", "text")
 """The finders of an audit that names none, and no candidates either."""
 
 _BUILT_IN = {
+    "instrument": "groundfault.finders.instrument:Instrument",
     "declared": "groundfault.finders.declared:Declared",
     "thresholds": "groundfault.finders.thresholds:Thresholds",
     "categories": "groundfault.finders.categories:Categories",
@@ -32,7 +33,11 @@ _BUILT_IN = {
     "domino": "groundfault.finders.domino:Domino",
     "spotlight": "groundfault.finders.spotlight:Spotlight",
     "tree": "groundfault.finders.tree:Tree",
+    "pysubgroup": "groundfault.finders.foreign:Pysubgroup",
     "confidence": "groundfault.finders.confidence:Confidence",
+    "language": "groundfault.finders.language:Language",
+    "taxonomy": "groundfault.finders.taxonomy:Clusters",
+    "random": "groundfault.finders.random:Random",
 }
 
 

@@ -23,8 +23,9 @@ class Interactions:
     """Propose conjunctions of candidates that other finders, or people, proposed.
 
     Left out is what adds nothing on the discovery units: a conjunction of fewer than ``least`` units (two levels of
-    one category share none), and one that marks the same units as a base or an earlier conjunction. Where a base
-    comes to NULL, the strictest treatment of its parts holds: reject, else drop, else off.
+    one category share none), and one that marks the same units as a base or an earlier conjunction; and what mixes
+    slices that were fitted apart, since a candidate has one fitted column at most. Where a base comes to NULL, the
+    strictest treatment of its parts holds: reject, else drop, else off.
 
     Parameters
     ----------
@@ -65,7 +66,8 @@ class Interactions:
         for size in range(2, max(self.order) + 1):
             parts = [longer for shorter in parts for longer in self._extend(on, shorter, seen)]
             if size in self.order:
-                proposed += [self._conjunction([library[i] for i in part]) for part in parts]
+                chosen = ([library[i] for i in part] for part in parts)
+                proposed += [self._conjunction(bases) for bases in chosen if _one_fit(bases)]
             if len(proposed) > self.most:
                 raise PlanError(
                     f"{len(library)} candidates make {len(proposed)} or more conjunctions, above most={self.most}: "
@@ -90,8 +92,14 @@ class Interactions:
             " and ".join(base.meaning for base in bases),
             self.name,
             min((base.missing for base in bases), key=_STRICTEST.index),
+            next((base.derived for base in bases if base.derived), None),
+            next((base.mined for base in bases if base.mined), ""),
         )
 
 
 def _digest(row: Bits) -> bytes:
     return hashlib.blake2b(row.tobytes(), digest_size=16).digest()
+
+
+def _one_fit(bases: list[Candidate]) -> bool:
+    return len({base.derived for base in bases} - {None}) <= 1

@@ -11,7 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.candidate import Candidate, Missing
+from groundfault.columns import Kind, example_rows, examples, matching, profile
 from groundfault.errors import InputError
+from groundfault.evidence import Evidence
 from groundfault.rules import literal, quote
 
 Ints = NDArray[np.int64]
@@ -96,6 +99,27 @@ class Levels:
     def named(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
         """Values of some columns, by name."""
         return {self.names[f]: self.values[f][v] for f, v in zip(columns.tolist(), levels.tolist(), strict=True)}
+
+
+def searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
+    """Attributes of the examples that have levels: those named, or flags, numbers and labels, but no ids and no prose.
+
+    Where examples form groups, none that differs within one either: a group is on a slice as a whole, or not at all.
+
+    Raises
+    ------
+    InputError
+        If a name or glob stands for no attribute.
+    """
+    table = examples(discovery)
+    if columns is not None:
+        return table.select(*matching(discovery, columns))
+    kept = [c.name for c in profile(table) if c.kind in (Kind.FLAG, Kind.NUMBER, Kind.LABEL)]
+    group = discovery.roles.group
+    if group:
+        within = example_rows(discovery).group_by(group).agg(pl.col(kept).n_unique())
+        kept = [name for name in kept if within[name].max() == 1]
+    return table.select(kept)
 
 
 def _as_frame(table: Any) -> pl.DataFrame:
@@ -189,6 +213,13 @@ def _round(before: Any, value: Any) -> Any:
         if middle < short <= value:
             return int(short) if short.is_integer() and abs(short) < 2**53 else short
     return value
+
+
+def conjunction(predicates: Mapping[Any, Any], source: str, missing: Missing = "off") -> Candidate:
+    """Levels of some columns, all of them at once, as a candidate."""
+    name = " AND ".join(name_of(str(column), value) for column, value in predicates.items())
+    rule = " AND ".join(rule_of(str(column), value) for column, value in predicates.items())
+    return Candidate(name, rule, in_words(predicates), source, missing)
 
 
 def rule_of(column: str, value: Any) -> str:

@@ -10,22 +10,20 @@ from math import ceil, fsum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.candidate import Candidate, unique_names
-from groundfault.columns import Kind, examples, matching, profile
+from groundfault.columns import example_rows
 from groundfault.errors import InputError, PlanError
 from groundfault.evidence import Evidence
-from groundfault.finders.levels import Levels, in_words, name_of, rule_of
+from groundfault.finders.levels import Levels, conjunction, name_of, rule_of, searchable
+from groundfault.observed import example_losses
 from groundfault.plan import exact
 from groundfault.stats.bits import unpack
 from groundfault.stats.slice_search import Found, Level, replay, search
 from groundfault.stats.slices import Errors, Objective, Predicates, exact_score
 
 Floats = NDArray[np.float64]
-
-_KINDS = (Kind.FLAG, Kind.NUMBER, Kind.LABEL)
 
 
 @dataclass(frozen=True)
@@ -105,14 +103,16 @@ class SliceLine:
     permutations : int
         The whole search is repeated so often with errors dealt at random, which gives slices their ``p``: a p-value
         of the best slice that takes the search into account, and a conservative one of the others. It assumes rows
-        that are exchangeable if errors have nothing to do with columns. `propose` does without it.
+        (or groups of as many rows) that are exchangeable if errors have nothing to do with columns. `propose` does
+        without it.
     seed : int
         Of the permutations.
     least_share : float
         For `propose`, in [0, 1): slices of a smaller share of the examples are not proposed. Judges that rank by lift
         (janus) look at none below a tenth; with others take 0.
     columns : tuple of str, optional
-        For `propose`, names or globs; without them, flags, numbers and labels, but no ids and no prose.
+        For `propose`, names or globs; without them, flags, numbers and labels, but no ids, no prose, and nothing that
+        differs within a group.
 
     Attributes
     ----------
@@ -171,7 +171,7 @@ class SliceLine:
 
     uses_outcomes: ClassVar[bool] = True
 
-    def fit(self, X: Any, errors: Any) -> SliceLine:
+    def fit(self, X: Any, errors: Any, groups: Any = None) -> SliceLine:
         """Search a table.
 
         Parameters
@@ -180,6 +180,8 @@ class SliceLine:
             Whole numbers in an array are levels as they stand, however many; columns of an array are named 0, 1, ...
         errors : array, shape (n,)
             0/1 errors, or any finite numbers from 0.
+        groups : array, shape (n,), optional
+            Which rows depend on each other. For the permutations alone: the errors of a group are dealt together.
 
         Returns
         -------
@@ -189,13 +191,15 @@ class SliceLine:
         self._check()
         table = Levels.of(X, self.bins, self.missing)
         loss = _errors(errors, table.codes.shape[1])
+        together = None if groups is None else _numbered(groups, len(loss))
         quanta = Errors.of(loss)
         objective = quanta.objective(float(exact(self.alpha)), self._least(len(loss)))
         predicates = Predicates.of(table.codes, table.counts, objective)
         levels, most = min(self.max_level, len(table.names)), self.max_parents
         found = search(predicates, quanta, objective, k=self.k, levels=levels, most=most)
         rng = np.random.default_rng(self.seed)
-        self.null_ = replay(predicates, quanta, objective, rng, self.permutations, levels=levels, most=most)
+        times = self.permutations
+        self.null_ = replay(predicates, quanta, objective, rng, times, levels=levels, most=most, groups=together)
         self.levels_ = found.levels
         self.missed_ = max(level.missed for level in found.levels)
         self.slices_ = self._calibrated(
@@ -212,32 +216,33 @@ class SliceLine:
         PlanError
             If the outcomes are hidden, as they are under judges that hold nothing out.
         """
+        yield from unique_names(
+            conjunction(found.predicates, self.name) for found in replace(self, permutations=0).find(discovery)
+        )
+
+    def find(self, discovery: Evidence) -> tuple[Slice, ...]:
+        """The slices that `propose` makes candidates of, with their scores and, where errors are permuted, their p.
+
+        Raises
+        ------
+        PlanError
+            As `propose`.
+        """
+        self._check()
         if discovery.loss.null_count() == len(discovery):
             raise PlanError(
                 "sliceline searches the outcomes, and none is shown to it: choose a judge that holds examples out "
                 "(such as janus), so that what was mined is judged on fresh ones"
             )
-        table, loss = self._examples(discovery)
-        if table.width == 0 or loss.n_unique() == 1:
-            return
-        self._check()
+        table, loss = searchable(discovery, self.columns), example_losses(discovery)
+        scored = loss.is_not_null()
+        if table.width == 0 or loss.drop_nulls().n_unique() == 1:
+            return ()
+        table, loss = table.filter(scored), loss.filter(scored)
+        group = discovery.roles.group
+        together = example_rows(discovery)[group].filter(scored) if group else None
         least = max(self._least(len(loss)), ceil(exact(self.least_share) * len(loss)))
-        fitted = replace(self, permutations=0, min_support=least).fit(table, loss.to_numpy())
-        yield from unique_names(
-            Candidate(str(found), found.rule, in_words(found.predicates), self.name, "off")
-            for found in fitted.slices_[: self.k]
-        )
-
-    def _examples(self, discovery: Evidence) -> tuple[pl.DataFrame, pl.Series]:
-        """Attributes and mean loss of the examples that were scored."""
-        table = examples(discovery)
-        if self.columns is None:
-            table = table.select(c.name for c in profile(table) if c.kind in _KINDS)
-        else:
-            table = table.select(*matching(discovery, self.columns))
-        rows = pl.DataFrame({"id": discovery.frame[discovery.roles.id or ""], "loss": discovery.loss})
-        loss = rows.group_by("id", maintain_order=True).agg(pl.col("loss").mean())["loss"]
-        return table.filter(loss.is_not_null()), loss.drop_nulls()
+        return replace(self, min_support=least).fit(table, loss.to_numpy(), together).slices_[: self.k]
 
     def _check(self) -> None:
         for name, least in (("k", 1), ("max_level", 1), ("bins", 2), ("permutations", 0), ("max_parents", 1)):
@@ -302,6 +307,13 @@ class SliceLine:
                     f"not extended; a slice missed for it scores at most {level.missed:.4g}",
                     stacklevel=3,
                 )
+
+
+def _numbered(groups: Any, n: int) -> NDArray[np.int64]:
+    names = np.asarray(groups)
+    if names.shape != (n,):
+        raise InputError(f"there are {n} rows, so groups must have shape ({n},), not {names.shape}")
+    return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
 def _plain_sum(values: Floats) -> float:

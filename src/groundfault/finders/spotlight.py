@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Self
@@ -176,9 +177,12 @@ class Spotlight(Estimator):
         """
         seen = Observed.of(discovery, self.embedding, self.probability, self.label)
         width = seen.embedding.shape[1]
-        if len(seen.label) * self.size < 1 or not 0 < seen.wrong.sum() < len(seen.label):
+        unfit = seen.unfit(math.ceil(1 / self.size))
+        if unfit:
+            warnings.warn(f"{self.name} proposes nothing: {unfit}", stacklevel=2)
             return
-        true = seen.probability[np.arange(len(seen.label)), seen.label]
+        probability = checked_probability(seen.probability, len(seen.label))
+        true = probability[np.arange(len(seen.label)), seen.label]
         losses = -np.log(np.maximum(true, _SURE)) if seen.given else 1 - true
         fitted = dataclasses.replace(self).fit_losses(seen.embedding, losses)
         columns = seen.embedding_columns

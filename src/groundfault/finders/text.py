@@ -67,11 +67,11 @@ class Text:
         """Candidates such as ``question has over 60 words``, column by column."""
         table = sample(self._texts(discovery))
         for column in table.columns:
-            found = [*self._lengths(table[column]), *_marks(column), *_questions(column)]
+            found = [*lengths(table[column], self.quantiles), *_marks(column), *_questions(column)]
             candidates = [
                 Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop") for what, rule in found
             ]
-            yield from _telling(table, candidates)
+            yield from telling(table, candidates)
 
     def _texts(self, discovery: Evidence) -> pl.DataFrame:
         table = examples(discovery)
@@ -84,16 +84,18 @@ class Text:
                 raise InputError(f"column {name!r} holds {dtype}, not text")
         return table
 
-    def _lengths(self, text: pl.Series) -> Iterator[tuple[str, str]]:
-        column = quote(text.name)
-        for cut in _quantiles(text.str.len_chars(), self.quantiles):
-            yield f"has over {cut} characters", f"LENGTH({column}) > {cut}"
-        for cut in _quantiles(text.str.count_matches(r"\S+"), self.quantiles):
-            if 0 < cut <= _MOST_WORDS:
-                yield f"has over {cut} word{'s' * (cut > 1)}", rf"{column} ~ '^\s*(\S+\s+){{{cut}}}\S'"
-        for cut in _quantiles(text.str.count_matches("[,;]"), (0.75,)):
-            rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
-            yield f"has over {cut} commas or semicolons" if cut else "has a comma or semicolon", rule
+
+def lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
+    """Lengths of a column of texts, cut at quantiles: what each cut says, and its rule."""
+    column = quote(text.name)
+    for cut in _quantiles(text.str.len_chars(), quantiles):
+        yield f"has over {cut} characters", f"LENGTH({column}) > {cut}"
+    for cut in _quantiles(text.str.count_matches(r"\S+"), quantiles):
+        if 0 < cut <= _MOST_WORDS:
+            yield f"has over {cut} word{'s' * (cut > 1)}", rf"{column} ~ '^\s*(\S+\s+){{{cut}}}\S'"
+    for cut in _quantiles(text.str.count_matches("[,;]"), (0.75,)):
+        rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
+        yield f"has over {cut} commas or semicolons" if cut else "has a comma or semicolon", rule
 
 
 def _quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]:
@@ -113,7 +115,7 @@ def _questions(column: str) -> Iterator[tuple[str, str]]:
         yield f'starts with "{word}"', f"{quote(column)} ~* {literal(start)}"
 
 
-def _telling(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
+def telling(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
     """Those that are neither true nor false throughout, nor the same as an earlier one."""
     marks = table.select(Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates))
     seen = set()

@@ -14,7 +14,7 @@ from groundfault.candidate import Candidate
 from groundfault.columns import Kind, examples, matching, profile
 from groundfault.errors import InputError, PlanError
 from groundfault.evidence import Evidence
-from groundfault.finders.levels import Range, in_words, name_of, rule_of
+from groundfault.finders.levels import Range, conjunction
 from groundfault.observed import example_losses
 
 Path = dict[str, Range]
@@ -64,17 +64,15 @@ class Tree:
         """Leaves, the one with most of the errors at the highest rate first."""
         loss = example_losses(discovery)
         scored = loss.is_not_null()
-        table, wrong = self._numbers(discovery).filter(scored), (loss.filter(scored) > 0.5).to_numpy()
+        table, wrong = self._numbers(discovery), (loss.filter(scored) > 0.5).to_numpy()
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):
             return
+        table = table.filter(scored)
         values = table.cast(pl.Float64).to_numpy()
         for path, inside in self._leaves(table.columns, values, wrong):
             rate = float(wrong[inside].mean())
             if path and rate > wrong.mean():
-                predicates = {c: _value(table.schema[c], r) for c, r in path.items()}
-                name = " AND ".join(name_of(c, v) for c, v in predicates.items())
-                rule = " AND ".join(rule_of(c, v) for c, v in predicates.items())
-                yield Candidate(name, rule, in_words(predicates), self.name, "drop")
+                yield conjunction({c: _value(table.schema[c], r) for c, r in path.items()}, self.name, "drop")
 
     def _numbers(self, discovery: Evidence) -> pl.DataFrame:
         table = examples(discovery)

@@ -68,7 +68,7 @@ def funnel(report: Report) -> Figure:
         {"step": step, "count": n, "said": words.count(n), "last": i == len(steps) - 1}
         for i, (step, n) in enumerate(steps)
     ]
-    base = _rows().encode(
+    base = rows_of().encode(
         y=alt.Y("step:N", sort=None, axis=alt.Axis(title=None, domain=False, ticks=False, labelPadding=10)),
         x=alt.X("count:Q", axis=None, stack=None, scale=alt.Scale(domain=[0, 1.1 * max(1, *(n for _, n in steps))])),
     )
@@ -77,7 +77,7 @@ def funnel(report: Report) -> Figure:
     said = base.mark_text(align="left", dx=6, fontSize=12, color=INK).encode(text="said:N")
     text = ", ".join(f"{words.count(n)} {step}" for step, n in steps)
     chart = (bars + said).properties(width=560, height=28 * len(rows))
-    return _figure("funnel", "From the library to what is confirmed", "", f"Bars: {text}.", chart, rows, wide=True)
+    return figure("funnel", "From the library to what is confirmed", "", f"Bars: {text}.", chart, rows, wide=True)
 
 
 def shrinkage(report: Report) -> Figure | None:
@@ -100,7 +100,7 @@ def shrinkage(report: Report) -> Figure | None:
     if len(points) < len(tested):
         caption += f" {words.count(len(points))} of {words.count(len(tested))} candidates are drawn, evenly by rank."
     alt = f"Scatter of {len(points)} candidates: {_counted(points)}."
-    return _figure("shrinkage", "Discovery against holdout", caption, alt, _scatter(report, points), points)
+    return figure("shrinkage", "Discovery against holdout", caption, alt, _scatter(report, points), points)
 
 
 def _point(report: Report, finding: Finding) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Any:
         "color": alt.Color("verdict:N", scale=_scale(marks, _COLOURS), legend=legend),
         "shape": alt.Shape("verdict:N", scale=_scale(marks, _SHAPES), legend=legend),
     }
-    base = _rows().encode(
+    base = rows_of().encode(
         x=alt.X("x:Q", scale=scale, title="discovery lift (selected)", axis=ticks),
         y=alt.Y("y:Q", scale=scale, title="holdout lift", axis=ticks),
     )
@@ -171,7 +171,7 @@ def floor(report: Report) -> Figure | None:
     what = "|discovery lift|" if effect == "risk_difference" else f"|log {effect.replace('_', ' ')}| on discovery"
     ticks = alt.Axis(tickCount=6)
     right = 1.02 * max(row["x"] for row in rows)
-    base = _rows().encode(
+    base = rows_of().encode(
         x=alt.X("x:Q", title=f"threshold on {what}", scale=alt.Scale(domain=[0, right], nice=False), axis=ticks),
         y=alt.Y("y:Q", title="estimated false-discovery proportion", scale=alt.Scale(domain=[0, 1]), axis=ticks),
     )
@@ -189,7 +189,7 @@ def floor(report: Report) -> Figure | None:
     if len(rows) < len(found["curve"]):
         caption += f" {words.count(len(rows))} of {words.count(len(found['curve']))} thresholds are drawn."
     chart = alt.layer(*layers).properties(width=350, height=350)
-    return _figure("floor", "Where the floor was set", caption, alt_text, chart, rows)
+    return figure("floor", "Where the floor was set", caption, alt_text, chart, rows)
 
 
 def _floor_words(report: Report) -> tuple[str, str]:
@@ -220,7 +220,7 @@ def slices(report: Report) -> Figure | None:
         for f in drawn
     ]
     names = alt.Axis(title=None, domain=False, ticks=False, labelPadding=10, labelLimit=250, labelColor=INK)
-    base = _rows().encode(y=alt.Y("name:N", sort=None, axis=names))
+    base = rows_of().encode(y=alt.Y("name:N", sort=None, axis=names))
     ends = [r[side] or 0.0 for r in rows for side in ("on", "off")]
     scale = alt.Scale(domain=[0, min(1.0, 0.1 * (1 + int(10 * max(ends))))], nice=False)
     where = "held-out units" if held_out(report) else "all units"
@@ -239,7 +239,7 @@ def slices(report: Report) -> Figure | None:
         caption += f" The first {len(drawn)} of {words.count(len(found))} distinct slices are drawn."
     said = "; ".join(f"{r['name']} {words.rate(r['on'])} on, {words.rate(r['off'])} off" for r in rows)
     chart = alt.layer(*layers).properties(width=480, height=24 * len(rows))
-    return _figure("slices", "Confirmed slices", caption, f"Error rates: {said}.", chart, rows, wide=True)
+    return figure("slices", "Confirmed slices", caption, f"Error rates: {said}.", chart, rows, wide=True)
 
 
 def _level(report: Report) -> float:
@@ -273,16 +273,17 @@ def _evenly(items: Sequence[Any], most: int) -> list[Any]:
     return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
 
 
-def _rows() -> Any:
+def rows_of() -> Any:
     """A chart of the rows that `_svg` is given: kept out of the chart, which copies its data with every verb."""
     import altair as alt
 
     return alt.Chart(alt.NamedData(name="rows"))
 
 
-def _figure(
+def figure(
     name: str, title: str, caption: str, alt: str, chart: Any, rows: list[dict[str, Any]], *, wide: bool = False
 ) -> Figure:
+    """A chart with what is said of it, as SVG."""
     return Figure(name, title, caption, alt, _svg(chart, rows, alt), wide)
 
 

@@ -26,20 +26,12 @@ _ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
 
 def html(report: Report) -> str:
     """One self-contained page; everything that came from data or a model is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    environment = Environment(
-        loader=PackageLoader("groundfault.render"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: words.clean(value) if type(value) is str else value,
-    )
     findings = report.findings[:MOST_ROWS]
     everything, rules = _without_rules(tables.everything(report, MOST_ROWS))
-    return environment.get_template("report.html.j2").render(
+    return page(
+        "report.html.j2",
         report=report,
         summary=report.summary,
         outline=outline.Outline(report),
@@ -54,6 +46,21 @@ def html(report: Report) -> str:
         verdicts=[str(f.verdict) for f in findings],
         most_answers=MOST_ANSWERS,
     )
+
+
+def page(template: str, **values: Any) -> str:
+    """A template filled in: every text is cleaned and escaped, and what a template names has to be there."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("groundfault.render"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: words.clean(value) if type(value) is str else value,
+    )
+    return environment.get_template(template).render(**values)
 
 
 def _ranks(findings: tuple[Finding, ...]) -> list[str]:

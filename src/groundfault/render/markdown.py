@@ -52,6 +52,8 @@ def _head(said: Outline) -> Iterator[str]:
 
 
 def _answer(said: Outline) -> Iterator[str]:
+    if said.instrument:
+        yield f"> {escape(said.instrument)}"
     if said.reopened:
         yield f"> **This holdout had been seen before.** {escape(words.capital(said.ledger))}."
     if said.groups:
@@ -86,7 +88,7 @@ def _finding(said: Outline, finding: Finding) -> Iterator[str]:
     yield f"### {code(words.label(finding))}"
     if finding.lead:
         yield f"Overlaps {code(finding.lead)}. {escape(finding.sentence)}"
-    yield _table(tables.numbers(said.report, finding), caption=False)
+    yield set_table(tables.numbers(said.report, finding), caption=False)
     yield _bullets(
         f"{escape(label)}: {code(text) if is_code else escape(text)}" for label, text, is_code in said.remarks(finding)
     )
@@ -96,17 +98,17 @@ def _screened(said: Outline) -> Iterator[str]:
     if said.screened:
         yield "## Screened, not confirmed"
         yield outline.UNCONFIRMED
-        yield _table(tables.screened(said.report), caption=False)
+        yield set_table(tables.screened(said.report), caption=False)
 
 
 def _everything(report: Report) -> Iterator[str]:
     yield "## All candidates"
     yield words.tally(report.counts())
     table = tables.everything(report, MOST_ROWS)
-    yield _table(table, caption=False)
+    yield set_table(table, caption=False)
     if len(report.findings) > MOST_ROWS:
         yield f"The first {MOST_ROWS:,} are shown here; all {len(report.findings):,} are in the JSON report."
-    yield _table(tables.key(report))
+    yield set_table(tables.key(report))
 
 
 def _limits(said: Outline) -> Iterator[str]:
@@ -114,12 +116,12 @@ def _limits(said: Outline) -> Iterator[str]:
     yield "## What this audit could not have seen"
     yield escape(report.summary["conclusion"])
     yield outline.ASSOCIATION
-    yield _table(tables.detectable(report))
+    yield set_table(tables.detectable(report))
     if report.summary["ineligible"]:
-        yield _table(tables.ineligible(report))
+        yield set_table(tables.ineligible(report))
     if said.unscored:
         yield escape(said.unscored)
-        yield _table(tables.unscored(report))
+        yield set_table(tables.unscored(report))
     if said.repeats:
         yield escape(said.repeats)
     weaker = tables.baselines(report)
@@ -127,21 +129,22 @@ def _limits(said: Outline) -> Iterator[str]:
         yield f"### {weaker.caption}"
         if said.curse:
             yield escape(said.curse)
-        yield _table(weaker, caption=False)
+        yield set_table(weaker, caption=False)
 
 
 def _manifest(report: Report) -> Iterator[str]:
     yield "## Manifest"
     for table in tables.manifest(report):
         if table.rows:
-            yield _table(table)
+            yield set_table(table)
 
 
 def _bullets(lines: Iterable[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _table(table: Table, *, caption: bool = True) -> str:
+def set_table(table: Table, *, caption: bool = True) -> str:
+    """A table in Markdown."""
     kinds = [column.kind for column in table.columns]
     lines = [
         _row(escape(column.head) for column in table.columns),

@@ -27,6 +27,7 @@ SELECTED = (
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
 UNCONFIRMED = "These stood out on the discovery units and did not hold up on the holdout: they are not to be reported."
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
+INSTRUMENT = "instrument"
 _NOTHING = "No reportable finding"
 
 
@@ -80,6 +81,19 @@ class Outline:
         if groups < slices:
             said.append(f"in {words.plural(groups, 'group')}")
         return ", ".join(said)
+
+    @property
+    def instrument(self) -> str:
+        """A warning that the measurement itself explains failures; empty where no such finding was confirmed."""
+        found = [f for f in distinct(self.report.confirmed) if f.source == INSTRUMENT]
+        if not found:
+            return ""
+        are = "is" if len(found) == 1 else "are"
+        return (
+            f"The grader may be at fault: {words.plural(len(found), 'confirmed finding')} {are} about how answers were "
+            f"given or measured, not about the examples ({words.listing([f.name for f in found], 3)}). Look at some of "
+            "those answers before anything else is concluded."
+        )
 
     @property
     def conclusion(self) -> str:
@@ -151,8 +165,8 @@ class Outline:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The confirmed findings under their leads, the largest lift first."""
-        confirmed = sorted(self.report.confirmed, key=lambda f: -abs(shown(f).lift or 0.0))
+        """The confirmed findings under their leads: those of the measurement first, then the largest lift."""
+        confirmed = sorted(self.report.confirmed, key=lambda f: (f.source != INSTRUMENT, -abs(shown(f).lift or 0.0)))
         leads = [f for f in confirmed if f.lead is None]
         return tuple(
             Group(lead, tuple(f for f in confirmed if (f.lead, f.outcome) == (lead.name, lead.outcome)))

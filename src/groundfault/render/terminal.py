@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from groundfault.checking import Check, Prospect
+    from groundfault.evidence import Evidence
 
 MOST_CONFIRMED = 20
 MOST_SCREENED = 10
+MOST_LOGS = 10
 
 
 def show(report: Report, console: Console, written: str | Path | None = None) -> None:
@@ -38,6 +40,8 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
     style = "bold green" if report.confirmed else "bold"
     console.print(_text(said.headline, style))
     console.print(_text(said.title, "dim"))
+    if said.instrument:
+        console.print(_text(said.instrument, "bold yellow"))
     if said.reopened:
         console.print(_text(f"This holdout had been seen before. {words.capital(said.ledger)}.", "bold yellow"))
     if report.confirmed or said.screened:
@@ -80,6 +84,27 @@ def show_check(check: Check, console: Console) -> None:
     if unfit:
         console.print()
         console.print(_unfit(unfit))
+
+
+def show_import(evidence: Evidence, console: Console, written: str | Path | None = None) -> None:
+    """Print what was read from logs, and what became of every row."""
+    account = evidence.account
+    assert account is not None
+    console.print(_text(account.lines()[0], "bold"))
+    table = _plain_table("Log", "reader", "rows", "written by")
+    for log in account.logs[:MOST_LOGS]:
+        table.add_row(*map(_text, (words.tail(log.path), log.reader, words.count(log.observations), log.harness)))
+    if len(account.logs) > MOST_LOGS:
+        table.add_row(_text(f"and {words.count(len(account.logs) - MOST_LOGS)} more", "dim"))
+    console.print(table)
+    scored = evidence.loss.drop_nulls()
+    counts = ", ".join(f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n)
+    rate = f"; error rate {words.rate(float(scored.mean()))}" if len(scored) else ""  # type: ignore[arg-type]
+    console.print(_text(f"Rows by status: {counts}{rate}."))
+    for line in account.lines()[1:]:
+        console.print(_text(f"{words.capital(line)}.", "yellow"))
+    if written is not None:
+        console.print(_text(f"Evidence: {written}; audit it with: groundfault audit {written}", "bold"), soft_wrap=True)
 
 
 def _prospects(fit: Sequence[Prospect]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from pathlib import PurePath
 
 from groundfault import wording
 from groundfault.finding import Cell, Finding, Verdict
@@ -126,3 +127,8 @@ def capital(sentence: str) -> str:
 def tally(counts: dict[str, int]) -> str:
     """How many findings have each verdict, as a sentence."""
     return ", ".join(f"{count(n)} {VERDICTS[Verdict(verdict)]}" for verdict, n in counts.items()) + "."
+
+
+def tail(path: str, parts: int = 2) -> str:
+    """The end of a path, which tells files of one folder apart."""
+    return str(PurePath(*PurePath(path).parts[-parts:]))

@@ -26,14 +26,15 @@ def newcombe(on_sum: Floats, on: Floats, off_sum: Floats, off: Floats, level: fl
     low, high : float64 arrays, shape (H,)
     """
     p, q = on_sum / on, off_sum / off
-    p_low, p_high = _wilson(p, on, level)
-    q_low, q_high = _wilson(q, off, level)
+    p_low, p_high = wilson(p, on, level)
+    q_low, q_high = wilson(q, off, level)
     low = p - q - np.sqrt((p - p_low) ** 2 + (q_high - q) ** 2)
     high = p - q + np.sqrt((p_high - p) ** 2 + (q - q_low) ** 2)
     return low, high
 
 
-def _wilson(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
+def wilson(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
+    """Wilson's interval of a proportion ``p`` of ``n``: its ends."""
     z = _normal(level)
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))

@@ -127,10 +127,13 @@ def score_one(
     """Size of an effect from margins held as floats; one definition for real descriptors and for decoys."""
     if effect == 0:
         return abs(n * on_sum - on * total) / (on * (n - on) * unit)
-    a, b = on_sum / unit + 0.5, (total - on_sum) / unit + 0.5
+    # whole numbers before the one division: equal ratios, and those of complements, are equal to the last bit
+    a, b = 2.0 * on_sum + unit, 2.0 * (total - on_sum) + unit
     if effect == 1:
-        return abs(np.log(a / (on + 1.0) / (b / (n - on + 1.0))))
-    return abs(np.log(a * (n - on + 1.0 - b) / (b * (on + 1.0 - a))))
+        up, down = a * (n - on + 1.0), b * (on + 1.0)
+    else:
+        up, down = a * (2.0 * unit * (n - on + 1.0) - b), b * (2.0 * unit * (on + 1.0) - a)
+    return np.log(max(up, down) / min(up, down))
 
 
 @vectorize(cache=True)

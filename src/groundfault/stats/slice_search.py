@@ -384,6 +384,7 @@ def replay(
     *,
     levels: int,
     most: int | None = None,
+    groups: Ints | None = None,
 ) -> Floats:
     """The best score of the whole search when errors are dealt to rows at random: its null, shape (times,).
 
@@ -397,14 +398,20 @@ def replay(
         As in `search`.
     rng : numpy.random.Generator
     times : int
+    groups : int array, shape (n,), optional
+        Rows of one group depend on each other: their errors stay together, in their order, and are dealt to the rows
+        of another group of as many. Groups, not rows, are then exchangeable under the null.
     """
     if times == 0:
         return np.zeros(0)
     pairs = pair_sizes(predicates)
     streams = rng.spawn(times)
+    decks = _decks(np.arange(objective.n) if groups is None else groups)
 
     def one(stream: np.random.Generator) -> float:
-        moved = stream.permutation(objective.n)
+        moved = np.empty(objective.n, dtype=np.int64)
+        for deck in decks:
+            moved[deck] = deck[stream.permutation(len(deck))]
         found = search(
             predicates, errors, objective, k=1, levels=levels, most=most, moved=moved, pairs=pairs, threads=1
         )
@@ -412,3 +419,11 @@ def replay(
 
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         return np.fromiter(pool.map(one, streams), dtype=np.float64, count=times)
+
+
+def _decks(groups: Ints) -> list[Ints]:
+    """Rows of the groups of each size, shape (groups, size)."""
+    order = np.argsort(groups, kind="stable")
+    sizes = np.unique(groups, return_counts=True)[1]
+    starts = np.cumsum(sizes) - sizes
+    return [order[starts[sizes == size][:, None] + np.arange(size)] for size in np.unique(sizes)]

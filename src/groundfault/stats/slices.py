@@ -148,7 +148,8 @@ def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) 
         Sum of all errors.
     alpha : Fraction
     """
-    return alpha * (Fraction(error) * n / (Fraction(total) * size) - 1) - (1 - alpha) * (Fraction(n, size) - 1)
+    (a, b), (p, q), (u, v) = (number.as_integer_ratio() for number in (alpha, error, total))
+    return Fraction(a * n * p * v + ((b - a) * (size - n) - a * size) * q * u, b * size * q * u)
 
 
 def _apart(rows: Ints, quanta: Ints) -> Ints:

@@ -71,17 +71,32 @@ def shipped(seed: int) -> Iterator[Predictions]:
     yield _predicted("wine, logistic on 3 of 13 columns", _FirstColumns(LogisticRegression(C=0.05), 3), x, y, 20)
 
 
+def digits_network(trained: int, seed: int) -> Predictions:
+    """A network trained to the end on the first digits, and what its hidden layer makes of the others."""
+    from sklearn.datasets import load_digits
+    from sklearn.neural_network import MLPClassifier
+
+    x, y = _shuffled(load_digits(return_X_y=True), seed)
+    network = MLPClassifier((32,), max_iter=400, random_state=seed)
+    return _predicted("digits, network trained to the end", network, x / 16, y, trained, _hidden)
+
+
 def of_texts(folder: Path, seed: int) -> Iterator[Predictions]:
     """Classifiers of real questions: which task a question belongs to, and whether a model answers it."""
-    tasks = pl.read_parquet(folder / "bbh_codex" / "outcomes.parquet", columns=["question", "task"])
-    tasks = tasks.unique("question", maintain_order=True)
-    yield _of_text("BIG-Bench Hard, task of a question", tasks["question"], tasks["task"], 300, seed)
+    yield _of_text("BIG-Bench Hard, task of a question", *tasks(folder), 300, seed)
     answers = pl.read_parquet(folder / "zeroeval" / "outcomes.parquet", columns=["example_id", "model", "correct"])
     asked = pl.read_parquet(folder / "zeroeval" / "examples.parquet", columns=["example_id", "benchmark", "question"])
     answers = answers.filter(pl.col("model") == _JUDGED, pl.col("correct").is_not_null()).join(asked, on="example_id")
     graded = answers.filter(pl.col("benchmark").str.contains("(?i)gsm")).sort("example_id")
     passes = graded["correct"].cast(pl.Int64).cast(pl.String)
     yield _of_text(f"GSM8K, whether {_JUDGED} passes", graded["question"], passes, 400, seed)
+
+
+def tasks(folder: Path) -> tuple[pl.Series, pl.Series]:
+    """Questions of BIG-Bench Hard, and the task that each belongs to."""
+    table = pl.read_parquet(folder / "bbh_codex" / "outcomes.parquet", columns=["question", "task"])
+    table = table.unique("question", maintain_order=True)
+    return table["question"], table["task"]
 
 
 class _FirstColumns:

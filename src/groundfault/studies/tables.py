@@ -87,6 +87,8 @@ class Study:
     tables : tuple of Table
     lacking : tuple of str
         What could not be computed, and what it needs.
+    figures : mapping of str to str
+        Drawings as SVG, by name; `write` puts them beside the tables.
     """
 
     name: str
@@ -95,6 +97,7 @@ class Study:
     settings: dict[str, Any]
     tables: tuple[Table, ...]
     lacking: tuple[str, ...] = ()
+    figures: Mapping[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The whole study as plain words and numbers."""
@@ -126,13 +129,16 @@ class Study:
             lines += [[escape(cell) for cell in line] for row in table.rows for line in table.shown(row)]
             blocks += [f"## {escape(table.title)}", escape(table.note)]
             blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        blocks += [f"![{escape(name)}]({self.name}-{name}.svg)" for name in self.figures]
         blocks += [f"Not computed: {escape(what)}." for what in self.lacking]
         return "\n\n".join(blocks) + "\n"
 
     def write(self, directory: str | Path) -> None:
-        """Write NAME.md and NAME.json into a directory, made where it is missing."""
+        """Write NAME.md, NAME.json and NAME-FIGURE.svg into a directory, made where it is missing."""
         write_text(Path(directory) / f"{self.name}.md", self.to_markdown())
         write_text(Path(directory) / f"{self.name}.json", self.to_json())
+        for name, svg in self.figures.items():
+            write_text(Path(directory) / f"{self.name}-{name}.svg", svg)
 
 
 def shown(value: Value, kind: Kind) -> str:

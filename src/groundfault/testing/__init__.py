@@ -1,8 +1,10 @@
-"""Tests of judges and finders that their authors can call: worlds whose truth is known, checks, calibration cards."""
+"""Tests of plug-ins that their authors can call: worlds whose truth is known, checks, calibration cards."""
 
 from groundfault.testing.calibration import calibrate
 from groundfault.testing.card import Card
 from groundfault.testing.checks import check_finder, check_judge
+from groundfault.testing.policies import check_policy
+from groundfault.testing.reading import check_reader
 from groundfault.testing.worlds import Effect, World
 
-__all__ = ["Card", "Effect", "World", "calibrate", "check_finder", "check_judge"]
+__all__ = ["Card", "Effect", "World", "calibrate", "check_finder", "check_judge", "check_policy", "check_reader"]

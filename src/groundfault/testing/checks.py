@@ -102,11 +102,11 @@ def check_judge(
     _check_row_order(judge, settled, np.random.default_rng([seed, 3]))
     _check_constant(judge, settled, np.random.default_rng([seed, 4]))
     card = calibrate(judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs)
-    _require(card.passed, f"judge {judge.name!r} does not keep its promise: " + "; ".join(card.failures))
+    require(card.passed, f"judge {judge.name!r} does not keep its promise: " + "; ".join(card.failures))
     return card
 
 
-def _require(holds: object, message: str) -> None:
+def require(holds: object, message: str) -> None:
     """Unlike an assert statement, not switched off by ``python -O``."""
     if not holds:
         raise AssertionError(message)
@@ -118,17 +118,17 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
     screening = judge.screen(units, hypotheses, plan, plan.rng("check"))
     for name in ("survives", "p", "p_adjusted", "decoys"):
         answers = getattr(screening, name)
-        _require(
+        require(
             answers is None or np.shape(answers) == hypotheses.shape,
             f"judge {judge.name!r} gave {name} of shape {np.shape(answers)} on {len(hypotheses)} hypotheses",
         )
     for name in ("p", "p_adjusted"):
         p = getattr(screening, name)
-        _require(p is None or np.all((p >= 0) & (p <= 1)), f"judge {judge.name!r} gave {name} outside [0, 1]")
+        require(p is None or np.all((p >= 0) & (p <= 1)), f"judge {judge.name!r} gave {name} outside [0, 1]")
     never = bits.pack(np.zeros((2, len(units)), dtype=np.bool_))
     more = replace(units, marks=_with(units.marks, never, ("", "missing")))
     first, again = one(judge, plan, more, "check"), one(judge, plan, more, "check")
-    _require(
+    require(
         first.verdicts[-2:] == (Verdict.UNTESTABLE,) * 2,
         f"judge {judge.name!r} judged a candidate without support, or one with missing values",
     )
@@ -144,7 +144,7 @@ def _check_candidate_order(judge: Judge, plan: Plan, units: Units, rng: np.rando
 def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
     on = ~bits.unpack(units.marks.on, len(units))
     turned = replace(units, marks=replace(units.marks, on=bits.pack(on)))
-    _require(np.array_equal(turned.margins.sign, -units.margins.sign), "a complement has to have the opposite lift")
+    require(np.array_equal(turned.margins.sign, -units.margins.sign), "a complement has to have the opposite lift")
     before, after = one(judge, plan, units, "check"), one(judge, plan, turned, "check")
     _assert_same(judge, "with every candidate turned into its complement", before, after, np.arange(len(on)))
 
@@ -173,7 +173,7 @@ def _check_constant(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
     for rate in (0.0, 1.0):
         units = World(units=60, candidates=8, rate=rate).draw(rng)
         said = one(judge, plan, units, "check").verdicts
-        _require(
+        require(
             Verdict.CONFIRMED not in said,
             f"judge {judge.name!r} confirmed a candidate although every outcome was {rate:g}",
         )
@@ -195,7 +195,7 @@ def _assert_same(judge: Judge, how: str, before: Ruling, after: Ruling, index: N
         for j, (was, i) in enumerate(zip(before.verdicts, index, strict=False))
         if after.verdicts[i] is not was
     ]
-    _require(not changed, f"judge {judge.name!r} answers differently {how}: {'; '.join(changed[:3])}")
+    require(not changed, f"judge {judge.name!r} answers differently {how}: {'; '.join(changed[:3])}")
 
 
 def check_finder(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, *, seed: int = 0) -> Library:
@@ -229,7 +229,7 @@ def check_finder(finder: Finder | Callable[[Evidence], Finder], evidence: Eviden
     seen = Plan(seed=seed).discovery_units(evidence)[evidence.unit_index]
     proposed = _propose(finder, evidence, seen)
     name = _made(finder, evidence).name
-    _require(proposed, f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence")
+    require(proposed, f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence")
     _propose(finder, evidence, ~seen)
     _assert_proposals(name, "asked again, after other evidence", proposed, _propose(finder, evidence, seen))
     poisoned = _overwritten(evidence, ~seen)
@@ -294,14 +294,14 @@ def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Eviden
 def _checked_library(name: str, proposed: Sequence[Candidate], evidence: Evidence) -> Library:
     names = [candidate.name for candidate in proposed]
     twice = sorted({n for n in names if names.count(n) > 1})
-    _require(not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}")
+    require(not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}")
     library = Library.of(proposed)
-    _require(Library.from_json(library.to_json()) == library, f"proposals of finder {name!r} do not survive JSON")
+    require(Library.from_json(library.to_json()) == library, f"proposals of finder {name!r} do not survive JSON")
     roles = evidence.roles
     telling = {column for column in (roles.outcome, roles.status, *roles.ignore) if column}
     for candidate in library:
         read = sorted(telling & set(candidate.columns))
-        _require(not read, f"finder {name!r}: candidate {candidate.name!r} reads what it must not: {', '.join(read)}")
+        require(not read, f"finder {name!r}: candidate {candidate.name!r} reads what it must not: {', '.join(read)}")
     return library
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from groundfault.candidate import Candidate, Library
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence, Roles
+from groundfault.evidence import Evidence
+from groundfault.roles import Roles
 from groundfault.stats import bits
 from groundfault.units import Marks, Units, size_classes
 
