@@ -561,7 +561,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     assert "active learning, digits: 5 of 5 runs" in told
     found.write(tmp_path)
     assert "85.48%" in (tmp_path / "improve.md").read_text()
-    command._show(found, Console(width=80), None)
+    command.show(found, Console(width=80), None)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
     (task,) = learning_tasks(tmp_path / "real")

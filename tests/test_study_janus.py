@@ -170,7 +170,7 @@ def test_json_on_standard_output_is_alone(tmp_path: Path, monkeypatch: pytest.Mo
 def test_tables_fit_eighty_columns(whole: Study, capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
-    command._show(whole, Console(width=80), None)
+    command.show(whole, Console(width=80), None)
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "claude-3-haiku-20240307" in out
