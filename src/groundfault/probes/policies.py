@@ -1,125 +1,117 @@
-"""Policies: which prompt keys to ask next. Each is a pure function of what was asked and of its generators."""
+"""Policies: which prompt keys to ask next, and with which chances. `get` finds one by its name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar, Protocol
+from dataclasses import MISSING, dataclass, fields, replace
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.errors import PlanError
+from groundfault.probes.asked import Asked, Floats, Keys, Named, Policy, chances_of, draw, each_task_alike
+from groundfault.probes.thompson import GaussianThompson, Hierarchical
 
-Keys = NDArray[np.intp]
-Floats = NDArray[np.float64]
+__all__ = [
+    "POLICIES",
+    "Asked",
+    "Capped",
+    "Caps",
+    "Exhaustive",
+    "GaussianThompson",
+    "Hierarchical",
+    "Policy",
+    "Stratified",
+    "Uniform",
+    "chances_of",
+    "get",
+]
 
+Order = Literal["seeded", "canonical"]
+Prior = Literal["neutral", "stressor"]
+Schedule = Literal["linear", "geometric", "constant"]
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """All that a policy may know, of K = tasks * assignments prompt keys, task by task.
-
-    Attributes
-    ----------
-    tasks : int
-    sizes : tuple of int
-        Options of each group; assignments are counted with the last group fastest.
-    keys : intp array, shape (n,)
-        The keys asked, in their order.
-    mismatch : bool array, shape (n,)
-        The routing signal of each.
-    batch, batches : int
-        Which batch comes next, from 1, and how many there will be.
-    """
-
-    tasks: int
-    sizes: tuple[int, ...]
-    keys: Keys
-    mismatch: NDArray[np.bool_]
-    batch: int
-    batches: int
-
-    @property
-    def assignments(self) -> int:
-        """Assignments of each task."""
-        return int(np.prod(self.sizes))
-
-    @property
-    def fresh(self) -> NDArray[np.bool_]:
-        """Which keys were never asked: bool, shape (K,)."""
-        fresh = np.ones(self.tasks * self.assignments, dtype=bool)
-        fresh[self.keys] = False
-        return fresh
-
-    @property
-    def options(self) -> NDArray[np.intp]:
-        """The options of every assignment: shape (assignments, groups)."""
-        return _options(self.sizes)
+STRESSOR = 0.5
+"""What the prior of that name gives each option but the first of its group; no mismatch gives more than 1."""
 
 
-class Policy(Protocol):
-    """Says which keys to ask next."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:
-        """At most ``size`` keys; none where nothing is left.
-
-        Tasks drawn at random are drawn from ``tasks``, which policies that are compared share; all else from ``rng``.
-        """
-        ...
+def _one_of(what: str, value: str, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise PlanError(f"{what} must be one of {', '.join(words)}, not {value!r}")
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Named):
     """Every task and assignment alike; ``repeats`` as in the paper, or none."""
 
     repeats: bool = False
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "uniform, repeats" if self.repeats else "uniform"
+    kind: ClassVar[str] = "uniform"
 
     def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:
         """Tasks uniformly, then assignments uniformly."""
-        return _by_task(asked, size, tasks, rng, np.ones(asked.assignments), self.repeats)
+        return draw(self, asked, size, tasks, rng)
+
+    def chances(self, asked: Asked) -> Floats:
+        """Each task that has a key left alike, and within it each key that is left."""
+        left = asked.open if self.repeats else asked.fresh
+        return each_task_alike(left.reshape(asked.tasks, -1).astype(float))
 
 
 @dataclass(frozen=True)
-class Stratified:
+class Stratified(Named):
     """Without repeats, the tasks in turn: unbiased for how often the model mismatches, and the control."""
 
-    name: ClassVar[str] = "stratified"
+    kind: ClassVar[str] = "stratified"
 
     def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:
         """From the tasks asked least, one unasked key each."""
-        fresh = asked.fresh.reshape(asked.tasks, -1)
-        chosen: list[int] = []
-        for _ in range(min(size, int(fresh.sum()))):
-            left = fresh.sum(axis=1)
-            task = int(tasks.choice(np.flatnonzero(left == left.max())))
-            key = int(rng.choice(np.flatnonzero(fresh[task])))
-            fresh[task, key] = False
-            chosen.append(task * asked.assignments + key)
-        return np.array(chosen, dtype=np.intp)
+        return draw(self, asked, size, tasks, rng)
+
+    def chances(self, asked: Asked) -> Floats:
+        """Each task asked least alike, and within it each key that is left."""
+        left = asked.fresh.reshape(asked.tasks, -1)
+        turns = np.where(left.any(axis=1), asked.per_task, np.iinfo(np.intp).max)
+        return each_task_alike((left & (turns == turns.min())[:, None]).astype(float))
 
 
 @dataclass(frozen=True)
-class Caps:
+class Exhaustive(Named):
+    """Every key once, which gives the exact rate of failures: in a drawn order, or in the order of the bank."""
+
+    order: Order = "seeded"
+    kind: ClassVar[str] = "exhaustive"
+
+    def __post_init__(self) -> None:
+        _one_of("the order of the policy exhaustive", self.order, get_args(Order))
+
+    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:
+        """Any key that is left, or the next."""
+        return draw(self, asked, size, tasks, rng)
+
+    def chances(self, asked: Asked) -> Floats:
+        """Each key that is left alike; in canonical order the first is certain."""
+        left = asked.fresh.astype(float)
+        if self.order == "canonical":
+            left[np.flatnonzero(left)[1:]] = 0
+        return np.asarray(left / max(1.0, left.sum()))
+
+
+@dataclass(frozen=True)
+class Caps(Named):
     """Component-adaptive prompt sampling, the paper's: scores of options, and a softmax that cools.
 
     Parameters
     ----------
     repeats : bool
         As in the paper, or none.
+    prior : {"neutral", "stressor"}
+        First scores: 0 for all, or `STRESSOR` for each option but the first of its group.
+    schedule : {"linear", "geometric", "constant"}
+        How the temperature falls from ``start``: to 0 behind the last batch but never below ``floor``, as
+        in the paper; by one factor from batch to batch, reaching ``floor`` in the last; or not at all.
     rate : float
         Of the exponential moving average of the signal, in (0, 1].
     start, floor : float
         Temperature of the first batch, and the least: above 0.
-    prior : float
-        First score of each option but the first of its group: 0 is neutral, above 0 favours stressors.
 
     Notes
     -----
@@ -128,149 +120,94 @@ class Caps:
     """
 
     repeats: bool = False
+    prior: Prior = "neutral"
+    schedule: Schedule = "linear"
     rate: float = 0.3
     start: float = 1.0
     floor: float = 0.2
-    prior: float = 0.0
+    kind: ClassVar[str] = "caps"
 
     def __post_init__(self) -> None:
-        if not (0 < self.rate <= 1 and self.floor > 0 and self.start > 0):
-            raise PlanError("CAPS needs a rate in (0, 1] and temperatures above 0")
-
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return "caps, repeats" if self.repeats else "caps"
+        _one_of("the prior of the policy caps", self.prior, get_args(Prior))
+        _one_of("the schedule of the policy caps", self.schedule, get_args(Schedule))
+        if not (0 < self.rate <= 1 and 0 < self.floor <= self.start < np.inf):
+            raise PlanError("CAPS needs a rate in (0, 1], and temperatures above 0 that do not rise")
 
     def scores(self, asked: Asked) -> list[Floats]:
         """The score of each option of each group."""
-        chosen = asked.options[asked.keys % asked.assignments]
+        chosen, first = asked.options[asked.keys % asked.assignments], STRESSOR * (self.prior == "stressor")
         return [
-            np.array([self._score(asked.mismatch[chosen[:, g] == o], self.prior * (o > 0)) for o in range(size)])
+            np.array([self._score(asked.mismatch[chosen[:, g] == o], first * (o > 0)) for o in range(size)])
             for g, size in enumerate(asked.sizes)
         ]
 
-    def _score(self, seen: NDArray[np.bool_], first: float) -> float:
+    def _score(self, seen: np.ndarray[Any, np.dtype[np.bool_]], first: float) -> float:
         left = (1 - self.rate) ** np.arange(len(seen) + 1)
         return float(first * left[-1] + self.rate * seen @ left[:-1][::-1])
 
+    def temperature(self, batch: int, batches: int) -> float:
+        """Of a batch, counted from 1."""
+        if self.schedule == "constant":
+            return self.start
+        if self.schedule == "geometric":
+            return float(self.start * (self.floor / self.start) ** ((batch - 1) / max(1, batches - 1)))
+        return max(self.floor, self.start * (1 - (batch - 1) / batches))
+
     def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:
         """Tasks uniformly, then one option of each group by its score."""
-        temperature = max(self.floor, self.start * (1 - (asked.batch - 1) / asked.batches))
-        weight = np.ones(asked.assignments)
+        return draw(self, asked, size, tasks, rng)
+
+    def chances(self, asked: Asked) -> Floats:
+        """Each task that has a key left alike, and within it by the softmax of each group."""
+        temperature = self.temperature(asked.batch, asked.batches)
+        odds = np.zeros(asked.assignments)
         for group, scores in enumerate(self.scores(asked)):
-            chance = np.exp((scores - scores.max()) / temperature)
-            weight *= (chance / chance.sum())[asked.options[:, group]]
-        return _by_task(asked, size, tasks, rng, weight, self.repeats)
+            odds += (scores / temperature)[asked.options[:, group]]
+        left = (asked.open if self.repeats else asked.fresh).reshape(asked.tasks, -1)
+        # from the best that is left, so that no task that has one ends up without weight
+        best = np.where(left, odds, -1e300).max(axis=1, keepdims=True)
+        return each_task_alike(np.where(left, np.exp(np.minimum(odds - best, 0)), 0.0))
 
 
 @dataclass(frozen=True)
-class Hierarchical:
-    """Thompson sampling of a rate for each task and each option, all drawn towards the overall rate; no repeats."""
+class Capped:
+    """Any policy, with at most so many queries of one task."""
 
-    weight: float = 2.0
-    name: ClassVar[str] = "hierarchical"
+    policy: Policy
+    most: int
 
-    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:  # noqa: ARG002
-        """For each place in the batch a draw of all rates; the unasked key with the largest sum of log-odds."""
-        overall = (asked.mismatch.sum() + 0.5) / (len(asked.keys) + 5)
-        task, option = np.divmod(asked.keys, asked.assignments)
-        columns = [task, *asked.options[option].T]
-        fresh, chosen = asked.fresh, list[int]()
-        for _ in range(min(size, int(fresh.sum()))):
-            odds = [
-                self._draw(column, asked.mismatch, count, overall, rng)
-                for column, count in zip(columns, (asked.tasks, *asked.sizes), strict=True)
-            ]
-            within = sum((o[asked.options[:, g]] for g, o in enumerate(odds[1:])), np.zeros(asked.assignments))
-            score = np.where(fresh, (odds[0][:, None] + within).ravel(), -np.inf)
-            chosen.append(int(score.argmax()))
-            fresh[chosen[-1]] = False
+    def __post_init__(self) -> None:
+        if self.most < 1:
+            raise PlanError(f"most must be at least 1 query of a task, not {self.most}")
+
+    @property
+    def name(self) -> str:
+        """The policy's, and the cap."""
+        return f"{self.policy.name}, most={self.most}"
+
+    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:
+        """What the policy asks, one by one, from the tasks that are below the cap."""
+        chosen: list[int] = []
+        for _ in range(size):
+            one = self.policy.ask(self._below(asked), 1, tasks, rng)
+            if not len(one):
+                break
+            chosen.append(int(one[0]))
+            asked = asked.after(chosen[-1])
         return np.array(chosen, dtype=np.intp)
 
-    def _draw(
-        self, column: Keys, mismatch: NDArray[np.bool_], count: int, overall: float, rng: np.random.Generator
-    ) -> Floats:
-        tries = np.bincount(column, minlength=count)
-        hits = np.bincount(column, weights=mismatch, minlength=count)
-        rate = rng.beta(self.weight * overall + hits, self.weight * (1 - overall) + tries - hits)
-        rate = np.clip(rate, 1e-9, 1 - 1e-9)
-        return np.asarray(np.log(rate / (1 - rate)))
+    def chances(self, asked: Asked) -> Floats | None:
+        """The policy's, where only tasks below the cap are open."""
+        return self.policy.chances(self._below(asked))
+
+    def _below(self, asked: Asked) -> Asked:
+        full = np.repeat(asked.per_task >= self.most, asked.assignments)
+        return replace(asked, blocked=~asked.open | full)
 
 
-@dataclass(frozen=True)
-class GaussianThompson:
-    """Thompson sampling of a Gaussian process over prompt keys, without repeats: the default.
-
-    Two keys are alike by 0.5 for the same task, 0.25 times the share of options they have in common, 0.5 times that
-    share for the same task again, and 0.25 for the same key.
-
-    Parameters
-    ----------
-    mean : float
-        Of the signal before anything is seen.
-    scale : float
-        Of the kernel: small, it follows what it saw sooner.
-    noise : float
-        Variance of the signal that is no function of the key.
-
-    Notes
-    -----
-    Draws from the posterior by Matheron's rule: a draw of the prior, corrected by what it misses at the keys asked.
-    """
-
-    mean: float = 0.1
-    scale: float = 0.1
-    noise: float = 0.02
-    name: ClassVar[str] = "gp"
-
-    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> Keys:  # noqa: ARG002
-        """For each place in the batch a draw of the whole landscape; its highest unasked key."""
-        kernel, root = _kernel(asked.tasks, asked.sizes)
-        drawn = root @ (np.sqrt(self.scale) * rng.standard_normal((len(kernel), size)))
-        if len(asked.keys):
-            at = asked.keys
-            noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
-            missed = (asked.mismatch - self.mean)[:, None] - drawn[at] - noise
-            seen = self.scale * kernel[np.ix_(at, at)] + self.noise * np.eye(len(at))
-            drawn = drawn + kernel[:, at] @ (self.scale * np.linalg.solve(seen, missed))
-        fresh, chosen = asked.fresh, list[int]()
-        for place in range(min(size, int(fresh.sum()))):
-            chosen.append(int(np.where(fresh, drawn[:, place], -np.inf).argmax()))
-            fresh[chosen[-1]] = False
-        return np.array(chosen, dtype=np.intp)
-
-
-def _by_task(
-    asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator, weight: Floats, repeats: bool
-) -> Keys:
-    """Tasks uniformly, then an assignment by weight; without repeats among what is left."""
-    fresh = asked.fresh.reshape(asked.tasks, -1)
-    chosen: list[int] = []
-    while len(chosen) < size and (repeats or fresh.any()):
-        task = int(tasks.integers(asked.tasks))
-        among = weight if repeats else weight * fresh[task]
-        if among.sum() > 0:
-            ends = np.cumsum(among)
-            key = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
-            fresh[task, key] = False
-            chosen.append(task * asked.assignments + key)
-    return np.array(chosen, dtype=np.intp)
-
-
-@lru_cache(maxsize=32)
-def _options(sizes: tuple[int, ...]) -> NDArray[np.intp]:
-    return np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
-
-
-@lru_cache(maxsize=4)
-def _kernel(tasks: int, sizes: tuple[int, ...]) -> tuple[Floats, Floats]:
-    options = _options(sizes)
-    shared = (options[:, None, :] == options[None, :, :]).mean(axis=2)
-    same_task, same_key = np.eye(tasks), np.eye(tasks * len(options))
-    kernel = np.kron(same_task, 0.5 + 0.5 * shared) + np.tile(0.25 * shared, (tasks, tasks)) + 0.25 * same_key
-    return kernel, np.linalg.cholesky(kernel)
-
+_KINDS: dict[str, Any] = {
+    made.kind: made for made in (Uniform, Stratified, Caps, Hierarchical, GaussianThompson, Exhaustive)
+}
 
 POLICIES: dict[str, Policy] = {
     policy.name: policy
@@ -282,6 +219,49 @@ POLICIES: dict[str, Policy] = {
         Caps(),
         Hierarchical(),
         GaussianThompson(),
+        Exhaustive(),
     )
 }
-"""Policies by name, with their default settings."""
+"""Policies by name, with their usual settings; `get` knows all others."""
+
+
+def get(name: str) -> Policy:
+    """The policy of a name: its kind, and after commas its settings; ``most`` caps the queries of a task.
+
+    Raises
+    ------
+    PlanError
+        If there is no such policy, setting or value.
+
+    Examples
+    --------
+    >>> get("caps, repeats, prior=stressor").schedule
+    'linear'
+    >>> get("gp, most=5").name
+    'gp, most=5'
+    """
+    kind, *told = (part.strip() for part in name.split(","))
+    if kind not in _KINDS:
+        raise PlanError(f"there is no policy {kind!r}; there are {', '.join(_KINDS)}")
+    types = {f.name: type(f.default) for f in fields(_KINDS[kind]) if f.default is not MISSING}
+    given: dict[str, Any] = {}
+    for part in told:
+        key, equals, value = (each.strip() for each in part.partition("="))
+        if key in given:
+            raise PlanError(f"the policy {name!r} sets {key!r} twice")
+        if key not in {*types, "most"}:
+            raise PlanError(f"the policy {kind} has no setting {key!r}; it has {', '.join([*types, 'most'])}")
+        given[key] = _value(name, key, value if equals else None, types.get(key, int))
+    most = given.pop("most", None)
+    policy: Policy = _KINDS[kind](**given)
+    return policy if most is None else Capped(policy, most)
+
+
+def _value(name: str, key: str, value: str | None, kind: type) -> Any:
+    if (value is None) != (kind is bool):
+        how = f"{key!r} without a value" if kind is bool else f"a value for {key!r}, as in {key}=..."
+        raise PlanError(f"the policy {name!r} needs {how}")
+    try:
+        return value is None or kind(value)
+    except ValueError:
+        raise PlanError(f"the policy {name!r}: {key} must be a number, not {value!r}") from None
