@@ -29,6 +29,36 @@ def sign_test(wins: int, losses: int) -> float:
     return float(bdtrc(wins - 1, wins + losses, 0.5)) if wins > 0 else 1.0
 
 
+def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] | None:
+    """Student's interval of a mean difference: its ends.
+
+    Parameters
+    ----------
+    differences : float array, shape (s,)
+        Of s independent pairs, such as seeds.
+    level : float
+        Coverage, in (0, 1); exact for normal differences.
+
+    Returns
+    -------
+    pair of float, or None
+        None for fewer than two pairs, and where all differences are alike: an interval of no width would say that
+        nothing else can happen.
+
+    Examples
+    --------
+    >>> student([1.0, 1.0, 1.0]) is None
+    True
+    """
+    from scipy.special import stdtrit
+
+    pairs = np.asarray(differences, dtype=np.float64)
+    if len(pairs) < 2 or np.ptp(pairs) == 0:
+        return None
+    half = float(stdtrit(len(pairs) - 1, 0.5 + level / 2) * pairs.std(ddof=1) / np.sqrt(len(pairs)))
+    return float(pairs.mean()) - half, float(pairs.mean()) + half
+
+
 def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float:
     """One-sided p-value of so many errors or more among ``size`` examples, were they drawn at random.
 
