@@ -131,14 +131,17 @@ def draw(policy: Policy, asked: Asked, size: int, tasks: np.random.Generator, rn
     return np.array(chosen, dtype=np.intp)
 
 
-def chances_of(policy: Policy, asked: Asked, keys: Keys) -> list[float] | None:
-    """The probability with which a policy drew each key of a batch, given the ones before it; None if unknown."""
-    found = []
+def chances_of(policy: Policy, asked: Asked, keys: Keys) -> list[float | None]:
+    """The probability with which a policy drew each key of a batch, given the ones before it.
+
+    None where nobody can say, and where some key that was never asked could not have come: a rate estimated from such
+    chances would say nothing of that key.
+    """
+    found: list[float | None] = []
     for key in keys:
         chance = policy.chances(asked)
-        if chance is None:
-            return None
-        found.append(float(chance[key]))
+        known = chance is not None and bool((chance[asked.fresh] > 0).all())
+        found.append(float(chance[key]) if chance is not None and known else None)
         asked = asked.after(int(key))
     return found
 
