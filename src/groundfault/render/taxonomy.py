@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from groundfault.files import write_text
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, INK, MUTED, REST, RULE, Figure, figure, rows_of
-from groundfault.render.markdown import escape, set_table
+from groundfault.render.page import Page, Section, html, markdown
 from groundfault.render.tables import Column, Table
 from groundfault.report import Report
 from groundfault.taxonomy.taxonomy import Cluster, Taxonomy
@@ -29,27 +28,6 @@ LIMITS = (
     "copied between models, or a grader that is wrong on one kind of example, makes clusters too.",
     "Stability is judged on halves of these models. Other models may fail together in other ways.",
 )
-
-
-@dataclass(frozen=True)
-class Section:
-    """A head, and under it sentences, figures and tables in this order."""
-
-    title: str
-    sentences: tuple[str, ...] = ()
-    figures: tuple[Figure, ...] = ()
-    tables: tuple[Table, ...] = ()
-
-
-@dataclass(frozen=True)
-class Page:
-    """What a report of a taxonomy says, in whatever format."""
-
-    title: str
-    verdict: str
-    facts: tuple[tuple[str, str], ...]
-    sections: tuple[Section, ...]
-    good: bool
 
 
 def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None) -> None:
@@ -95,32 +73,7 @@ def page(taxonomy: Taxonomy, title: str = "", claims: Report | None = None) -> P
         ("In a cluster", words.rate(found.coverage)),
         ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
     )
-    return Page(title or "A failure taxonomy", taxonomy.verdict, facts, full, bool(taxonomy.published))
-
-
-def html(content: Page) -> str:
-    """One self-contained page; everything that came from data is escaped."""
-    from markupsafe import Markup
-
-    from groundfault.render.html import page
-
-    return page("taxonomy.html.j2", page=content, drawn=lambda f: Markup(f.svg))
-
-
-def markdown(content: Page) -> str:
-    """The same as Markdown, without figures."""
-    return "\n\n".join(_blocks(content)) + "\n"
-
-
-def _blocks(content: Page) -> Iterator[str]:
-    yield f"# {escape(content.verdict)}"
-    yield f"Groundfault taxonomy of {escape(content.title)}"
-    yield " · ".join(f"{escape(label)}: {escape(text)}" for label, text in content.facts)
-    for section in content.sections:
-        if section.sentences or section.tables:
-            yield f"## {escape(section.title)}"
-            yield from (escape(sentence) for sentence in section.sentences)
-            yield from (set_table(table) for table in section.tables)
+    return Page("taxonomy", title or "A failure taxonomy", taxonomy.verdict, facts, full, bool(taxonomy.published))
 
 
 def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Section | None:
