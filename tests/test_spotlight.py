@@ -137,3 +137,14 @@ def test_bad_input_is_refused() -> None:
     refused("2 examples are too few for slices of 2", z=z[:2], losses=[0.0, 1.0], size=0.9)
     with pytest.raises(InputError, match="not fitted"):
         Spotlight().members(z)
+
+
+def test_as_a_slicer_it_suspects_what_its_balls_hold() -> None:
+    z, losses = bump()
+    slicer = Spotlight(n_slices=2, size=0.05, pca=None).fit_losses(z, losses)
+    np.testing.assert_array_equal(slicer.labels_, slicer.predict(z))
+    prone = slicer.error_prone(z)
+    np.testing.assert_array_equal(prone, slicer.labels_ >= 0)
+    suspicion = slicer.error_probability(z)
+    assert ((suspicion >= 0) & (suspicion <= 1)).all()
+    assert suspicion[prone].min() > np.median(suspicion[~prone])

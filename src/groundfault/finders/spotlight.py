@@ -56,6 +56,8 @@ class Spotlight(Estimator):
         Squared radii of the slices.
     losses_ : float64 array, shape (n_slices,)
         Mean loss of the examples fitted that are in each slice.
+    labels_ : int64 array
+        What `predict` says of the examples fitted.
     projection_
 
     Notes
@@ -83,6 +85,7 @@ class Spotlight(Estimator):
     windows_: tuple[light.Window, ...] = field(init=False, repr=False)
     squares_: NDArray[np.float64] = field(init=False, repr=False)
     losses_: NDArray[np.float64] = field(init=False, repr=False)
+    labels_: NDArray[np.int64] = field(init=False, repr=False)
     projection_: Projection | None = field(init=False, repr=False)
 
     uses_outcomes = True
@@ -147,18 +150,24 @@ class Spotlight(Estimator):
                 squares.append(square)
                 means.append(total[members].mean())
         self.windows_, self.squares_, self.losses_ = tuple(windows), np.array(squares), np.array(means)
+        self.labels_ = _first(self._inside(embedding))
         return self
 
-    def predict(self, Z: ArrayLike) -> NDArray[np.int64]:
-        """The first slice that each example is in; -1 where it is in none: shape (n,)."""
-        inside = self.members(Z)
-        return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)
+    def predict(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.int64]:  # noqa: ARG002
+        """The first slice that each example is in; -1 where it is in none: shape (n,). Probabilities are not read."""
+        return _first(self.members(Z))
+
+    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
+        """Whether each example is in a slice, all of which are of high loss: shape (n,)."""
+        return np.asarray(self.members(Z).any(axis=1))
+
+    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ARG002
+        """The largest weight of each example under a window, for the order of suspicion: shape (n,)."""
+        return np.asarray(self.weights(Z).max(axis=1))
 
     def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
         """Which slices each example is in: shape (n, slices)."""
-        embedding = checked_embedding(Z)
-        columns = [light.inside(self._arrays(i), embedding) for i in range(len(self._fitted().windows_))]
-        return np.stack(columns, axis=1).astype(np.bool_)
+        return self._fitted()._inside(checked_embedding(Z))
 
     def weights(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Weight of each example under each window, 1 at its centre: shape (n, slices)."""
@@ -196,6 +205,10 @@ class Spotlight(Estimator):
                 rule = f"{quote(column.name)} = 1"
                 yield Candidate(f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column)
 
+    def _inside(self, embedding: NDArray[np.float64]) -> NDArray[np.bool_]:
+        columns = [light.inside(self._arrays(i), embedding) for i in range(len(self.windows_))]
+        return np.stack(columns, axis=1).astype(np.bool_)
+
     def _climb(self, values: NDArray[np.float64], losses: NDArray[np.float64]) -> light.Window:
         size = self.size * len(values)
         if self.reference:
@@ -206,7 +219,7 @@ class Spotlight(Estimator):
         return light.Window(middle + spread * window.centre, window.log_precision - 2 * math.log(spread))
 
     def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
-        square = self._fitted().squares_[number : number + 1]
+        square = self.squares_[number : number + 1]
         arrays = {"middle": self.windows_[number].centre, "square": square}
         if self.projection_ is not None:
             arrays |= {"centre": self.projection_[0], "axes": self.projection_[1]}
@@ -217,3 +230,7 @@ class Spotlight(Estimator):
         self._require_numbers(["size", "learning_rate"])
         if self.size >= 1:
             raise PlanError(f"{self.name}: size must be a share in (0, 1), not {self.size!r}")
+
+
+def _first(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)

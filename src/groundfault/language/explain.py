@@ -28,7 +28,31 @@ PERMUTATIONS = 9_999
 LEAST = 8
 """Smaller slices are not explained: a handful of texts has many features in common."""
 
-__all__ = ["Explained", "Mark", "Slice", "explain", "weighted_v"]
+__all__ = ["Explained", "Mark", "Measured", "Slice", "compare", "explain", "measured", "weighted_v"]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Features of n texts. Make one with `measured`.
+
+    Attributes
+    ----------
+    features : tuple of Feature, length F
+        Those that are available.
+    values : float64 array, shape (F, n)
+        A text for which a feature has no value, such as the frequency of no words, is taken for average.
+    lacking : dict of str to str
+        Features that are not available, with the reason.
+    """
+
+    features: tuple[Feature, ...]
+    values: NDArray[np.float64]
+    lacking: dict[str, str]
+
+    @property
+    def shown(self) -> NDArray[np.bool_]:
+        """Which texts show each feature, shape (F, n); see `groundfault.stats.slice_features.shows`."""
+        return slice_features.shows(self.values, [f.graded for f in self.features])
 
 
 @dataclass(frozen=True)
@@ -114,12 +138,13 @@ class Explained:
     def summary(self, *, corrected: bool = True) -> dict[str, float]:
         """feature-prop, and mean homogeneity, completeness and V of the marks; NaN where there is none.
 
-        V is the mean of the V of each mark, not that of the two means.
+        V is the mean of the V of each mark, not that of the two means. A mark that no error shows has no completeness
+        and no V, and counts in neither mean.
         """
         found = self.found(corrected=corrected)
         share = len({m.feature for m in found}) / self.features if self.features else float("nan")
         means = {k: _mean([getattr(m, k) for m in found]) for k in ("homogeneity", "completeness", "v")}
-        return {"marks": len(found), "feature_prop": share, **means, "weighted_v": share * means["v"]}
+        return {"marks": len(found), "feature_prop": share, **means, "weighted_v": weighted_v([share], [means["v"]])}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers, with None for what is not defined."""
@@ -173,19 +198,69 @@ def explain(
     """
     plan = plan or Plan()
     frame, wrong = _compared(evidence, text, plan)
+    progress(f"reading {len(frame):,} texts")
+    read = measured(frame[text].to_list(), sets, pipeline)
+    table = with_derived(frame, slices)
+    on = [table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy() for c in slices]
+    members = np.array(on, dtype=np.bool_).reshape(len(slices), frame.height)
+    progress(f"{permutations:,} permutations")
+    named = [(c.name, c.rule, c.meaning) for c in slices]
+    return compare(members, read, wrong, plan.rng("explain"), named=named, permutations=permutations, level=level)
+
+
+def measured(texts: Sequence[str], sets: Sequence[str], pipeline: str | Pipeline = DEFAULT) -> Measured:
+    """Measure features of texts.
+
+    Raises
+    ------
+    InputError, MissingExtraError, PlanError
+        As `groundfault.language.load_pipeline` and `groundfault.language.chosen`.
+    """
     loaded = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
     lacking = {f.name: reason for f in chosen(sets) if (reason := loaded.lacking(f))}
-    features = [f for f in chosen(sets) if f.name not in lacking]
-    progress(f"reading {len(frame):,} texts")
-    values = _filled(loaded.measure(frame[text].to_list(), features).T)
-    kept, members = _members(frame, slices)
-    progress(f"{permutations:,} permutations")
-    rows = _rows(features, members, values, wrong, permutations, plan.rng("explain"))
+    features = tuple(f for f in chosen(sets) if f.name not in lacking)
+    return Measured(features, _filled(loaded.measure(texts, features).T), lacking)
+
+
+def compare(
+    members: NDArray[np.bool_],
+    texts: Measured,
+    wrong: NDArray[np.bool_],
+    rng: np.random.Generator,
+    *,
+    named: Sequence[tuple[str, str, str]] | None = None,
+    permutations: int = PERMUTATIONS,
+    level: float = LEVEL,
+) -> Explained:
+    """Compare features on and off slices of texts.
+
+    Parameters
+    ----------
+    members : bool array, shape (S, n)
+        Slices that hold, or leave out, fewer than eight texts are passed over.
+    texts : Measured
+        Of the n texts.
+    wrong : bool array, shape (n,)
+        Which are errors.
+    rng : numpy.random.Generator
+        Of the permutations.
+    named : sequence of (name, rule, meaning), optional
+        Of every slice; numbers where left out.
+    permutations : int
+    level : float
+        In (0, 1), of the p-values.
+    """
+    names = named or [(str(number), "", "") for number in range(len(members))]
+    kept = [s for s, on in enumerate(members) if LEAST <= on.sum() <= len(on) - LEAST]
+    on = members[kept]
+    rows = _rows(texts, on, wrong, permutations, rng)
     found = [
-        Slice(c.name, c.rule, c.meaning, int(on.sum()), int((on & wrong).sum()), marks)
-        for c, on, marks in zip(kept, members, rows, strict=True)
+        Slice(*names[s], int(one.sum()), int((one & wrong).sum()), marks)
+        for s, one, marks in zip(kept, on, rows, strict=True)
     ]
-    return Explained(tuple(found), lacking, len(features), len(wrong), int(wrong.sum()), level, permutations)
+    return Explained(
+        tuple(found), texts.lacking, len(texts.features), len(wrong), int(wrong.sum()), level, permutations
+    )
 
 
 def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
@@ -203,43 +278,35 @@ def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, 
     return frame.filter(there), losses.filter(there).to_numpy() >= 0.5
 
 
-def _members(frame: pl.DataFrame, slices: Sequence[Candidate]) -> tuple[list[Candidate], NDArray[np.bool_]]:
-    table = with_derived(frame, slices)
-    marks = [table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy() for c in slices]
-    kept = [j for j, on in enumerate(marks) if LEAST <= on.sum() <= len(on) - LEAST]
-    members = np.array([marks[j] for j in kept], dtype=np.bool_).reshape(len(kept), frame.height)
-    return [slices[j] for j in kept], members
-
-
 def _rows(
-    features: Sequence[Feature],
+    texts: Measured,
     members: NDArray[np.bool_],
-    values: NDArray[np.float64],
     wrong: NDArray[np.bool_],
     permutations: int,
     rng: np.random.Generator,
 ) -> list[tuple[Mark, ...]]:
-    tests = slice_features.larger_inside(members, values, permutations, rng)
-    fits = slice_features.fit(members, wrong, slice_features.shows(values, [f.graded for f in features]))
+    tests = slice_features.larger_inside(members, texts.values, permutations, rng)
+    fits = slice_features.fit(members, wrong, texts.shown)
     columns = (tests.inside, tests.outside, tests.p, tests.adjusted, fits.homogeneity, fits.completeness, fits.v)
     out = []
     for s in range(len(members)):
         marks = [
-            Mark(f.name, f.says, f.graded, *(float(column[s, j]) for column in columns)) for j, f in enumerate(features)
+            Mark(f.name, f.says, f.graded, *(float(column[s, j]) for column in columns))
+            for j, f in enumerate(texts.features)
         ]
         out.append(tuple(sorted(marks, key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0))))
     return out
 
 
 def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A text for which a feature has no value, such as the frequency of no words, is taken for average."""
     there = ~np.isnan(values)
     means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
     return np.where(there, values, means[:, None])
 
 
 def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
 
 
 def _plain(value: Any) -> Any:

@@ -171,11 +171,13 @@ def weighted_v(proportions: Sequence[float], v: Sequence[float]) -> float:
     Parameters
     ----------
     proportions, v : sequence of float, of one length
-        Of each data set the share of features that mark a slice, and its mean V.
+        Of each data set the share of features that mark a slice, and its mean V; one without any mark, whose V is
+        NaN, counts as 0. NaN where there are no data sets.
 
     Examples
     --------
-    >>> weighted_v([0.5, 1.0], [0.2, 0.4])
+    >>> weighted_v([0.5, 1.0, 0.0], [0.3, 0.6, float("nan")])
     0.25
     """
-    return float(np.mean(np.asarray(proportions) * np.asarray(v)))
+    products = np.nan_to_num(np.asarray(proportions, dtype=np.float64) * np.asarray(v, dtype=np.float64))
+    return float(products.mean()) if len(products) else float("nan")
