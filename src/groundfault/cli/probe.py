@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.probe_run import run
 from groundfault.errors import InputError
 from groundfault.files import write_text
 
@@ -24,7 +25,7 @@ def probe() -> None:
 @click.option("--generated", type=int, metavar="N", help="A bank of N tasks made from templates, not the 18 by hand.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a generated bank.")
 def init(folder: str, generated: int | None, seed: int) -> None:
-    """Write an example bank and grammar, with comments, into FOLDER: bank.toml and grammar.toml.
+    """Write an example bank, grammar and config, with comments, into FOLDER.
 
     \b
     groundfault probe init bank/
@@ -34,7 +35,7 @@ def init(folder: str, generated: int | None, seed: int) -> None:
     from groundfault.probes.bank import SHIPPED
 
     require_writable(folder, directory=True)
-    places = [Path(folder) / name for name in ("bank.toml", "grammar.toml")]
+    places = [Path(folder) / name for name in ("bank.toml", "grammar.toml", "config.toml")]
     taken = [place for place in places if place.exists()]
     if taken:
         raise InputError(f"{taken[0]} is there already; choose another folder, or take it away first")
@@ -42,7 +43,8 @@ def init(folder: str, generated: int | None, seed: int) -> None:
         write_text(places[0], (SHIPPED / "bank.toml").read_text(encoding="utf-8"))
     else:
         generate(generated, seed).write(places[0])
-    write_text(places[1], (SHIPPED / "grammar.toml").read_text(encoding="utf-8"))
+    for place in places[1:]:
+        write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))
     for place in places:
         click.echo(f"wrote {place}")
     click.echo(f"next: groundfault probe check {folder}")
@@ -114,3 +116,6 @@ def arena(
             gain = f"{each.gain:+.1f} [{each.low:+.1f}, {each.high:+.1f}]" if each.policy != control else "control"
             numbers = f"{each.tasks:>7.1f}{each.rows:>6.1f}{each.artefacts:>11.1f}"
             click.echo(f"{each.world:<21}{each.policy:<18}{each.keys:>6.1f}{gain:>24}{numbers}")
+
+
+probe.add_command(run)

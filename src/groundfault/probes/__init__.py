@@ -16,18 +16,24 @@ from __future__ import annotations
 
 from groundfault.probes.answers import Answer, Routing, extract, route
 from groundfault.probes.bank import Bank, Task
+from groundfault.probes.config import Config
 from groundfault.probes.families import generate
 from groundfault.probes.grammar import Grammar, Group, Option
 from groundfault.probes.rendering import Probe, probes, rebuild, render
+from groundfault.probes.running import run
+from groundfault.probes.runs import Row, Runs
 
 __all__ = [
     "Answer",
     "Bank",
+    "Config",
     "Grammar",
     "Group",
     "Option",
     "Probe",
     "Routing",
+    "Row",
+    "Runs",
     "Task",
     "extract",
     "generate",
@@ -35,4 +41,5 @@ __all__ = [
     "rebuild",
     "render",
     "route",
+    "run",
 ]

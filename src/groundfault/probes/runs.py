@@ -16,7 +16,7 @@ from groundfault.probes.grammar import Grammar
 
 MANIFEST, BANK, GRAMMAR = "manifest.json", "bank.toml", "grammar.toml"
 CALLS, LEDGER, REVIEWS = "calls.db", "ledger.db", "reviews.db"
-TRAJECTORY, STATUS = "trajectory.jsonl", "status.json"
+TRAJECTORY, STATUS, LOCK = "trajectory.jsonl", "status.json", ".lock"
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,8 @@ class Runs:
 
     def _rows(self) -> Iterator[Row]:
         for place in sorted(self.folder.glob(f"*/*/*/{TRAJECTORY}")):
-            for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), start=1):
+            # what follows the last line's end was cut short when the run was killed; it is written anew on resuming
+            for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
                 try:
                     yield from map(Row.from_dict, json.loads(line)["batch"])
                 except (KeyError, TypeError, ValueError):

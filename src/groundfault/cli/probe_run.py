@@ -1,0 +1,81 @@
+"""``probe run``: put the prompts of a config to a model, within its budget."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from groundfault.cli.options import read_settings, read_value, require_writable, shown_progress, write_json
+
+if TYPE_CHECKING:
+    from groundfault.probes.runs import Row
+
+
+@click.command()
+@click.argument("config", type=click.Path())
+@click.option("--model", metavar="NAME", required=True, help="Such as openai/gpt-4o-mini, hf/NAME or replay:FILE.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Of the model, such as base_url=URL.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the runs [runs, beside the bank].")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the counts as JSON; - is standard output, alone.")
+def run(
+    config: str, model: str, settings: tuple[str, ...], out: str | None, quiet: bool, json_path: str | None
+) -> None:
+    """Ask a model what CONFIG says: every policy with every seed, within the budget.
+
+    Each answer is on record before it counts. Interrupt at any moment, and run the same command again to go on: what
+    was answered is not asked again, and all files come out as if nothing had happened.
+
+    \b
+    groundfault probe run bank/config.toml --model openai/gpt-4o-mini
+    groundfault probe run bank/config.toml --model replay:calls.jsonl --out runs/
+    """
+    from groundfault import models
+    from groundfault.probes.running import run as ask
+
+    require_writable(out, directory=True)
+    require_writable(json_path)
+    target = models.get(model, **{name: read_value(value) for name, value in read_settings(settings)})
+    try:
+        with shown_progress(quiet or json_path == "-") as progress:
+            runs = ask(config, target, out=out, progress=progress)
+    except KeyboardInterrupt:
+        click.echo("stopped; what was answered is on record: run the same command again to go on", err=True)
+        raise click.exceptions.Exit(130) from None
+    rows = [row for row in runs.rows if row.model == target.name]
+    told = [_counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))]
+    text = json.dumps({"runs": str(runs.folder), "model": target.name, "counts": told}, indent=1, ensure_ascii=False)
+    if write_json(text, json_path) or quiet:
+        return
+    _show(told)
+    click.echo("a mismatch sends a response to review and is no error of the model until a person says so")
+    click.echo(f"next: groundfault probe review {runs.folder}")
+
+
+def _counts(rows: list[Row]) -> dict[str, Any]:
+    from groundfault.probes.answers import Signal
+
+    signals = Counter(row.signal for row in rows)
+    keys = {row.key for row in rows if row.signal == "mismatch"}
+    return {
+        "policy": rows[0].policy,
+        "seed": rows[0].seed,
+        "queries": len(rows),
+        **{signal: signals[signal] for signal in get_args(Signal)},
+        "mismatched keys": len(keys),
+    }
+
+
+def _show(told: list[dict[str, Any]]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*told[0], box=None, header_style="bold")
+    for counts in told:
+        table.add_row(*(escape(str(value)) for value in counts.values()))
+    Console().print(table)
