@@ -93,7 +93,17 @@ class Observed:
         found = matching(evidence, [embedding])
         if probability is None and not any(c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes):
             return cls._of_outcomes(evidence, frame, tuple(found))
-        predicted = matching(evidence, [probability or PROBABILITY])
+        return cls.of_table(frame, found, matching(evidence, [probability or PROBABILITY]), label)
+
+    @classmethod
+    def of_table(cls, frame: pl.DataFrame, found: dict[str, str], predicted: dict[str, str], label: str) -> Observed:
+        """Read a table of one row an example, given the columns of embedding and probability, each with its pattern.
+
+        Raises
+        ------
+        InputError
+            As `of`.
+        """
         found = {name: pattern for name, pattern in found.items() if name not in predicted}
         given = checked_shape(matrix(frame, list(predicted)), f"the columns {', '.join(predicted)}")
         classes = _classes(predicted, given.shape[1])

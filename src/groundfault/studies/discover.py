@@ -26,6 +26,8 @@ from groundfault.studies.real_models import Predictions, of_texts, shipped
 from groundfault.studies.tables import Kind, Row, Study, Table, Value
 
 Progress = Callable[[str], object]
+Measured = Mapping[str, Mapping[str, Sequence[Discovery]]]
+"""By classifier, and by what was fitted: a discovery for each run."""
 Fit = Callable[[Predictions], Callable[[Predictions], NDArray[np.bool_]]]
 
 SOURCE = "Hua et al. (2023), Discover, Explain, Improve, TACL 11, https://doi.org/10.1162/tacl_a_00617"
@@ -84,14 +86,29 @@ def study(shared: str | Path | None = None, *, seeds: int = 5, progress: Progres
     settings = {"seeds": seeds, "fitted": FITTED, "slices": f"one for {_EXAMPLES_A_SLICE} examples, at most 128"}
     sizes = _sizes(runs, progress)
     tables = (
-        _finders(runs, progress),
-        _structures(runs, progress),
+        table_4(_measured(runs, finders(), progress)),
+        table_5(_measured(runs, structures(), progress)),
         _weights(runs, progress),
         _dimensions(runs, progress),
         sizes,
     )
     title = "Error-prone examples found without labels"
     return Study("discover", title, SOURCE, settings, tables, lacking, {"figure-3": _drawn(sizes)})
+
+
+def finders() -> dict[str, Fit]:
+    """The rows of Table 4, with the weights that the paper gives."""
+    return {
+        "edisa": edisa(),
+        "edisa, weights 1": edisa(embedding_weight=1.0, error_weight=1.0),
+        "domino": domino(confidence_weight=40.0),
+        "spotlight": spotlight(),
+    }
+
+
+def structures() -> dict[str, Fit]:
+    """The rows of Table 5."""
+    return {name: edisa(**weights) for name, weights in STRUCTURES.items()}
 
 
 def edisa(**parameters: Any) -> Fit:
@@ -109,7 +126,7 @@ def spotlight(**parameters: Any) -> Fit:
 
     def fit(given: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
         fitted = Spotlight(**parameters).fit(given.embedding, given.label, given.probability)
-        return lambda other: np.asarray(fitted.members(other.embedding).any(axis=1))
+        return lambda other: fitted.error_prone(other.embedding)
 
     return fit
 
@@ -134,19 +151,10 @@ def _slicer(kind: type[Edisa] | type[Domino], parameters: dict[str, Any]) -> Fit
     return fit
 
 
-def _finders(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
-    fits = {
-        "edisa": edisa(),
-        "edisa, weights 1": edisa(embedding_weight=1.0, error_weight=1.0),
-        "domino": domino(confidence_weight=40.0),
-        "spotlight": spotlight(),
-    }
-    rows = []
-    for number, first in enumerate(runs[0]):
-        for name, fit in fits.items():
-            progress(f"{name} on {first.name}")
-            rows.append(_row(f"{first.name}: {name}", [measure(fit, run[number]) for run in runs]))
-    behind = _behind({row.label: row.here for row in rows}, [first.name for first in runs[0]])
+def table_4(measured: Measured) -> Table:
+    """Error-prone examples by classifier and finder, among them ``edisa`` and ``domino`` with the paper's weights."""
+    rows = [_row(f"{model}: {name}", runs) for model, by in measured.items() for name, runs in by.items()]
+    behind = _behind({row.label: row.here for row in rows}, list(measured))
     for name, printed in _PAPER.items():
         rows.append(Row(f"average of nine data sets, BERT: {name}", paper=printed))
     note = (
@@ -155,6 +163,15 @@ def _finders(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table
         f"{behind}"
     )
     return Table("Table 4: error-prone examples", note, _COLUMNS, tuple(rows))
+
+
+def _measured(runs: Sequence[Sequence[Predictions]], fits: Mapping[str, Fit], progress: Progress) -> Measured:
+    found: dict[str, dict[str, list[Discovery]]] = {}
+    for number, first in enumerate(runs[0]):
+        for name, fit in fits.items():
+            progress(f"{name} on {first.name}")
+            found.setdefault(first.name, {})[name] = [measure(fit, run[number]) for run in runs]
+    return found
 
 
 def _behind(rows: Mapping[str, Mapping[str, Value]], models: Sequence[str]) -> str:
@@ -172,14 +189,9 @@ def _number(value: Value) -> float:
     return value if isinstance(value, float) else float("nan")
 
 
-def _structures(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
-    """What each view of an example adds, on every classifier."""
-    rows = []
-    for number, first in enumerate(runs[0]):
-        progress(f"structures on {first.name}")
-        for name, weights in STRUCTURES.items():
-            measured = [measure(edisa(**weights), run[number]) for run in runs]
-            rows.append(_row(f"{first.name}: {name}", measured))
+def table_5(measured: Measured) -> Table:
+    """What each view of an example adds, by classifier and structure."""
+    rows = [_row(f"{model}: {name}", runs) for model, by in measured.items() for name, runs in by.items()]
     for name, printed in _TABLE_5.items():
         rows.append(
             Row(f"CoLA, BERT: {name}", paper=dict(zip(("found", "efficacy", "confidence"), printed, strict=True)))

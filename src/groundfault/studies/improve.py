@@ -31,6 +31,7 @@ from groundfault.improve import (
     Learning,
     Random,
     SelectivePrediction,
+    Slicer,
     Slices,
     active_learning,
 )
@@ -44,6 +45,7 @@ Floats = NDArray[np.float64]
 Columns = dict[str, tuple[str, Kind]]
 Measured = dict[str, dict[str, Improvement]]
 """By slicer, and by what is done to the examples it suspects."""
+Labelled = tuple[Floats, NDArray[np.int64], Floats]
 
 LEVEL = 0.05
 START, BATCH, ROUNDS = 40, 20, 12
@@ -120,6 +122,7 @@ def study(
     """
     folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
     lacking = () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
+    kept = None if keep is None else Path(keep)
     return Study(
         "improve",
         "What suspected examples are good for",
@@ -127,7 +130,7 @@ def study(
         {"seeds": seeds, "fitted": FITTED, "start": START, "batch": BATCH, "rounds": ROUNDS},
         (
             *acted(folder, seeds, progress),
-            *(_learning(learnt(task, seeds, jobs, keep, progress), task) for task in learning_tasks(folder)),
+            *(figure_6(learnt(task, seeds, jobs, kept, progress), task.name) for task in learning_tasks(folder)),
         ),
         lacking,
     )
@@ -142,6 +145,11 @@ def acted(folder: Path, seeds: int, progress: Progress = bool) -> tuple[Table, .
         for given in [*shipped(seed), *(of_texts(folder, seed) if folder.is_dir() else ())]:
             found.setdefault(given.name, []).append(measure(given))
             relearnt.setdefault(given.name, []).append(learn_instead(given))
+    return tables(found, relearnt)
+
+
+def tables(found: Mapping[str, Sequence[Measured]], relearnt: Mapping[str, Sequence[float]]) -> tuple[Table, ...]:
+    """Tables 11 and 12 with their curves, of the runs of every model."""
     return (
         _table("rejected", "Table 11: selective prediction", found),
         _curves("rejected", "Figure 4: accuracy while examples are rejected", found),
@@ -156,12 +164,16 @@ def measure(given: Predictions) -> Measured:
     fitted, fresh = ((part.embedding, part.label, part.probability) for part in (first, rest))
     out: Measured = {}
     for name, (kind, parameters) in SLICERS.items():
-        slicer = sized(kind, first, **parameters)
-        out[name] = {
-            "rejected": SelectivePrediction(slicer).fit(*fitted).measure(*fresh),
-            "relabelled": Flipping(slicer).fit(*fitted).measure(*fresh),
-        }
+        out[name] = acts(sized(kind, first, **parameters), fitted, fresh)
     return out
+
+
+def acts(slicer: Slicer, fitted: Labelled, fresh: Labelled) -> dict[str, Improvement]:
+    """What a slicer does for fresh examples, by act; each is embedding, true classes and probabilities."""
+    return {
+        "rejected": SelectivePrediction(slicer).fit(*fitted).measure(*fresh),
+        "relabelled": Flipping(slicer).fit(*fitted).measure(*fresh),
+    }
 
 
 def learn_instead(given: Predictions) -> float:
@@ -190,22 +202,29 @@ def learning_tasks(folder: Path) -> Iterator[Task]:
         yield _task("BIG-Bench Hard, task of a question", x, labels.to_numpy().astype(str), (1500, 2500))
 
 
-def learnt(task: Task, seeds: int, jobs: int, keep: str | Path | None, progress: Progress) -> Learning:
-    """Curves of all policies on a task, those that are kept included."""
-    place = None if keep is None else Path(keep)
-    kept = _kept(place) if place else {}
-    policies: list[Acquisition] = [Confidence(), *(Slices(kind(**p)) for kind, p in SLICERS.values())]
-    policies += [Auditor(), Random()]
+def learnt(
+    task: Task,
+    seeds: int,
+    jobs: int,
+    keep: Path | None,
+    progress: Progress,
+    policies: Sequence[Acquisition] = (),
+    rounds: int = ROUNDS,
+) -> Learning:
+    """Curves of all policies on a task, those that are kept included; the paper's and `Auditor`, where left out."""
+    kept = _kept(keep) if keep else {}
+    slicers = [Slices(kind(**parameters)) for kind, parameters in SLICERS.values()]
+    chosen = policies or [Confidence(), *slicers, Auditor(), Random()]
 
     def told(so_far: Learning) -> None:
-        progress(f"active learning, {task.name}: {len(so_far.runs)} of {seeds * len(policies)} runs")
-        if place:
+        progress(f"active learning, {task.name}: {len(so_far.runs)} of {seeds * len(chosen)} runs")
+        if keep:
             all_of_them = kept | {task.name: so_far}
             lines = (json.dumps({"task": name, **json.loads(one.to_json())}) for name, one in all_of_them.items())
-            write_text(place, "".join(f"{line}\n" for line in lines))
+            write_text(keep, "".join(f"{line}\n" for line in lines))
 
     return active_learning(
-        trainer, *task.parts, policies, start=START, batch=BATCH, rounds=ROUNDS, seeds=seeds, jobs=jobs,
+        trainer, *task.parts, chosen, start=START, batch=BATCH, rounds=rounds, seeds=seeds, jobs=jobs,
         resume=kept.get(task.name), progress=told,
     )  # fmt: skip
 
@@ -241,7 +260,7 @@ def _table(
     relearnt: Mapping[str, Sequence[float]] | None = None,
 ) -> Table:
     """Means over seeds; p-values over seeds too, adjusted for all rows."""
-    measured = {(model, name): [run[name][act] for run in runs] for model, runs in found.items() for name in SLICERS}
+    measured = {(model, name): [run[name][act] for run in runs] for model, runs in found.items() for name in runs[0]}
     c_p, p = (_p_values(measured, gain) for gain in ("c_improvement", "improvement"))
     rows = []
     for (model, name), ones in measured.items():
@@ -253,7 +272,7 @@ def _table(
         )
         here |= {"c_p": c_p[model, name], "p": p[model, name], "verdict": "; ".join(words)}
         rows.append(Row(f"{model}: {name}", here))
-        if relearnt and name == list(SLICERS)[-1]:
+        if relearnt and name == list(found[model][0])[-1]:
             rows.append(Row(f"{model}: learnt from the same labels", {"improvement": _mean(relearnt[model])}))
     for name, printed in _PRINTED[act].items():
         paper = dict(zip(("c_proportion", "c_improvement", "improvement"), printed, strict=True))
@@ -284,7 +303,7 @@ def _curves(act: str, title: str, found: Mapping[str, Sequence[Measured]]) -> Ta
     return Table(title, note, columns, tuple(rows))
 
 
-def _learning(found: Learning, task: Task) -> Table:
+def figure_6(found: Learning, name: str) -> Table:
     """Figure 6: accuracy by how much was labelled."""
     shown = [i for i in range(len(found.labelled)) if i % 3 == 0]
     columns: Columns = {
@@ -313,7 +332,7 @@ def _learning(found: Learning, task: Task) -> Table:
         "that Edisa is significantly ahead of its baselines between 3,000 and 10,000 examples. Here every policy "
         "labels the same number. Auditor: where an adaptive audit would look next."
     )
-    return Table(f"Figure 6: active learning, {task.name}", note, columns, tuple(rows))
+    return Table(f"Figure 6: active learning, {name}", note, columns, tuple(rows))
 
 
 def _verdict(gain: Value, p: float) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,15 @@ class Predictions:
     embedding : float64 array, shape (n, d)
     label : int64 array, shape (n,)
     probability : float64 array, shape (n, c)
+    texts : tuple of str, length n
+        Of examples that are texts; else empty.
     """
 
     name: str
     embedding: Floats
     label: NDArray[np.int64]
     probability: Floats
+    texts: tuple[str, ...] = ()
 
     @property
     def wrong(self) -> NDArray[np.bool_]:
@@ -43,7 +46,7 @@ class Predictions:
         """The first examples, on which slices are fitted, and the rest."""
         cut = int(len(self.label) * share)
         first, rest = (
-            Predictions(self.name, self.embedding[part], self.label[part], self.probability[part])
+            Predictions(self.name, self.embedding[part], self.label[part], self.probability[part], self.texts[part])
             for part in (slice(cut), slice(cut, None))
         )
         return first, rest
@@ -83,13 +86,13 @@ def digits_network(trained: int, seed: int) -> Predictions:
 
 def of_texts(folder: Path, seed: int) -> Iterator[Predictions]:
     """Classifiers of real questions: which task a question belongs to, and whether a model answers it."""
-    yield _of_text("BIG-Bench Hard, task of a question", *tasks(folder), 300, seed)
+    yield of_text("BIG-Bench Hard, task of a question", *tasks(folder), 300, seed)
     answers = pl.read_parquet(folder / "zeroeval" / "outcomes.parquet", columns=["example_id", "model", "correct"])
     asked = pl.read_parquet(folder / "zeroeval" / "examples.parquet", columns=["example_id", "benchmark", "question"])
     answers = answers.filter(pl.col("model") == _JUDGED, pl.col("correct").is_not_null()).join(asked, on="example_id")
     graded = answers.filter(pl.col("benchmark").str.contains("(?i)gsm")).sort("example_id")
     passes = graded["correct"].cast(pl.Int64).cast(pl.String)
-    yield _of_text(f"GSM8K, whether {_JUDGED} passes", graded["question"], passes, 400, seed)
+    yield of_text(f"GSM8K, whether {_JUDGED} passes", graded["question"], passes, 400, seed)
 
 
 def tasks(folder: Path) -> tuple[pl.Series, pl.Series]:
@@ -144,15 +147,30 @@ def _predicted(
     return Predictions(name, np.asarray(seen[trained:]), y[trained:], probability)
 
 
-def _of_text(name: str, texts: pl.Series, labels: pl.Series, trained: int, seed: int) -> Predictions:
+def of_text(
+    name: str, texts: pl.Series, labels: pl.Series, trained: int, seed: int, most: int = _MOST_TEXTS
+) -> Predictions:
+    """A logistic regression of weighted words, trained on the first texts of an order drawn by the seed.
+
+    Parameters
+    ----------
+    name : str
+    texts, labels : polars.Series, length n
+    trained : int
+        How many texts the model is trained on; it predicts the others.
+    seed : int
+    most : int
+        How many texts are used in all.
+    """
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    order = np.random.default_rng([seed, len(texts)]).permutation(len(texts))[:_MOST_TEXTS]
+    order = np.random.default_rng([seed, len(texts)]).permutation(len(texts))[:most]
     chosen = [texts[int(i)] for i in order]
     y = np.unique(labels.to_numpy(), return_inverse=True)[1][order]
     words = TfidfVectorizer(min_df=2, sublinear_tf=True).fit(chosen[:trained])
     x = words.transform(chosen)
     embedding = TruncatedSVD(64, random_state=seed).fit_transform(x)
-    return _predicted(name, LogisticRegression(max_iter=200), x, y, trained, embedding=embedding)
+    predicted = _predicted(name, LogisticRegression(max_iter=200), x, y, trained, embedding=embedding)
+    return replace(predicted, texts=tuple(chosen[trained:]))
