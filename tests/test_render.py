@@ -467,6 +467,6 @@ def test_report_of_the_paper_is_written_whole(shared: Path, tmp_path: Path) -> N
     report.write(tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["library.json", "report.html", "report.json", "report.md"]
     text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
-    assert "6 confirmed findings, in 3 groups" in text
+    assert "6 confirmed findings, in 2 groups" in text
     assert "floor 0.25" in text
     assert "27/39 (69%)" in text

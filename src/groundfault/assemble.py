@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault import detectable, wording
+from groundfault import detectable, grouping, wording
 from groundfault.case import Case
 from groundfault.finding import Cell, Finding, Verdict
 from groundfault.judges.rule import Ruling, duplicates
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from groundfault.ledger import Opening
     from groundfault.robustness import Frequency
 
-_OVERLAP = 0.5
 _TOP_K = 5
 _EXAMPLES = 5
 _MOST_CORRELATED = 1000
@@ -78,7 +77,7 @@ def assemble(
 ) -> Report:
     """Make the report of an audit."""
     parts = _Parts(case, ruling, seen, held, case.units(losses))
-    leads = _group(parts)
+    leads = grouping.leads(ruling, case.marks, seen if held is None else held)
     cells = _cells(parts)
     findings = [_finding(parts, h, cells, leads, sensitivity, frequency) for h in range(len(ruling.verdicts))]
     findings.sort(key=lambda f: (_ORDER[f.verdict], -abs(f.discovery.lift or 0.0)))
@@ -189,37 +188,6 @@ def _intervals(parts: _Parts, units: Units, margins: Margins) -> tuple[NDArray[n
         on_squares, squares = (a[sided] for a in units.squares())
         low[sided], high[sided] = intervals.welch((on, on_sum, on_squares), (off, off_sum, squares - on_squares), level)
     return low, high
-
-
-def _group(parts: _Parts) -> dict[int, int]:
-    """Which confirmed hypotheses overlap a stronger one of the same outcome, and which one that is.
-
-    Slices overlap when the absolute correlation of their memberships is at least one half: an audit of single
-    candidates cannot tell such explanations apart.
-    """
-    ruling, outcomes = parts.ruling, len(parts.case.outcomes)
-    strength = _strength(parts)
-    confirmed = [h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED]
-    confirmed.sort(key=lambda h: (strength[h], h))
-    marks = parts.case.marks
-    rows = bits.unpack(marks.on[[h // outcomes for h in confirmed]], marks.size).astype(np.float32)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        alike = np.abs(np.corrcoef(rows)) if len(confirmed) > 1 else np.zeros((len(confirmed),) * 2)
-    leads: dict[int, int] = {}
-    for a, h in enumerate(confirmed):
-        for b in range(a):
-            other = confirmed[b]
-            if other not in leads and other % outcomes == h % outcomes and alike[a, b] >= _OVERLAP:
-                leads[h] = other
-                break
-    return leads
-
-
-def _strength(parts: _Parts) -> dict[int, float]:
-    """The p-value that each confirmed hypothesis rests on."""
-    ruling = parts.ruling
-    p = ruling.confirmed.p if ruling.confirmed else ruling.screening.p if ruling.screening else None
-    return {h: float(p[i]) if p is not None else 1.0 for h, i in parts.position.items()}
 
 
 def _summary(

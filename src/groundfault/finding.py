@@ -79,7 +79,8 @@ class Finding:
     aliases : tuple of str
         Candidates true for the same units; those prefixed "not " for exactly the others.
     lead : str or None
-        The confirmed finding that this one overlaps and is grouped under; None for leads and for the unconfirmed.
+        The confirmed finding that this one is not told apart from and grouped under; None for leads and for the
+        unconfirmed. See `groundfault.grouping.leads`.
     decoys : float or None
         Decoys expected at or above this discovery effect.
     sensitivity : dict of str to str

@@ -234,7 +234,7 @@ def slices(report: Report) -> Figure | None:
     ]
     caption = "Filled: on the slice. Open: off it."
     if any(f.lead for f in drawn):
-        caption += " Paler ones overlap the full-coloured one above them."
+        caption += " Paler ones are not told apart from the full-coloured one above them."
     if len(drawn) < len(found):
         caption += f" The first {len(drawn)} of {words.count(len(found))} distinct slices are drawn."
     said = "; ".join(f"{r['name']} {words.rate(r['on'])} on, {words.rate(r['off'])} off" for r in rows)

@@ -70,7 +70,7 @@ def _lead(group: Group) -> str:
         lines.append(f"  Same units as {code(words.listing(group.lead.aliases))}.")
     if group.distinct:
         others = [f"{code(f.name)} ({words.signed(outline.shown(f).lift)})" for f in group.distinct]
-        lines.append(f"  Overlapped by, and not to be told apart from, {words.listing(others)}.")
+        lines.append(f"  Not to be told apart from {words.listing(others)}.")
     return "\n".join(lines)
 
 
@@ -87,7 +87,7 @@ def _confirmed(said: Outline) -> Iterator[str]:
 def _finding(said: Outline, finding: Finding) -> Iterator[str]:
     yield f"### {code(words.label(finding))}"
     if finding.lead:
-        yield f"Overlaps {code(finding.lead)}. {escape(finding.sentence)}"
+        yield f"Not told apart from {code(finding.lead)}. {escape(finding.sentence)}"
     yield set_table(tables.numbers(said.report, finding), caption=False)
     yield _bullets(
         f"{escape(label)}: {code(text) if is_code else escape(text)}" for label, text, is_code in said.remarks(finding)

@@ -33,14 +33,14 @@ _NOTHING = "No reportable finding"
 
 @dataclass(frozen=True)
 class Group:
-    """A confirmed finding and those that overlap it, which an audit of single candidates cannot tell apart."""
+    """A confirmed finding and those that an audit of single candidates cannot tell apart from it."""
 
     lead: Finding
     others: tuple[Finding, ...]
 
     @property
     def distinct(self) -> tuple[Finding, ...]:
-        """Those that overlap the lead without being another name for it or for each other."""
+        """Those grouped under the lead without being another name for it or for each other."""
         return distinct((self.lead, *self.others))[1:]
 
 
