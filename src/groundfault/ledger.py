@@ -147,9 +147,13 @@ class Ledger:
         LedgerError
             If the ledger is damaged.
         """
-        text = _canonical(body)
+        return self.extend(kind, [body])[0]
+
+    def extend(self, kind: str, bodies: Sequence[Mapping[str, Any]]) -> list[Event]:
+        """Record several events of one kind, all of them or none; errors as of `append`."""
+        texts = [_canonical(body) for body in bodies]
         with self._database.transaction(_table()) as connection:
-            return _append(connection, kind, text)
+            return [_append(connection, kind, text) for text in texts]
 
     def events(self, kind: str | None = None) -> list[Event]:
         """All events, or those of one kind, oldest first; as recorded, unchecked.

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.probe_review import review
 from groundfault.cli.probe_run import run
 from groundfault.errors import InputError
 from groundfault.files import write_text
@@ -119,3 +120,4 @@ def arena(
 
 
 probe.add_command(run)
+probe.add_command(review)

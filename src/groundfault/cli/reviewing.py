@@ -1,0 +1,179 @@
+"""The screen of a review: one item at a time, three questions, one key each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.text import Text
+
+from groundfault.errors import InputError
+from groundfault.render.words import clean, plural
+
+if TYPE_CHECKING:
+    from groundfault.review import Decision, Item, Session
+
+_WORDS = {"y": "yes", "n": "no", "u": "unsure"}
+_BLAME = {"e": "extraction", "f": "format"}
+_QUESTIONS = {
+    "prompt_valid": ("Does the prompt still ask the task, so that the expected answer is right?", _WORDS),
+    "extraction_valid": ("Is what was read the response's final answer?", _WORDS),
+    "artefact": ("Why not: did the extraction misread it, or is the form of the answer to blame?", _BLAME),
+    "model_wrong": ("Is the response's final answer wrong?", _WORDS),
+}
+_NOTHING = {
+    "extraction_valid": "Nothing was read. Is that right: does the response give no final answer?",
+    "model_wrong": "Is that wrong? To give no answer is, where there is one.",
+}
+_HELP = (
+    "Prompt: valid if its entities, relations, operations and constraints are the task's, and the expected answer is "
+    "right for it. If it is not, nothing is an error of the model, whatever it answered.",
+    "Extraction: valid if what was read is the answer on which the response ends, or if nothing was read of a response "
+    "that ends on none.",
+    "Model: wrong if its final answer is not equivalent to the expected one.",
+    "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one.",
+)
+_MOST = 8000  # characters of a text that are shown at first
+_WIDTH = 100
+
+
+def review(session: Session, console: Console | None = None, key: Callable[[], str] | None = None) -> None:
+    """Show a reviewer their items until all are decided or they quit.
+
+    Parameters
+    ----------
+    session : Session
+    console : Console, optional
+    key : callable, optional
+        Gives the next key that is pressed; from the terminal, where left out.
+
+    Raises
+    ------
+    InputError
+        If there is no terminal, or the store cannot be written to.
+    """
+    console = console or Console(highlight=False)
+    read = key or _key
+    while session.item is not None:
+        if not _decide(session, console, read):
+            break
+    console.print()
+    said = "all are decided" if not session.left else f"{plural(session.left, 'item')} left: run the same command again"
+    console.print(Text(f"{plural(session.total, 'item')}; {said}"))
+
+
+def _decide(session: Session, console: Console, read: Callable[[], str]) -> bool:
+    """One item; False to quit."""
+    item = session.item
+    assert item is not None
+    if console.is_terminal:
+        console.clear()
+    _show(session, item, console)
+    answers: dict[str, str] = {}
+    note = session.said.note if session.said else ""
+    while (question := _next(answers)) is not None:
+        _prompt(question, item, console)
+        pressed = read().lower()
+        words = _QUESTIONS[question][1]
+        console.print(Text(words.get(pressed, ""), style="bold"))
+        if pressed in words:
+            answers[question] = words[pressed]
+        elif pressed == "q":
+            return False
+        elif pressed == "s":
+            session.skip()
+            return True
+        elif pressed == "b" and answers:
+            answers.popitem()
+        elif pressed == "b":
+            if session.back():
+                return True
+            console.print("this is the first item")
+        elif pressed == "t":
+            note = click.prompt("note", default=note, show_default=bool(note))
+        elif pressed == "a":
+            _texts(item, console, most=None)
+        else:
+            for line in _HELP:
+                console.print(Padding(Text(line), (0, 0, 0, 2)), width=_width(console))
+    session.decide(**answers, note=note)
+    return True
+
+
+def _next(answers: dict[str, str]) -> str | None:
+    """The first question that is neither answered nor moot."""
+    if "prompt_valid" not in answers:
+        return "prompt_valid"
+    if answers["prompt_valid"] == "no":
+        return None
+    if "extraction_valid" not in answers:
+        return "extraction_valid"
+    last = "artefact" if answers["extraction_valid"] == "no" else "model_wrong"
+    return None if last in answers else last
+
+
+def _show(session: Session, item: Item, console: Console) -> None:
+    who = "adjudication, " if session.role == "adjudicator" else ""
+    title = Text(clean(f"{who}{session.total - session.left} of {session.total} decided"))
+    console.print(Rule(title, align="left"), width=_width(console))
+    _texts(item, console, most=_MOST)
+    if session.said is not None:
+        console.print(Text(f"you said: {_said(session.said)}", style="italic"))
+    console.print(Rule(), width=_width(console))
+
+
+def _texts(item: Item, console: Console, most: int | None) -> None:
+    """What the item shows, as text and nothing but text."""
+    copy = f" (copy {item.copy})" if item.copy > 1 else ""
+    _text("task", item.task, console)
+    if item.question:
+        _text("question", item.question, console)
+    _text("prompt", item.prompt, console, most)
+    _text(f"response{copy}", item.response, console, most)
+    _text("expected answer", item.answer, console)
+    _text("answer as read", "none was read" if item.extracted is None else item.extracted, console, most)
+
+
+def _text(name: str, text: str, console: Console, most: int | None = None) -> None:
+    console.print(Text(name, style="bold cyan"))
+    console.print(Padding(Text(_lines(text, most)), (0, 0, 0, 2)), width=_width(console))
+
+
+def _lines(text: str, most: int | None) -> str:
+    """A text line by line, cleaned; of a long one its start and its end."""
+    if most is not None and len(text) > most:
+        cut = len(text) - most
+        text = f"{text[: most // 2]}\n[... {cut:,} characters are not shown; a shows all ...]\n{text[-(most // 2) :]}"
+    return "\n".join(clean(line) for line in text.split("\n")) or "(empty)"
+
+
+def _prompt(question: str, item: Item, console: Console) -> None:
+    text, words = _QUESTIONS[question]
+    if item.extracted is None:
+        text = _NOTHING.get(question, text)
+    keys = ", ".join(f"{key} {word}" for key, word in words.items())
+    console.print(Text(text, style="bold"))
+    console.print(Text(f"  {keys}   |   b back, s skip, t note, q quit, ? help > "), end="")
+
+
+def _said(decision: Decision) -> str:
+    answers = ("prompt_valid", "extraction_valid", "artefact", "model_wrong")
+    told = [f"{name.replace('_', ' ')}: {getattr(decision, name)}" for name in answers if getattr(decision, name)]
+    return "; ".join([*told, *([f"note: {clean(decision.note)}"] if decision.note else [])])
+
+
+def _width(console: Console) -> int:
+    return min(console.width, _WIDTH)
+
+
+def _key() -> str:
+    try:
+        return click.getchar() or "q"
+    except (EOFError, KeyboardInterrupt):
+        return "q"
+    except OSError:
+        raise InputError("a review needs a terminal; without one, --export a sheet and --import it filled in") from None

@@ -1,0 +1,140 @@
+"""Decisions: what one reviewer says of one item, in the order of the three questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
+
+from groundfault.errors import InputError
+
+Answer = Literal["yes", "no", "unsure"]
+Artefact = Literal["extraction", "format"]
+Role = Literal["reviewer", "adjudicator"]
+Verdict = Literal["invalid_prompt", "extraction_artifact", "format_artifact", "model_error", "no_error", "unsure"]
+
+ANSWERS: tuple[Answer, ...] = get_args(Answer)
+ARTEFACTS: tuple[Artefact, ...] = get_args(Artefact)
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+SAID = ("prompt_valid", "extraction_valid", "artefact", "model_wrong", "note")
+
+_MOST_NAME, _MOST_NOTE = 80, 4000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a reviewer says of an item.
+
+    A later question is moot after a "no": to an invalid prompt no answer is wrong, and of an answer that was not read
+    as it was given nothing follows. It may then be left out.
+
+    Attributes
+    ----------
+    reviewer, item : str
+        Who decides, and the item's id.
+    prompt_valid : {"yes", "no", "unsure"}
+        Does the prompt still ask the task?
+    extraction_valid : {"yes", "no", "unsure"}, optional
+        Is what was read the response's final answer?
+    artefact : {"extraction", "format"}, optional
+        Where it is not: was it misread, or is the form of the answer to blame?
+    model_wrong : {"yes", "no", "unsure"}, optional
+        Is the response's final answer wrong?
+    note : str
+    role : {"reviewer", "adjudicator"}
+    time : str
+        UTC, ISO 8601; the store's.
+    seq : int
+        Its place in the store; 0 before it is there.
+    unblinded : bool
+        Whether the hidden fields had been shown to somebody before; the store's.
+
+    Raises
+    ------
+    InputError
+        If an answer is none of these, one is missing that is not moot, or a name is not one.
+    """
+
+    reviewer: str
+    item: str
+    prompt_valid: Answer
+    extraction_valid: Answer | None = None
+    artefact: Artefact | None = None
+    model_wrong: Answer | None = None
+    note: str = ""
+    role: Role = "reviewer"
+    time: str = ""
+    seq: int = 0
+    unblinded: bool = False
+
+    def __post_init__(self) -> None:
+        check_name(self.reviewer)
+        for name, allowed in _ALLOWED.items():
+            value = getattr(self, name)
+            if value is not None and value not in allowed:
+                raise InputError(f"{name} is {value!r}; it is {', '.join(allowed[:-1])} or {allowed[-1]}")
+        if self.prompt_valid is None:
+            raise InputError(f"prompt_valid is missing; it is {', '.join(ANSWERS)}")
+        if self.prompt_valid != "no":
+            if self.extraction_valid is None:
+                raise InputError("extraction_valid is missing; it may be left out only if prompt_valid is no")
+            if self.extraction_valid == "no" and self.artefact is None:
+                raise InputError("artefact is missing: extraction_valid is no, so say whether extraction or format")
+            if self.extraction_valid != "no" and self.model_wrong is None:
+                raise InputError("model_wrong is missing; it may be left out only after a no")
+        if self.artefact is not None and self.extraction_valid != "no":
+            raise InputError(f"artefact is {self.artefact!r}, but extraction_valid is not no")
+        if len(self.note) > _MOST_NOTE:
+            raise InputError(f"the note has {len(self.note):,} characters; at most {_MOST_NOTE:,} are kept")
+
+    @property
+    def verdict(self) -> Verdict:
+        """What follows: the first question that is not answered in the item's favour decides."""
+        if "unsure" in (self.prompt_valid, self.extraction_valid) and self.prompt_valid != "no":
+            return "unsure"
+        if self.prompt_valid == "no":
+            return "invalid_prompt"
+        if self.extraction_valid == "no":
+            return "extraction_artifact" if self.artefact == "extraction" else "format_artifact"
+        if self.model_wrong == "unsure":
+            return "unsure"
+        return "model_error" if self.model_wrong == "yes" else "no_error"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the store keeps it; time, place and blinding are the store's to add."""
+        return {name: value for name, value in asdict(self).items() if name not in ("time", "seq", "unblinded")}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any], **kept: Any) -> Decision:
+        """What `to_dict` made."""
+        return cls(**{name: data[name] for name in ("reviewer", "item", *SAID, "role")}, **kept)
+
+
+_ALLOWED: dict[str, tuple[str, ...]] = {
+    "prompt_valid": ANSWERS,
+    "extraction_valid": ANSWERS,
+    "artefact": ARTEFACTS,
+    "model_wrong": ANSWERS,
+    "role": get_args(Role),
+}
+
+
+def check_name(reviewer: str) -> str:
+    """The name of a reviewer, or `InputError`."""
+    if not reviewer.strip() or reviewer != reviewer.strip() or len(reviewer) > _MOST_NAME or not reviewer.isprintable():
+        raise InputError(f"a reviewer has a name of at most {_MOST_NAME} printable characters, not {reviewer[:100]!r}")
+    return reviewer
+
+
+def latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
+    """The last decision of each reviewer on each item in each role: by place in the store, then by time."""
+    found: dict[tuple[str, str, Role], Decision] = {}
+    for decision in decisions:
+        key = (decision.item, decision.reviewer, decision.role)
+        if key not in found or _age(decision) >= _age(found[key]):
+            found[key] = decision
+    return found
+
+
+def _age(decision: Decision) -> tuple[int, str]:
+    return decision.seq, decision.time

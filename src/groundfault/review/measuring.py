@@ -1,0 +1,70 @@
+"""Measuring: how far reviewers agree, each question for itself, on what they decided blind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.plan import Plan
+from groundfault.review.decision import ANSWERS, VERDICTS, Decision, latest
+from groundfault.stats import agreement as stats
+from groundfault.stats.agreement import Agreement
+
+QUESTIONS: dict[str, tuple[str, ...]] = {
+    "prompt_valid": ANSWERS,
+    "extraction_valid": ANSWERS,
+    "model_wrong": ANSWERS,
+    "verdict": VERDICTS,
+}
+
+
+def agreement(decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.95) -> dict[str, dict[str, Agreement]]:
+    """Raw agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 on each question and on the verdict.
+
+    The last decision that each reviewer made blind counts; adjudicators, who see only what is disputed, do not. A
+    question that was moot to a reviewer is missing; "unsure" is an answer like the others.
+
+    Parameters
+    ----------
+    decisions : iterable of Decision
+    seed : int
+        Of the bootstrap over items; see `groundfault.stats.agreement`.
+    level : float in (0, 1)
+
+    Returns
+    -------
+    dict of dict of Agreement
+        By question, then by ``raw``, ``kappa``, ``alpha`` and ``ac1``.
+    """
+    blind = [d for d in decisions if d.role == "reviewer" and not d.unblinded]
+    counting = list(latest(blind).values())
+    return {question: _measured(counting, question, Plan(seed=seed), level) for question in QUESTIONS}
+
+
+def _measured(decisions: list[Decision], question: str, plan: Plan, level: float) -> dict[str, Agreement]:
+    ratings = _table(decisions, question)
+    size = len(QUESTIONS[question])
+    measures = {"raw": stats.raw, "kappa": stats.cohen, "alpha": stats.krippendorff, "ac1": stats.gwet}
+    found: dict[str, Agreement] = {}
+    for name, measure in measures.items():
+        if name == "kappa" and ratings.shape[1] != 2:
+            said = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
+            found[name] = Agreement(np.nan, np.nan, np.nan, found["raw"].items, said)
+        else:
+            rng = plan.rng(f"agreement on {question}: {name}")
+            found[name] = measure(ratings, size, rng, level=level)
+    return found
+
+
+def _table(decisions: list[Decision], question: str) -> NDArray[np.int64]:
+    """Items by reviewers: the place of each answer among those there are."""
+    items = {item: row for row, item in enumerate(sorted({d.item for d in decisions}))}
+    people = {name: column for column, name in enumerate(sorted({d.reviewer for d in decisions}))}
+    table = np.full((len(items), len(people)), stats.MISSING, dtype=np.int64)
+    for decision in decisions:
+        answer = getattr(decision, question)
+        if answer is not None:
+            table[items[decision.item], people[decision.reviewer]] = QUESTIONS[question].index(answer)
+    return table

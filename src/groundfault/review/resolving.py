@@ -1,0 +1,83 @@
+"""Resolving: what the decisions of several reviewers on an item come to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from groundfault.errors import PlanError
+from groundfault.review.decision import Decision, Verdict, latest
+
+How = Literal["waiting", "settled", "disputed", "adjudicated"]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What the decisions on an item come to.
+
+    Attributes
+    ----------
+    how : {"waiting", "settled", "disputed", "adjudicated"}
+        Too few have reviewed it; most agree; they do not; or an adjudicator has decided.
+    verdict : str or None
+        None while it is waiting or disputed; never "unsure".
+    reviewers : int
+        Who reviewed it, adjudicators not counted.
+    unblinded : bool
+        Whether a decision that counts was made after unblinding.
+    """
+
+    how: How
+    verdict: Verdict | None
+    reviewers: int
+    unblinded: bool
+
+
+def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Resolution]:
+    """What the decisions on each item come to, by its id; items without a decision are not there.
+
+    Once ``reviewers`` have decided, the verdict that more than half of them give settles an item: of two, both; if they
+    differ, a third. To be unsure is no verdict and no agreement, so one unsure reviewer alone leaves an item
+    disputed. The verdict of adjudicators stands before that of reviewers, if it is one; who reviewed an item cannot
+    adjudicate it, and what they say as adjudicator does not count. The order of the decisions does not matter, but
+    for which of a reviewer's is the last.
+
+    Parameters
+    ----------
+    decisions : iterable of Decision
+    reviewers : int
+        How many an item needs, at least 1.
+
+    Raises
+    ------
+    PlanError
+        If ``reviewers`` is less than 1.
+    """
+    if reviewers < 1:
+        raise PlanError(f"an item needs at least 1 reviewer, not {reviewers}")
+    by_item: dict[str, list[Decision]] = {}
+    for decision in latest(decisions).values():
+        by_item.setdefault(decision.item, []).append(decision)
+    return {item: _resolution(said, reviewers) for item, said in by_item.items()}
+
+
+def _resolution(said: Sequence[Decision], reviewers: int) -> Resolution:
+    reviews = [each for each in said if each.role == "reviewer"]
+    blind = {each.reviewer for each in reviews}
+    settled = [each for each in said if each.role == "adjudicator" and each.reviewer not in blind]
+    counting = settled or reviews
+    late = any(each.unblinded for each in counting)
+    verdict = _majority(counting)
+    if settled:
+        return Resolution("adjudicated" if verdict else "disputed", verdict, len(reviews), late)
+    if len(reviews) < reviewers:
+        return Resolution("waiting", None, len(reviews), late)
+    return Resolution("settled" if verdict else "disputed", verdict, len(reviews), late)
+
+
+def _majority(said: Sequence[Decision]) -> Verdict | None:
+    """The verdict of more than half; None where there is none, or most are unsure."""
+    found = Counter(each.verdict for each in said).most_common(1)
+    return found[0][0] if found and 2 * found[0][1] > len(said) and found[0][0] != "unsure" else None

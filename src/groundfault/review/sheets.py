@@ -1,0 +1,172 @@
+"""Sheets: items to review elsewhere, as CSV, JSON lines or Label Studio tasks, and the decisions read back.
+
+A sheet holds what a reviewer sees and empty answers, nothing else. What comes back is checked as a whole, the texts
+that were shown among it, before any of it counts.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from groundfault.errors import InputError, first_line
+from groundfault.files import write_text
+from groundfault.review import label_studio
+from groundfault.review.decision import SAID, Decision, Role
+from groundfault.review.item import Item, normal
+
+Format = Literal["csv", "jsonl", "labelstudio"]
+
+_MOST = 512 << 20
+_FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_BOM = "\ufeff"  # without it Excel takes UTF-8 for the code page of the machine
+
+
+def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]:
+    """Write a sheet of items in this order; the files it is made of.
+
+    ``csv`` for a spreadsheet, where a text that would be a formula begins with an apostrophe; ``jsonl``; or
+    ``labelstudio``: tasks, and beside them the labelling configuration as XML.
+
+    Raises
+    ------
+    InputError
+        If there is no item, or the place cannot be written to.
+    """
+    place = Path(path)
+    if not items:
+        raise InputError("there is nothing left to decide, so no sheet was written")
+    if format == "labelstudio":
+        config = place.with_name(place.stem + "-config.xml")
+        write_text(config, label_studio.CONFIG)
+        write_text(place, json.dumps([label_studio.task(item) for item in items], indent=1, ensure_ascii=False))
+        return [place, config]
+    rows = [{"item": item.id, **item.shown, **dict.fromkeys(SAID, "")} for item in items]
+    if format == "jsonl":
+        write_text(place, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    else:
+        made = io.StringIO()
+        sheet = csv.DictWriter(made, list(rows[0]), lineterminator="\r\n")
+        sheet.writeheader()
+        sheet.writerows({name: _cell(text) for name, text in row.items()} for row in rows)
+        write_text(place, _BOM + made.getvalue())
+    return [place]
+
+
+def read(path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role = "reviewer") -> list[Decision]:
+    """The decisions on a sheet; rows without any answer are not decided yet.
+
+    Parameters
+    ----------
+    path : path
+        Told by its content: a JSON list is of Label Studio, a JSON object on the first line JSON lines, else it is CSV.
+    items : mapping of str to Item
+        Those that may be on it, by their ids.
+    reviewer : str
+        Whose decisions they are.
+    role : {"reviewer", "adjudicator"}
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read; a row names an unknown item, one that came before, other text than was shown, or an
+        answer that is not one; or nothing is decided. It names the row, and nothing of the sheet counts.
+    """
+    found: dict[str, Decision] = {}
+    places: dict[str, str] = {}
+    for where, row in _rows(Path(path)):
+        id = _text(row, "item", where)
+        if id not in items:
+            raise InputError(f"{where}: item {id[:12]!r} is not among those to decide here; is it another sheet?")
+        if id in places:
+            raise InputError(f"{where}: item {id[:12]} comes twice, first in {places[id]}; leave one of them out")
+        places[id] = where
+        _require_shown(row, items[id], where)
+        answers = {name: _text(row, name, where).strip() for name in SAID}
+        answers |= {name: answers[name].lower() for name in SAID if name != "note"}
+        if any(answers[name] for name in SAID if name != "note"):
+            given: dict[str, Any] = {name: text or None for name, text in answers.items()} | {"note": answers["note"]}
+            try:
+                found[id] = Decision(reviewer=reviewer, item=id, role=role, **given)
+            except InputError as error:
+                raise InputError(f"{where}: {error}") from None
+        elif answers["note"]:
+            raise InputError(f"{where}: item {id[:12]} has a note and no answer")
+    if not found:
+        raise InputError(f"{path} holds no decision: fill in prompt_valid, extraction_valid and model_wrong")
+    return list(found.values())
+
+
+def _cell(text: str) -> str:
+    """Text that a spreadsheet shows and does not compute."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _require_shown(row: Mapping[str, Any], item: Item, where: str) -> None:
+    for name, text in item.shown.items():
+        given = normal(_text(row, name, where))
+        if given not in (text, _cell(text)):
+            raise InputError(f"{where}: {name} is not what item {item.id[:12]} showed; only answers may be changed")
+
+
+def _text(row: Mapping[str, Any], name: str, where: str) -> str:
+    value = row.get(name)
+    if value is None and name in SAID:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"{where}: {name} is missing, or no text")
+    return value
+
+
+def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    text = _content(path)
+    start = text.lstrip()[:1]
+    try:
+        if start == "[":
+            yield from label_studio.rows(json.loads(text), str(path))
+        elif start == "{":
+            lines = enumerate(text.split("\n"), start=1)
+            yield from (
+                (f"{path}, line {number}", _mapping(json.loads(line))) for number, line in lines if line.strip()
+            )
+        else:
+            yield from _of_csv(text, path)
+    except (ValueError, RecursionError, csv.Error) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} cannot be read as a sheet: {first_line(error)}") from None
+
+
+def _of_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    csv.field_size_limit(_MOST)
+    head = text.partition("\n")[0]
+    between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
+    sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
+    lacking = [name for name in ("item", *SAID) if name not in (sheet.fieldnames or ())]
+    if lacking:
+        raise InputError(f"{path} has no column {lacking[0]!r}: it is no sheet of this review")
+    for number, row in enumerate(sheet, start=2):
+        if None in row or None in row.values():
+            raise InputError(f"{path}, row {number} has another number of cells than the header")
+        yield f"{path}, row {number}", row
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise InputError("a line of the sheet is no JSON object")
+    return value
+
+
+def _content(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MOST:
+            raise InputError(f"{path} is larger than {_MOST >> 20} MB, the most that is read")
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; save it as CSV UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None

@@ -1,0 +1,132 @@
+"""Stores: decisions in a chain that is only added to, in an SQLite file or in PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from groundfault.errors import InputError, LedgerError
+from groundfault.ledger import Event, Ledger
+from groundfault.review.decision import Decision
+from groundfault.review.queue import Queue
+
+SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
+
+
+class Store:
+    """The decisions of one audit; the same place may hold those of others.
+
+    Every decision is an event of a `groundfault.ledger.Ledger`: it is on disk when `add` returns, several reviewers may
+    write at once, and one that was edited or taken away later is noticed.
+
+    Parameters
+    ----------
+    path_or_url : path or str
+        A file, made when it is first needed; or a URL ``postgresql+psycopg://...``.
+    audit : str
+        What the audit is known by.
+    """
+
+    def __init__(self, path_or_url: str | Path, audit: str) -> None:
+        self._ledger = Ledger(path_or_url)
+        self.audit = audit
+        self._known: set[str] = set()
+
+    @property
+    def place(self) -> str:
+        """Where it is: an absolute path, or a URL without its password."""
+        return self._ledger.place
+
+    def sealed(self) -> Event | None:
+        """The last sealing of a queue, or None."""
+        found = [event for event in self._events() if event.kind == SEALED]
+        return found[-1] if found else None
+
+    def seal(self, queue: Queue) -> bool:
+        """Fix which items are reviewed and how; whether that was new.
+
+        Once there is a decision, the settings stay; items may be added, as a run goes on, and that too is recorded.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to review, or the place cannot be written to.
+        LedgerError
+            If decisions were made under other settings, or the store does not add up.
+        """
+        if not queue.items:
+            raise InputError("there is nothing to review: no response was routed to a person")
+        events = self._events()
+        last = next((event for event in reversed(events) if event.kind == SEALED), None)
+        if last is not None and last.body["queue"] == queue.hash:
+            return False
+        if last is not None and any(event.kind == DECIDED for event in events):
+            for name, value in queue.settings.items():
+                if last.body["settings"].get(name) != value:
+                    raise LedgerError(
+                        f"the queue was sealed with {name} = {last.body['settings'].get(name)!r} before the first "
+                        f"decision; it cannot become {value!r} now"
+                    )
+        ids = [item.id for item in queue.items]
+        body = {"audit": self.audit, "queue": queue.hash, "settings": queue.settings, "items": ids}
+        self._ledger.append(SEALED, body)
+        return True
+
+    def add(self, decisions: Sequence[Decision]) -> list[Decision]:
+        """Keep decisions, all of them or none; as they are kept, with time and place.
+
+        Raises
+        ------
+        InputError
+            If one is about an item that was not sealed, or the place cannot be written to.
+        LedgerError
+            If no queue is sealed, or the store does not add up.
+        """
+        unknown = {decision.item for decision in decisions} - self._known
+        if unknown:
+            self._known = {item for event in self._events() if event.kind == SEALED for item in event.body["items"]}
+            if not self._known:
+                raise LedgerError("no queue is sealed: which items are reviewed is fixed before the first decision")
+            unknown -= self._known
+        if unknown:
+            raise InputError(f"item {min(unknown)[:12]} is not in the queue that was sealed")
+        bodies = [{"audit": self.audit, **decision.to_dict()} for decision in decisions]
+        events = self._ledger.extend(DECIDED, bodies)
+        kept = zip(decisions, events, strict=True)
+        return [replace(decision, time=event.time, seq=event.seq) for decision, event in kept]
+
+    def unblind(self, body: dict[str, Any]) -> Event:
+        """Record that hidden fields are about to be shown; decisions from here on are marked."""
+        return self._ledger.append(UNBLINDED, {"audit": self.audit, **body})
+
+    def decisions(self) -> list[Decision]:
+        """Every decision in the order in which they were made, those that were revised among them.
+
+        Raises
+        ------
+        LedgerError
+            If the store was altered.
+        """
+        found = []
+        unblinded = False
+        for event in self._events():
+            if event.kind == UNBLINDED:
+                unblinded = True
+            elif event.kind == DECIDED:
+                found.append(self._decision(event, unblinded))
+        return found
+
+    def _decision(self, event: Event, unblinded: bool) -> Decision:
+        try:
+            return Decision.from_dict(event.body, time=event.time, seq=event.seq, unblinded=unblinded)
+        except (KeyError, TypeError, InputError):
+            raise LedgerError(f"the store {self.place} was altered: decision {event.seq} cannot be read") from None
+
+    def _events(self) -> list[Event]:
+        """The events of this audit, the whole chain checked; none where nothing was recorded yet."""
+        if "://" not in self.place and not Path(self.place).exists():
+            return []
+        self._ledger.check()
+        return [event for event in self._ledger.events() if event.body.get("audit") == self.audit]

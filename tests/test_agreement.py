@@ -1,0 +1,205 @@
+"""Agreement coefficients against published examples, other libraries, their own laws and simulated raters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import cohen_kappa_score
+from statsmodels.stats import inter_rater
+
+from groundfault.stats.agreement import MISSING, Agreement, cohen, gwet, krippendorff, raw
+
+X = MISSING
+MEASURES = {"raw": raw, "alpha": krippendorff, "ac1": gwet}
+
+
+def of(measure: Any, table: Any, categories: int = 3, **options: Any) -> Agreement:
+    return measure(np.asarray(table), categories, np.random.default_rng(0), **options)
+
+
+def tables(raters: Any, missing: bool = True, categories: int = 3) -> Any:
+    one = st.integers(-1 if missing else 0, categories - 1)
+    return raters.flatmap(lambda r: st.lists(st.lists(one, min_size=r, max_size=r), min_size=1, max_size=12))
+
+
+# ------------------------------------------------------------------------------------------------ published examples
+
+
+def test_krippendorffs_worked_examples() -> None:
+    """Krippendorff (2011): binary data, nominal data without and with missing ratings."""
+    binary = [[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]
+    assert of(krippendorff, np.transpose(binary), 2).value == pytest.approx(0.095, abs=5e-4)
+    ben, gerry = ([ord(letter) - 97 for letter in said] for said in ("aabbdcccedda", "babbbcccEddd".lower()))
+    assert of(krippendorff, np.transpose([ben, gerry]), 5).value == pytest.approx(0.692, abs=5e-4)
+
+
+FOUR = np.transpose(
+    [
+        [0, 1, 2, 2, 1, 0, 3, 0, 1, X, X, X],
+        [0, 1, 2, 2, 1, 1, 3, 0, 1, 4, X, 2],
+        [X, 2, 2, 2, 1, 2, 3, 1, 1, 4, 0, X],
+        [0, 1, 2, 2, 1, 3, 3, 0, 1, 4, 0, X],
+    ]
+)
+
+
+def test_four_raters_with_holes() -> None:
+    """The same data in Krippendorff (2011), and as Gwet's irrCAC computes them."""
+    assert of(krippendorff, FOUR, 5).value == pytest.approx(0.743, abs=5e-4)
+    assert of(gwet, FOUR, 5).value == pytest.approx(0.77544, abs=5e-6)
+    assert of(raw, FOUR, 5).value == pytest.approx(0.81818, abs=5e-6)
+    assert of(krippendorff, FOUR, 5).items == 11
+
+
+# ---------------------------------------------------------------------------------------------------- other libraries
+
+
+@given(tables(st.just(2), missing=False))
+@settings(max_examples=60)
+def test_kappa_is_that_of_scikit_learn_and_statsmodels(table: list[list[int]]) -> None:
+    first, second = np.transpose(table)
+    found = of(cohen, table, resamples=5)
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (first, second), 1)
+    if len({*first, *second}) == 1:
+        assert np.isnan(found.value)
+        assert "one category" in found.reason
+    else:
+        assert found.value == pytest.approx(cohen_kappa_score(first, second))
+        assert found.value == pytest.approx(inter_rater.cohens_kappa(counts).kappa)
+
+
+@given(tables(st.integers(2, 5), missing=False))
+@settings(max_examples=60)
+def test_alpha_is_fleiss_kappa_corrected_for_small_samples(table: list[list[int]]) -> None:
+    """Where nothing is missing, 1 - alpha is (1 - kappa)(1 - 1/n) of n ratings."""
+    found = of(krippendorff, table, resamples=5)
+    if len(np.unique(table)) == 1:
+        assert np.isnan(found.value)
+        return
+    fleiss = inter_rater.fleiss_kappa(inter_rater.aggregate_raters(np.asarray(table))[0])
+    assert 1 - found.value == pytest.approx((1 - fleiss) * (1 - 1 / np.size(table)))
+
+
+# ----------------------------------------------------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@given(table=tables(st.integers(2, 4)), order=st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_names_of_items_raters_and_categories_do_not_matter(name: str, table: list[list[int]], order: Any) -> None:
+    before = of(MEASURES[name], table, resamples=5)
+    rows, columns, words = list(range(len(table))), list(range(len(table[0]))), [0, 1, 2]
+    for each in (rows, columns, words):
+        order.shuffle(each)
+    renamed = np.array([*words, X])[np.asarray(table)[rows][:, columns]]
+    after = of(MEASURES[name], renamed, resamples=5)
+    assert (after.items, after.reason.startswith("no item")) == (before.items, before.reason.startswith("no item"))
+    assert after.value == pytest.approx(before.value, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@given(table=tables(st.integers(2, 4)))
+@settings(max_examples=40)
+def test_a_coefficient_is_at_most_1_and_1_only_where_all_agree(name: str, table: list[list[int]]) -> None:
+    found = of(MEASURES[name], table, resamples=50)
+    if np.isnan(found.value):
+        assert found.reason
+        assert np.isnan(found.low)
+        return
+    alike = all(len(set(row) - {X}) <= 1 for row in table)
+    assert found.value <= 1 + 1e-12
+    assert (found.value > 1 - 1e-12) == alike
+    assert np.isnan(found.low) == bool(found.reason)
+    if not found.reason:
+        assert found.low <= found.high <= 1 + 1e-12
+
+
+@given(tables(st.just(2)))
+def test_items_that_one_rater_left_out_do_not_change_kappa(table: list[list[int]]) -> None:
+    both = [row for row in table if X not in row]
+    if both:
+        whole, part = of(cohen, table, resamples=5), of(cohen, both, resamples=5)
+        assert whole.value == pytest.approx(part.value, nan_ok=True)
+        assert whole.items == part.items == len(both)
+
+
+def test_one_category_that_prevails_ruins_kappa_and_not_ac1() -> None:
+    table = [[0, 0]] * 96 + [[0, 1]] * 2 + [[1, 0]] * 2
+    assert of(raw, table, 2).value == 0.96
+    assert of(cohen, table, 2).value < 0
+    assert of(gwet, table, 2).value > 0.95
+
+
+# -------------------------------------------------------------------------------------------------- degenerate cases
+
+
+@pytest.mark.parametrize("measure", [raw, cohen, krippendorff, gwet])
+@pytest.mark.parametrize("table", [np.empty((0, 2)), [[X, X]], [[0, X], [X, 1]]], ids=["none", "empty", "apart"])
+def test_without_an_item_in_common_there_is_a_reason(measure: Any, table: Any) -> None:
+    found = of(measure, table)
+    assert np.isnan([found.value, found.low, found.high]).all()
+    assert found.reason == "no item was rated by two raters"
+    assert found.items == 0
+
+
+def test_where_all_ratings_are_alike() -> None:
+    table = [[1, 1]] * 9
+    assert np.isnan(of(cohen, table).value)
+    assert np.isnan(of(krippendorff, table).value)
+    for measure in (raw, gwet):
+        assert of(measure, table).value == 1
+        assert np.isnan(of(measure, table).low)  # nine items do not make sure of the tenth
+        assert "no doubt" in of(measure, table).reason
+    assert np.isnan(of(gwet, np.zeros((3, 2)), 1).value)
+
+
+def test_too_few_items_have_no_interval() -> None:
+    found = of(krippendorff, [[0, 0], [0, 0], [1, 2]])
+    assert not np.isnan(found.value)
+    assert np.isnan(found.low)
+    assert "too few" in found.reason
+
+
+@pytest.mark.parametrize("table", [[[0, 3]], [[-2, 0]], [0, 1], [[[0, 1]]]])
+def test_what_is_no_table_of_ratings_is_refused(table: Any) -> None:
+    with pytest.raises(ValueError, match="ratings are a table"):
+        of(raw, table)
+
+
+def test_kappa_is_of_two() -> None:
+    with pytest.raises(ValueError, match="two raters"):
+        of(cohen, FOUR, 5)
+
+
+# --------------------------------------------------------------------------------------------------------- intervals
+
+
+def test_the_bootstrap_is_that_over_items() -> None:
+    """Resampling patterns by their counts gives the same law as resampling rows."""
+    rng = np.random.default_rng(1)
+    table = rng.integers(0, 2, (40, 2))
+    drawn = [of(krippendorff, table[rng.integers(0, 40, 40)], 2, resamples=2).value for _ in range(3000)]
+    found = of(krippendorff, table, 2, resamples=3000)
+    assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.04)
+    assert of(krippendorff, table, 2, resamples=3000) == found
+
+
+@pytest.mark.parametrize("name", [*MEASURES, "kappa"])
+def test_intervals_cover_in_a_simulated_world(name: str) -> None:
+    """Two raters err one time in ten, 80 items of two categories: 95% intervals hold the truth about as often."""
+    rng = np.random.default_rng(7)
+    measure = {**MEASURES, "kappa": cohen}[name]
+
+    def world(size: int) -> Any:
+        truth = rng.random(size) < 0.3
+        return (truth[:, None] ^ (rng.random((size, 2)) < 0.1)).astype(int)
+
+    value = of(measure, world(400_000), 2, resamples=2).value
+    found = [measure(world(80), 2, rng, resamples=300) for _ in range(400)]
+    covered = np.mean([each.low <= value <= each.high for each in found])
+    assert 0.90 <= covered <= 0.98
