@@ -1,6 +1,9 @@
 """A model server on this machine, a process of its own: it speaks OpenAI's protocol, well or badly, as prompts say.
 
 A prompt is words such as ``429 2 0.3 hello``: what to do, how often or how long, and the rest, which is echoed.
+
+Given a file, it follows that script instead, read anew for each request: rules in JSON, each a list of words that the
+messages of a request must hold, and replies, of which the last one stays.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import time
 from collections import Counter
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 LOCK = threading.Lock()
@@ -93,7 +97,7 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, json.dumps(self.completion(body, prompt), ensure_ascii=False).encode())
 
     def completion(self, body: dict[str, Any], prompt: str) -> dict[str, Any]:
-        text, finish = f"echo {prompt}", "stop"
+        text, finish = scripted(body) if len(sys.argv) > 1 else f"echo {prompt}", "stop"
         if body.get("max_tokens") == 1:
             text, finish = "echo", "length"
         choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
@@ -119,6 +123,16 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
         except OSError:  # whoever asked has gone
             self.close_connection = True
+
+
+def scripted(body: dict[str, Any]) -> str:
+    whole = "\n".join([body["model"], *(m["content"] for m in body["messages"])])
+    for holds, replies in json.loads(Path(sys.argv[1]).read_text()):
+        if all(word in whole for word in holds):
+            with LOCK:
+                TIMES[json.dumps(holds)] += 1
+                return replies[min(TIMES[json.dumps(holds)], len(replies)) - 1]
+    return "I do not know."
 
 
 if __name__ == "__main__":

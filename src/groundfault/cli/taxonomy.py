@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from groundfault.cli import taxonomy_use, taxonomy_words
 from groundfault.cli.options import evidence_options, read_evidence, require_writable, shown_progress
-from groundfault.cli.taxonomy_use import attach
 from groundfault.errors import PlanError
 
 _SETTINGS = (
@@ -95,7 +95,8 @@ def fit(**given: Any) -> None:
     _say(found, judged, place)
 
 
-attach(taxonomy)
+taxonomy_use.attach(taxonomy)
+taxonomy_words.attach(taxonomy)
 
 
 def _changes(given: dict[str, Any]) -> dict[str, Any]:

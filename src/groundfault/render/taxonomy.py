@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from groundfault.files import write_text
+from groundfault.finding import Cell
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, INK, MUTED, REST, RULE, Figure, figure, rows_of
 from groundfault.render.page import Page, Section, html, markdown
 from groundfault.render.tables import Column, Table
+from groundfault.render.taxonomy_labels import section as labels_section
 from groundfault.report import Report
+from groundfault.taxonomy.labelling import Labelling
 from groundfault.taxonomy.taxonomy import Cluster, Taxonomy
 
 MOST_MODELS = 60
@@ -42,8 +47,8 @@ def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims:
     claims : Report, optional
         What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims`` below the directory.
     """
-    content = page(taxonomy, title, claims)
-    texts = {"report.html": html(content), "report.md": markdown(content)}
+    taxonomy = replace(taxonomy, title=title or taxonomy.title)
+    texts = _texts(page(taxonomy, claims=None if claims is None else claims.to_dict()))
     taxonomy.save(directory)
     for name, text in texts.items():
         write_text(Path(directory) / name, text)
@@ -51,10 +56,30 @@ def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims:
         claims.write(Path(directory) / "claims")
 
 
-def page(taxonomy: Taxonomy, title: str = "", claims: Report | None = None) -> Page:
-    """What the report says."""
+def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
+    """Write labels into the directory that a taxonomy was read from, as ``labels.json`` and into its report."""
+    told = Path(directory) / "claims" / "report.json"
+    claims = json.loads(told.read_text(encoding="utf-8")) if told.exists() else None
+    texts = _texts(page(taxonomy, claims=claims, labels=labels))
+    labels.save(directory)
+    for name, text in texts.items():
+        write_text(Path(directory) / name, text)
+
+
+def _texts(content: Page) -> dict[str, str]:
+    return {"report.html": html(content), "report.md": markdown(content)}
+
+
+def page(
+    taxonomy: Taxonomy,
+    title: str = "",
+    claims: Mapping[str, Any] | None = None,
+    labels: Labelling | None = None,
+) -> Page:
+    """What the report says; ``claims`` as `Report.to_dict` gives them."""
     sections = (
         _clusters("Published clusters", taxonomy, taxonomy.published),
+        None if labels is None else labels_section(taxonomy, labels),
         _figures(taxonomy),
         _claims(claims),
         _clusters("Clusters that are not published", taxonomy, taxonomy.unstable),
@@ -66,6 +91,7 @@ def page(taxonomy: Taxonomy, title: str = "", claims: Report | None = None) -> P
     )
     full = tuple(s for s in sections if s is not None and (s.sentences or s.figures or s.tables))
     matrix, found = taxonomy.matrix, taxonomy.partition
+    title = title or taxonomy.title or "A failure taxonomy"
     facts = (
         ("Models", words.count(len(matrix.models))),
         ("Examples clustered", words.count(len(matrix))),
@@ -73,7 +99,7 @@ def page(taxonomy: Taxonomy, title: str = "", claims: Report | None = None) -> P
         ("In a cluster", words.rate(found.coverage)),
         ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
     )
-    return Page("taxonomy", title or "A failure taxonomy", taxonomy.verdict, facts, full, bool(taxonomy.published))
+    return Page("taxonomy", title, taxonomy.verdict, facts, full, bool(taxonomy.published))
 
 
 def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Section | None:
@@ -219,19 +245,19 @@ def _grid(taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any],
     return cells.properties(width=max(240, min(16 * len(names), 760)), height=max(height, 40))
 
 
-def _claims(claims: Report | None) -> Section | None:
+def _claims(claims: Mapping[str, Any] | None) -> Section | None:
     if claims is None:
         return None
-    counts = claims.counts()
+    found = claims["findings"]
     rows = tuple(
         (
-            f.name,
-            f.outcome or ", ".join(claims.summary.get("models", ())) or words.NONE,
-            str(f.verdict).replace("_", " "),
-            words.signed(f.holdout.lift if f.holdout else f.full.lift),
-            words.interval(f.holdout),
+            f["name"],
+            f["outcome"] or ", ".join(claims.get("models", ())) or words.NONE,
+            f["verdict"].replace("_", " "),
+            words.signed((f["holdout"] or f["full"])["lift"]),
+            words.interval(None if f["holdout"] is None else Cell(**f["holdout"])),
         )
-        for f in claims.findings
+        for f in found
     )
     heads = (
         Column("Cluster", "code"),
@@ -240,9 +266,10 @@ def _claims(claims: Report | None) -> Section | None:
         Column("Lift", "number"),
         Column("Interval"),
     )
+    confirmed = sum(f["verdict"] == "confirmed" for f in found)
     said = (
-        f"Of {len(claims.findings)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
-        f"{counts['confirmed']} are confirmed on held-out examples. The report is in the folder claims."
+        f"Of {len(found)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
+        f"{confirmed} are confirmed on held-out examples. The report is in the folder claims."
     )
     return Section("Models that the clusters were not made from", (said,), (), (Table("Claims", heads, rows),))
 

@@ -101,6 +101,8 @@ class Taxonomy:
     dimensions : int or None
         Directions found, of the signal reducer.
     evidence_hash : str
+    title : str
+        What it is of, for its report.
     """
 
     settings: Settings
@@ -111,6 +113,7 @@ class Taxonomy:
     stability: Stability
     dimensions: int | None = None
     evidence_hash: str = ""
+    title: str = ""
 
     @property
     def published(self) -> tuple[Cluster, ...]:
@@ -222,6 +225,7 @@ class Taxonomy:
             "groundfault_taxonomy": SCHEMA_VERSION,
             "verdict": self.verdict,
             "evidence_hash": self.evidence_hash,
+            "title": self.title,
             "settings": self.settings.to_dict(),
             "models": list(self.matrix.models),
             "examples": list(self.matrix.examples),
@@ -300,6 +304,7 @@ def _read(data: dict[str, Any], arrays: dict[str, NDArray[Any]], table: pl.DataF
         Stability.from_dict(data["stability"]),
         data["dimensions"],
         data["evidence_hash"],
+        data.get("title", ""),
     )
 
 
