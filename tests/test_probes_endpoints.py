@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +14,6 @@ from scipy.stats import ttest_1samp
 from groundfault.errors import InputError
 from groundfault.probes import comparison
 from groundfault.probes.endpoints import KeySets, Results, RowCounts
-from groundfault.stats.draws import des_raj, hansen_hurwitz
 from groundfault.stats.paired import student
 
 CONFIRMED = "confirmed_model_error"
@@ -189,14 +187,24 @@ def test_unmatched_policies_are_not_compared() -> None:
 
 
 def test_the_control_is_a_policy_that_does_not_look() -> None:
-    _, results = runs({"a": [1], "uniform, repeats": [1], "mine": [1]})
-    assert comparison.control(results) == "uniform, repeats"
-    assert comparison.control(results, {"mine": "stratified"}) == "mine"
+    _, results = runs({"a": [1], "uniform, repeats": [1], "stratified, most=3": [1]})
+    assert comparison.control(results) == "stratified, most=3"
     assert comparison.control(runs({"b": [1], "a": [1]})[1]) == "a"
+    assert [comparison.looks(p) for p in ("uniform, most=2", "caps, repeats", "exhaustive, order=canonical")] == [
+        False,
+        True,
+        True,
+    ]
 
 
-def rate(rows: list[Any], results: Results, prompts: int, **more: Any) -> dict[str, Any]:
-    return {r.policy: r for r in comparison.rates(results, rows, audited(rows), prompts, **more)}
+def test_a_policy_reaches_as_far_as_there_are_prompts_and_its_cap_allows() -> None:
+    assert comparison.reach("gp", 600, 486, 18) == 486
+    assert comparison.reach("caps, repeats", 600, 486, 18) == 600
+    assert comparison.reach("uniform, repeats, most=4", 600, 486, 18) == 72
+
+
+def rate(rows: list[Any], results: Results, prompts: int) -> dict[str, Any]:
+    return {r.policy: r for r in comparison.rates(results, rows, audited(rows), prompts)}
 
 
 def test_rates_are_given_only_where_they_can_be_had() -> None:
@@ -207,7 +215,6 @@ def test_rates_are_given_only_where_they_can_be_had() -> None:
     assert found["uniform"].interval == pytest.approx((0.0889, 0.5323), abs=1e-4)  # Wilson's, of 3 in 12
     assert rate(rows, results, 6)["caps"].how == "all asked"
     assert rate(rows, results, 6)["caps"].value == pytest.approx(3 / 6)
-    assert rate(rows, results, 100, kinds={"caps": "uniform"})["caps"].how == "draws"
 
 
 def test_known_chances_weight_an_adaptive_policy() -> None:
@@ -216,24 +223,6 @@ def test_known_chances_weight_an_adaptive_policy() -> None:
     found = rate(weighted, Results.of(weighted, audited(weighted), 6), 10)["caps, repeats"]
     assert (found.how, found.value) == ("weighted", pytest.approx(5 / 12))
     assert found.interval is not None
-
-
-@pytest.mark.parametrize("repeats", [True, False])
-def test_weighted_means_are_unbiased_for_draws_that_adapt(repeats: bool) -> None:
-    """Oracle: the expectation over every path of an adaptive design is the mean of the population."""
-    y = np.array([1.0, 0.0, 0.0, 1.0])
-    estimate = hansen_hurwitz if repeats else des_raj
-
-    def paths(taken: tuple[int, ...], chance: float, chances: tuple[float, ...]) -> float:
-        if len(taken) == 3:
-            return chance * estimate(y[list(taken)], chances, 4)
-        weight = 1.0 + 2.0 * sum(y[i] for i in taken) * np.array([1, 0, 0, 2])  # looks where errors were
-        if not repeats:
-            weight[list(taken)] = 0
-        p = weight / weight.sum()
-        return sum(paths((*taken, i), chance * p[i], (*chances, p[i])) for i in range(4) if p[i])
-
-    assert paths((), 1.0, ()) == pytest.approx(0.5)
 
 
 def test_students_interval() -> None:

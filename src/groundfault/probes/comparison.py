@@ -8,8 +8,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
 from groundfault.probes.endpoints import Results, Run
-from groundfault.stats.draws import des_raj, hansen_hurwitz
 from groundfault.stats.paired import sign_flips, student
+from groundfault.stats.prevalence import with_repeats, without_repeats
 from groundfault.stats.proportions import wilson
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from groundfault.probes.runs import Row
 
 LEVEL = 0.95
-BLIND = ("stratified", "uniform", "uniform, repeats")
+BLIND = ("stratified", "uniform", "uniform, repeats", "exhaustive")
 """Policies that do not look at what was found, in the order in which they are taken for the control."""
 
 PRIMARY = "unique audited keys"
@@ -103,7 +103,7 @@ class Rate:
         Every prompt was asked; drawn with equal chances; drawn with chances that adapt but are known; or they are not.
     value : float or None
     interval : pair of float, or None
-        Wilson's for equal chances, Student's over seeds for weighted ones.
+        Wilson's for equal chances; for weighted ones Student's over seeds, or, of a single seed, an approximate one.
     open : int
         Rows disputed, or routed and unaudited, which count as no error: with them the rate is at least the value.
     """
@@ -120,17 +120,31 @@ class Rate:
         return asdict(self)
 
 
-def control(results: Results, kinds: Mapping[str, str] | None = None) -> str:
-    """The policy that others are compared with: the first of `BLIND`, else the first by name.
-
-    Parameters
-    ----------
-    results : Results
-    kinds : mapping of str to str, optional
-        What a policy is, by the name it runs under; left out, the name says it.
-    """
-    named = {(kinds or {}).get(name, name): name for name in reversed(results.policies)}
+def control(results: Results) -> str:
+    """The policy that others are compared with: the first of `BLIND`, else the first by name."""
+    named = {_plain(name): name for name in reversed(results.policies)}
     return next((named[kind] for kind in BLIND if kind in named), results.policies[0])
+
+
+def looks(policy: str) -> bool:
+    """Whether a policy looks at what was found."""
+    return _plain(policy) not in BLIND
+
+
+def reach(policy: str, budget: int, prompts: int, tasks: int) -> int:
+    """How many queries of its budget a policy can make, given so many prompts: without repeats, below its cap."""
+    caps = [int(part.removeprefix("most=")) for part in policy.split(", ") if part.startswith("most=")]
+    return min([budget, *(tasks * cap for cap in caps), *([] if repeats(policy) else [prompts])])
+
+
+def repeats(policy: str) -> bool:
+    """Whether a policy may ask a prompt again."""
+    return "repeats" in policy.split(", ")
+
+
+def _plain(policy: str) -> str:
+    """A policy's name without the cap on tasks, which looks at nothing."""
+    return ", ".join(part for part in policy.split(", ") if not part.startswith("most="))
 
 
 def unmatched(results: Results, policy: str, other: str, model: str | None = None) -> str:
@@ -186,12 +200,7 @@ def duels(results: Results, against: str) -> list[Duel]:
 
 
 def rates(
-    results: Results,
-    rows: Sequence[Row],
-    statuses: Mapping[str, Status],
-    prompts: int,
-    kinds: Mapping[str, str] | None = None,
-    level: float = LEVEL,
+    results: Results, rows: Sequence[Row], statuses: Mapping[str, Status], prompts: int, level: float = LEVEL
 ) -> list[Rate]:
     """What can be said of how often the bank's prompts get a confirmed error, by model and policy.
 
@@ -202,33 +211,25 @@ def rates(
         What it was made of.
     prompts : int
         Structurally valid prompts of bank and grammar.
-    kinds : mapping of str to str, optional
-        As for `control`.
     level : float
 
     Notes
     -----
     What a policy finds is never its rate: one that adapts looks where errors are. Where it is known with which chance
-    each prompt was drawn (``Row.chance``), the runs are weighted by it, each run for itself; repeats by Hansen and
-    Hurwitz, no repeats by Des Raj. The rate is of this bank's prompts, and of no others.
+    each prompt was drawn (``Row.chance``), runs are weighted by it, each for itself (`groundfault.stats.prevalence`).
+    The rate is of this bank's prompts, and of no others.
     """
     by_run: dict[tuple[str, str, int], list[Row]] = {}
     for row in rows:
         by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
     return [
-        _rate(
-            [by_run[run.model, run.policy, run.seed] for run in pool.runs],
-            statuses,
-            prompts,
-            (kinds or {}).get(pool.policy, pool.policy),
-            level,
-        )
+        _rate([by_run[run.model, run.policy, run.seed] for run in pool.runs], statuses, prompts, level)
         for pool in results.pools
         if pool.model is not None
     ]
 
 
-def _rate(runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, kind: str, level: float) -> Rate:
+def _rate(runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, level: float) -> Rate:
     rows = [row for run in runs for row in run]
     first = rows[0]
     errors = [[float(statuses.get(row.id) == "confirmed_model_error") for row in run] for run in runs]
@@ -240,15 +241,17 @@ def _rate(runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, k
     if len({row.key for row in rows}) == prompts:
         wrong = {row.key for row in rows if statuses.get(row.id) == "confirmed_model_error"}
         return rate("all asked", len(wrong) / prompts)
-    if kind in BLIND:
+    if not looks(first.policy):
         count = int(sum(map(sum, errors)))
         low, high = wilson(count, len(rows), level)
         return rate("draws", count / len(rows), (float(low), float(high)))
     if any(row.chance is None or not row.chance > 0 for row in rows):
         return rate("not available")
-    estimate = hansen_hurwitz if kind.endswith("repeats") else des_raj
-    each = [estimate(told, [row.chance for row in run], prompts) for run, told in zip(runs, errors, strict=True)]
-    return rate("weighted", fmean(each), student(each, level))
+    estimate = with_repeats if repeats(first.policy) else without_repeats
+    chances = [[row.chance or 0.0 for row in run] for run in runs]
+    each = [estimate(told, chance, prompts, level) for told, chance in zip(errors, chances, strict=True)]
+    interval = student([one.value for one in each], level) if len(each) > 1 else (each[0].low, each[0].high)
+    return rate("weighted", fmean(one.value for one in each), interval)
 
 
 def _open(row: Row, statuses: Mapping[str, Status]) -> bool:

@@ -81,7 +81,8 @@ def show(content: Page, console: Console) -> None:
         for sentence in section.sentences:
             say(sentence)
         for table in section.tables:
-            console.print()
+            if table.caption != section.title:
+                say(table.caption, "italic")
             console.print(_set(table))
             if table.note:
                 say(table.note, "dim")
@@ -93,9 +94,12 @@ def _set(table: Table) -> object:
     from rich.text import Text
 
     out = Shown(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    out.title, out.title_justify, out.title_style = Text(table.caption), "left", "italic"
-    for column in table.columns:
-        out.add_column(Text(column.head), justify="right" if column.kind == "number" else "left", overflow="fold")
+    for place, column in enumerate(table.columns):
+        if column.kind == "number":
+            out.add_column(Text(column.head), justify="right", overflow="fold")
+        else:
+            longest = max((len(row[place]) for row in table.rows), default=0)
+            out.add_column(Text(column.head), overflow="fold", min_width=min(longest, 13))
     for row in table.rows:
         out.add_row(*(Text(words.clean(cell)) for cell in row))
     return out

@@ -1,0 +1,69 @@
+"""How unique audited prompt keys come in with the queries, by policy."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from groundfault.probes.endpoints import Run
+from groundfault.probes.summary import Summary
+from groundfault.render import words
+from groundfault.render.figures import BAD, GOOD, MUTED, Figure, figure, rows_of
+
+MOST_POLICIES = 6
+_COLOURS = (MUTED, GOOD, BAD, "#6a7fb5", "#b58a2e", "#8a5aa8")
+_DASHES = ([1, 0], [5, 2], [2, 2], [8, 2], [6, 2, 2, 2], [3, 5])
+
+
+def curves(summary: Summary) -> Figure:
+    """Mean number of unique audited keys after each query, with the range over seeds."""
+    import altair as alt
+
+    policies = [summary.control, *summary.rivals][:MOST_POLICIES]
+    rows = [row for policy in policies for row in _rows(summary, policy)]
+    names = [words.clean(policy) for policy in policies]
+    legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=2, labelFontSize=12)
+    scale = alt.Scale(domain=names, range=list(_COLOURS[: len(names)]))
+    dashes = alt.Scale(domain=names, range=list(_DASHES[: len(names)]))
+    colour = alt.Color("policy:N", scale=scale, legend=legend)
+    top = max([1.0, *(row["high"] for row in rows)])
+    base = rows_of().encode(
+        x=alt.X("query:Q", title="queries of a run", axis=alt.Axis(tickCount=6)),
+        y=alt.Y("mean:Q", title="unique audited keys", scale=alt.Scale(domain=[0, top]), axis=alt.Axis(tickCount=5)),
+        color=colour,
+    )
+    band = base.mark_area(opacity=0.16, interpolate="step-after").encode(y="low:Q", y2="high:Q", detail="line:N")
+    line = base.mark_line(strokeWidth=2, interpolate="step-after").encode(
+        detail="line:N", strokeDash=alt.StrokeDash("policy:N", scale=dashes)
+    )
+    chart = (band + line).properties(width=560, height=260)
+    last = {row["line"]: row["mean"] for row in rows}
+    ends = "; ".join(f"{name} {mean:.1f}" for name, mean in last.items())
+    left = len(summary.results.policies) - len(policies)
+    caption = (
+        "Mean over the runs of a policy, and from the least to the most of them. Audited errors alone, each prompt "
+        "once in a run. What is unaudited counts as nothing." + (f" {left} policies are not drawn." if left else "")
+    )
+    return figure("curves", "Unique audited keys by query", caption, f"Curves: {ends}.", chart, rows, wide=True)
+
+
+def _rows(summary: Summary, policy: str) -> list[dict[str, Any]]:
+    """The points of a policy's curves, one curve a model."""
+    results = summary.results
+    found = []
+    for model, runs in groupby(results.pool(policy).runs, key=lambda run: run.model):
+        counts = _filled(list(runs))
+        name = words.clean(policy) if len(results.models) == 1 else words.clean(f"{policy}, {model}")
+        for query in range(counts.shape[1]):
+            at = counts[:, query]
+            told = {"low": int(at.min()), "mean": round(float(at.mean()), 4), "high": int(at.max())}
+            found.append({"policy": words.clean(policy), "line": name, "query": query, **told})
+    return found
+
+
+def _filled(runs: list[Run]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Keys after 0, 1, ... queries: shape (runs, 1 + queries); a run that ended sooner stays at its last count."""
+    longest = max(len(run.curve) for run in runs)
+    return np.array([[0, *run.curve, *[run.curve[-1]] * (longest - len(run.curve))] for run in runs])
