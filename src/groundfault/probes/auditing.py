@@ -137,10 +137,11 @@ def statuses(
     """
     found = resolve(decisions, reviewers)
     shown = items(rows, unit=unit)
-    return {row.id: _status(found.get(shown[row.id].id)) if row.id in shown else "unaudited" for row in rows}
+    return {row.id: status_of(found.get(shown[row.id].id)) if row.id in shown else "unaudited" for row in rows}
 
 
-def _status(found: Resolution | None) -> Status:
+def status_of(found: Resolution | None) -> Status:
+    """The status of a row whose item's decisions come to this; None where there are none."""
     if found is None or found.how == "waiting":
         return "unaudited"
     if found.verdict is None or found.verdict == "unsure":
