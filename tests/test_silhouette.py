@@ -11,7 +11,7 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from groundfault.stats.partitions import adjusted_rand, best_jaccard
 from groundfault.stats.proportions import mcnemar, paired_difference, wilson
-from groundfault.stats.silhouette import _deal, _shuffled_bits, combined, shuffled, silhouette
+from groundfault.stats.silhouette import _deal, _dealt, _shuffled_bits, _shuffled_floats, combined, shuffled, silhouette
 
 
 def binary(n: int, m: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -57,6 +57,39 @@ def test_shuffled_bits_are_the_silhouettes_of_shuffles() -> None:
         assert silhouette(combined(rows), labels[order]) == pytest.approx(value, abs=1e-6)
 
 
+@pytest.mark.parametrize("m", [4, 18])
+@pytest.mark.parametrize("n", [150, 159, 160])
+def test_shuffled_floats_are_the_silhouettes_of_shuffles(n: int, m: int) -> None:
+    """Holes filled with column means, with and without what examples say, which stays with its row."""
+    values, labels = binary(n, m)
+    rng = np.random.default_rng(1)
+    filled = np.where(rng.random(values.shape) < 0.5, values.mean(axis=0), values)
+    order = np.argsort(labels, kind="stable")
+    order = order[labels[order] >= 0]
+    starts = np.r_[0, np.flatnonzero(np.diff(labels[order])) + 1, len(order)]
+    fixed = combined(rng.normal(size=(n, 3)))[order]
+    apart = ((fixed[:, None] - fixed) ** 2).sum(axis=2) * 0.3**2
+    columns, seeds = np.ascontiguousarray(filled.T, dtype=np.float32), np.arange(3, dtype=np.uint64)
+    for share, still in ((1.0, np.zeros((1, len(order)))), (0.7, apart)):
+        wide = np.pad(still, ((0, 0), (0, 8 - len(order) % 8))).astype(np.float32)
+        drawn = _shuffled_floats(columns, share, wide, order, starts, seeds)
+        for seed, value in zip(seeds, drawn, strict=True):
+            rows = _dealt(columns, share, order, seed)[:m, : len(order)].T.astype(np.float64)
+            np.testing.assert_allclose(np.sqrt((rows**2).sum(axis=1))[rows.any(axis=1)], share, rtol=1e-6)
+            points = rows if share == 1.0 else np.hstack([rows, 0.3 * fixed])
+            assert silhouette(points, labels[order]) == pytest.approx(value, abs=1e-6)
+
+
+def test_dealt_floats_keep_columns_and_are_uniform() -> None:
+    columns = np.array([[3.0, 4.0, 0, 0, 0, 0], [4.0, 4.0, 4.0, 4.0, 4.0, 4.0]], dtype=np.float32)
+    counts = np.zeros(6)
+    for seed in range(3000):
+        slope = np.divide(*_dealt(columns, 1.0, np.arange(6), np.uint64(seed))[:2, :6])
+        assert sorted(slope.round(5).tolist()) == [0, 0, 0, 0, 0.75, 1.0]
+        counts += slope > 0
+    np.testing.assert_allclose(counts / 3000, 1 / 3, atol=0.04)
+
+
 def test_dealing_keeps_columns_and_is_uniform() -> None:
     columns = np.zeros((2, 6), dtype=np.bool_)
     columns[0, :2], columns[1, :5] = True, True
@@ -74,9 +107,9 @@ def test_both_paths_draw_from_one_law() -> None:
     values, labels = binary(150, 12)
     rng = np.random.default_rng(0)
     bits = shuffled(values, labels, 400, rng)
-    plain = shuffled(np.hstack([values, np.full((150, 1), 1e-9)]), labels, 400, rng)  # no longer zeros and ones
-    assert abs(bits.mean() - plain.mean()) < 4 * plain.std() / np.sqrt(200)
-    assert bits.std() == pytest.approx(plain.std(), rel=0.25)
+    floats = shuffled(np.hstack([values, np.full((150, 1), 1e-9)]), labels, 400, rng)  # no longer zeros and ones
+    assert abs(bits.mean() - floats.mean()) < 4 * floats.std() / np.sqrt(200)
+    assert bits.std() == pytest.approx(floats.std(), rel=0.25)
 
 
 def test_what_examples_say_stays_where_it_is() -> None:

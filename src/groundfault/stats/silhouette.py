@@ -16,7 +16,9 @@ SINGLE = 1e-6
 """How exact shuffled silhouettes are; nearer to one observed than this is a tie."""
 
 _BITS = 32
+_COLUMNS, _WIDE = 3, 8
 _ROWS = 256
+_STEP = np.uint64(0x9E3779B97F4A7C15)
 _SAME = 1e-13  # of the squared norms: what rounding leaves between equal points
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
@@ -70,23 +72,22 @@ def shuffled(
     lost. As the labels were formed on the unshuffled data, a low p-value says that clusters are clusters, not that
     there is more than one cause of failing.
 
-    Rows of up to 32 zeros and ones are kept as the bits of a word, and all shuffles go through one compiled loop.
+    All shuffles go through one compiled loop in single precision; rows of up to 32 zeros and ones, with nothing beside
+    them, are kept as the bits of a word.
     """
     order, starts = _sorted(labels)
     if len(starts) < 3:
         return np.full(permutations, -1.0)
     still = None if fixed is None or weight == 0 else fixed
+    seeds = rng.integers(0, 1 << 63, size=permutations, dtype=np.uint64)
     if still is None and values.shape[1] <= _BITS and bool(((values == 0) | (values == 1)).all()):
         place = np.full(len(labels), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
-        seeds = rng.integers(0, 1 << 63, size=permutations, dtype=np.uint64)
         return np.asarray(_shuffled_bits(np.ascontiguousarray(values.T == 1), place, starts, seeds))
-    columns = np.ascontiguousarray(values.T, dtype=np.float64)
-    out = np.empty(permutations)
-    for draw in range(permutations):
-        moved = combined(rng.permuted(columns, axis=1).T, still, weight)
-        out[draw] = _silhouette(np.ascontiguousarray(moved[order]), starts)
-    return out
+    kept = np.zeros((1, len(order))) if still is None else weight**2 * _squares(still[order])
+    kept = np.pad(kept, ((0, 0), (0, _width(len(order)) - len(order))))
+    columns, share = np.ascontiguousarray(values.T, dtype=np.float32), 1.0 if still is None else 1 - weight
+    return np.asarray(_shuffled_floats(columns, share, kept.astype(np.float32), order, starts, seeds))
 
 
 def combined(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -> Floats:
@@ -153,6 +154,119 @@ def _mean(sums: Any, starts: NDArray[np.int64]) -> float:  # pragma: no cover - 
     return float(total / n)
 
 
+def _squares(points: Floats) -> Floats:
+    """Squared distances of all pairs: shape (n, n)."""
+    square = np.einsum("ij,ij->i", points, points)
+    return np.asarray(np.maximum(square[:, None] + square - 2 * points @ points.T, 0.0))
+
+
+@njit(nogil=True, cache=True)
+def _below(limit: int, state: Any) -> Any:  # pragma: no cover - compiled
+    """A number below the limit, from a state that moves on by `_STEP`: splitmix64, doi:10.1145/2660193.2660195."""
+    z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
+    return np.int64((z * np.uint64(limit)) >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def _width(n: int) -> int:
+    return (n // _WIDE + 1) * _WIDE
+
+
+@njit(parallel=True, cache=True)
+def _shuffled_floats(
+    columns: Any, share: float, still: Any, order: NDArray[np.intp], starts: NDArray[np.int64], seeds: Any
+) -> Floats:  # pragma: no cover - compiled
+    out = np.empty(len(seeds))
+    for s in prange(len(seeds)):
+        points = _dealt(columns, share, order, seeds[s])
+        out[s] = _mean(_float_distances(points, still, starts), starts)
+    return out
+
+
+@njit(nogil=True, cache=True)
+def _dealt(columns: Any, share: float, order: NDArray[np.intp], seed: int) -> Any:  # pragma: no cover - compiled
+    """Shuffled columns of the rows kept, which are scaled to the length ``share``; filled up with zeros.
+
+    To a multiple of `_COLUMNS`, and of `_WIDE` with at least one point too many, so that loops come out even.
+    """
+    m, n = columns.shape
+    points = np.zeros((-(-m // _COLUMNS) * _COLUMNS, _width(len(order))), dtype=np.float32)
+    scale = np.zeros(len(order), dtype=np.float32)
+    state = np.uint64(seed)
+    for k in range(m):
+        moved = columns[k].copy()
+        for r in range(n - 1):
+            state += _STEP
+            pick = r + _below(n - r, state)
+            moved[r], moved[pick] = moved[pick], moved[r]
+        for i in range(len(order)):
+            points[k, i] = moved[order[i]]
+            scale[i] += points[k, i] ** 2
+    for i in range(len(order)):
+        scale[i] = share / np.sqrt(scale[i]) if scale[i] > 0 else 0.0
+        for k in range(m):
+            points[k, i] *= scale[i]
+    return points
+
+
+@njit(nogil=True, cache=True)
+def _float_distances(points: Any, still: Any, starts: Any) -> Any:  # pragma: no cover - compiled
+    """Summed distances of each point to those of each cluster: shape (clusters, n)."""
+    clusters, width = len(starts) - 1, points.shape[1]
+    sums = np.zeros((clusters, width), dtype=np.float32)
+    near, far = np.empty(width, dtype=np.float32), np.empty(width, dtype=np.float32)
+    for own in range(clusters):
+        for i in range(starts[own], starts[own + 1], 2):
+            both = i + 1 < starts[own + 1]
+            one, two = min(i, len(still) - 1), min(i + 1, len(still) - 1)
+            _two_after(points, still[one], still[two], i, both, near, far, sums[own])
+            for other in range(own, clusters):
+                end = starts[other + 1]
+                sums[other, i] += _sum(near, max(i + 1, starts[other]), end)
+                if both:
+                    sums[other, i + 1] += _sum(far, max(i + 2, starts[other]), end)
+    return sums[:, : starts[-1]]
+
+
+@njit(fastmath=_FAST, nogil=True, cache=True)
+def _two_after(
+    points: Any, still: Any, still_too: Any, i: Any, both: bool, near: Any, far: Any, mine: Any
+) -> None:  # pragma: no cover - compiled
+    """Distances of a point, and of both it and the next one, to those after them, also added up.
+
+    Two at once, so that the others are read once for both. Numbers without a sign, and three columns at a time, are
+    what the compiler needs to go by eights.
+    """
+    i, one, last = np.uint64(i), np.uint64(1), np.uint64(len(near))
+    k, first = i + one, (i + one) // np.uint64(_WIDE) * np.uint64(_WIDE)
+    for j in range(first, last):
+        near[j], far[j] = still[j], still_too[j]
+    for block in range(0, len(points), _COLUMNS):
+        a = np.uint64(block)
+        b, c = a + one, a + one + one
+        ia, ib, ic, ka, kb, kc = points[a, i], points[b, i], points[c, i], points[a, k], points[b, k], points[c, k]
+        for j in range(first, last):
+            x, y, z = points[a, j], points[b, j], points[c, j]
+            near[j] += (x - ia) * (x - ia) + (y - ib) * (y - ib) + (z - ic) * (z - ic)
+            far[j] += (x - ka) * (x - ka) + (y - kb) * (y - kb) + (z - kc) * (z - kc)
+    near[first:k], far[first : k + one] = 0, 0
+    if not both:
+        far[first:] = 0
+    for j in range(first, last):
+        near[j], far[j] = np.sqrt(near[j]), np.sqrt(far[j])
+        mine[j] += near[j] + far[j]
+
+
+@njit(fastmath=_FAST, nogil=True, cache=True)
+def _sum(values: Any, first: int, last: int) -> Any:  # pragma: no cover - compiled
+    total = float32(0)
+    for j in range(np.uint64(first), np.uint64(last)):
+        total += values[j]
+    return total
+
+
 @njit(parallel=True, cache=True)
 def _shuffled_bits(
     columns: NDArray[np.bool_], place: NDArray[np.int64], starts: NDArray[np.int64], seeds: NDArray[np.uint64]
@@ -180,11 +294,8 @@ def _deal(
         if few < ones:
             words |= bit
         for r in range(few):
-            state += np.uint64(0x9E3779B97F4A7C15)  # splitmix64, doi:10.1145/2660193.2660195
-            z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-            z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-            z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
-            pick = r + np.int64((z * np.uint64(n - r)) >> np.uint64(32))
+            state += _STEP
+            pick = r + _below(n - r, state)
             at[r], at[pick] = at[pick], at[r]
             if place[at[r]] >= 0:
                 words[place[at[r]]] ^= bit
