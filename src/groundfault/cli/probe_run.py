@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.argument("config", type=click.Path())
 @click.option("--model", metavar="NAME", required=True, help="Such as openai/gpt-4o-mini, hf/NAME or replay:FILE.")
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Of the model, such as base_url=URL.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the runs [runs, beside the bank].")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the runs [runs, beside CONFIG].")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the counts as JSON; - is standard output, alone.")
 def run(

@@ -93,7 +93,8 @@ class Config:
         tables.known(self.decoding, _DECODING, "decoding")
         object.__setattr__(self, "decoding", {"temperature": 0, "max_tokens": 192, **self.decoding})
         self.question("?")
-        assert self.chosen
+        object.__setattr__(self, "policies", tuple(policy.name for policy in self.chosen))
+        object.__setattr__(self, "seeds", tuple(self.seeds))
 
     def _check(self, name: str, range_: str, fits: Callable[[Any], bool]) -> None:
         value = getattr(self, name)
@@ -144,7 +145,7 @@ class Config:
     def to_dict(self) -> dict[str, Any]:
         """What is sealed: all but bank and grammar, whose content counts, and how is asked."""
         return {
-            "policies": [policy.name for policy in self.chosen],
+            "policies": list(self.policies),
             "seeds": list(self.seeds),
             "iterations": self.rounds,
             "batch": self.batch,

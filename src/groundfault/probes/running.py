@@ -13,14 +13,16 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from groundfault import models
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.files import write_bytes
-from groundfault.ledger import Ledger
+from groundfault.ledger import Event, Ledger
 from groundfault.models import Question, Record, Response, Target
 from groundfault.probes.bank import Bank
 from groundfault.probes.config import Config, slug
@@ -50,7 +52,8 @@ def run(
     target : Target or str
         A model, as `groundfault.models.get` knows it.
     out : path, optional
-        The folder; left out, ``runs`` beside the bank. Several models may share it, one after the other.
+        The folder; left out, ``runs`` beside the config's file, or else the bank's. Several models may share it, one
+        after the other.
     progress : callable, optional
         Called with a line of text.
 
@@ -70,9 +73,10 @@ def run(
     again, as often as ``retries`` says, and then the run stops without having spent it. A refusal is an answer and
     spends its query; like an answer that cannot be read, it is no mismatch to the policy.
     """
+    beside = config.bank if isinstance(config, Config) else Path(config)
+    folder = Path(out) if out is not None else beside.parent / "runs"
     config = config if isinstance(config, Config) else Config.load(config)
     target = models.get(target) if isinstance(target, str) else target
-    folder = Path(out) if out is not None else config.bank.parent / "runs"
     bank, grammar = Bank.load(config.bank), Grammar.load(config.grammar)
     offered = _offered(bank, grammar)
     groups = {group.name: [option.name for option in group.options] for group in grammar.groups}
@@ -80,19 +84,9 @@ def run(
     with held(folder):
         valid = len(offered) - int(terms.blocked.sum())
         events = seal(folder, config, bank, grammar, target.name, {"prompts": len(offered), "valid": valid})
-        told = [event.body for event in events if event.kind == ITERATION and event.body["model"] == target.name]
-        known = {(body["policy"], body["seed"], body["iteration"]): body["record"] for body in told}
-        journals = [
-            Journal(
-                Course(terms, policy, seed),
-                folder / slug(target.name) / slug(policy.name) / f"seed-{seed}",
-                {iteration: sha for (name, of, iteration), sha in known.items() if (name, of) == (policy.name, seed)},
-                Ledger(folder / LEDGER),
-            )
-            for policy in config.chosen
-            for seed in config.seeds
-        ]
-        _Rounds(config, target, Record(folder / CALLS), journals, progress).run()
+        courses = [Course(terms, policy, seed) for policy in config.chosen for seed in config.seeds]
+        journals = [Journal(course, folder, events) for course in courses]
+        _Rounds(config, target, Record(folder / CALLS), Ledger(folder / LEDGER), journals, progress).run()
     return Runs(folder)
 
 
@@ -106,62 +100,91 @@ def _offered(bank: Bank, grammar: Grammar) -> list[Probe]:
 
 
 class Journal:
-    """Writes what a course does, each iteration once: an event in the ledger, a line of the trajectory, the status.
+    """Writes what a course does, each iteration once: what the ledger is to hold, a line of the trajectory, the status.
 
     Parameters
     ----------
     course : Course
-    home : Path
-        Folder of the two files.
-    sealed : mapping of int to str
-        SHA-256 of the record of each iteration that the ledger holds.
-    ledger : Ledger
+    folder : Path
+        Of the runs.
+    events : sequence of Event
+        What the ledger holds.
     """
 
-    def __init__(self, course: Course, home: Path, sealed: dict[int, str], ledger: Ledger) -> None:
-        self.course, self.sealed, self.ledger = course, sealed, ledger
+    def __init__(self, course: Course, folder: Path, events: Sequence[Event]) -> None:
+        self.course = course
+        self.names = {"model": course.terms.model, "policy": course.policy.name, "seed": course.seed}
+        told = [event.body for event in events if event.kind == ITERATION]
+        self.sealed = {body["iteration"]: body["record"] for body in told if self.names.items() <= body.items()}
+        home = folder / slug(course.terms.model) / slug(course.policy.name) / f"seed-{course.seed}"
         self.trajectory, self.status = home / TRAJECTORY, home / STATUS
         self._lines = self._kept()
+        self._line = b""
 
     def _kept(self) -> list[bytes]:
         """The whole lines of the trajectory; what a kill has cut short is cut off."""
         if not self.trajectory.exists():
             return []
-        data = self.trajectory.read_bytes()
-        whole = data.rfind(b"\n") + 1
-        if whole < len(data):
-            os.truncate(self.trajectory, whole)
+        with _told(self.trajectory):
+            data = self.trajectory.read_bytes()
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                os.truncate(self.trajectory, whole)
         return data[:whole].splitlines(keepends=True)
 
-    def tell(self, responses: Sequence[Response]) -> None:
-        """Take the responses of an iteration, and write down what is not written yet.
+    def tell(self, responses: Sequence[Response]) -> dict[str, Any] | None:
+        """Take the responses of an iteration; what the ledger lacks of it.
 
         Raises
         ------
         LedgerError
-            If this is not what was written before.
+            If the ledger holds something else.
         """
-        line = self.course.tell(responses)
-        number, sha = self.course.iteration, hashlib.sha256(line).hexdigest()
-        where = f"iteration {number} of {self.course.name}"
-        if self.sealed.get(number, sha) != sha:
-            raise LedgerError(
-                f"{where} comes out otherwise than the ledger says: its answers in {CALLS} were changed, or it was "
-                "asked with another version of groundfault; go on with the old one, or begin anew (--out)"
-            )
+        self._line = self.course.tell(responses)
+        number, sha = self.course.iteration, hashlib.sha256(self._line).hexdigest()
         if number not in self.sealed:
-            names = {"model": self.course.terms.model, "policy": self.course.policy.name, "seed": self.course.seed}
-            self.ledger.append(ITERATION, {**names, "iteration": number, "record": sha})
-        if number > len(self._lines):
+            return {**self.names, "iteration": number, "record": sha}
+        if self.sealed[number] != sha:
+            raise LedgerError(
+                f"iteration {number} of {self.course.name} comes out otherwise than the ledger says: its answers in "
+                f"{CALLS} were changed, or another version of groundfault asked; go on with that one, or choose "
+                "another folder"
+            )
+        return None
+
+    def write(self) -> None:
+        """Write the iteration that was told, where it is not written yet.
+
+        Raises
+        ------
+        LedgerError
+            If something else is written there.
+        InputError
+            If it cannot be written.
+        """
+        number, before = self.course.iteration, len(self._lines)
+        if number <= before and self._lines[number - 1] != self._line:
+            raise LedgerError(f"{self.trajectory}, line {number} was changed; take the file away, and it is made again")
+        if number > before:
+            self._append(self._line)
+        if number >= before:
+            write_bytes(self.status, (json.dumps(self.course.status(), indent=1) + "\n").encode())
+
+    def _append(self, line: bytes) -> None:
+        with _told(self.trajectory):
             self.trajectory.parent.mkdir(parents=True, exist_ok=True)
             with self.trajectory.open("ab") as file:
                 file.write(line)
                 file.flush()
                 os.fsync(file.fileno())
-        elif self._lines[number - 1] != line:
-            raise LedgerError(f"{self.trajectory}, line {number} was changed; take the file away, and it is made again")
-        if number >= len(self._lines):
-            write_bytes(self.status, (json.dumps(self.course.status(), indent=1) + "\n").encode())
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}; make room, and run again to go on") from None
 
 
 @dataclass
@@ -171,6 +194,7 @@ class _Rounds:
     config: Config
     target: Target
     record: Record
+    ledger: Ledger
     journals: list[Journal]
     progress: Progress
     times: Counter[str] = field(default_factory=Counter)
@@ -181,8 +205,11 @@ class _Rounds:
             number += 1
             asked = [(journal, [self._question(probe) for probe in journal.course.next]) for journal in open_]
             found = self._ask(number, asked)
-            for journal, questions in asked:
-                journal.tell([found[question.hash] for question in questions])
+            told = [journal.tell([found[question.hash] for question in each]) for journal, each in asked]
+            if any(told):
+                self.ledger.extend(ITERATION, [body for body in told if body])
+            for journal, _ in asked:
+                journal.write()
 
     def _question(self, probe: Probe) -> Question:
         """The same question wherever answers are shared; else another one each time."""

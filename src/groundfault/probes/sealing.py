@@ -38,7 +38,7 @@ def held(folder: Path) -> Iterator[None]:
         lock.execute("BEGIN EXCLUSIVE")  # the operating system lets go of it, however the process ends
     except OSError as error:
         raise InputError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from None
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
         if "locked" in str(error):
             raise InputError(f"another process runs in {folder}; wait for its end, or choose another folder") from None
         raise InputError(f"cannot write to {folder}: {error}; choose another folder") from None
