@@ -1,0 +1,509 @@
+"""Audits of probe runs: what is queued, how decisions become statuses of rows, and that nothing hidden is shown."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.console import Console
+
+from groundfault.cli.main import cli
+from groundfault.cli.reviewing import review
+from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.ledger import Ledger
+from groundfault.probes import Bank, Grammar, render, route
+from groundfault.probes.auditing import Audit, Status, items, queue, statuses
+from groundfault.probes.bank import SHIPPED
+from groundfault.probes.runs import Row
+from groundfault.review import Decision, Session
+
+BANK, GRAMMAR = Bank.shipped(), Grammar.shipped()
+MODELS = ("vendor/secret-model-7b", "rival/other-model-9b")
+POLICIES = ("stratified", "gp")
+HIDDEN = [*MODELS, *POLICIES, "secret-model", "other-model", "seed", "4711", "mismatch", "unreadable", "signal"]
+HIDDEN += ["policy", "strategy", "score", "chance", "iteration", "query", "control"]
+ERROR: dict[str, Any] = {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes"}
+FINE: dict[str, Any] = {**ERROR, "model_wrong": "no"}
+
+
+def row(model: str, policy: str, query: int, task: str, said: str | None, distractor: str = "none") -> Row:
+    probe = render(BANK, GRAMMAR, task, {"distractor": distractor})
+    sent = route(probe.task, said) if said is not None else None
+    return Row(
+        model=model,
+        policy=policy,
+        seed=4711,
+        iteration=1 + query // 4,
+        query=query,
+        key=f"{task}|{'|'.join(probe.assignment)}",
+        task=task,
+        family=probe.task.family,
+        assignment=probe.assignment,
+        prompt=probe.prompt,
+        answer=probe.task.answer,
+        rule=probe.task.rule,
+        errors=probe.errors,
+        status="answered" if said is not None else "refused",
+        response=said,
+        extracted=sent.answer.text if sent else None,
+        how=sent.answer.how if sent else "none",
+        reason=sent.reason if sent else "the model refused",
+        signal=sent.signal if sent else "unanswered",
+        score={"mismatch": 1.0, "match": 0.0}.get(sent.signal) if sent else None,
+        chance=0.25,
+    )
+
+
+def _rows() -> list[Row]:
+    """Two models, two policies, 12 queries each: right, wrong, unreadable, refused; some of them twice."""
+    tasks, made = [task.id for task in BANK], []
+    for model in MODELS:
+        for policy in POLICIES:
+            for query in range(1, 13):
+                task = tasks[(query + (policy == "gp")) % len(tasks)]
+                key = BANK[task].answer
+                said = {
+                    0: f"Answer: {key}",
+                    1: "Answer: 987654",
+                    2: "It may be 41, or 42; I leave it open, and \x1b[2J[red]say[/red] no more about it here today.",
+                    3: None if query > 10 else f"Hm.\nAnswer: {key}",
+                }[query % 4]
+                made.append(row(model, policy, query, task, said, "none" if query % 2 else "number"))
+    return made
+
+
+ROWS = _rows()
+ROUTED = [each for each in ROWS if each.signal in ("mismatch", "unreadable")]
+
+
+def write_runs(folder: Path, rows: list[Row] = ROWS, **review: Any) -> Path:
+    """A folder as ``probe run`` writes it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    manifest = {"seeds": [4711], "review": {"reviewers": 1, "unit": "key", "controls": 0.25, **review}}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    for name in ("bank.toml", "grammar.toml"):
+        (folder / name).write_bytes((SHIPPED / name).read_bytes())
+    for each in {(r.model, r.policy) for r in rows}:
+        place = folder / each[0].replace("/", "-") / each[1] / "seed-4711"
+        place.mkdir(parents=True, exist_ok=True)
+        batch = [r.to_dict() for r in rows if (r.model, r.policy) == each]
+        (place / "trajectory.jsonl").write_text(json.dumps({"batch": batch}) + "\n")
+    return folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return write_runs(tmp_path / "runs")
+
+
+def call(*arguments: Any, keys: str | None = None) -> Result:
+    return CliRunner().invoke(cli, ["probe", "review", *map(str, arguments)], input=keys)
+
+
+# ----------------------------------------------------------------------------------------------------- what is queued
+
+
+def test_what_is_routed_to_a_person_is_queued_and_a_share_of_what_matched() -> None:
+    shown = items(ROWS)
+    made = queue(ROWS, controls=0.25, seed=1)
+    routed = {shown[r.id].id for r in ROUTED}
+    matched = {shown[r.id].id for r in ROWS if r.signal == "match"}
+    assert routed <= set(made.by_id)
+    assert set(made.by_id) - routed < matched
+    assert len(made.items) - len(routed) == -(-len(matched) // 4)
+    assert {r.id for r in ROWS} - set(shown) == {r.id for r in ROWS if r.signal == "unanswered"}
+    assert set(queue(ROWS, controls=0).by_id) == routed
+    assert set(queue(ROWS, controls=1).by_id) == routed | matched
+
+
+def test_rows_that_show_the_same_are_one_item_and_by_row_they_are_not() -> None:
+    by_key, by_row = queue(ROWS, controls=0), queue(ROWS, controls=0, unit="row")
+    assert len(by_row.items) == len(ROUTED)
+    assert len(by_key.items) < len(ROUTED)
+    assert max(item.copy for item in by_row.items) == max(Counter(items(ROUTED)[r.id].id for r in ROUTED).values())
+    assert by_key.hash != by_row.hash
+
+
+def test_the_order_of_rows_does_not_matter_and_more_rows_leave_items_as_they_are() -> None:
+    shuffled = random.Random(0).sample(ROWS, len(ROWS))
+    for unit in ("key", "row"):
+        assert queue(shuffled, unit=unit).hash == queue(ROWS, unit=unit).hash  # type: ignore[arg-type]
+        assert items(shuffled, unit=unit) == items(ROWS, unit=unit)  # type: ignore[arg-type]
+    half = queue(ROWS[:24], controls=0)
+    assert set(half.by_id) <= set(queue(ROWS, controls=0).by_id)
+
+
+def test_controls_are_drawn_at_random() -> None:
+    drawn = Counter(id for seed in range(300) for id in queue(ROWS, controls=0.5, seed=seed).by_id)
+    routed = set(queue(ROWS, controls=0).by_id)
+    often = [drawn[id] for id in queue(ROWS, controls=1).by_id if id not in routed]
+    assert all(110 < count < 190 for count in often)
+
+
+@pytest.mark.parametrize("settings", [{"controls": -0.1}, {"controls": 1.1}, {"unit": "model"}, {"reviewers": 0}])
+def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(PlanError):
+        queue(ROWS, **settings)
+
+
+# --------------------------------------------------------------------------------------------------------- statuses
+
+SAYS: dict[Status, dict[str, Any]] = {
+    "invalid_prompt": {"prompt_valid": "no"},
+    "extraction_artifact": {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "extraction"},
+    "format_artifact": {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "format"},
+    "confirmed_model_error": ERROR,
+    "no_error": FINE,
+    "disputed": {**ERROR, "model_wrong": "unsure"},
+}
+
+
+def test_a_decision_holds_for_every_row_that_shows_the_same() -> None:
+    shown = items(ROWS)
+    for status, said in SAYS.items():
+        for item in queue(ROWS, controls=0).items:
+            found = statuses(ROWS, [Decision(reviewer="ana", item=item.id, **said)])
+            assert {id for id, each in found.items() if each == status} == {i for i in shown if shown[i] == item}
+            assert set(found.values()) == {status, "unaudited"}
+
+
+def test_by_row_a_decision_holds_for_one_row() -> None:
+    shown = items(ROWS, unit="row")
+    said = [Decision(reviewer="ana", item=shown[r.id].id, **ERROR) for r in ROUTED[::2]]
+    found = statuses(ROWS, said, unit="row")
+    assert {id for id, status in found.items() if status == "confirmed_model_error"} == {r.id for r in ROUTED[::2]}
+
+
+def test_two_reviewers_agree_or_an_adjudicator_decides() -> None:
+    item = queue(ROWS).items[0]
+
+    def said(who: str, status: Status, **more: Any) -> Decision:
+        return Decision(reviewer=who, item=item.id, **SAYS[status], **more)
+
+    def found(*all: Decision) -> set[str]:
+        return set(statuses(ROWS, all, reviewers=2).values()) - {"unaudited"}
+
+    one, other = said("ana", "confirmed_model_error"), said("ben", "no_error")
+    assert found(one) == set()
+    assert found(one, replace(one, reviewer="ben")) == {"confirmed_model_error"}
+    assert found(one, other) == {"disputed"}
+    assert found(one, other, said("cy", "no_error")) == {"no_error"}
+    assert found(one, other, said("cy", "format_artifact", role="adjudicator")) == {"format_artifact"}
+
+
+ROUTED_IDS = sorted(queue(ROWS, controls=0).by_id)
+said_of_rows = st.lists(
+    st.builds(
+        lambda who, item, status, role: Decision(reviewer=who, item=item, role=role, **SAYS[status]),
+        st.sampled_from(["ana", "ben", "cy"]),
+        st.sampled_from(ROUTED_IDS[:3]),
+        st.sampled_from(list(SAYS)),
+        st.sampled_from(["reviewer", "reviewer", "adjudicator"]),
+    ),
+    max_size=10,
+).map(lambda said: [replace(d, seq=n) for n, d in enumerate(said, start=1)])
+
+
+@given(said_of_rows, st.integers(1, 2), st.randoms(use_true_random=False))
+@settings(max_examples=60)
+def test_statuses_depend_on_no_order(said: list[Decision], needed: int, order: random.Random) -> None:
+    found = statuses(ROWS, said, reviewers=needed)
+    assert set(found) == {r.id for r in ROWS}
+    assert set(found.values()) <= set(get_args(Status))
+    rows, shuffled = order.sample(ROWS, len(ROWS)), order.sample(said, len(said))
+    assert statuses(rows, shuffled, reviewers=needed) == found
+    decided = {d.item for d in said}
+    shown = items(ROWS)
+    for each in ROWS:
+        if each.id not in shown or shown[each.id].id not in decided:
+            assert found[each.id] == "unaudited"
+    if all(d.verdict != "model_error" for d in said):
+        assert "confirmed_model_error" not in found.values()
+
+
+# ------------------------------------------------------------------------------------------------------- a folder
+
+
+def test_the_queue_is_sealed_in_the_ledger_before_the_first_decision(runs: Path) -> None:
+    audit = Audit(runs)
+    assert set(audit.statuses.values()) == {"unaudited"}
+    with pytest.raises(InputError, match=r"no review of .* has begun"):
+        audit.queue  # noqa: B018
+    made = audit.seal()
+    (event,) = Ledger(runs / "ledger.db").events("queue_sealed")
+    assert event.body["queue"] == made.hash == Audit(runs).queue.hash
+    assert {name: event.body[name] for name in ("seed", "unit", "controls", "reviewers")} == {
+        "seed": 4711,
+        "unit": "key",
+        "controls": 0.25,
+        "reviewers": 1,
+    }
+    assert (event.body["items"], event.body["reviews"]) == (len(made.items), "reviews.db")
+    Audit(runs).seal()
+    assert len(Ledger(runs / "ledger.db").events()) == 1
+    session = Session(made, audit.store, "ana")
+    session.decide(**ERROR)
+    kinds = [event.kind for event in Ledger(runs / "reviews.db").events()]
+    assert kinds == ["queue_sealed", "decision"]
+    with pytest.raises(LedgerError, match="split"):
+        Audit(runs).seal(["ana", "ben"])
+
+
+def test_a_run_that_went_on_adds_items_and_keeps_decisions(tmp_path: Path) -> None:
+    runs = write_runs(tmp_path / "runs", [r for r in ROWS if r.model == MODELS[0]])
+    audit = Audit(runs)
+    session = Session(audit.seal(), audit.store, "ana")
+    while session.item:
+        session.decide(**ERROR)
+    more = [*ROWS, row(MODELS[1], "gp", 99, "bat-and-ball", "Answer: 31337")]
+    write_runs(runs, more)
+    grown = Audit(runs)
+    with pytest.raises(LedgerError, match="not those whose review was sealed"):
+        grown.queue  # noqa: B018
+    assert Counter(grown.statuses.values())["confirmed_model_error"] >= len(ROUTED)
+    again = Session(grown.seal(), grown.store, "ana")
+    assert again.left >= 1
+    assert len(Ledger(runs / "ledger.db").events("queue_sealed")) == 2
+
+
+def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
+    audit = Audit(runs)
+    made = audit.seal()
+    assert (audit.missed.audited, audit.missed.rate) == (0, None)
+    routed = {item.id for item in queue(ROWS, controls=0).items}
+    controls = [item for item in made.items if item.id not in routed]
+    said = [Decision(reviewer="ana", item=item.id, **(FINE if n else ERROR)) for n, item in enumerate(controls)]
+    audit.store.add(said)
+    found = audit.missed
+    assert (found.controls, found.audited, found.errors) == (len(controls), len(controls), 1)
+    assert found.matched > found.controls
+    assert found.rate == pytest.approx(1 / len(controls))
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < found.rate < found.high < 1
+    assert Counter(audit.statuses.values())["confirmed_model_error"] >= 1
+
+
+def test_reviews_kept_elsewhere_are_asked_for(runs: Path, tmp_path: Path) -> None:
+    Audit(runs, tmp_path / "other.db").seal()
+    with pytest.raises(InputError, match=r"kept in .*other.db, not in reviews.db: say --store"):
+        Audit(runs).seal()
+    assert set(Audit(runs, tmp_path / "other.db").statuses.values()) == {"unaudited"}
+    refused = call(runs, "--status")
+    assert isinstance(refused.exception, InputError)
+
+
+def test_unblinding_is_on_record_and_marks_later_decisions(runs: Path) -> None:
+    audit = Audit(runs)
+    session = Session(audit.seal(), audit.store, "ana")
+    session.decide(**ERROR)
+    with pytest.raises(InputError, match="say why"):
+        audit.unblind("ana", " ")
+    assert not audit.unblindings
+    shown = audit.unblind("ana", "all is reviewed")
+    assert {each["model"] for each in shown} == set(MODELS)
+    assert {each["item"] for each in shown} == set(audit.queue.by_id)
+    (event,) = audit.unblindings
+    assert (event.kind, event.body["actor"], event.body["reason"]) == ("unblinded", "ana", "all is reviewed")
+    session.decide(**ERROR)
+    assert [d.unblinded for d in audit.decisions] == [False, True]
+    assert sorted(found.unblinded for found in audit.resolutions.values()) == [False, True]
+
+
+# ------------------------------------------------------------------------------------------------------- the screen
+
+
+def screen(runs: Path, keys: str, reviewer: str = "ana", **options: Any) -> str:
+    audit = Audit(runs)
+    out = io.StringIO()
+    pressed = iter(keys)
+    console = Console(file=out, force_terminal=True, width=100, highlight=False, color_system="truecolor")
+    session = Session(audit.seal(), audit.store, reviewer, **options)
+    review(session, console, lambda: next(pressed, "q"))
+    return out.getvalue()
+
+
+def test_a_session_decides_with_single_keys(runs: Path) -> None:
+    said = screen(runs, "yyyynenynfuyu")
+    assert [d.verdict for d in Audit(runs).decisions] == [
+        "model_error",
+        "extraction_artifact",
+        "invalid_prompt",
+        "format_artifact",
+        "unsure",
+    ]
+    assert "left: run the same command again" in said
+    everything = screen(runs, "yyn" * 100)
+    assert "all are decided" in everything
+
+
+def test_keys_that_mean_nothing_help_and_lose_nothing(runs: Path) -> None:
+    said = screen(runs, "x?ybnb")
+    assert "Extraction: valid if" in said
+    assert "you said: prompt valid: no" in said
+    assert "this is the first item" in screen(runs, "bbb", "ben")
+    assert [d.verdict for d in Audit(runs).decisions] == ["invalid_prompt"]
+
+
+def test_what_a_model_says_is_shown_and_not_obeyed(runs: Path) -> None:
+    said = screen(runs, "s" * 100)
+    assert "\ufffd[2J[red]say[/red] no more" in said
+    own = re.sub(r"\x1b\[[0-9;]*m|\x1b\[2J\x1b\[H|\x1b\[H\x1b\[2J", "", said)  # colours, and the screen we clear
+    assert "\x1b" not in own
+
+
+def test_a_long_response_is_cut_and_shown_on_demand(tmp_path: Path) -> None:
+    long = row(MODELS[0], "gp", 1, "bat-and-ball", "word " * 5000 + "MIDDLE " + "word " * 5000 + "\nAnswer: 3")
+    runs = write_runs(tmp_path / "runs", [long])
+    said = screen(runs, "q")
+    assert "characters are not shown" in said
+    assert "MIDDLE" not in said
+    assert "MIDDLE" in screen(runs, "aq")
+
+
+def _everything_shown(runs: Path, tmp_path: Path) -> dict[str, str]:
+    """All that a reviewer gets to see: the session, help and all, and every sheet."""
+    shown = {"session": screen(runs, "?ayyy" * 200, "zoe")}
+    for format, name in (("csv", "s.csv"), ("jsonl", "s.jsonl"), ("labelstudio", "s.json")):
+        result = call(runs, "--reviewer", "eve", "--export", tmp_path / name, "--format", format)
+        assert result.exit_code == 0, result.output
+        shown[format] = (tmp_path / name).read_text(encoding="utf-8-sig") + result.output
+    shown["config"] = (tmp_path / "s-config.xml").read_text()
+    return shown
+
+
+def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
+    """Neither model, policy, seed, signal, label nor control, nor who else decided what."""
+    audit = Audit(runs)
+    other = Session(audit.seal(), audit.store, "annabel-the-other")
+    while other.item:
+        other.decide(**ERROR, note="this-is-what-another-thought")
+    hidden = [*HIDDEN, "annabel", "this-is-what", *{r.key for r in ROWS}, *{r.reason for r in ROUTED}]
+    innocent = [*{r.prompt for r in ROWS}, *{r.response for r in ROWS if r.response}, BANK.name]
+    for where, text in _everything_shown(runs, tmp_path).items():
+        for word in hidden:
+            if not any(word in each for each in innocent):
+                assert not re.search(rf"\b{re.escape(word)}\b", text), f"{word} is shown in the {where}"
+        for each in ROUTED:
+            assert each.id not in text
+    assert sum(any(word in each for each in innocent) for word in hidden) <= 3
+
+
+def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
+    runs = write_runs(tmp_path / "runs", reviewers=2)
+    audit = Audit(runs)
+    first = audit.seal().items[0]
+    audit.store.add([Decision(reviewer=who, item=first.id, **said) for who, said in (("ana", ERROR), ("ben", FINE))])
+    said = screen(runs, "yyn", "cy", adjudicate=True)
+    assert "adjudication, 0 of 1 decided" in said
+    assert not re.search(r"\b(ana|ben)\b", said)
+    assert Audit(runs).resolutions[first.id].how == "adjudicated"
+
+
+# ------------------------------------------------------------------------------------------------------ the command
+
+
+def test_the_command_reviews_with_single_keys(runs: Path) -> None:
+    result = call(runs, "--reviewer", "ana", keys="yyyq")
+    assert result.exit_code == 0, result.output
+    assert "left: run the same command again" in result.output
+    told = json.loads(call(runs, "--status", "--json", "-").output)
+    assert (told["decisions"], told["settled"], told["reviewers"]) == (1, 1, {"ana": 1})
+    assert "1 settled, 0 adjudicated, 0 disputed" in call(runs, "--status").output
+
+
+def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path) -> None:
+    sheet = tmp_path / "s.jsonl"
+    assert call(runs, "--reviewer", "ben", "--export", sheet).exit_code == 0
+    rows = [json.loads(line) for line in sheet.read_text().splitlines()]
+    assert [each["item"] for each in rows] == [item.id for item in Audit(runs).queue.of("ben")]
+    filled = [{**each, **ERROR} for each in rows]
+    sheet.write_text("".join(json.dumps(each) + "\n" for each in [*filled[:-1], {**filled[-1], "response": "other"}]))
+    refused = call(runs, "--reviewer", "ben", "--import", sheet)
+    assert isinstance(refused.exception, InputError)
+    assert "response is not what item" in str(refused.exception)
+    assert Audit(runs).decisions == []
+    sheet.write_text("".join(json.dumps(each) + "\n" for each in filled))
+    assert f"kept {len(rows)} decisions" in call(runs, "--reviewer", "ben", "--import", sheet).output
+    assert len(Audit(runs).decisions) == len(rows)
+    assert isinstance(call(runs, "--reviewer", "ben", "--export", sheet).exception, InputError)  # nothing is left
+    assert call(runs, "--reviewer", "ben", "--import", sheet).exit_code == 0  # revised: history is kept
+    assert json.loads(call(runs, "--status", "--json", "-").output)["revised"] == len(rows)
+
+
+def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:
+    runs = write_runs(tmp_path / "runs", reviewers=2)
+    call(runs, "--reviewer", "ana", keys="yyy" * 100)
+    assert "by two reviewers yet" in call(runs, "--agreement").output
+    call(runs, "--reviewer", "ben", keys="yyn" + "yyy" * 100)
+    told = json.loads(call(runs, "--agreement", "--json", "-").output)
+    total = len(Audit(runs).queue.items)
+    assert told["verdict"]["raw"]["value"] == pytest.approx(1 - 1 / total)
+    assert told["prompt_valid"]["kappa"]["value"] is None
+    said = call(runs, "--agreement").output
+    assert "Gwet's AC1" in said
+    assert "all ratings are of one category" in said
+    assert json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1
+    call(runs, "--reviewer", "ana", "--adjudicate", keys="yyy")
+    assert json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1  # who reviewed it may not
+    call(runs, "--reviewer", "cy", "--adjudicate", keys="yyy")
+    told = json.loads(call(runs, "--status", "--json", "-").output)
+    assert (told["adjudicated"], told["adjudicators"]) == (1, {"cy": 1})
+
+
+def test_items_are_split_as_the_first_session_says(runs: Path) -> None:
+    call(runs, "--reviewer", "ana", "--split", "ana, ben", keys="q")
+    queued = Audit(runs).queue
+    assert queued.split == ("ana", "ben")
+    assert len(queued.of("ana")) - len(queued.of("ben")) in (0, 1)
+    assert isinstance(call(runs, "--reviewer", "cy", keys="q").exception, InputError)
+    assert call(runs, "--reviewer", "ben", keys="yyyq").exit_code == 0
+
+
+def test_unblinding_needs_a_reason(runs: Path) -> None:
+    call(runs, "--reviewer", "ana", keys="yyyq")
+    assert isinstance(call(runs, "--reviewer", "ana", "--unblind").exception, InputError)
+    said = call(runs, "--reviewer", "ana", "--unblind", "--reason", "the review is over")
+    assert MODELS[0] in said.output
+    assert "on record" in said.output
+    call(runs, "--reviewer", "ana", keys="yyyq")
+    assert "1 decision made after unblinding" in call(runs, "--status").output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "say who you are"),
+        (["--status", "--agreement"], "--status and --agreement do not go together"),
+        (["--reviewer", "a", "--export", "x", "--import", "y"], "--export and --import"),
+        (["--reviewer", "a", "--json", "-"], "--json goes with"),
+        (["--reviewer", "a", "--format", "csv"], "--format goes with --export"),
+        (["--reviewer", "a", "--reason", "x"], "--reason goes with --unblind"),
+        (["--status", "--split", "a,b"], "--split is fixed"),
+        (["--reviewer", "a", "--export", "sheet"], "say --format"),
+        (["--reviewer", " ", "--export", "s.csv"], "a reviewer has a name"),
+        (["--reviewer", "a", "--split", "a,a"], "named twice"),
+        (["--status"], "no review of .* has begun"),
+    ],
+)
+def test_what_does_not_go_together_is_one_clear_line(runs: Path, arguments: list[str], message: str) -> None:
+    refused = call(runs, *arguments)
+    assert isinstance(refused.exception, InputError | PlanError)
+    assert re.search(message, str(refused.exception))
+
+
+def test_a_folder_without_runs_and_runs_without_anything_to_review(tmp_path: Path) -> None:
+    assert "holds no runs" in str(call(tmp_path, "--reviewer", "ana").exception)
+    runs = write_runs(tmp_path / "runs", [row(MODELS[0], "gp", 1, "bat-and-ball", None)])
+    assert "nothing to review" in str(call(runs, "--reviewer", "ana").exception)
+    assert not (runs / "reviews.db").exists()
