@@ -20,6 +20,7 @@ import pytest
 from groundfault.ledger import Ledger
 from groundfault.models import Record
 from groundfault.probes import Bank, Runs
+from groundfault.probes.sealing import held
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and kill -9")
 
@@ -67,7 +68,9 @@ class Server:
 
     def __init__(self) -> None:
         place = Path(__file__).with_name("model_server.py")
-        self.process = subprocess.Popen([sys.executable, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen(
+            [sys.executable, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         assert self.process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 
@@ -90,8 +93,8 @@ class Nursery:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def run(self, home: Path, out: Path, rng: random.Random | None = None) -> int:
-        """Run, and kill at random: the exit status, -9 of one that was killed."""
+    def run(self, home: Path, out: Path, rng: random.Random | None = None, how: int = signal.SIGKILL) -> int:
+        """Run, and kill at random; the exit status, which is -9 of one that was killed."""
         assert self.process.stdin is not None
         before = changed(out / "calls.db")
         self.process.stdin.write(f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n")
@@ -105,7 +108,7 @@ class Nursery:
                     time.sleep(0.002)
                 time.sleep(rng.uniform(0, 0.3))
             with suppress(ProcessLookupError):  # it was done before
-                os.kill(child, signal.SIGKILL)
+                os.kill(child, how)
         return int(self.say())
 
 
@@ -229,3 +232,19 @@ def test_twelve_kills(tmp_path: Path, server: Server, nursery: Nursery) -> None:
 @pytest.mark.slow
 def test_two_hundred_kills(tmp_path: Path, server: Server, nursery: Nursery) -> None:
     assert kill(200, tmp_path, server, nursery).in_flight > 0, "some of them hit calls on their way"
+
+
+def test_interrupted_from_the_keyboard(tmp_path: Path, server: Server, nursery: Nursery) -> None:
+    home = tmp_path / "run-c"
+    prepare(home)
+    assert nursery.run(home, home / "runs", random.Random(2), signal.SIGINT) == 130
+    assert len(recorded(home / "runs")) > 0
+    assert nursery.run(home, home / "runs") == 0
+
+
+def test_another_process_is_refused_while_a_folder_is_held(tmp_path: Path, server: Server, nursery: Nursery) -> None:
+    home = tmp_path / "run-h"
+    prepare(home)
+    with held(home / "runs"):
+        assert nursery.run(home, home / "runs") == 2
+    assert not recorded(home / "runs")

@@ -540,7 +540,7 @@ def test_the_command(home: Path) -> None:
         "mismatch": 0,
         "unreadable": 0,
         "unanswered": 0,
-        "mismatched keys": 0,
+        "mismatched_keys": 0,
     }
 
 

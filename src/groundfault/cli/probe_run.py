@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, get_args
@@ -45,14 +46,14 @@ def run(
             runs = ask(config, target, out=out, progress=progress)
     except KeyboardInterrupt:
         click.echo("stopped; what was answered is on record: run the same command again to go on", err=True)
-        raise click.exceptions.Exit(130) from None
+        sys.exit(130)
     rows = [row for row in runs.rows if row.model == target.name]
     told = [_counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))]
     text = json.dumps({"runs": str(runs.folder), "model": target.name, "counts": told}, indent=1, ensure_ascii=False)
     if write_json(text, json_path) or quiet:
         return
     _show(told)
-    click.echo("a mismatch sends a response to review and is no error of the model until a person says so")
+    click.echo("keys: different prompts among the mismatches; a mismatch is an error only once a person says so")
     click.echo(f"next: groundfault probe review {runs.folder}")
 
 
@@ -66,7 +67,7 @@ def _counts(rows: list[Row]) -> dict[str, Any]:
         "seed": rows[0].seed,
         "queries": len(rows),
         **{signal: signals[signal] for signal in get_args(Signal)},
-        "mismatched keys": len(keys),
+        "mismatched_keys": len(keys),
     }
 
 
@@ -75,7 +76,8 @@ def _show(told: list[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table(*told[0], box=None, header_style="bold")
+    names = ["policy", "seed", "queries", "match", "mismatch", "unreadable", "unanswered", "mismatched_keys"]
+    table = Table(*names[:-1], "keys", box=None, header_style="bold")
     for counts in told:
-        table.add_row(*(escape(str(value)) for value in counts.values()))
+        table.add_row(*(escape(str(counts[name])) for name in names))
     Console().print(table)
