@@ -1,0 +1,176 @@
+"""A scripted brittle model: it errs on planted prompts, and answers others so that a machine reads them wrong.
+
+What it does with every prompt is known, so that an audit of its answers can be held against the truth; and so are
+reviewers, who see what a reviewer sees and err as often as they are told to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from groundfault.models import Question, Response
+from groundfault.plan import Plan
+from groundfault.probes import Bank, Grammar, Probe, Task, probes, route
+from groundfault.review import Decision, Item
+
+Kind = Literal["right", "wrong", "misread", "format", "invalid"]
+"""What a prompt was planted as: answered right; answered wrong; answered right, and read wrong; answered right, in a
+form that the rule does not know; or one that, as reviewers have it, no longer asks the task."""
+
+_FILLERS = ("", "Let me go through it step by step.\n", "I read the question twice.\n")
+
+
+@dataclass(frozen=True)
+class Planted:
+    """What a model does with every structurally valid prompt.
+
+    Attributes
+    ----------
+    kinds : mapping of str to str
+        By prompt key.
+    keys : mapping of str to str
+        The prompt key of each prompt.
+    responses : mapping of str to str
+        The response to each prompt.
+    """
+
+    kinds: Mapping[str, Kind]
+    keys: Mapping[str, str]
+    responses: Mapping[str, str]
+
+    def of(self, kind: Kind) -> frozenset[str]:
+        """The prompt keys of a kind."""
+        return frozenset(key for key, planted in self.kinds.items() if planted == kind)
+
+
+def plant(bank: Bank, grammar: Grammar, seed: int = 0) -> Planted:
+    """Plant errors and artefacts.
+
+    A third of the tasks are brittle: with the option ``shortcut`` they fail four times in five. Other prompts fail one
+    time in fifty. Of the rest 3% are misread, 3% have a form that the rule does not know, and 1% no longer ask their
+    task. What a machine would not notice is not planted.
+
+    Parameters
+    ----------
+    bank : Bank
+    grammar : Grammar
+    seed : int
+    """
+    rng = Plan(seed=seed).rng("planted")
+    brittle = {task.id for task in bank if rng.random() < 1 / 3}
+    kinds: dict[str, Kind] = {}
+    keys: dict[str, str] = {}
+    responses: dict[str, str] = {}
+    for probe in probes(bank, grammar):
+        chance = 0.8 if probe.task.id in brittle and "shortcut" in probe.assignment else 0.02
+        wrong, what, filler = rng.random() < chance, rng.random(), _FILLERS[int(rng.integers(len(_FILLERS)))]
+        if probe.errors:
+            continue
+        wanted: Kind = "wrong" if wrong else _artefact(what)
+        kind, response = _written(probe, wanted)
+        kinds[probe.key], keys[probe.prompt], responses[probe.prompt] = kind, probe.key, filler + response
+    return Planted(kinds, keys, responses)
+
+
+def _artefact(what: float) -> Kind:
+    kinds: tuple[tuple[float, Kind], ...] = ((0.03, "misread"), (0.06, "format"), (0.07, "invalid"))
+    return next((kind for end, kind in kinds if what < end), "right")
+
+
+def _written(probe: Probe, kind: Kind) -> tuple[Kind, str]:
+    """A response of that kind that a machine routes as it should; a right one where there is none."""
+    for response in _responses(probe.task, kind):
+        if (route(probe.task, response).signal == "match") == (kind == "right"):
+            return kind, response
+    return "right", f"Answer: {probe.task.answer}"
+
+
+def _responses(task: Task, kind: Kind) -> Iterator[str]:
+    tempting = task.slots.get("shortcut") or f"not {task.answer}"
+    if kind in ("wrong", "invalid"):
+        yield f"Answer: {tempting}"
+    elif kind == "misread":
+        yield f"Answer: {task.answer}\n\nA reader in a hurry would have written:\nAnswer: {tempting}"
+    elif kind == "format":
+        yield f"Answer: it has to be {task.answer}, and by no means {tempting}"
+        yield f"Answer: not {tempting} but {task.answer}"
+    else:
+        yield f"Answer: {task.answer}"
+
+
+@dataclass
+class Brittle:
+    """A target that answers as planted; some questions fail the first time, as services do.
+
+    Parameters
+    ----------
+    planted : Planted
+    failing : float
+        Share of the questions whose first attempt is an error of the service.
+    """
+
+    planted: Planted
+    failing: float = 0.01
+    _tried: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def name(self) -> str:
+        """By the responses it would give."""
+        told = json.dumps(sorted(self.planted.responses.items())).encode()
+        return f"scripted/brittle-{hashlib.sha256(told).hexdigest()[:8]}"
+
+    async def answer(self, question: Question) -> Response:
+        """What was planted for the prompt."""
+        await asyncio.sleep(0)
+        prompt = question.messages[-1]["content"]
+        self._tried[question.hash] += 1
+        if self._tried[question.hash] == 1 and int(question.hash[:8], 16) / 2**32 < self.failing:
+            return Response.failed("the service is overloaded", again=True)
+        if prompt not in self.planted.responses:
+            return Response.failed("nothing was planted for this prompt", fatal=True)
+        return Response(self.planted.responses[prompt], finish="stop", model="brittle")
+
+
+@dataclass(frozen=True)
+class Reviewer:
+    """Decides on what an item shows, and now and then is wrong.
+
+    Parameters
+    ----------
+    name : str
+    planted : Planted
+        The truth, which is looked up by the prompt that is shown.
+    slips : float
+        Share of the items on which the reviewer errs.
+    adjudicates : bool
+    """
+
+    name: str
+    planted: Planted
+    slips: float = 0.0
+    adjudicates: bool = False
+
+    def decide(self, item: Item) -> Decision:
+        """The decision on an item."""
+        kind = self.planted.kinds[self.planted.keys[item.prompt]]
+        rng = np.random.default_rng(list(hashlib.sha256(f"{self.name} {item.id}".encode()).digest()))
+        said: dict[str, Any] = {"reviewer": self.name, "item": item.id}
+        role: Literal["adjudicator", "reviewer"] = "adjudicator" if self.adjudicates else "reviewer"
+        if kind == "invalid":
+            return Decision(**said, prompt_valid="no", role=role)
+        slip = rng.random() < self.slips
+        if kind in ("misread", "format") and not slip:
+            artefact: Literal["extraction", "format"] = "extraction" if kind == "misread" else "format"
+            return Decision(**said, prompt_valid="yes", extraction_valid="no", artefact=artefact, role=role)
+        wrong = (kind == "wrong") != (slip and kind in ("right", "wrong"))
+        return Decision(
+            **said, prompt_valid="yes", extraction_valid="yes", model_wrong="yes" if wrong else "no", role=role
+        )
