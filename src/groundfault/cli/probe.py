@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.probe_report import release, report
 from groundfault.cli.probe_review import review
 from groundfault.cli.probe_run import run
 from groundfault.errors import InputError
@@ -121,3 +122,5 @@ def arena(
 
 probe.add_command(run)
 probe.add_command(review)
+probe.add_command(report)
+probe.add_command(release)
