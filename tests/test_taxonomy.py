@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from groundfault.taxonomy.partition import _split
 from groundfault.taxonomy.regimes import depth_profile, judge_gaps, profile_silhouettes
 from groundfault.taxonomy.replicates import Replicates
 from groundfault.testing.abilities import AbilityWorld
+from groundfault.verification import verify
 
 QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
 SUBJECTS = (("invoice", "table", "total"), ("verb", "tense", "clause"), ("loop", "python", "index"))
@@ -216,6 +218,7 @@ def test_claims_about_models_that_were_held_out(found: Taxonomy, planted: tuple[
     assert report.confirmed
     beyond = claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
     assert all(abs(f.full.lift or 0) <= 0.5 for f in beyond.findings)
+    assert (report.summary["manifest"]["taxonomy"], beyond.summary["manifest"]["taxonomy"]) == ("failures", "excess")
     with pytest.raises(InputError, match="would be circular"):
         claims(found, evidence, evidence.models[:1])
 
@@ -256,6 +259,12 @@ def test_reports_escape_what_came_from_data(found: Taxonomy) -> None:
     assert text.count("<figure") == 3
 
 
+def flipped(matrix: Matrix) -> Matrix:
+    passed = matrix.passed.copy()
+    passed[0] = matrix.trials[0] - passed[0]
+    return replace(matrix, passed=passed)
+
+
 def test_command_writes_and_bad_input_does_not(tmp_path: Path, planted: tuple[Evidence, np.ndarray]) -> None:
     evidence, _ = planted
     table = tmp_path / "answers.parquet"
@@ -270,6 +279,12 @@ def test_command_writes_and_bad_input_does_not(tmp_path: Path, planted: tuple[Ev
     names = {p.name for p in out.iterdir()}
     assert names == {"report.html", "report.md", "taxonomy.json", "arrays.npz", "examples.parquet", "claims"}
     assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1
+    checked = verify(out / "claims")
+    assert checked.reproduces, checked.differences
+    other = tmp_path / "other"
+    shutil.copytree(out, other)
+    replace(Taxonomy.load(out), matrix=flipped(Taxonomy.load(out).matrix)).save(other)
+    assert not verify(other / "claims").reproduces
     two = ["--model", evidence.models[0], "--model", evidence.models[1]]
     one_benchmark = tmp_path / "one.parquet"
     evidence.frame.with_columns(bench=pl.lit("a")).write_parquet(one_benchmark)

@@ -105,7 +105,7 @@ def test_attributes_join_by_id() -> None:
     matrix = Matrix.of(evidence(CELLS))
     table = pl.DataFrame({"key": [f"e{i}" for i in reversed(range(6))], "words": [5, 4, 3, 2, 1, 0]})
     assert matrix.describe(table, "key").attributes["words"].to_list() == list(range(6))
-    with pytest.raises(InputError, match="lacks 1 of 6 examples, for example 'e5'"):
+    with pytest.raises(InputError, match="lacks 1 of 6 examples, such as 'e5'"):
         matrix.describe(table[1:], "key")
     with pytest.raises(InputError, match="the ids do not match"):
         matrix.describe(table.with_columns(key=pl.col("key") + "x"), "key")
@@ -120,6 +120,7 @@ def test_attributes_join_by_id() -> None:
     [
         ([[0, 1], [1, 0]], "needs at least 3 of them, not 2"),
         ([[_, _, _], [_, _, _]], "none of the 6 rows was scored"),
+        ([[0, _, _], [_, 1, _], [_, _, 0]], "no example was scored for two models"),
     ],
 )
 def test_what_cannot_be_compared(cells: list[list[object]], said: str) -> None:
@@ -128,7 +129,7 @@ def test_what_cannot_be_compared(cells: list[list[object]], said: str) -> None:
 
 
 def test_constant_columns_leave_too_few_models() -> None:
-    with pytest.raises(InputError, match="only 2 models pass some and fail some"):
+    with pytest.raises(InputError, match=r"only 2 models pass some and fail some of these \(m0 do not\)"):
         Matrix.of(evidence([[0, 1, 1], [0, 0, 1], [0, 1, 0]])).informative()
     with pytest.raises(InputError, match="on 0 examples"):
         Matrix.of(evidence([[1, 1, 1], [0, 0, 0]])).informative()

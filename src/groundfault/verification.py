@@ -18,7 +18,7 @@ from groundfault.roles import LISTS
 
 # what may differ between two machines that agree on every finding
 _VOLATILE = ("ledger", "groundfault_version")
-_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
+_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources", "taxonomy")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ def verify(
     Parameters
     ----------
     directory : path
-        Where ``Report.write`` wrote report.json and library.json.
+        Where ``Report.write`` wrote report.json and library.json. Of claims about a taxonomy's clusters, below the
+        directory of the taxonomy.
     evidence : path, optional
         Where the evidence is now, if it has moved.
     ledger : path, optional
@@ -68,7 +69,13 @@ def verify(
     except (KeyError, TypeError) as error:
         raise InputError(f"{place / 'report.json'} is not a groundfault report: no {error}") from None
     found = read_again(reported, place, evidence)
-    if models is not None and set(models) != set(found.models):
+    about = reported["manifest"].get("taxonomy")
+    if about is not None:
+        from groundfault.taxonomy.held_out import answered
+        from groundfault.taxonomy.taxonomy import Taxonomy
+
+        found = answered(Taxonomy.load(place.resolve().parent), found, models or (), about)
+    elif models is not None and set(models) != set(found.models):
         found = found.select_model(*models)
     again = audit(
         found, plan, library, finders=(), compare=tuple(compare) if compare else None, robustness=splits

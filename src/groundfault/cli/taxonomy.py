@@ -93,6 +93,8 @@ def fit(**given: Any) -> None:
         write(found, place, title=", ".join(Path(source).name for source in given["sources"]), claims=judged)
     shutil.rmtree(kept, ignore_errors=True)
     _say(found, judged, place)
+    if held and judged is None:
+        click.echo(f"no claim about {', '.join(held)} was judged: no cluster is published")
 
 
 taxonomy_use.attach(taxonomy)

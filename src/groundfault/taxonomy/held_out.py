@@ -104,15 +104,27 @@ def claims(
     candidates = taxonomy.candidates(unstable=unstable)
     if not candidates:
         raise InputError(f"there is no cluster to judge. {taxonomy.verdict}")
+    part = answered(taxonomy, evidence, models, outcome)
+    report = audit(part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress)
+    made = report.summary["manifest"] | {"taxonomy": outcome}
+    return replace(report, summary=report.summary | {"manifest": made})
+
+
+def answered(taxonomy: Taxonomy, evidence: Evidence, models: Sequence[str], outcome: Outcome = "failures") -> Evidence:
+    """What `claims` judges: what held-out models did on the taxonomy's examples, beside what its own models did.
+
+    Raises
+    ------
+    InputError
+        If a model was seen by the taxonomy, or answered none of its examples.
+    """
     known = evidence.select_model(*models)
     id = known.roles.id or ""
     inside = known.frame[id].cast(pl.String).is_in(list(taxonomy.matrix.examples)).to_numpy()
     if not inside.any():
         raise InputError("no example of the taxonomy was answered by these models: the ids do not match")
     part = with_answers(known.take(inside), taxonomy.matrix)
-    if outcome == "excess":
-        part = _excess(part, taxonomy)
-    return audit(part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress)
+    return _excess(part, taxonomy) if outcome == "excess" else part
 
 
 def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:

@@ -94,7 +94,7 @@ class Matrix:
         Raises
         ------
         InputError
-            If there are fewer than three models, or nothing was scored.
+            If there are fewer than three models, nothing was scored, or no example for two models.
         PlanError
             If a threshold is not in (0, 1].
         """
@@ -116,6 +116,11 @@ class Matrix:
         trials, passed = np.zeros((2, len(names), len(models)), dtype=np.int64)
         np.add.at(trials, (rows[scored], columns[scored]), 1)
         np.add.at(passed, (rows[scored], columns[scored]), passes[scored])
+        if ((trials > 0).sum(axis=1) < 2).all():
+            raise InputError(
+                f"no example was scored for two models, so there is nothing to compare; ids look like {names[0]!r}: "
+                "name the column that is the same for every model (id=, or --id)"
+            )
         return cls(names, models, passed, trials, rate, attributes_of(evidence))
 
     def __len__(self) -> int:
@@ -216,10 +221,12 @@ class Matrix:
             constant_models=tuple(name for name, vary in zip(self.models, varied, strict=True) if not vary),
         )
         if varied.sum() < FEWEST_MODELS or not len(kept):
+            constant = apart.constant_models
+            some = f" ({', '.join(constant[:6])}{', ...' if len(constant) > 6 else ''} do not)" if constant else ""
             raise InputError(
                 f"{len(self)} examples and {len(self.models)} models: on {len(kept)} examples some model passes where "
-                f"another fails, and only {varied.sum()} models pass some and fail some of these; a taxonomy needs at "
-                f"least {FEWEST_MODELS} such models"
+                f"another fails, and only {varied.sum()} models pass some and fail some of these{some}; a taxonomy "
+                f"needs at least {FEWEST_MODELS} such models"
             )
         out = replace(kept, apart=apart)
         return out if varied.all() else out.select([m for m in out.models if m not in apart.constant_models])
@@ -269,10 +276,10 @@ class Matrix:
         own = pl.DataFrame({id: list(self.examples)}, schema={id: pl.String})
         lacking = own.join(table, on=id, how="anti")[id]
         if len(lacking):
-            none = " at all: the ids do not match" if len(lacking) == len(self) else ""
+            none = ": the ids do not match" if len(lacking) == len(self) else ""
             raise InputError(
-                f"the table of examples lacks {len(lacking)} of {len(self)} examples{none}, for example "
-                f"{lacking[0]!r}; its {id!r} holds words such as {table[id].first()!r}"
+                f"the table of examples lacks {len(lacking)} of {len(self)} examples, such as {lacking[0]!r}{none}; "
+                f"its {id!r} holds words such as {table[id].first()!r}"
             )
         found = own.join(table, on=id, how="left", maintain_order="left").drop(id)
         keep = [c for c in self.attributes.columns if c not in found.columns]
