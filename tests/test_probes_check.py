@@ -114,14 +114,3 @@ def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
     assert not re.search(r"(?<!\\)\]\(", card)
     assert "\x1b" not in card + shown
     assert not re.search(r"(?m)^# head", card)
-
-
-def test_the_arena_from_the_shell() -> None:
-    told = run("arena", "--world", "diffuse", "--policy", "uniform", "--landscapes", 20, "--budget", 12)
-    assert told.exit_code == 0
-    head, line = told.output.splitlines()
-    assert head.split()[:3] == ["landscape", "policy", "keys"]
-    assert re.fullmatch(
-        r"diffuse +uniform +[\d.]+ +[+-][\d.]+ \[[+-][\d.]+, [+-][\d.]+\] +[\d.]+ +[\d.]+ +[\d.]+", line
-    )
-    assert "at least 20" in str(run("arena", "--landscapes", 3).exception)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
 from groundfault.errors import PlanError
 from groundfault.plan import Plan
-from groundfault.probes.arena import SIZES, TASKS, WORLDS, arena, landscape, run
-from groundfault.probes.policies import POLICIES, Asked, Caps, GaussianThompson, Stratified, Uniform
+from groundfault.probes.arena import arena, run
+from groundfault.probes.landscapes import SIZES, TASKS, WORLDS, landscape
+from groundfault.probes.policies import POLICIES, Asked, Capped, Caps, GaussianThompson, Stratified, Uniform, get
 from groundfault.probes.thompson import _kernel, _respects
+from groundfault.testing import check_probe_policy
 
 FRESH = [name for name in POLICIES if "repeats" not in name]
 
@@ -22,11 +26,54 @@ def ask(policy, seen: Asked, size: int = 3, seed: int = 0) -> list[int]:
     return policy.ask(seen, size, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])).tolist()
 
 
-@pytest.mark.parametrize("name", list(POLICIES))
-def test_a_policy_is_a_pure_function(name: str) -> None:
+@pytest.mark.parametrize("name", [*POLICIES, "caps, prior=stressor, schedule=geometric", "gp, most=3"])
+def test_a_policy_is_a_pure_function_and_goes_on_after_an_interruption(name: str) -> None:
+    check_probe_policy(name)
     seen = asked([3, 100, 400], [True, False, True], batch=2)
-    assert ask(POLICIES[name], seen) == ask(POLICIES[name], seen)
-    assert len({tuple(ask(POLICIES[name], seen, seed=seed)) for seed in range(8)}) > 1
+    assert len({tuple(ask(get(name), seen, seed=seed)) for seed in range(8)}) > 1
+
+
+class Bad:
+    """Uniform but for one fault."""
+
+    name = "bad"
+
+    def __init__(self, fault: str) -> None:
+        self.fault, self.count = fault, 0
+
+    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> np.ndarray:
+        self.count += 1
+        if self.fault == "remembers":
+            rng = np.random.default_rng(self.count)
+        if self.fault == "global":
+            rng = np.random.default_rng()
+        keys = Uniform().ask(asked, size + (self.fault == "greedy"), tasks, rng)
+        if self.fault == "stray":
+            keys[-1] = 36
+        return np.flatnonzero(asked.blocked)[:1] if self.fault == "blocked" else keys
+
+    def chances(self, asked: Asked) -> np.ndarray | None:
+        chance = Uniform().chances(asked)
+        if self.fault == "unsure":
+            return chance / 2
+        return Stratified().chances(asked) if self.fault == "another" else chance
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("remembers", "asked twice about one history"),
+        ("global", "remembers more than it is told"),
+        ("greedy", "asks 5 keys, where 4 were wanted"),
+        ("stray", r"asks a key that there is not: \[36\]"),
+        ("blocked", "a key that is blocked"),
+        ("unsure", "sum to 0.5, not to 1"),
+        ("another", "says that it could not come"),
+    ],
+)
+def test_a_policy_with_a_fault_is_found_out(fault: str, said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        check_probe_policy(lambda: Bad(fault))
 
 
 @pytest.mark.parametrize("name", FRESH)
@@ -53,11 +100,9 @@ def test_caps_scores_are_an_exponential_average_of_the_signals_of_an_option() ->
 def test_caps_cools_and_its_chances_are_the_softmax_of_scores() -> None:
     policy = Caps(repeats=True, start=1.0, floor=0.2)
     for batch, temperature in ((1, 1.0), (5, 0.5), (8, 0.2)):
-        seen = asked([0], [True], batch=batch)
         weights = np.exp(np.array([0.3, 0, 0]) / temperature)
-        wanted = weights[0] / weights.sum()
-        drawn = np.array(ask(policy, seen, size=6000)) % 27 // 9
-        assert abs((drawn == 0).mean() - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / 6000)
+        chance = policy.chances(asked([0], [True], batch=batch)).reshape(TASKS, 3, 9).sum(axis=(0, 2))
+        np.testing.assert_allclose(chance, weights / weights.sum())
 
 
 def test_stratified_keeps_tasks_even_and_every_key_as_likely() -> None:
@@ -102,20 +147,134 @@ def test_landscapes_fail_rarely_and_artefacts_are_no_errors(world: str) -> None:
 
 
 def test_learning_pays_where_there_is_structure_and_repeats_cost() -> None:
-    found = {s.policy: s for s in arena(["uniform, repeats", "stratified", "hierarchical"], ["sparse by task"])}
-    assert found["hierarchical"].low > 0
-    assert found["uniform, repeats"].high < 0
-    assert found["stratified"].gain == found["stratified"].low == found["stratified"].high == 0
+    found = {s.policy: s for s in arena(["uniform, repeats", "stratified", "gp"], ["sparse by task"], landscapes=24)}
+    assert found["gp"].gain_interval[0] > 0
+    assert found["gp"].ratio_interval[0] > 1.3
+    assert found["uniform, repeats"].gain_interval[1] < 0
+    assert (found["stratified"].gain, found["stratified"].gain_interval, found["stratified"].ratio) == (0, None, 1)
     assert found["uniform, repeats"].rows > found["uniform, repeats"].keys
 
 
+def test_processes_make_no_difference() -> None:
+    settings = {"worlds": ["diffuse"], "budget": 9, "landscapes": 20, "seed": 4}
+    said: list[str] = []
+    assert arena(["gp", "caps"], jobs=2, progress=said.append, **settings) == arena(["gp", "caps"], **settings)
+    assert said[-1] == "diffuse: 20 of 20"
+
+
 @pytest.mark.slow
-def test_gaussian_thompson_finds_more_where_there_is_structure_and_nothing_extra_where_there_is_none() -> None:
-    found = {(s.world, s.policy): s for s in arena(["uniform, repeats", "gp"], control="uniform", landscapes=200)}
-    for world in WORLDS:
-        ratio = found[world, "gp"].keys / found[world, "uniform, repeats"].keys
-        assert ratio >= 1.4 or world == "unstructured"
-        assert (found[world, "gp"].low > 0) == (world != "unstructured")
+def test_without_repeats_beats_with_and_gaussian_thompson_finds_more_where_there_is_structure_alone() -> None:
+    for control, beaten in (("uniform, repeats", "uniform"), ("uniform", "gp")):
+        for each in arena([beaten], control=control, landscapes=60, seed=2, jobs=2):
+            structured = each.world != "unstructured"
+            if beaten == "uniform":
+                assert each.gain_interval[0] > 0, each
+            else:
+                assert (each.gain_interval[0] > 0) == structured, each
+                assert structured or each.gain_interval[1] > 0, each
+    for each in arena(["gp"], control="uniform, repeats", landscapes=60, seed=2, jobs=2):
+        assert each.ratio >= 1.4 or each.world == "unstructured", each
+
+
+def test_a_cap_holds_for_every_policy_and_every_task() -> None:
+    land = landscape("sparse by task", np.random.default_rng(1))
+    for name in FRESH:
+        keys = run(get(f"{name}, most=4"), land, budget=90, batch=4, plan=Plan(seed=1), number=0)
+        assert len(keys) == 18 * 4  # and then nothing is left
+        assert (np.bincount(keys // 27) == 4).all()
+
+
+def test_a_cap_that_is_never_reached_changes_no_chance() -> None:
+    seen = asked([3, 100, 400], [True, False, True], batch=2)
+    for name in ("uniform", "caps", "stratified", "exhaustive"):
+        assert (get(f"{name}, most=99").chances(seen) == get(name).chances(seen)).all()
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "gp, most=9", "exhaustive, order=canonical"])
+def test_blocked_keys_are_never_asked_and_do_not_stop_the_rest(name: str) -> None:
+    rng = np.random.default_rng(0)
+    blocked = rng.random(24) < 0.4
+    blocked[6:12] = True  # a task with nothing to ask
+    keys = np.empty(0, dtype=np.intp)
+    for turn in range(1, 10):
+        seen = Asked(4, (2, 3), keys, keys % 5 == 0, turn, 9, blocked)
+        keys = np.concatenate([keys, get(name).ask(seen, 4, rng, rng)])
+    assert not blocked[keys].any()
+    if "repeats" in name:
+        assert len(keys) == 36
+    else:
+        assert sorted(keys.tolist()) == np.flatnonzero(~blocked).tolist()
+
+
+def test_where_everything_is_blocked_nothing_is_asked() -> None:
+    seen = Asked(4, (2, 3), np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), 1, 9, np.ones(24, dtype=bool))
+    assert [ask(policy, seen) for policy in (*POLICIES.values(), get("gp, most=1"))] == [[]] * (len(POLICIES) + 1)
+
+
+@pytest.mark.parametrize("name", ["uniform", "uniform, repeats", "caps, repeats, prior=stressor", "caps", "stratified"])
+def test_draws_have_the_chances_that_are_told(name: str) -> None:
+    seen = Asked(2, (2,), np.array([1, 0, 1]), np.array([True, False, True]), 2, 5, np.array([0, 0, 0, 1], dtype=bool))
+    seen = seen if "repeats" in name else Asked(2, (2,), np.array([1]), np.array([True]), 2, 5)
+    chance = get(name).chances(seen)
+    assert chance.sum() == pytest.approx(1)
+    drawn = np.array([ask(get(name), seen, size=1, seed=seed)[0] for seed in range(800)])
+    expected = np.sqrt(chance * (1 - chance) / 800)
+    assert (np.abs(np.bincount(drawn, minlength=4) / 800 - chance) <= 4 * expected).all()
+
+
+def test_exhaustive_in_canonical_order_is_the_order_of_the_bank() -> None:
+    policy = get("exhaustive, order=canonical")
+    assert ask(policy, asked([0, 1, 3], [True, False, True]), size=4) == [2, 4, 5, 6]
+    assert policy.chances(asked([0], [True]))[:3].tolist() == [0, 1, 0]
+
+
+def test_temperatures_follow_their_schedule() -> None:
+    linear, geometric, constant = (Caps(schedule=schedule) for schedule in ("linear", "geometric", "constant"))
+    assert [linear.temperature(batch, 8) for batch in (1, 5, 8)] == [1.0, 0.5, 0.2]
+    assert [geometric.temperature(batch, 3) for batch in (1, 2, 3)] == pytest.approx([1.0, 0.2**0.5, 0.2])
+    assert [constant.temperature(batch, 3) for batch in (1, 3)] == [1.0, 1.0]
+    assert geometric.temperature(1, 1) == 1.0
+
+
+def test_caps_without_any_warmth_still_draws() -> None:
+    seen = asked([0] * 9, [True] * 9, batch=8)
+    assert len(ask(Caps(start=1e-300, floor=1e-300), seen, size=90)) == 90
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "caps, repeats, prior=stressor, rate=0.5", "gp, scale=0.2, most=7"])
+def test_a_name_says_all_settings(name: str) -> None:
+    assert get(name).name == name
+    assert get(get(name).name) == get(name)
+
+
+def test_a_name_is_told_in_any_order() -> None:
+    assert get(" caps ,most=2, prior=stressor,repeats") == Capped(Caps(repeats=True, prior="stressor"), 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "no policy ''"),
+        ("thompson", "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, gp, exhaustive"),
+        ("gp, rate=1", "the policy gp has no setting 'rate'; it has mean, scale, noise, most"),
+        ("caps, rate", "needs a value for 'rate', as in rate=..."),
+        ("caps, repeats=yes", "needs 'repeats' without a value"),
+        ("caps, rate=fast", "rate must be a number, not 'fast'"),
+        ("caps, rate=0.1, rate=0.2", "sets 'rate' twice"),
+        ("caps, prior=bold", "prior of the policy caps must be one of neutral, stressor"),
+        ("caps, schedule=cold", "schedule of the policy caps must be one of linear, geometric, constant"),
+        ("caps, floor=2", "temperatures above 0 that do not rise"),
+        ("caps, rate=nan", "rate in"),
+        ("exhaustive, order=random", "order of the policy exhaustive must be one of seeded, canonical"),
+        ("gp, noise=0", "noise above 0"),
+        ("hierarchical, weight=-1", "weight above 0"),
+        ("gp, most=0", "at least 1 query of a task"),
+        ("gp, most=1.5", "most must be a number"),
+    ],
+)
+def test_a_policy_that_cannot_be(name: str, said: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(said)):
+        get(name)
 
 
 @pytest.mark.parametrize(
@@ -133,12 +292,6 @@ def test_gaussian_thompson_finds_more_where_there_is_structure_and_nothing_extra
 def test_an_arena_that_cannot_be(given: dict[str, object], said: str) -> None:
     with pytest.raises(PlanError, match=said):
         arena(**given)
-
-
-@pytest.mark.parametrize("given", [{"rate": 0}, {"floor": 0}, {"start": 0}])
-def test_caps_that_cannot_be(given: dict[str, float]) -> None:
-    with pytest.raises(PlanError, match="CAPS needs"):
-        Caps(**given)
 
 
 def test_the_gaussian_policy_has_no_repeats_when_all_but_few_are_asked() -> None:

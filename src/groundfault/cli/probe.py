@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
 from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.probe_arena import arena
 from groundfault.cli.probe_report import release, report
 from groundfault.cli.probe_review import review
 from groundfault.cli.probe_run import run
@@ -81,46 +81,8 @@ def check(folder: str, samples: int, seed: int, card: str | None, json_path: str
     sys.exit(0 if found.passed else 1)
 
 
-@probe.command()
-@click.option("--policy", "policies", metavar="NAME", multiple=True, help="Only this policy; repeatable [all].")
-@click.option("--world", "worlds", metavar="NAME", multiple=True, help="Only this kind of landscape; repeatable [all].")
-@click.option("--control", default="stratified", show_default=True, help="What the others are compared with.")
-@click.option("--budget", type=int, default=192, show_default=True, help="Queries of each run.")
-@click.option("--batch", type=int, default=3, show_default=True, help="Queries between two looks at the signals.")
-@click.option("--landscapes", type=int, default=40, show_default=True, help="Of each kind, at least 20.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random act.")
-def arena(
-    policies: tuple[str, ...],
-    worlds: tuple[str, ...],
-    control: str,
-    budget: int,
-    batch: int,
-    landscapes: int,
-    seed: int,
-) -> None:
-    """Compare policies by the unique failing prompts they find on simulated landscapes, with matched budgets.
-
-    Each line gives unique audited keys, the paired difference from the control with its 95% interval, distinct tasks,
-    confirmed rows (repeats counted again), and artefact keys that an audit would turn down.
-    """
-    from groundfault.probes.arena import WORLDS
-    from groundfault.probes.arena import arena as run
-    from groundfault.probes.policies import POLICIES
-
-    settings: dict[str, Any] = {"control": control, "budget": budget, "batch": batch}
-    settings |= {"landscapes": landscapes, "seed": seed}
-    head = f"{'landscape':<21}{'policy':<18}{'keys':>6}{'difference':>24}{'tasks':>7}{'rows':>6}{'artefacts':>11}"
-    for world in worlds or tuple(WORLDS):
-        found = run(policies or tuple(POLICIES), [world], **settings)
-        click.echo(head, nl=bool(head))  # once, and not above an error
-        head = ""
-        for each in found:
-            gain = f"{each.gain:+.1f} [{each.low:+.1f}, {each.high:+.1f}]" if each.policy != control else "control"
-            numbers = f"{each.tasks:>7.1f}{each.rows:>6.1f}{each.artefacts:>11.1f}"
-            click.echo(f"{each.world:<21}{each.policy:<18}{each.keys:>6.1f}{gain:>24}{numbers}")
-
-
 probe.add_command(run)
 probe.add_command(review)
 probe.add_command(report)
 probe.add_command(release)
+probe.add_command(arena)

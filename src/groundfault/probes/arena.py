@@ -1,82 +1,70 @@
-"""A matched arena: policies on the same simulated landscapes, with the same budget, task stream and audit."""
+"""A matched arena: policies on the same landscapes, with the same budget, task stream and audit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.errors import PlanError
 from groundfault.plan import Plan
-from groundfault.probes.policies import POLICIES, Asked, Policy
+from groundfault.probes.asked import Asked, Floats, Keys, Policy
+from groundfault.probes.landscapes import WORLDS, Landscape, Replay, landscape
+from groundfault.probes.policies import POLICIES, get
+from groundfault.stats.paired import ratio, student
 
-Bools = NDArray[np.bool_]
-Floats = NDArray[np.float64]
+Interval = tuple[float, float]
 
-TASKS, SIZES = 18, (3, 3, 3)
-_ARTEFACTS = 0.1  # share of the keys of one format whose right answers are read wrongly
-
-
-@dataclass(frozen=True, eq=False)
-class Landscape:
-    """What a model does with every prompt key, always the same.
-
-    Attributes
-    ----------
-    wrong : bool array, shape (K,)
-        The model errs: what an audit would confirm.
-    mismatch : bool array, shape (K,)
-        The routing signal: errors, and answers that are read wrongly.
-    """
-
-    wrong: Bools
-    mismatch: Bools
+FEWEST = 20
+"""Landscapes, or seeds of a replay, that a comparison needs."""
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A policy on one kind of landscape.
+    """A policy on one kind of landscape, or on one replayed model.
 
     Attributes
     ----------
     world, policy : str
+    budget : int
     keys : float
         Mean of the unique audited keys.
-    gain, low, high : float
-        Mean paired difference from the control, and its interval.
+    gain : float
+        Mean paired difference from the control in them.
+    gain_interval : pair of float, or None
+        None where all differences are alike, as the control's are.
+    ratio : float or None
+        Of the mean to the control's.
+    ratio_interval : pair of float, or None
     tasks, rows, artefacts : float
         Means of the distinct tasks among those keys, of confirmed rows, and of keys that the audit turns down.
     """
 
     world: str
     policy: str
+    budget: int
     keys: float
     gain: float
-    low: float
-    high: float
+    gain_interval: Interval | None
+    ratio: float | None
+    ratio_interval: Interval | None
     tasks: float
     rows: float
     artefacts: float
 
-
-def landscape(world: str, rng: np.random.Generator) -> Landscape:
-    """A landscape of 18 tasks by 27 assignments, drawn from one of `WORLDS`."""
-    if world not in WORLDS:
-        raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
-    options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
-    wrong = rng.random((TASKS, 27)) < WORLDS[world](options, rng)
-    read_wrongly = (options[:, 2] == rng.integers(3)) & (rng.random((TASKS, 27)) < _ARTEFACTS)
-    return Landscape(wrong.ravel(), (wrong | read_wrongly).ravel())
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
 
 
-def run(policy: Policy, over: Landscape, *, budget: int, batch: int, plan: Plan, number: int) -> NDArray[np.intp]:
+def run(policy: Policy, over: Landscape, *, budget: int, batch: int, plan: Plan, number: int) -> Keys:
     """The keys that a policy asks, in their order: shape (budget,), or fewer where none is left."""
     keys = np.empty(0, dtype=np.intp)
     batches = -(-budget // batch)
     for turn in range(1, batches + 1):
-        asked = Asked(TASKS, SIZES, keys, over.mismatch[keys], turn, batches)
+        asked = Asked(over.tasks, over.sizes, keys, over.mismatch[keys], turn, batches, over.blocked)
         counter = number * batches + turn
         size = min(batch, budget - len(keys))
         more = policy.ask(asked, size, plan.rng("tasks", counter), plan.rng(f"components {policy.name}", counter))
@@ -90,30 +78,38 @@ def arena(
     policies: Sequence[str] = tuple(POLICIES),
     worlds: Sequence[str] | None = None,
     *,
+    replay: Replay | None = None,
     control: str = "stratified",
     budget: int = 192,
     batch: int = 3,
     landscapes: int = 40,
     seed: int = 0,
     level: float = 0.95,
+    jobs: int = 1,
+    progress: Callable[[str], object] = bool,
 ) -> list[Standing]:
     """Compare policies by the unique keys that an audit would confirm.
 
     Parameters
     ----------
     policies : sequence of str
-        Names of `groundfault.probes.policies.POLICIES`.
+        Names as `groundfault.probes.policies.get` takes them.
     worlds : sequence of str, optional
-        Names of `WORLDS`; all, where left out.
+        Names of `WORLDS`, or of models that are replayed; all, where left out.
+    replay : Replay, optional
+        An exhaustive run, in place of simulated landscapes.
     control : str
         The policy that the others are compared with, on the same landscapes.
     budget, batch : int
         Queries of each run, and queries between two looks at the signals.
     landscapes : int
-        Of each kind, at least 20.
+        Of each kind, at least `FEWEST`; seeds, of a replay, whose intervals then speak of this one model and bank.
     seed : int
     level : float
-        Coverage of the intervals, which are Student's for paired differences.
+        Coverage of the intervals: Student's for paired differences, `groundfault.stats.paired.ratio`'s for ratios.
+    jobs : int
+        Processes; the answer does not depend on it.
+    progress : callable, optional
 
     Raises
     ------
@@ -125,88 +121,95 @@ def arena(
     Tasks drawn at random come from one stream that all policies share; components from a stream of each policy's own.
     What a policy that adapts finds is no rate of failures.
     """
-    known = {*policies, control}
-    unknown = sorted(known - set(POLICIES))
-    if unknown:
-        raise PlanError(f"there is no policy {unknown[0]!r}; there are {'; '.join(POLICIES)}")
-    if budget < 1 or batch < 1:
-        raise PlanError(f"budget {budget} and batch {batch} must be at least 1")
-    if landscapes < 20:
-        raise PlanError(f"a comparison of policies needs at least 20 landscapes, not {landscapes}")
     if not 0 < level < 1:
         raise PlanError(f"level must be strictly between 0 and 1, not {level}")
-    plan, standings = Plan(seed=seed), []
-    for world in worlds if worlds is not None else WORLDS:
-        lands = [landscape(world, plan.rng(f"landscape {world}", number)) for number in range(landscapes)]
-        found = {
-            name: np.array(
-                [
-                    _counts(run(POLICIES[name], land, budget=budget, batch=batch, plan=plan, number=number), land)
-                    for number, land in enumerate(lands)
-                ]
-            )
-            for name in dict.fromkeys([*policies, control])
-        }
-        for name in policies:
-            keys, tasks, rows, artefacts = found[name].mean(axis=0)
-            gain, low, high = _paired(found[name][:, 0] - found[control][:, 0], level)
-            standings.append(Standing(world, name, keys, gain, low, high, tasks, rows, artefacts))
-    return standings
+    shown, rival = [get(name).name for name in policies], get(control).name
+    played = play(
+        dict.fromkeys([*shown, rival]), worlds, replay=replay, budget=budget, batch=batch, landscapes=landscapes,
+        seed=seed, jobs=jobs, progress=progress,
+    )  # fmt: skip
+    return [
+        standing(world, name, budget, found[name], found[rival], level)
+        for world, found in played.items()
+        for name in shown
+    ]
 
 
-def _counts(keys: NDArray[np.intp], over: Landscape) -> tuple[int, int, int, int]:
+def play(
+    policies: Iterable[str],
+    worlds: Sequence[str] | None = None,
+    *,
+    replay: Replay | None = None,
+    budget: int = 192,
+    batch: int = 3,
+    landscapes: int = 40,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: Callable[[str], object] = bool,
+) -> dict[str, dict[str, Floats]]:
+    """What policies find on the same landscapes: by world and policy a float64 array, shape (landscapes, 4).
+
+    Its columns are unique audited keys, their tasks, confirmed rows, and artefacts. Parameters and errors are those of
+    `arena`.
+    """
+    from joblib import Parallel, delayed
+
+    if budget < 1 or batch < 1:
+        raise PlanError(f"budget {budget} and batch {batch} must be at least 1")
+    if landscapes < FEWEST:
+        raise PlanError(f"a comparison of policies needs at least {FEWEST} landscapes, not {landscapes}")
+    there: Any = replay.landscapes if replay else WORLDS
+    unknown = [world for world in worlds or () if world not in there]
+    if unknown:
+        raise PlanError(f"there is no landscape {unknown[0]!r}; there are {', '.join(there)}")
+    names, played = [get(name).name for name in policies], {}
+    for world in worlds or there:
+        over = there[world] if replay else world
+        work = (delayed(_played)(names, over, budget, batch, seed, number) for number in range(landscapes))
+        counts: list[Any] = []
+        for each in Parallel(jobs, return_as="generator")(work):
+            counts.append(each)
+            progress(f"{world}: {len(counts)} of {landscapes}")
+        found = np.array(counts, dtype=np.float64).transpose(1, 0, 2)
+        played[world] = dict(zip(names, found, strict=True))
+    return played
+
+
+def standing(world: str, policy: str, budget: int, found: Floats, control: Floats, level: float = 0.95) -> Standing:
+    """A policy's standing from what it and the control found, each as `play` gives it."""
+    rival = control[:, 0]
+    keys, tasks, rows, artefacts = map(float, found.mean(axis=0))
+    gain = found[:, 0] - rival
+    more = ratio(found[:, 0], rival, level)
+    times = keys / float(rival.mean()) if rival.any() else None
+    return Standing(
+        world=world,
+        policy=policy,
+        budget=budget,
+        keys=keys,
+        gain=float(gain.mean()),
+        gain_interval=student(gain, level),
+        ratio=times,
+        ratio_interval=more[1:] if more else None,
+        tasks=tasks,
+        rows=rows,
+        artefacts=artefacts,
+    )
+
+
+def _played(names: Sequence[str], over: Landscape | str, budget: int, batch: int, seed: int, number: int) -> Any:
+    """What each policy finds on one landscape: unique audited keys, their tasks, confirmed rows, artefacts."""
+    plan = Plan(seed=seed)
+    land = landscape(over, plan.rng(f"landscape {over}", number)) if isinstance(over, str) else over
+    return [_counts(run(get(name), land, budget=budget, batch=batch, plan=plan, number=number), land) for name in names]
+
+
+def _counts(keys: Keys, over: Landscape) -> tuple[int, int, int, int]:
     unique = np.unique(keys)
     confirmed = unique[over.wrong[unique]]
     return (
         len(confirmed),
-        len(np.unique(confirmed // 27)),
+        len(np.unique(confirmed // int(np.prod(over.sizes)))),
         int(over.wrong[keys].sum()),
         int((over.mismatch & ~over.wrong)[unique].sum()),
     )
-
-
-def _paired(difference: Floats, level: float) -> tuple[float, float, float]:
-    from scipy.special import stdtrit
-
-    n = len(difference)
-    half = stdtrit(n - 1, 0.5 + level / 2) * difference.std(ddof=1) / np.sqrt(n)
-    mean = float(difference.mean())
-    return mean, mean - float(half), mean + float(half)
-
-
-def _sparse_by_task(options: NDArray[np.intp], rng: np.random.Generator) -> Floats:  # noqa: ARG001
-    brittle = np.isin(np.arange(TASKS), rng.choice(TASKS, 3, replace=False))
-    return np.where(brittle, 0.35, 0.013)[:, None] * np.ones(27)
-
-
-def _sparse_by_component(options: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-    groups = rng.choice(3, 2, replace=False)
-    on = (options[:, groups] == rng.integers(3, size=2)).all(axis=1)
-    return np.ones((TASKS, 1)) * np.where(on, 0.4, 0.018)
-
-
-def _task_by_component(options: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-    chance = np.full((TASKS, 27), 0.02)
-    for task in rng.choice(TASKS, 6, replace=False):
-        chance[task, options[:, rng.integers(3)] == rng.integers(3)] = 0.6
-    return chance
-
-
-def _diffuse(options: NDArray[np.intp], rng: np.random.Generator) -> Floats:
-    effects = rng.normal(0, 0.7, (3, 3))
-    within = sum((effects[g][options[:, g]] for g in range(3)), np.zeros(27))
-    return np.asarray(1 / (1 + np.exp(2.6 - rng.normal(0, 1, (TASKS, 1)) - within)))
-
-
-def _unstructured(options: NDArray[np.intp], rng: np.random.Generator) -> Floats:  # noqa: ARG001
-    return np.full((TASKS, 27), 0.13)
-
-
-WORLDS: dict[str, Callable[[NDArray[np.intp], np.random.Generator], Floats]] = {
-    "sparse by task": _sparse_by_task,
-    "sparse by component": _sparse_by_component,
-    "task by component": _task_by_component,
-    "diffuse": _diffuse,
-    "unstructured": _unstructured,
-}
-"""Chances of an error by kind of landscape: shape (18, 27)."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.errors import PlanError
+from groundfault.policies.threads import one_thread
 from groundfault.probes.asked import Asked, Bools, Floats, Keys, Named
 
 
@@ -93,7 +94,8 @@ class GaussianThompson(Named):
             drawn += np.sqrt(self.scale * weight) * rng.standard_normal((int(code.max()) + 1, size))[code]
         seen = self.noise * np.eye(len(at)) + self.scale * _kernel(respects, at)
         noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
-        missed = np.linalg.solve(seen, (asked.mismatch - self.mean)[:, None] - drawn[at] - noise)
+        with one_thread():
+            missed = np.linalg.solve(seen, (asked.mismatch - self.mean)[:, None] - drawn[at] - noise)
         for code, weight in respects:
             pulled = np.zeros((int(code.max()) + 1, size))
             np.add.at(pulled, code[at], missed)

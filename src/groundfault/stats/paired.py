@@ -59,6 +59,37 @@ def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] 
     return float(pairs.mean()) - half, float(pairs.mean()) + half
 
 
+def ratio(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> tuple[float, float, float] | None:
+    """The ratio of two means of the same cases, and its interval's ends.
+
+    Student's interval for the difference of what each case adds to the logarithm of either mean (the delta method), so
+    approximate.
+
+    Parameters
+    ----------
+    first, second : float arrays, shape (s,)
+        Of s independent pairs, at least 0.
+    level : float
+        Coverage, in (0, 1).
+
+    Returns
+    -------
+    value, low, high : float, or None
+        None for fewer than two pairs, where a mean is 0, and where the pairs leave the interval no width.
+
+    Examples
+    --------
+    >>> [round(x, 2) for x in ratio([4.0, 5.0, 6.0], [2.0, 3.0, 2.0])]
+    [2.14, 0.97, 4.72]
+    """
+    x, y = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if not (len(x) > 1 and x.mean() > 0 and y.mean() > 0):
+        return None
+    ends = student(x / x.mean() - y / y.mean(), level)
+    value = float(x.mean() / y.mean())
+    return None if ends is None else (value, value * float(np.exp(ends[0])), value * float(np.exp(ends[1])))
+
+
 def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float:
     """One-sided p-value of so many errors or more among ``size`` examples, were they drawn at random.
 

@@ -4,7 +4,18 @@ from groundfault.testing.calibration import calibrate
 from groundfault.testing.card import Card
 from groundfault.testing.checks import check_finder, check_judge
 from groundfault.testing.policies import check_policy
+from groundfault.testing.probe_policies import check_probe_policy
 from groundfault.testing.reading import check_reader
 from groundfault.testing.worlds import Effect, World
 
-__all__ = ["Card", "Effect", "World", "calibrate", "check_finder", "check_judge", "check_policy", "check_reader"]
+__all__ = [
+    "Card",
+    "Effect",
+    "World",
+    "calibrate",
+    "check_finder",
+    "check_judge",
+    "check_policy",
+    "check_probe_policy",
+    "check_reader",
+]

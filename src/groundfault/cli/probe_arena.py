@@ -1,0 +1,77 @@
+"""``probe arena``: policies compared on the same landscapes, simulated or replayed."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groundfault.cli.options import require_writable, shown_progress, write_json
+
+if TYPE_CHECKING:
+    from groundfault.probes.arena import Standing
+
+
+@click.command()
+@click.option("--policy", "policies", metavar="NAME", multiple=True, help="Only this policy; repeatable [all].")
+@click.option("--world", "worlds", metavar="NAME", multiple=True, help="Only this landscape, or model; repeatable.")
+@click.option("--replay", type=click.Path(), metavar="RUNS", help="An exhaustive run, or JSONL, for the landscape.")
+@click.option("--store", metavar="FILE|URL", help="Where the reviews of RUNS are [reviews.db in it].")
+@click.option("--control", default="stratified", show_default=True, help="What the others are compared with.")
+@click.option("--budget", "budgets", type=int, multiple=True, help="Queries of each run; repeatable [192].")
+@click.option("--batch", type=int, default=3, show_default=True, help="Queries between two looks at the signals.")
+@click.option("--landscapes", type=int, default=40, show_default=True, help="Of each kind, or seeds: at least 20.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random act.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; the answer does not depend on it.")
+@click.option("--json", "json_path", metavar="FILE|-", help="Write the standings as JSON; - is standard output, alone.")
+def arena(**given: Any) -> None:
+    """Compare policies by the unique failing prompts they find, with matched budgets and tasks.
+
+    Each line gives unique audited keys, the paired difference from the control and the ratio to it with their 95%
+    intervals, distinct tasks, confirmed rows (repeats counted again), and artefact keys that an audit turns down.
+
+    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. What a person confirmed is
+    an error there; as long as something waits for review, all mismatches are counted instead, and called a proxy.
+
+    \b
+    groundfault probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
+    groundfault probe arena --replay runs/ --budget 90 --budget 192
+    """
+    from groundfault.probes.arena import arena as run
+    from groundfault.probes.landscapes import replayed
+    from groundfault.probes.policies import POLICIES
+    from groundfault.render.words import clean
+
+    require_writable(given["json_path"])
+    replay = replayed(given["replay"], given["store"]) if given["replay"] else None
+    names = given["policies"] or tuple(POLICIES)
+    settings = {name: given[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
+    found: list[Standing] = []
+    with shown_progress(given["json_path"] == "-") as progress:
+        for budget in given["budgets"] or (192,):
+            found += run(names, given["worlds"] or None, replay=replay, budget=budget, progress=progress, **settings)
+    errors = "audited" if replay is None or replay.audited else "proxy"
+    settings |= {"replay": given["replay"], "errors": errors}
+    told = {"settings": settings, "standings": [each.to_dict() for each in found]}
+    if write_json(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False), given["json_path"]):
+        return
+    if errors == "proxy":
+        click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
+    click.echo(
+        f"{'landscape':<21}{'policy':<18}{'budget':>7}{'keys':>7}{'difference':>24}{'ratio':>20}"
+        f"{'tasks':>7}{'rows':>7}{'artefacts':>11}"
+    )
+    for each in found:
+        difference = (
+            "control" if each.policy == given["control"] else _ends(f"{each.gain:+.1f}", each.gain_interval, "+.1f")
+        )
+        ratio = "" if each.ratio is None else _ends(f"{each.ratio:.2f}", each.ratio_interval, ".2f")
+        click.echo(
+            clean(f"{each.world:<21}{each.policy:<18}{each.budget:>7}{each.keys:>7.1f}{difference:>24}")
+            + f"{ratio:>20}{each.tasks:>7.1f}{each.rows:>7.1f}{each.artefacts:>11.1f}"
+        )
+
+
+def _ends(value: str, ends: tuple[float, float] | None, form: str) -> str:
+    return f"{value} [{ends[0]:{form}}, {ends[1]:{form}}]" if ends else value
