@@ -21,7 +21,8 @@ from groundfault.cli.main import cli
 from groundfault.cli.reviewing import review
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.ledger import Ledger
-from groundfault.probes import Bank, Grammar, render, route
+from groundfault.models import Response
+from groundfault.probes import Bank, Config, Grammar, render, route, run
 from groundfault.probes.auditing import Audit, Status, items, queue, statuses
 from groundfault.probes.bank import SHIPPED
 from groundfault.probes.runs import Row
@@ -257,6 +258,41 @@ def test_the_queue_is_sealed_in_the_ledger_before_the_first_decision(runs: Path)
     assert kinds == ["queue_sealed", "decision"]
     with pytest.raises(LedgerError, match="split"):
         Audit(runs).seal(["ana", "ben"])
+
+
+class Says:
+    """A model that gives the same answer to everything."""
+
+    name = "scripted/same"
+
+    async def answer(self, question: Any) -> Response:
+        return Response("Answer: 10")
+
+
+@pytest.mark.parametrize("change", ["response", "twice", "manifest"])
+def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, change: str) -> None:
+    for name in ("bank.toml", "grammar.toml"):
+        (tmp_path / name).write_bytes((SHIPPED / name).read_bytes())
+    files = {"bank": tmp_path / "bank.toml", "grammar": tmp_path / "grammar.toml"}
+    made = run(Config(**files, policies=["stratified"], seeds=[0], iterations=2), Says())
+    assert Audit(made).seal().items
+    place = made.folder / (
+        "manifest.json" if change == "manifest" else "scripted-same/stratified/seed-0/trajectory.jsonl"
+    )
+    text = place.read_text()
+    lines = text.splitlines(keepends=True)
+    place.write_text(
+        {
+            "response": text.replace("Answer: 10", "Answer: 11", 1),
+            "twice": "".join([*lines, lines[-1]]),
+            "manifest": text.replace('"reviewers": 1', '"reviewers": 2'),
+        }[change]
+    )
+    assert place.read_text() != text
+    with pytest.raises(LedgerError, match=r"manifest.json was changed|line [13] is not what the run recorded"):
+        Audit(made.folder)
+    place.write_text(text)
+    assert Audit(made.folder).queue
 
 
 def test_a_run_that_went_on_adds_items_and_keeps_decisions(tmp_path: Path) -> None:

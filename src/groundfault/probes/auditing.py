@@ -21,7 +21,9 @@ import numpy as np
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.ledger import Event, Ledger
 from groundfault.plan import Plan
-from groundfault.probes.runs import LEDGER, MANIFEST, REVIEWS, Row, Runs
+from groundfault.probes.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, Row, Runs
+from groundfault.probes.sealing import ITERATION
+from groundfault.probes.sealing import SEALED as RUN_SEALED
 from groundfault.review import Decision, Item, Queue, Resolution, Store, resolve
 from groundfault.review.store import SEALED, UNBLINDED
 from groundfault.stats.intervals import wilson
@@ -201,6 +203,8 @@ class Audit:
     ------
     InputError
         If the folder holds no runs.
+    LedgerError
+        If its manifest or a trajectory is not what the run put into its ledger.
 
     Notes
     -----
@@ -211,6 +215,7 @@ class Audit:
         self.runs = runs if isinstance(runs, Runs) else Runs(Path(runs))
         self.runs.manifest  # noqa: B018  (a folder without one holds no runs)
         manifest = hashlib.sha256((self.runs.folder / MANIFEST).read_bytes()).hexdigest()
+        _require_recorded(self.runs.folder, manifest)
         self.store = Store(store or self.runs.folder / REVIEWS, manifest)
         self._ledger = Ledger(self.runs.folder / LEDGER)
 
@@ -257,9 +262,9 @@ class Audit:
         if not said:
             raise InputError("say why: the reason to unblind stays on record")
         queue = self.queue
-        body = {"actor": actor, "reason": said, "queue": queue.hash, "decisions": len(self.store.decisions())}
-        self.store.unblind(body)
-        self._ledger.append(UNBLINDED, body)
+        made = len(self.store.decisions())
+        event = self.store.unblind({"actor": actor, "reason": said, "queue": queue.hash, "decisions": made})
+        self._ledger.append(UNBLINDED, {**event.body, "head": event.hash})
         shown = self._items(queue.about["unit"])
         hidden = ("id", "model", "policy", "seed", "query", "key", "signal")
         rows = [row for row in self.runs.rows if row.id in shown and shown[row.id].id in queue.by_id]
@@ -363,3 +368,25 @@ class Audit:
         if told is not None and told["reviews"] != self._where:
             hint = "leave --store out" if told["reviews"] == REVIEWS else f"say --store {told['reviews']}"
             raise InputError(f"the reviews of these runs are kept in {told['reviews']}, not in {self._where}: {hint}")
+
+
+def _require_recorded(folder: Path, manifest: str) -> None:
+    """Raise `LedgerError` if a file says something else than its run recorded; rows of no recorded run are let pass."""
+    if not (folder / LEDGER).exists():
+        return
+    ledger = Ledger(folder / LEDGER)
+    ledger.check()
+    if any(event.body["manifest"] != manifest for event in ledger.events(RUN_SEALED)):
+        raise LedgerError(f"{folder / MANIFEST} was changed after the run was sealed; restore it from a copy")
+    recorded = {event.body["record"] for event in ledger.events(ITERATION)}
+    if not recorded:
+        return
+    for place in sorted(folder.glob(f"*/*/*/{TRAJECTORY}")):
+        for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
+            record = hashlib.sha256(line + b"\n").hexdigest()
+            if record not in recorded:
+                raise LedgerError(
+                    f"{place}, line {number} is not what the run recorded; take the file away and run again: answers "
+                    "on record are not asked for twice"
+                )
+            recorded.remove(record)

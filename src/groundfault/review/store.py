@@ -19,7 +19,8 @@ class Store:
     """The decisions of one audit; the same place may hold those of others.
 
     Every decision is an event of a `groundfault.ledger.Ledger`: it is on disk when `add` returns, several reviewers may
-    write at once, and one that was edited or taken away later is noticed.
+    write at once, and one that was edited or taken out later is noticed. That the last ones were cut off shows by a
+    head that is known from elsewhere, such as the runs' ledger.
 
     Parameters
     ----------
@@ -38,6 +39,11 @@ class Store:
     def place(self) -> str:
         """Where it is: an absolute path, or a URL without its password."""
         return self._ledger.place
+
+    @property
+    def head(self) -> str:
+        """Hash of the last event at this place."""
+        return self._ledger.head
 
     def sealed(self) -> Event | None:
         """The last sealing of a queue, or None."""
