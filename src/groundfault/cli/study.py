@@ -28,6 +28,7 @@ STUDIES = {
     "improve": "groundfault.studies.improve:study",
     "finders": "groundfault.studies.finders:study",
     "probe-policies": "groundfault.studies.probe_policies:study",
+    "probes": "groundfault.studies.probes:study",
     "deim": "groundfault.studies.deim:study",
 }
 
@@ -37,11 +38,11 @@ STUDIES = {
 @click.option("--shared", metavar="DIR", help="Folder of the data [$GROUNDFAULT_SHARED, or ../shared/data].")
 @click.option("--splits", type=click.IntRange(1), metavar="N", help="Random splits of robustness lines [200].")
 @click.option("--replicates", type=click.IntRange(1), metavar="N", help="Simulated audits of each setting.")
-@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How often classifiers are trained anew [10].")
+@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How often classifiers are trained anew [10], or probes run [20].")
 @click.option("--judge", metavar="NAME", help="Of finders: a leaderboard of what this judge confirms, not tables.")
 @click.option("--pairs", metavar="FILE", help="Of deim: a TOML file of data sets and trained models [those shipped].")
 @click.option("--pipeline", metavar="NAME", help="Of deim: the spaCy pipeline that reads texts [en_core_web_sm].")
-@click.option("--quick", is_flag=True, default=None, help="Of deim: to see that it runs; no conclusions.")
+@click.option("--quick", is_flag=True, default=None, help="Of deim and probes: to see that it runs; no conclusions.")
 @click.option("--jobs", type=int, metavar="N", help="Processes [1]; the answer does not depend on it.")
 @click.option("--out", type=click.Path(), metavar="DIR", help="Write NAME.md, NAME.json and figures here.")
 @click.option("--json", "json_path", metavar="FILE|-", help="Write the study as JSON; - is standard output, alone.")
@@ -49,8 +50,8 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     """Regenerate the tables of a paper, beside the numbers it prints.
 
     NAME is the study: janus, finders, discover, improve, deim (those two and what explains errors, on data and models
-    of your own too), sequential, sequential-pool (policies beside the reference's records), or validity (of sequential
-    audits). Where data are lacking, what needs none is shown all the same, and the exit status is 2. A study that takes
+    of your own too), sequential, sequential-pool (policies beside the reference's records), validity (of sequential
+    audits), or probes (the whole protocol against a scripted model). Where data are lacking, what needs none is shown all the same, and the exit status is 2. A study that takes
     long, such as sequential or deim, goes on where it was, given the same --out.
 
     \b
