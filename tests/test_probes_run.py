@@ -254,10 +254,12 @@ def test_two_models_in_one_folder(home: Path) -> None:
 # --- going on ---------------------------------------------------------------------------------------------------------
 
 
-def test_running_again_asks_nothing_and_changes_nothing(home: Path) -> None:
-    runs, model = run(config(home), Brittle()), Brittle()
+@pytest.mark.parametrize("temperature", [0, 1])
+def test_running_again_asks_nothing_and_changes_nothing(home: Path, temperature: float) -> None:
+    warm: dict[str, Any] = {"decoding": {"temperature": temperature}}
+    runs, model = run(config(home, **warm), Brittle()), Brittle()
     before, head = written(runs.folder), Ledger(runs.folder / "ledger.db").head
-    run(config(home, concurrency=1, timeout=5, retries=0), model)
+    run(config(home, concurrency=1, timeout=5, retries=0, **warm), model)
     assert model.asked == []
     assert written(runs.folder) == before
     assert Ledger(runs.folder / "ledger.db").head == head
@@ -379,6 +381,10 @@ def test_files_that_were_tampered_with(home: Path) -> None:
             run(config(home), Brittle())
         place.write_bytes(data)
     run(config(home), Brittle())
+    (folder / "ledger.db").rename(folder / "away.db")
+    with pytest.raises(LedgerError, match=r"trajectory.jsonl holds more iterations than ledger.db"):
+        run(config(home), Brittle())
+    (folder / "away.db").replace(folder / "ledger.db")
     (folder / "manifest.json").unlink()
     with pytest.raises(LedgerError, match="written anew after the run was sealed"):
         run(config(home, seeds=[5]), Brittle())

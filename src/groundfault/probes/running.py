@@ -120,6 +120,8 @@ class Journal:
         self.trajectory, self.status = home / TRAJECTORY, home / STATUS
         self._lines = self._kept()
         self._line = b""
+        if len(self._lines) > len(self.sealed):  # the ledger is written first
+            raise LedgerError(f"{self.trajectory} holds more iterations than {LEDGER}; one of them was changed")
 
     def _kept(self) -> list[bytes]:
         """The whole lines of the trajectory; what a kill has cut short is cut off."""
@@ -147,8 +149,8 @@ class Journal:
         if self.sealed[number] != sha:
             raise LedgerError(
                 f"iteration {number} of {self.course.name} comes out otherwise than the ledger says: its answers in "
-                f"{CALLS} were changed, or another version of groundfault asked; go on with that one, or choose "
-                "another folder"
+                f"{CALLS} were changed, or another version of groundfault or machine asked; go on with that one, or "
+                "choose another folder"
             )
         return None
 
