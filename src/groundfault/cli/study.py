@@ -38,7 +38,7 @@ STUDIES = {
 @click.option("--shared", metavar="DIR", help="Folder of the data [$GROUNDFAULT_SHARED, or ../shared/data].")
 @click.option("--splits", type=click.IntRange(1), metavar="N", help="Random splits of robustness lines [200].")
 @click.option("--replicates", type=click.IntRange(1), metavar="N", help="Simulated audits of each setting.")
-@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How often classifiers are trained anew [10], or probes run [20].")
+@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How often classifiers are trained [10], probes run [20].")
 @click.option("--judge", metavar="NAME", help="Of finders: a leaderboard of what this judge confirms, not tables.")
 @click.option("--pairs", metavar="FILE", help="Of deim: a TOML file of data sets and trained models [those shipped].")
 @click.option("--pipeline", metavar="NAME", help="Of deim: the spaCy pipeline that reads texts [en_core_web_sm].")
@@ -51,8 +51,9 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
 
     NAME is the study: janus, finders, discover, improve, deim (those two and what explains errors, on data and models
     of your own too), sequential, sequential-pool (policies beside the reference's records), validity (of sequential
-    audits), or probes (the whole protocol against a scripted model). Where data are lacking, what needs none is shown all the same, and the exit status is 2. A study that takes
-    long, such as sequential or deim, goes on where it was, given the same --out.
+    audits), probe-policies, or probes (the whole protocol against a scripted model). Where data are lacking, what needs
+    none is shown all the same, and the exit status is 2. A study that takes long, such as sequential, deim or probes,
+    goes on where it was, given the same --out.
 
     \b
     groundfault study janus --out tables/
