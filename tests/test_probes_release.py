@@ -1,0 +1,319 @@
+"""Published packages: no response is in them, they depend on none, and they add up by themselves."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from groundfault.cli.main import cli
+from groundfault.cli.probe_report import _tables as set_tables
+from groundfault.errors import InputError
+from groundfault.ledger import Ledger
+from groundfault.models import Question, Response
+from groundfault.probes import Bank, Grammar
+from groundfault.probes.auditing import Audit
+from groundfault.probes.bank import SHIPPED
+from groundfault.probes.config import Config
+from groundfault.probes.release import FILES, INDEX, RELEASED, check, package, public_names, release
+from groundfault.probes.running import run
+from groundfault.probes.runs import LEDGER
+from groundfault.review import Decision, open_items
+from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
+
+WINDOW = 20
+NOTE = "ana@example.org thinks that this one is hard"
+
+
+class Talkative(Brittle):
+    """Says more than the answer, and sometimes what a prompt says."""
+
+    async def answer(self, question: Question) -> Response:
+        found = await super().answer(question)
+        if found.text is None:
+            return found
+        prompt = question.messages[-1]["content"]
+        told = hashlib.sha256(prompt.encode()).hexdigest()
+        said = f"Thinking aloud about case {told[:12]}, zebra {told[12:18]}.\n" if told[0] > "3" else prompt[:30] + "\n"
+        return Response(said + found.text, finish="stop")
+
+
+def reviewed(folder: Path, target: Any, planted: Planted) -> Audit:
+    """Two policies and seeds, two blind reviews, an adjudication, unblinded."""
+    config = Config(
+        bank=SHIPPED / "bank.toml",
+        grammar=SHIPPED / "grammar.toml",
+        policies=["stratified", "caps, repeats"],
+        seeds=[0, 1],
+        iterations=4,
+        batch=6,
+        reviewers=2,
+    )
+    audit = Audit(run(config, target, out=folder))
+    audit.seal()
+    for person in (Reviewer("ana", planted, 0.3), Reviewer("ben", planted, 0.3), Reviewer("cy", planted, 0.0, True)):
+        left = open_items(audit.queue, audit.decisions, person.name, adjudicate=person.adjudicates)
+        made = [person.decide(item) for item in left]
+        audit.store.add([Decision(**{**d.to_dict(), "note": NOTE}) for d in made])
+    audit.unblind("ana", "finished")
+    return audit
+
+
+@pytest.fixture(scope="module")
+def planted() -> Planted:
+    return plant(Bank.shipped(), Grammar.shipped())
+
+
+@pytest.fixture(scope="module")
+def audit(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> Audit:
+    return reviewed(tmp_path_factory.mktemp("released") / "runs", Talkative(planted, failing=0.0), planted)
+
+
+@pytest.fixture(scope="module")
+def public(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return release(audit, tmp_path_factory.mktemp("public") / "package", set_tables).parent
+
+
+def windows(text: str) -> set[str]:
+    return {text[i : i + WINDOW] for i in range(max(1, len(text) - WINDOW + 1))}
+
+
+def test_no_response_is_in_the_package(audit: Audit, public: Path) -> None:
+    """Every response, and every 20 characters of one, unless prompts hold them: a prompt is published as it is."""
+    texts = {name: (public / name).read_text(encoding="utf-8") for name in (*FILES, INDEX)}
+    whole = "\n".join(texts.values()) + "\n".join(
+        json.loads(f'"{text}"') for text in re.findall(r'"((?:[^"\\]|\\.)*)"', "\n".join(texts.values()))
+    )
+    prompts = "\n".join(row.prompt for row in audit.runs.rows)
+    responses = {row.response for row in audit.runs.rows if row.response}
+    assert len(responses) > 50
+    assert any(prompts.count(response[:30]) for response in responses)  # echoes of prompts are among them
+    for response in responses:
+        assert response not in whole
+        for part in windows(response):
+            assert part not in whole or part in prompts, part
+    assert "zebra" not in whole
+
+
+def test_no_name_note_place_or_reading_is_in_the_package(audit: Audit, public: Path) -> None:
+    whole = "\n".join((public / name).read_text(encoding="utf-8") for name in (*FILES, INDEX))
+    for hidden in (
+        "ana",
+        "ben",
+        "example.org",
+        str(audit.runs.folder),
+        str(Path.home()),
+        'extracted"',
+        "the one number",
+    ):
+        assert not re.search(rf"\b{re.escape(hidden)}\b", whole), hidden
+    reviewers = {json.loads(line)["reviewer"] for line in (public / "decisions.jsonl").read_text().splitlines()}
+    assert reviewers == {"r1", "r2", "r3"}
+
+
+def test_the_package_depends_on_responses_by_their_hash_alone(
+    audit: Audit, public: Path, planted: Planted, tmp_path: Path
+) -> None:
+    """Other responses, with the same signals and the same review, make the same package but for hashes."""
+
+    class Other(Brittle):
+        @property
+        def name(self) -> str:
+            return audit.runs.rows[0].model
+
+        async def answer(self, question: Question) -> Response:
+            found = await super().answer(question)
+            return Response("Quite another preamble.\n" + str(found.text), finish="stop")
+
+    other = reviewed(tmp_path / "runs", Other(planted, failing=0.0), planted)
+    # reviewers slip by what they see: give both the same decisions, on the items of the same rows
+    mine, theirs = package(audit), package(other)
+    assert [row.id for row in mine.rows] == [row.id for row in theirs.rows]
+    assert set(mine.hashes.values()).isdisjoint(theirs.hashes.values())
+    same = replace(theirs, decisions=mine.decisions, items=mine.items, hashes=mine.hashes)
+    assert same.texts(set_tables) == mine.texts(set_tables)
+
+
+def test_hashes_are_of_the_responses_and_statuses_those_of_the_audit(audit: Audit, public: Path) -> None:
+    told = [json.loads(line) for line in (public / "rows.jsonl").read_text().splitlines()]
+    statuses = audit.statuses
+    for row, line in zip(audit.runs.rows, told, strict=True):
+        assert row.response is not None
+        assert line["response_sha256"] == hashlib.sha256(row.response.encode()).hexdigest()
+        assert line["audit"] == statuses[row.id]
+    assert {line["audit"] for line in told} >= {"confirmed_model_error", "unaudited", "no_error"}
+
+
+def test_a_package_checks_itself_and_its_making_is_on_record(audit: Audit, public: Path) -> None:
+    found = check(public, set_tables)
+    assert found.problems == ()
+    assert (found.files, found.rows) == (len(FILES), len(audit.runs.rows))
+    (event,) = Ledger(audit.runs.folder / LEDGER).events(RELEASED)
+    assert event.body["package"] == hashlib.sha256((public / INDEX).read_bytes()).hexdigest()
+
+
+def rehashed(folder: Path) -> None:
+    """What somebody would do who wants a changed package to look whole."""
+    index = json.loads((folder / INDEX).read_text())
+    index["files"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+    (folder / INDEX).write_text(json.dumps(index))
+
+
+def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text()
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (
+            changed("rows.jsonl", "confirmed_model_error", "no_error"),
+            "rows.jsonl is not what rows and decisions come to",
+        ),
+        (changed("decisions.jsonl", '"model_wrong": "yes"', '"model_wrong": "no"'), "is not what rows and decisions"),
+        (changed("tables.json", '"confirmed": ', '"confirmed": 1'), "tables.json is not what"),
+        (changed("tables.md", "unique audited", "audited"), "tables.md is not what"),
+        (changed("prompts.jsonl", '"prompt": "', '"prompt": "Please. '), "is not what bank and grammar make"),
+        (changed("rows.jsonl", '"how":', '"response": "Answer: 5", "how":'), "amiss"),
+        (changed("config.json", '"valid": 486', '"valid": 485'), "tables.json is not what"),
+        (changed("bank.toml", "racket", "bat"), "frozen as"),
+        (lambda folder: (folder / "responses.jsonl").write_text("{}"), "responses.jsonl is no part of the package"),
+        (lambda folder: (folder / "rows.jsonl").write_text("[1]\n"), "cannot be read"),
+    ],
+)
+def test_changes_are_noticed_even_with_new_hashes(
+    public: Path, tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
+    folder = tmp_path / "package"
+    shutil.copytree(public, folder)
+    damage(folder)
+    assert check(folder, set_tables).problems
+    rehashed(folder)
+    problems = check(folder, set_tables).problems
+    assert said in " ".join(problems)
+
+
+def test_files_that_were_changed_or_taken_away_are_named(public: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "package"
+    shutil.copytree(public, folder)
+    (folder / "README.md").write_text("nothing")
+    (folder / "tables.md").unlink()
+    assert set(check(folder, set_tables).problems) == {
+        "README.md was changed after the package was made",
+        "tables.md is missing",
+    }
+    with pytest.raises(InputError, match="holds no package"):
+        check(tmp_path, set_tables)
+    with pytest.raises(InputError, match="is not empty"):
+        release(None, folder, set_tables)  # type: ignore[arg-type]
+
+
+def test_models_are_named_without_servers_and_folders() -> None:
+    names = [
+        "openai/gpt-4o-mini",
+        "openai/mine@http://user@10.0.0.3:8000/v1",
+        'inspect/vllm/mine{"base_url": "http://10.0.0.3"}',
+        "hf//home/ana/secret/qwen",
+        "hf/~/models/qwen/",
+        "hf/../models/qwen",
+        "hf/Qwen/Qwen2.5-7B-Instruct",
+        "inspect/hf//srv/phi",
+        "hf/C:\\models\\phi",
+        "replay:calls.db#0123456789ab",
+    ]
+    found = public_names(names)
+    assert found["openai/mine@http://user@10.0.0.3:8000/v1"] == "openai/mine"
+    assert found["hf/Qwen/Qwen2.5-7B-Instruct"] == "hf/Qwen/Qwen2.5-7B-Instruct"
+    assert found["replay:calls.db#0123456789ab"] == "replay:calls.db#0123456789ab"
+    assert found["inspect/hf//srv/phi"] == "inspect/hf/phi"
+    assert sorted(v for k, v in found.items() if "qwen" in k) == ["hf/qwen", "hf/qwen (2)", "hf/qwen (3)"]
+    assert len(set(found.values())) == len(names)
+    assert not any(part in name for name in found.values() for part in ("home", "ana", "10.0", "models", "srv"))
+
+
+def test_a_package_without_a_review(tmp_path: Path, planted: Planted) -> None:
+    config = Config(bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=1)
+    audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
+    place = release(audit, tmp_path / "package", set_tables).parent
+    assert check(place, set_tables).problems == ()
+
+
+# --------------------------------------------------------------------------------------------------------- commands
+
+
+def invoke(*words: object) -> Any:
+    return CliRunner().invoke(cli, ["probe", *map(str, words)])
+
+
+def test_commands(audit: Audit, tmp_path: Path) -> None:
+    runs, page = audit.runs.folder, tmp_path / "report.html"
+    done = invoke("report", runs, "--html", page, "--md", tmp_path / "report.md", "--json", "-")
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert told["conclusions"]
+    assert "</svg>" in page.read_text()
+    done = invoke("report", runs, "--evidence", tmp_path / "rows.parquet")
+    assert done.exit_code == 0, done.output
+    assert "to judge the components" in done.output
+    done = invoke("release", runs, "--out", tmp_path / "package")
+    assert done.exit_code == 0, done.output
+    done = invoke("release", "--check", tmp_path / "package")
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "reproduces")
+    (tmp_path / "package" / "tables.md").write_text("x")
+    assert invoke("release", "--check", tmp_path / "package").exit_code == 1
+
+
+@pytest.mark.slow
+def test_the_command_that_judges_components(audit: Audit, tmp_path: Path) -> None:
+    done = invoke("report", audit.runs.folder, "--audit", tmp_path / "audited")
+    assert done.exit_code == 0, done.output
+    assert "distractor = shortcut: " in done.output
+    assert (tmp_path / "audited" / "components" / "report.html").exists()
+    assert (tmp_path / "audited" / "families" / "report.html").exists()
+
+
+def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: Planted) -> None:
+    config = Config(bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=6)
+    audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
+    assert invoke("report", tmp_path / "runs").exit_code == 0  # before any decision there is nothing to open
+    audit.seal()
+    audit.store.add([Reviewer("ana", planted).decide(item) for item in audit.queue.items])
+    refused = invoke("report", tmp_path / "runs")
+    assert refused.exit_code != 0
+    assert "a report opens them against the policies" in str(refused.exception)
+    assert not audit.unblindings
+    assert invoke("report", tmp_path / "runs", "--unblind", "finished").exit_code == 0
+    assert [event.body["reason"] for event in audit.unblindings] == ["finished"]
+    assert invoke("report", tmp_path / "runs").exit_code == 0
+    assert len(audit.unblindings) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["report", "{empty}"], "holds no runs"),
+        (["report", "{runs}", "--control", "nobody"], "no run of 'nobody'"),
+        (["report", "{runs}", "--evidence", "x.parquet", "--policy", "caps, repeats"], "biased sample"),
+        (["release", "{runs}"], "--out DIR"),
+        (["release", "{runs}", "--check", "--out", "x"], "goes with no other option"),
+        (["release", "{empty}", "--check"], "holds no package"),
+    ],
+)
+def test_bad_input_is_one_line(audit: Audit, tmp_path: Path, words: list[str], said: str) -> None:
+    done = invoke(*(word.format(empty=tmp_path, runs=audit.runs.folder) for word in words))
+    assert done.exit_code != 0
+    assert said in str(done.exception)
+    assert "\n" not in str(done.exception)
