@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -77,18 +77,21 @@ def seal(
     """
     fixed = {**_described(bank, grammar), **config.to_dict(), **more}
     text = (json.dumps(fixed, indent=1) + "\n").encode()
-    place, sources = folder / MANIFEST, {BANK: config.bank, GRAMMAR: config.grammar}
-    if place.exists():
+    ledger, place = Ledger(folder / LEDGER), folder / MANIFEST
+    begun, sealed = place.exists(), {"manifest": hashlib.sha256(text).hexdigest(), "model": model}
+    if begun:
         _refuse_others(place, text, fixed)
-        kept = _described(Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR))
-        for name, told in kept.items():
-            if told != fixed[name]:
-                raise LedgerError(f"{folder / name}.toml was changed after the run began; put back what it was")
-    else:
-        for name, source in sources.items():
+        _refuse_changed(folder, fixed)
+    events = _events(ledger) if (folder / LEDGER).exists() else []
+    seals = [event.body for event in events if event.kind == SEALED]
+    _refuse_seals(folder, seals, sealed)
+    if not begun:
+        for name, source in ((BANK, config.bank), (GRAMMAR, config.grammar)):
             write_bytes(folder / name, source.read_bytes())
         write_bytes(place, text)
-    return _sealed(folder, hashlib.sha256(text).hexdigest(), model)
+    if not any(sealed.items() <= body.items() for body in seals):
+        events.append(ledger.append(SEALED, {**sealed, "groundfault": version("groundfault")}))
+    return events
 
 
 def _described(bank: Bank, grammar: Grammar) -> dict[str, Any]:
@@ -98,24 +101,23 @@ def _described(bank: Bank, grammar: Grammar) -> dict[str, Any]:
     }
 
 
-def _sealed(folder: Path, manifest: str, model: str) -> list[Event]:
-    ledger = Ledger(folder / LEDGER)
-    events = []
-    if (folder / LEDGER).exists():
-        ledger.check()
-        events = ledger.events()
-    seals = [event.body for event in events if event.kind == SEALED]
+def _events(ledger: Ledger) -> list[Event]:
+    ledger.check()
+    return ledger.events()
+
+
+def _refuse_changed(folder: Path, fixed: Mapping[str, Any]) -> None:
+    for name, told in _described(Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)).items():
+        if told != fixed[name]:
+            raise LedgerError(f"{folder / name}.toml was changed after the run began; put back what it was")
+
+
+def _refuse_seals(folder: Path, seals: Sequence[Mapping[str, Any]], sealed: Mapping[str, str]) -> None:
     for body in seals:
-        if body["manifest"] != manifest:
-            raise LedgerError(f"{folder / MANIFEST} was written anew after the run was sealed; choose another folder")
-        if body["model"] != model and slug(str(body["model"])) == slug(model):
-            raise PlanError(
-                f"{folder} holds runs of {body['model']}, whose name is too like {model}; name another --out"
-            )
-    if model not in {body["model"] for body in seals}:
-        body = {"manifest": manifest, "model": model, "groundfault": version("groundfault")}
-        events.append(ledger.append(SEALED, body))
-    return events
+        if body["manifest"] != sealed["manifest"]:
+            raise LedgerError(f"{folder} was sealed with another {MANIFEST}; restore that, or choose another folder")
+        if body["model"] != sealed["model"] and slug(str(body["model"])) == slug(sealed["model"]):
+            raise PlanError(f"{folder} holds runs of {body['model']}, a name too like this one; choose another folder")
 
 
 def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
