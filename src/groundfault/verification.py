@@ -18,7 +18,7 @@ from groundfault.roles import LISTS
 
 # what may differ between two machines that agree on every finding
 _VOLATILE = ("ledger", "groundfault_version")
-_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources", "taxonomy")
+_VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
 
 
 @dataclass(frozen=True)
@@ -71,15 +71,14 @@ def verify(
     found = read_again(reported, place, evidence)
     about = reported["manifest"].get("taxonomy")
     if about is not None:
-        from groundfault.taxonomy.held_out import answered
+        from groundfault.taxonomy.held_out import answered, marked
         from groundfault.taxonomy.taxonomy import Taxonomy
 
         found = answered(Taxonomy.load(place.resolve().parent), found, models or (), about)
     elif models is not None and set(models) != set(found.models):
         found = found.select_model(*models)
-    again = audit(
-        found, plan, library, finders=(), compare=tuple(compare) if compare else None, robustness=splits
-    ).to_dict()
+    report = audit(found, plan, library, finders=(), compare=tuple(compare) if compare else None, robustness=splits)
+    again = (report if about is None else marked(report, about)).to_dict()
     differences = list(differences_of(_stable(reported), _stable(json.loads(json.dumps(again)))))
     said, sound = _check_ledger(reported.get("ledger"), ledger)
     return Verification(not differences and sound, tuple(differences[:100]), said)

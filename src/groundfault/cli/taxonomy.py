@@ -33,6 +33,8 @@ def taxonomy() -> None:
 @click.option(
     "--hold-out", metavar="MODEL", multiple=True, help="Make clusters without it, then judge claims about it."
 )
+@click.option("--unstable", is_flag=True, help="Judge claims about clusters that are not published, too.")
+@click.option("--beyond-ability", is_flag=True, help="Judge failures beyond ability and difficulty, not failures.")
 @click.option("--preset", default="default", show_default=True, help="default, or paper: FailureScope's procedure.")
 @click.option("--alpha", type=float, help="Weight of what examples say, from 0 to 1.")
 @click.option("--reducer", help="signal, none, pca or umap.")
@@ -62,7 +64,6 @@ def fit(**given: Any) -> None:
     """
     from groundfault.render.taxonomy import write
     from groundfault.taxonomy.fitting import fit as run
-    from groundfault.taxonomy.held_out import claims
     from groundfault.taxonomy.settings import Settings
 
     require_writable(given["out"], directory=True)
@@ -72,9 +73,7 @@ def fit(**given: Any) -> None:
     with shown_progress(False) as progress:
         evidence = read_evidence(given, progress)
         held = given["hold_out"]
-        unknown = [name for name in held if name not in evidence.models]
-        if unknown:
-            raise PlanError(f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}")
+        _check_claims(given, settings, evidence)
         seen = evidence.select_model(*(m for m in evidence.models if m not in held)) if held else evidence
         found = run(
             seen,
@@ -88,13 +87,11 @@ def fit(**given: Any) -> None:
             resume=kept,
             progress=progress,
         )
-        judged = claims(found, evidence, held, progress=progress) if held and found.published else None
+        judged = _judged(found, evidence, given, progress) if held else None
         progress("writing the report")
         write(found, place, title=", ".join(Path(source).name for source in given["sources"]), claims=judged)
     shutil.rmtree(kept, ignore_errors=True)
-    _say(found, judged, place)
-    if held and judged is None:
-        click.echo(f"no claim about {', '.join(held)} was judged: no cluster is published")
+    _say(found, judged, place, given)
 
 
 taxonomy_use.attach(taxonomy)
@@ -109,7 +106,33 @@ def _some(evidence: Any) -> str:
     return ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
 
 
-def _say(found: Any, judged: Any, place: Path) -> None:
+def _judged(found: Any, evidence: Any, given: dict[str, Any], progress: Any) -> Any:
+    """The report on claims about held-out models; None where there is no cluster to claim anything of."""
+    from groundfault.taxonomy.held_out import claims
+
+    if not (found.clusters if given["unstable"] else found.published):
+        return None
+    of: Any = "excess" if given["beyond_ability"] else "failures"
+    return claims(found, evidence, given["hold_out"], outcome=of, unstable=given["unstable"], progress=progress)
+
+
+def _check_claims(given: dict[str, Any], settings: Any, evidence: Any) -> None:
+    held = given["hold_out"]
+    unknown = [name for name in held if name not in evidence.models]
+    if unknown:
+        raise PlanError(f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}")
+    if held and (settings.alpha > 0 or settings.reducer == "umap"):
+        raise PlanError(
+            "--hold-out needs clusters that another example can be placed in by answers alone: those of "
+            f"--reducer {settings.reducer} and --alpha {settings.alpha:g} have no such rule; take --alpha 0, and pca, "
+            "signal or none"
+        )
+    for option, flag in (("unstable", "--unstable"), ("beyond_ability", "--beyond-ability")):
+        if given[option] and not held:
+            raise PlanError(f"{flag} is about claims: name the models to judge them on (--hold-out)")
+
+
+def _say(found: Any, judged: Any, place: Path, given: dict[str, Any]) -> None:
     from groundfault.render import words
 
     click.echo(found.verdict)
@@ -120,4 +143,7 @@ def _say(found: Any, judged: Any, place: Path) -> None:
         click.echo(
             f"{judged.counts()['confirmed']} of {len(judged.findings)} claims about held-out models are confirmed"
         )
+    elif given["hold_out"]:
+        none = "there is no cluster" if given["unstable"] else "no cluster is published (--unstable judges all)"
+        click.echo(f"no claim about {', '.join(map(words.clean, given['hold_out']))} was judged: {none}")
     click.echo(f"written to {place / 'report.html'}")

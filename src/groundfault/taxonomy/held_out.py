@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 Outcome = Literal["failures", "excess"]
 
+_EXCESS = (
+    "the loss is (1 + failed - expected) / 2, where ability and difficulty say what is expected: read errors as "
+    "failures beyond that, 0.5 as none, and a lift as half of the excess"
+)
+
 
 def with_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     """Evidence with a column for each of a matrix's models: 1 where it passed the example, 0 where not, else -1.
@@ -106,8 +111,15 @@ def claims(
         raise InputError(f"there is no cluster to judge. {taxonomy.verdict}")
     part = answered(taxonomy, evidence, models, outcome)
     report = audit(part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress)
-    made = report.summary["manifest"] | {"taxonomy": outcome}
-    return replace(report, summary=report.summary | {"manifest": made})
+    return marked(report, outcome)
+
+
+def marked(report: Report, outcome: Outcome) -> Report:
+    """A report that says that it is of a taxonomy's clusters, and what its losses are."""
+    made = {"manifest": report.summary["manifest"] | {"taxonomy": outcome}}
+    if outcome == "excess":
+        made["hints"] = [*report.summary["hints"], _EXCESS]
+    return replace(report, summary=report.summary | made)
 
 
 def answered(taxonomy: Taxonomy, evidence: Evidence, models: Sequence[str], outcome: Outcome = "failures") -> Evidence:

@@ -309,7 +309,8 @@ def _read(data: dict[str, Any], arrays: dict[str, NDArray[Any]], table: pl.DataF
 
 
 def _candidate(cluster: Cluster, column: Derived, by: str) -> Candidate:
-    meaning = f"the example is nearest to {cluster.name} of a taxonomy, by {by}"
+    listed = "" if cluster.published else " (not published)"
+    meaning = f"the example is nearest to {cluster.name}{listed} of a taxonomy, by {by}"
     return Candidate(cluster.name, f"{quote(column.name)} = {cluster.number}", meaning, "taxonomy", "drop", column)
 
 
