@@ -316,3 +316,24 @@ def test_a_bank_of_any_evidence() -> None:
 def test_evidence_that_makes_no_bank(more: dict[str, list[object]], options: dict[str, str], said: str) -> None:
     with pytest.raises(InputError, match=said):
         Bank.from_evidence(evidence(rows(**more)), **options)
+
+
+def test_a_bank_of_any_table_numbers_what_has_no_id() -> None:
+    bank = Bank.from_table(rows(), family="kind", name="mine")
+    assert (bank.name, [(task.id, task.family, task.answer) for task in bank]) == (
+        "mine",
+        [("1", "sum", "4"), ("2", "fact", "Yes"), ("3", "sum", "0.5")],
+    )
+    assert [task.id for task in Bank.from_table(rows(), id="id")] == ["q-1", "q2", "q3"]
+    with pytest.raises(InputError, match="'q 1' has more than one question or target"):
+        Bank.from_table(rows(target=["4", "5", "Yes", "1"]), id="id")
+
+
+def test_a_grammar_that_fits_asks_for_no_slot_that_is_not_there() -> None:
+    grammar = Grammar.shipped()
+    assert grammar.fitting(["shortcut"]) is grammar
+    short = grammar.fitting([])
+    assert [[option.name for option in group.options] for group in short.groups][1] == ["none", "number"]
+    assert short.hash != grammar.hash
+    bank = Bank.from_table(rows())
+    assert [probe.key for probe in probes(bank, short) if probe.errors] == []

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from groundfault.cli.probe import probe
-from groundfault.errors import GroundfaultError, PlanError
+from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, Grammar, Group, Option, Task, generate
 from groundfault.probes.checking import check
 from groundfault.render import probes as render
@@ -114,3 +114,117 @@ def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
     assert not re.search(r"(?<!\\)\]\(", card)
     assert "\x1b" not in card + shown
     assert not re.search(r"(?m)^# head", card)
+
+
+def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
+    run("init", tmp_path / "b")
+    told = run("check", tmp_path / "b", "--samples", 0, "--card", tmp_path / "card.md")
+    assert "answers must be equivalent under all options of cue, distractor, format" in told.output
+    assert (
+        "distractor: none, number, shortcut. Never changes: wording, facts, operations, relations, answer."
+        in (tmp_path / "card.md").read_text()
+    )
+    grammar = Grammar("g", (Group("tone", (Option("a"), Option("b", "Sir,")), ("wording",)),), "{question}{tone}")
+    found = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
+    assert "no group promises to keep the answer" in "\n".join(render.lines(found))
+    assert found.to_dict()["relations"] == []
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "said"),
+    [
+        ("bank.toml", 'id = "machines"', 'id = "lily-pond"', "two tasks with the id 'lily-pond'; rename one"),
+        ("bank.toml", 'answer = "46"\n', "", "task 'lily-pond': answer is missing"),
+        ("bank.toml", 'answer = "46"', 'answer = ""', "task 'lily-pond': the answer '' is empty"),
+        ("bank.toml", 'answer = "46"', 'answer = "the 46th"', "must be a number under the rule integer"),
+        (
+            "bank.toml",
+            'rule = "integer"',
+            'rule = "close"',
+            "the equivalence rule 'close'; there are exact, yes_no",
+        ),
+        (
+            "grammar.toml",
+            '[[group]]\nname = "cue"',
+            '[[group]]\nname = "none"\n\n[[group]]\nname = "cue"',
+            "'none' is empty",
+        ),
+        ("grammar.toml", "{cue}\n", "", "the layout must hold {question}, {cue}, {distractor}, {format}"),
+    ],
+)
+def test_a_bad_bank_or_grammar_is_one_line(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+    run("init", tmp_path / "b")
+    place = tmp_path / "b" / file
+    text = place.read_text()
+    assert old in text
+    place.write_text(re.sub('(?m)^sha256 = ".*"$', "", text.replace(old, new, 1)))
+    told = run("check", tmp_path / "b")
+    assert isinstance(told.exception, InputError)
+    assert said in str(told.exception)
+    assert file in str(told.exception)
+    assert "\n" not in str(told.exception)
+
+
+# ---------------------------------------------------------------------------------------------- banks of one's own
+
+
+def table(folder: Path) -> Path:
+    place = folder / "results.csv"
+    place.write_text("no,ask,key,kind\n01,What is 2 + 2?,4,sum\n01,What is 2 + 2?,4,sum\n02,Is 7 prime?,yes,fact\n")
+    return place
+
+
+def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Path) -> None:
+    home = tmp_path / "b"
+    told = run("init", home, "--from", table(tmp_path), "--question", "ask", "--target", "key", "--family", "kind")
+    assert told.exit_code == 0, told.exception
+    bank = Bank.load(home / "bank.toml")
+    assert (bank.name, [(task.id, task.family, task.answer, task.rule) for task in bank]) == (
+        "results",
+        [("1", "sum", "4", "integer"), ("2", "fact", "yes", "yes_no")],
+    )
+    assert "prompts  36 of 36 structurally valid" in run("check", home, "--samples", 0).output
+    assert (home / "config.toml").exists()
+    run("init", tmp_path / "c", "--from", table(tmp_path), "--question", "ask", "--target", "key", "--id", "no")
+    assert [task.id for task in Bank.load(tmp_path / "c" / "bank.toml")] == ["01", "02"]
+
+
+def test_a_bank_of_a_log_needs_no_columns(tmp_path: Path) -> None:
+    rows = [
+        {"doc_id": n, "doc": {}, "target": str(n), "arguments": [[f"What is {n}?", ""]], "resps": [["1"]],
+         "filtered_resps": ["1"], "filter": "none", "metrics": ["exact_match"], "exact_match": 1.0}
+        for n in range(3)
+    ]  # fmt: skip
+    place = tmp_path / "samples_sums_2024-01-01T00-00-00.000000.jsonl"
+    place.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = run("init", tmp_path / "b", "--from", place)
+    assert told.exit_code == 0, told.exception
+    assert [(task.question, task.answer) for task in Bank.load(tmp_path / "b" / "bank.toml")] == [
+        (f"What is {n}?", str(n)) for n in range(3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--question", "ask"], "holds the target: --target COL"),
+        ([], "holds the question: --question COL"),
+        (
+            ["--question", "ask", "--target", "keys"],
+            "no column 'keys'; name those with question and target (there",
+        ),
+        (["--question", "ask", "--target", "key", "--rule", "close"], "'close'; there are exact"),
+        (["--question", "ask", "--target", "key", "--rule", "integer"], "task '2': the answer 'yes' must be a number"),
+        (["--question", "ask", "--target", "key", "--generated", 3], "leave one of them out"),
+        (["--question", "kind", "--target", "key", "--id", "kind", "--family", "none"], "no column 'none'"),
+    ],
+)
+def test_a_table_that_makes_no_bank(tmp_path: Path, given: list[str], said: str) -> None:
+    told = run("init", tmp_path / "b", "--from", table(tmp_path), *given)
+    assert isinstance(told.exception, GroundfaultError)
+    assert said in str(told.exception)
+    assert not (tmp_path / "b").exists()
+
+
+def test_columns_without_a_table() -> None:
+    assert "--rule is about --from" in str(run("init", "nowhere", "--rule", "exact").exception)

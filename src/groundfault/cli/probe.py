@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +14,13 @@ from groundfault.cli.probe_arena import arena
 from groundfault.cli.probe_report import release, report
 from groundfault.cli.probe_review import review
 from groundfault.cli.probe_run import run
-from groundfault.errors import InputError
+from groundfault.errors import InputError, PlanError
 from groundfault.files import write_text
+
+if TYPE_CHECKING:
+    from groundfault.probes import Bank
+
+_TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 
 @click.group()
@@ -26,14 +32,24 @@ def probe() -> None:
 @click.argument("folder", type=click.Path())
 @click.option("--generated", type=int, metavar="N", help="A bank of N tasks made from templates, not the 18 by hand.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a generated bank.")
-def init(folder: str, generated: int | None, seed: int) -> None:
+@click.option("--from", "source", metavar="FILE", help="A bank of your own questions: a table, or a log.")
+@click.option("--question", metavar="COL", help="Of a table: what is asked.")
+@click.option("--target", metavar="COL", help="Of a table: the key.")
+@click.option("--id", metavar="COL", help="Of a table: ids of tasks [numbered].")
+@click.option("--family", metavar="COL", help="Column with the kind of task.")
+@click.option("--rule", metavar="NAME", help="Equivalence rule of all tasks [by the form of each key].")
+def init(folder: str, generated: int | None, seed: int, **given: str | None) -> None:
     """Write an example bank, grammar and config, with comments, into FOLDER.
+
+    With --from the bank holds the questions and keys of a table, whose columns are named, or of a log of an evaluation.
+    The grammar is then without components that need what such tasks lack, such as a tempting wrong answer.
 
     \b
     groundfault probe init bank/
     groundfault probe init big/ --generated 900 --seed 1
+    groundfault probe init mine/ --from results.parquet --question question --target answer
     """
-    from groundfault.probes import generate
+    from groundfault.probes import Grammar, generate
     from groundfault.probes.bank import SHIPPED
 
     require_writable(folder, directory=True)
@@ -41,15 +57,39 @@ def init(folder: str, generated: int | None, seed: int) -> None:
     taken = [place for place in places if place.exists()]
     if taken:
         raise InputError(f"{taken[0]} is there already; choose another folder, or take it away first")
-    if generated is None:
-        write_text(places[0], (SHIPPED / "bank.toml").read_text(encoding="utf-8"))
-    else:
+    bank, grammar = _bank_of(given), Grammar.shipped()
+    if bank is not None:
+        if generated is not None:
+            raise PlanError("--generated and --from are two ways to a bank: leave one of them out")
+        bank.write(places[0])
+        grammar.fitting({slot for task in bank for slot in task.slots}).write(places[1])
+    elif generated is not None:
         generate(generated, seed).write(places[0])
-    for place in places[1:]:
-        write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))
     for place in places:
+        if not place.exists():
+            write_text(place, (SHIPPED / place.name).read_text(encoding="utf-8"))
         click.echo(f"wrote {place}")
     click.echo(f"next: groundfault probe check {folder}")
+
+
+def _bank_of(given: dict[str, str | None]) -> Bank | None:
+    """The bank of a table, if its columns are named, or of logs."""
+    from groundfault.evidence import Evidence
+    from groundfault.probes import Bank
+
+    source = given.pop("source")
+    told = {name: value for name, value in given.items() if value is not None}
+    if source is None:
+        if told:
+            raise PlanError(f"--{next(iter(told))} is about --from: name the table there, or leave it out")
+        return None
+    name = Path(source).stem
+    if not {"question", "target", "id"} & told.keys() and Path(source).suffix not in _TABLES:
+        return Bank.from_evidence(Evidence.from_logs(source), **told, name=name)
+    lacking = [column for column in ("question", "target") if column not in told]
+    if lacking:
+        raise PlanError(f"say which column of {source} holds the {lacking[0]}: --{lacking[0]} COL")
+    return Bank.from_table(source, **told, name=name)
 
 
 @probe.command()

@@ -20,6 +20,8 @@ from groundfault.probes import tables
 from groundfault.probes.equivalence import RULES, form, natural_rule
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from groundfault.evidence import Evidence
 
 _BANK = ("name", "about", "sha256", "task")
@@ -27,6 +29,7 @@ _TASK = ("id", "family", "question", "answer", "rule", "tolerance", "derivation"
 # the parts of a prompt key are joined by bars, and ids are shown in terminals and paths
 _ID = re.compile(r"[\w.:+-]+(?: ?[\w.:+-]+)*")
 _MOST_ID = 200
+_SHOWN = 12  # columns in a message
 SHIPPED = Path(__file__).parent / "banks"
 
 
@@ -238,7 +241,43 @@ class Bank:
         InputError
             If a column is missing, or one example has two questions or keys.
         """
-        return cls(name, tuple(_from_evidence(evidence, question, target, family, rule)))
+        id = evidence.roles.id
+        if id is None:
+            raise InputError("the evidence has no ids, which tasks need; name their column (id=...)")
+        return cls(name, tuple(_of_rows(evidence.frame, id, question, target, family, rule)))
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        *,
+        question: str = "prompt",
+        target: str = "target",
+        id: str | None = None,
+        family: str | None = None,
+        rule: str | None = None,
+        name: str = "from a table",
+    ) -> Bank:
+        """A bank of the rows of any table, which need no outcomes.
+
+        Parameters
+        ----------
+        source : path, or a polars, pandas, Arrow or DuckDB table
+        question, target, family, rule
+            As for `from_evidence`.
+        id : str, optional
+            Column of ids; left out, different pairs of question and target are numbered from 1.
+
+        Raises
+        ------
+        InputError
+            If the table cannot be read, a column is missing, or one id has two questions or keys.
+        """
+        from groundfault.readers.table import read_table
+
+        wanted = [column for column in (id, question, target, family) if column is not None]
+        frame, _ = read_table(source, text=wanted)
+        return cls(name, tuple(_of_rows(frame, id, question, target, family, rule)))
 
     def write(self, path: str | Path) -> None:
         """Write the bank with its hash, so that a later change shows."""
@@ -248,34 +287,30 @@ class Bank:
         tables.write(Path(path), lines)
 
 
-def _from_evidence(
-    evidence: Evidence, question: str, target: str, family: str | None, rule: str | None
+def _of_rows(
+    frame: pl.DataFrame, id: str | None, question: str, target: str, family: str | None, rule: str | None
 ) -> Iterable[Task]:
     import polars as pl
 
-    id = evidence.roles.id
-    wanted = [column for column in (id, question, target, family) if column is not None]
-    lacking = [column for column in wanted if column not in evidence.frame.columns]
-    if lacking or id is None:
-        raise InputError(
-            f"the evidence has no column {lacking[0]!r}; name those with question and target"
-            if lacking
-            else "the evidence has no ids, which tasks need; name their column (id=...)"
-        )
-    rows = evidence.frame.select(pl.col(column).cast(pl.String) for column in wanted).unique(maintain_order=True)
-    twice = rows.filter(pl.col(id).is_duplicated())
-    if len(twice):
-        raise InputError(f"example {twice[id][0]!r} has more than one question or target; a task has one of each")
-    for row in rows.iter_rows(named=True):
+    wanted = list(dict.fromkeys(column for column in (id, question, target, family) if column is not None))
+    lacking = [column for column in wanted if column not in frame.columns]
+    if lacking:
+        has = ", ".join(frame.columns[:_SHOWN]) + ", ..." * (len(frame.columns) > _SHOWN)
+        raise InputError(f"there is no column {lacking[0]!r}; name those with question and target (there are {has})")
+    rows = frame.select(pl.col(column).cast(pl.String) for column in wanted).unique(maintain_order=True)
+    if id is not None:
+        twice = rows.filter(pl.col(id).is_duplicated())
+        if len(twice):
+            raise InputError(f"example {twice[id][0]!r} has more than one question or target; a task has one of each")
+    for number, row in enumerate(rows.iter_rows(named=True), start=1):
+        told = str(number) if id is None else row[id]
         empty = [column for column in wanted if row[column] is None]
         if empty:
-            raise InputError(f"example {row[id]!r} has no {empty[0]}; leave it out, or fill it in")
-        named = re.sub(r"[^\w.:+-]+", "-", row[id])[:_MOST_ID].strip("-") or "-"
-        key = row[target]
+            raise InputError(f"example {told!r} has no {empty[0]}; leave it out, or fill it in")
         yield Task(
-            id=named,
+            id=re.sub(r"[^\w.:+-]+", "-", told)[:_MOST_ID].strip("-") or "-",
             family=row[family] if family else "all",
             question=row[question],
-            answer=key,
-            rule=rule or natural_rule(key),
+            answer=row[target],
+            rule=rule or natural_rule(row[target]),
         )

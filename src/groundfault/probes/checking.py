@@ -58,6 +58,7 @@ class Check:
         return {
             "bank": {"name": self.bank.name, "sha256": self.bank.hash, "tasks": len(self.bank)},
             "grammar": {"name": self.grammar.name, "sha256": self.grammar.hash, "assignments": len(self.grammar)},
+            "relations": self.grammar.relations,
             "prompts": self.prompts,
             "valid": self.valid,
             "passed": self.passed,

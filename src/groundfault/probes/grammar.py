@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -156,6 +156,25 @@ class Grammar:
         if len(assignment) != len(self.groups):
             raise PlanError(f"an assignment names {len(self.groups)} options, one a group, not {len(assignment)}")
         return tuple(_option(group, name) for group, name in zip(self.groups, assignment, strict=True))
+
+    @property
+    def relations(self) -> list[str]:
+        """The groups under whose options answers must be equivalent: the metamorphic relations."""
+        return [group.name for group in self.groups if "answer" in group.keeps]
+
+    def fitting(self, slots: Collection[str]) -> Grammar:
+        """The grammar without options that need another slot than these; the plain one is never taken away.
+
+        Examples
+        --------
+        >>> len(Grammar.shipped().fitting([]))
+        18
+        """
+        groups = [
+            replace(group, options=tuple(o for o in group.options if o == group.options[0] or {*o.slots} <= {*slots}))
+            for group in self.groups
+        ]
+        return self if groups == list(self.groups) else replace(self, name=f"{self.name}-fitting", groups=tuple(groups))
 
     @cached_property
     def hash(self) -> str:

@@ -11,6 +11,7 @@ from groundfault.render.markdown import code, escape
 
 MOST_TASKS = 500
 _MOST_PROBLEMS = 20
+_NO_RELATION = "         no group promises to keep the answer: there is no metamorphic relation"
 
 AUDIT = (
     "Is the prompt valid: does it keep the task's entities, relations, operations and constraints, and which answers "
@@ -33,6 +34,8 @@ def lines(check: Check) -> Iterator[str]:
     yield f"         {bank.hash}"
     yield words.clean(f"grammar  {grammar.name}: {words.plural(len(grammar), 'assignment')}")
     yield f"         {grammar.hash}"
+    held = ", ".join(grammar.relations)
+    yield words.clean(f"         answers must be equivalent under all options of {held}" if held else _NO_RELATION)
     yield f"prompts  {check.valid:,} of {check.prompts:,} structurally valid"
     for problem in check.problems[:_MOST_PROBLEMS]:
         yield words.clean(f"  {words.plural(problem.prompts, 'prompt')}: {problem.reason} (first {problem.first})")
