@@ -279,6 +279,18 @@ def test_of_several_decisions_all_are_kept_or_none(store: Store) -> None:
     assert store.decisions() == []
 
 
+def test_a_ledger_takes_several_events_or_none(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "l.db")
+    made = ledger.extend("note", [{"n": 1}, {"n": 2}, {"n": 3}])
+    assert [event.seq for event in made] == [1, 2, 3]
+    assert ledger.events() == made
+    with pytest.raises(InputError, match="JSON"):
+        ledger.extend("note", [{"n": 4}, {"n": object()}])
+    assert ledger.extend("note", []) == []
+    ledger.check(head=made[-1].hash)
+    assert ledger.head == made[-1].hash
+
+
 def test_settings_stay_once_there_is_a_decision(store: Store) -> None:
     assert not store.seal(Queue(ITEMS))
     assert store.seal(Queue(ITEMS, seed=1))  # nothing is decided yet

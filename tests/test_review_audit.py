@@ -458,6 +458,15 @@ def test_the_command_reviews_with_single_keys(runs: Path) -> None:
     assert "1 settled, 0 adjudicated, 0 disputed" in call(runs, "--status").output
 
 
+def test_a_note_is_kept_and_offered_again(runs: Path) -> None:
+    call(runs, "--reviewer", "ana", keys="tthe key is odd\nyyyq")
+    call(runs, "--reviewer", "ana", keys="bt\nyynq")
+    assert [(d.verdict, d.note) for d in Audit(runs).decisions] == [
+        ("model_error", "the key is odd"),
+        ("no_error", "the key is odd"),
+    ]
+
+
 def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path) -> None:
     sheet = tmp_path / "s.jsonl"
     assert call(runs, "--reviewer", "ben", "--export", sheet).exit_code == 0

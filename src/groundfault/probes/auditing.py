@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -70,10 +70,8 @@ def items(rows: Iterable[Row], *, unit: Unit = "key", questions: Mapping[str, st
         question = (questions or {}).get(row.task, "")
         item = Item(row.task, row.prompt, row.answer, row.extracted, row.response, question=question)
         copies[item.id] += 1
-        if unit == "row" and copies[item.id] > 1:
-            item = Item(
-                row.task, row.prompt, row.answer, row.extracted, row.response, copies[item.id], question=question
-            )
+        if unit == "row":
+            item = replace(item, copy=copies[item.id])
         found[row.id] = item
     return found
 

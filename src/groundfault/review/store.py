@@ -40,11 +40,6 @@ class Store:
         """Where it is: an absolute path, or a URL without its password."""
         return self._ledger.place
 
-    @property
-    def head(self) -> str:
-        """Hash of the last event at this place."""
-        return self._ledger.head
-
     def sealed(self) -> Event | None:
         """The last sealing of a queue, or None."""
         found = [event for event in self._events() if event.kind == SEALED]
