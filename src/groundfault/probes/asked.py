@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
@@ -51,7 +52,7 @@ class Asked:
     @property
     def assignments(self) -> int:
         """Assignments of each task."""
-        return int(np.prod(self.sizes))
+        return math.prod(self.sizes)
 
     @property
     def open(self) -> Bools:
