@@ -38,7 +38,7 @@ STUDIES = {
 @click.option("--shared", metavar="DIR", help="Folder of the data [$GROUNDFAULT_SHARED, or ../shared/data].")
 @click.option("--splits", type=click.IntRange(1), metavar="N", help="Random splits of robustness lines [200].")
 @click.option("--replicates", type=click.IntRange(1), metavar="N", help="Simulated audits of each setting.")
-@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How often classifiers are trained [10], probes run [20].")
+@click.option("--seeds", type=click.IntRange(1), metavar="N", help="Trainings of a model [10]; runs of probes [20].")
 @click.option("--judge", metavar="NAME", help="Of finders: a leaderboard of what this judge confirms, not tables.")
 @click.option("--pairs", metavar="FILE", help="Of deim: a TOML file of data sets and trained models [those shipped].")
 @click.option("--pipeline", metavar="NAME", help="Of deim: the spaCy pipeline that reads texts [en_core_web_sm].")
