@@ -173,8 +173,16 @@ def test_answers_are_shared_at_temperature_0_and_fresh_above(home: Path) -> None
 
 def test_all_policies_and_seeds_share_one_bound(home: Path) -> None:
     model = Brittle()
-    run(config(home, concurrency=3, seeds=[0, 1, 2]), model)
+    found = run(config(home, concurrency=3, seeds=[0, 1, 2]), model)
     assert model.most == 3
+    alone = run(config(home, concurrency=1, seeds=[0, 1, 2]), Brittle(), out=home / "alone")
+    assert written(alone.folder) == written(found.folder)
+
+
+def test_the_chance_of_a_draw_is_told_where_it_is_known(home: Path) -> None:
+    found = run(config(home, policies=["uniform, repeats", "gp"], seeds=[0]), Brittle())
+    assert [row.chance for row in of(found, "uniform, repeats")] == pytest.approx([1 / 162] * 6)
+    assert {row.chance for row in of(found, "gp")} == {None}
 
 
 def test_settings_of_decoding_reach_the_model(home: Path) -> None:
