@@ -330,6 +330,18 @@ def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
     assert Counter(audit.statuses.values())["confirmed_model_error"] >= 1
 
 
+def test_a_review_by_row_is_as_the_config_says(tmp_path: Path) -> None:
+    runs = write_runs(tmp_path / "runs", unit="row", reviewers=2, controls=0)
+    audit = Audit(runs)
+    assert len(audit.seal().items) == len(ROUTED)
+    first = items(ROWS, unit="row")[ROUTED[0].id]
+    audit.store.add([Decision(reviewer=who, item=first.id, **ERROR) for who in ("ana", "ben")])
+    assert {id for id, status in audit.statuses.items() if status != "unaudited"} == {ROUTED[0].id}
+    assert "by row, 2 reviewers each" in call(runs, "--status").output
+    with pytest.raises(PlanError, match="one reviewer each"):
+        Audit(runs).seal(["ana", "ben"])
+
+
 def test_reviews_kept_elsewhere_are_asked_for(runs: Path, tmp_path: Path) -> None:
     Audit(runs, tmp_path / "other.db").seal()
     with pytest.raises(InputError, match=r"kept in .*other.db, not in reviews.db: say --store"):

@@ -153,9 +153,8 @@ def _status(audit: Audit) -> dict[str, Any]:
 def _say_status(said: dict[str, Any]) -> None:
     settings = said["settings"]
     among = f", split among {', '.join(settings['split'])}" if settings["split"] else ""
-    click.echo(
-        f"{plural(said['items'], 'item')} by {settings['unit']}, {settings['reviewers']} reviewer each{clean(among)}"
-    )
+    each = plural(settings["reviewers"], "reviewer")
+    click.echo(f"{plural(said['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}")
     for role in ("reviewers", "adjudicators"):
         for name, count in said[role].items():
             click.echo(f"  {clean(name)}{' (adjudicator)' if role == 'adjudicators' else ''}: {plural(count, 'item')}")
