@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from groundfault.stats import irt
 from groundfault.stats.ranks import area, bands, rho, tau_b
 from groundfault.studies.taxonomy import study
 from groundfault.studies.taxonomy_cells import complete, gain
+from groundfault.studies.taxonomy_figures import figures
 from groundfault.studies.taxonomy_folds import Fold, chosen
 from groundfault.taxonomy.basis import SCALES, Basis, scaled
 from groundfault.taxonomy.diagnosis import Wanted, diagnose, profile
@@ -225,6 +227,10 @@ def test_where_there_are_failure_modes_clusters_beat_the_prior_and_ability() -> 
         assert bands(less[:, None])[2][0] < -0.02
     inside = np.mean([row["held out"]["taxonomy"]["50"]["inside"] for row in rows])
     assert inside > 0.75
+    drawn = figures(SimpleNamespace(folds={"default": rows, "paper": []}))  # type: ignore[arg-type]
+    assert list(drawn) == ["budget-tau", "budget-mae"]
+    for svg in drawn.values():  # six curves, each with an interval at the one budget
+        assert svg.count('aria-roledescription="rule mark"') == svg.count('aria-roledescription="line mark"') == 6
 
 
 def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:

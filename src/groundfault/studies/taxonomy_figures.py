@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from groundfault.stats.ranks import bands
 from groundfault.studies import taxonomy_paper as printed
 from groundfault.studies.charts import lines
-from groundfault.studies.taxonomy_cells import Folds, cell, usable, values
+from groundfault.studies.taxonomy_cells import Floats, Folds, cell, usable, values
 from groundfault.studies.taxonomy_folds import BUDGETS
 
 if TYPE_CHECKING:
@@ -16,13 +17,15 @@ if TYPE_CHECKING:
 
 
 def figures(found: Evaluated) -> dict[str, str]:
-    """Budget curves on held-out tasks, of the default clusters."""
-    folds = usable(found.folds["default"])
+    """Budget curves on held-out tasks, of the default clusters, or of the paper's where those are none."""
+    preset = "default" if usable(found.folds["default"]) else "paper"
+    folds = usable(found.folds[preset])
     if not folds:
         return {}
+    of = "the default clusters" if preset == "default" else "the paper's clusters"
     out = {}
-    for what, axis in (("tau", "Kendall's tau-b, all clusters"), ("mae", "mean error of failure rates")):
-        series = {
+    for what, axis in (("tau", f"Kendall's tau-b over {of}"), ("mae", f"mean error of failure rates of {of}")):
+        curves = {
             printed.NAMES[s] + how: points
             for s, kind, how in (
                 ("random", "direct", ", as asked"),
@@ -33,17 +36,25 @@ def figures(found: Evaluated) -> dict[str, str]:
             )
             if (points := _points(folds, s, kind, what))
         }
-        prior = float(np.mean([row["held out"]["prior"][what] for row in folds]))
-        budgets = [b for b, _ in next(iter(series.values()), ())]
-        series["Training models alone"] = [(b, prior) for b in budgets]
-        out[f"budget-{what}"] = lines(series, "tasks asked", axis, percent=False)
+        prior = values(folds, lambda row, w=what: row["held out"]["prior"][w])  # type: ignore[misc]
+        budgets = [at[0] for at in next(iter(curves.values()), ())]
+        curves["Training models alone"] = [(b, *_mean(prior)) for b in budgets]
+        series = {name: [at[:2] for at in points] for name, points in curves.items()}
+        bars = {name: [(b, low, high) for b, _, low, high in points] for name, points in curves.items()}
+        out[f"budget-{what}"] = lines(series, "tasks asked", axis, percent=False, bars=bars, log=True)
     return out
 
 
-def _points(folds: Folds, strategy: str, kind: str, what: str) -> list[tuple[float, float]]:
+def _points(folds: Folds, strategy: str, kind: str, what: str) -> list[tuple[float, float, float, float]]:
+    """Budget, mean, and ends of its 95 % interval over models."""
     out = []
     for budget in BUDGETS:
         found = values(folds, lambda row, b=budget: cell(row, "held out", strategy, b, kind, what))  # type: ignore[misc]
         if len(found) == len(folds):
-            out.append((float(budget), float(found.mean())))
+            out.append((float(budget), *_mean(found)))
     return out
+
+
+def _mean(found: Floats) -> tuple[float, float, float]:
+    mean, low, high = (float(end[0]) for end in bands(found[:, None]))
+    return (mean, low, high) if np.isfinite(low) else (mean, mean, mean)
