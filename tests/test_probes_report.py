@@ -15,6 +15,7 @@ from groundfault.probes.summary import Summary
 from groundfault.render import probe_words
 from groundfault.render.page import html, markdown, show
 from groundfault.render.probe_report import page, reviewed
+from groundfault.review import Resolution
 
 CONFIRMED = "confirmed_model_error"
 
@@ -153,8 +154,14 @@ def test_several_models_are_told_apart_and_pooled_by_key() -> None:
 
 
 def test_what_controls_and_reviewers_say() -> None:
-    section = reviewed({}, Missed(40, 4, 4, 1, 0.25, 0.05, 0.7), late=2)
+    resolutions = {
+        "a": Resolution("settled", "model_error", 2, True),
+        "b": Resolution("adjudicated", "no_error", 2, False),
+        "c": Resolution("waiting", None, 1, False),
+    }
+    section = reviewed(resolutions, {}, Missed(40, 4, 4, 1, 0.25, 0.05, 0.7))
     said = " ".join(section.sentences)
+    assert "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for more" in said
     assert "4 were reviewed unseen among the others: 1 are model errors all the same (25%, 95% interval 5.0% to" in said
-    assert "2 decisions that count were made after unblinding" in said
+    assert "1 item rests on decisions made after unblinding" in said
     assert "their agreement is not known" in said

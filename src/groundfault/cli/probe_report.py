@@ -113,7 +113,7 @@ def _opened(runs: str, store: str | None, reason: str | None, control: str | Non
     from groundfault.probes.summary import Summary
 
     audit = Audit(runs, store)
-    summary = Summary(tuple(audit.runs.rows), audit.statuses, audit.runs.grammar, audit.runs.manifest, control)
+    summary = Summary.of(audit, control)
     summary.control  # noqa: B018  (what cannot be reported is not opened)
     if audit.decisions and not audit.unblindings:
         if reason is None and sys.stdin.isatty() and sys.stdout.isatty():
@@ -135,7 +135,7 @@ def _tables(made: Package) -> str:
     from groundfault.review import agreement
 
     seed = int(made.config["review"]["seed"])
-    more = [reviewed(agreement(made.decisions, seed=seed), None, made.late)] if made.decisions else []
+    more = [reviewed(made.resolutions, agreement(made.decisions, seed=seed))] if made.decisions else []
     return markdown(page(made.summary, "published probes", more, figures=False))
 
 
@@ -145,8 +145,7 @@ def _reviewed(audit: Audit) -> list[Any]:
 
     if not audit.decisions:
         return []
-    late = sum(resolution.unblinded for resolution in audit.resolutions.values())
-    return [reviewed(agreement(audit.decisions, seed=audit.queue.seed), audit.missed, late)]
+    return [reviewed(audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed)]
 
 
 def _evidence(summary: Summary, audit: Audit, given: dict[str, Any], quiet: bool) -> None:

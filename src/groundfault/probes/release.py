@@ -78,17 +78,13 @@ class Package:
     def summary(self) -> Summary:
         """All numbers, from what is published alone."""
         statuses: dict[str, Status] = {
-            row.id: status_of(self._resolved.get(self.items[row.id] or "")) for row in self.rows
+            row.id: status_of(self.resolutions.get(self.items[row.id] or "")) for row in self.rows
         }
         return Summary(self.rows, statuses, self.grammar, self.config)
 
-    @property
-    def late(self) -> int:
-        """Items whose decisions that count were made after unblinding."""
-        return sum(found.unblinded for found in self._resolved.values())
-
     @cached_property
-    def _resolved(self) -> dict[str, Resolution]:
+    def resolutions(self) -> dict[str, Resolution]:
+        """What the decisions on each item come to."""
         return resolve(self.decisions, int(self.config["review"]["reviewers"]))
 
     def texts(self, set_tables: Setter) -> dict[str, str]:

@@ -15,7 +15,7 @@ from groundfault.probes.grammar import Grammar
 from groundfault.probes.runs import Row
 
 if TYPE_CHECKING:
-    from groundfault.probes.auditing import Status
+    from groundfault.probes.auditing import Audit, Status
 
 SCHEMA_VERSION = 1
 
@@ -40,6 +40,12 @@ class Summary:
     grammar: Grammar
     manifest: Mapping[str, Any]
     against: str | None = None
+
+    @classmethod
+    def of(cls, audit: Audit, against: str | None = None) -> Summary:
+        """The summary of runs whose review is as far as it is."""
+        runs = audit.runs
+        return cls(tuple(runs.rows), audit.statuses, runs.grammar, runs.manifest, against)
 
     @cached_property
     def results(self) -> Results:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from groundfault.render.tables import Column, Table
 
 if TYPE_CHECKING:
     from groundfault.probes.auditing import Missed
+    from groundfault.review import Resolution
     from groundfault.stats.agreement import Agreement
 
 MOST_KEYS = 500
@@ -318,10 +320,17 @@ def keys(summary: Summary) -> Table:
 
 
 def reviewed(
-    agreement: Mapping[str, Mapping[str, Agreement]], missed: Missed | None = None, late: int = 0
+    resolutions: Mapping[str, Resolution],
+    agreement: Mapping[str, Mapping[str, Agreement]],
+    missed: Missed | None = None,
 ) -> Section:
-    """How far reviewers agree, what controls say of errors that no signal showed, and what was not decided blind."""
-    said = []
+    """How items were settled, how far reviewers agree, and what controls say of errors that no signal showed."""
+    how = Counter(found.how for found in resolutions.values())
+    said = [
+        f"{words.plural(len(resolutions), 'item')} reviewed: {how['settled']:,} settled by reviewers, "
+        f"{how['adjudicated']:,} by an adjudicator, {how['disputed']:,} disputed, {how['waiting']:,} waiting for more."
+    ]
+    late = sum(found.unblinded for found in resolutions.values())
     if missed and missed.rate is not None:
         low, high = f"{missed.low:.1%}", f"{missed.high:.1%}"
         said.append(
@@ -332,7 +341,9 @@ def reviewed(
     elif missed:
         said.append("No item that matched its key was reviewed: errors that no signal showed cannot be estimated.")
     if late:
-        said.append(f"{words.plural(late, 'decision')} that count were made after unblinding.")
+        said.append(
+            f"{words.plural(late, 'item')} {'rests' if late == 1 else 'rest'} on decisions made after unblinding."
+        )
     rows = tuple(
         (question.replace("_", " "), words.count(measures["raw"].items), *(_coefficient(m) for m in measures.values()))
         for question, measures in agreement.items()

@@ -135,13 +135,7 @@ def _slice(folder: Path, name: str, config: Config, planted: Planted, target: Ta
         audit.store.add([person.decide(item) for item in left])
     if not audit.unblindings:
         audit.unblind("study", "review is finished")
-    return Slice(name, audit, summed(audit))
-
-
-def summed(audit: Audit) -> Summary:
-    """The summary of an audit."""
-    runs = audit.runs
-    return Summary(tuple(runs.rows), audit.statuses, runs.grammar, runs.manifest)
+    return Slice(name, audit, Summary.of(audit))
 
 
 def _replayed(home: Path, first: Slice, planted: Planted, progress: Progress) -> Slice:
