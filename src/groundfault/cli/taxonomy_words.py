@@ -1,4 +1,4 @@
-"""``taxonomy label``: what a language model calls clusters."""
+"""``taxonomy label`` and ``taxonomy generate``: what a language model calls clusters, and new tasks like theirs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _ASKING = (
 
 def attach(group: click.Group) -> None:
     """Add these commands to the group of taxonomies."""
-    group.add_command(label)
+    for command in (label, generate):
+        group.add_command(command)
 
 
 def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,3 +74,82 @@ def label(directory: str, model: str, second: str | None, text: str | None, show
     for sentence in sentences(found):
         click.echo(words.clean(sentence))
     click.echo(f"written to {Path(directory) / 'labels.json'} and the report")
+
+
+@click.command()
+@click.argument("directory", type=click.Path(), metavar="DIR")
+@click.option(
+    "--cluster", "clusters", type=int, metavar="N", multiple=True, help="Repeatable [all that are published]."
+)
+@click.option("--model", metavar="TARGET", help="Who writes new tasks; left out, variants are made by rule alone.")
+@click.option("--solver", metavar="TARGET", help="Who solves what the model wrote [the model itself].")
+@click.option("--kind", "kinds", metavar="NAME", multiple=True, help="Only this kind; repeatable [all]. See below.")
+@click.option("--text", metavar="COL", help="What an example says [the only column of prose].")
+@click.option("--answer", metavar="COL", help="The key of an example, or its worked solution down to '#### key'.")
+@click.option("--solution", metavar="COL", help="Its worked solution, with calculations such as <<2*3=6>>.")
+@click.option(
+    "--count", type=int, default=10, show_default=True, help="New tasks of each level and cluster [paper 50]."
+)
+@click.option("--variants", type=int, default=20, show_default=True, help="Examples of each cluster that are varied.")
+@click.option(
+    "--solves", type=int, default=3, show_default=True, help="Times that a model's task is solved to be keyed."
+)
+@click.option(
+    "--against", metavar="FILE", multiple=True, help="More texts that must not be copied: a table with --text."
+)
+@_asking
+@click.option("--out", required=True, type=click.Path(), metavar="TASKS", help="Write tasks and their account here.")
+def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -> None:
+    """Make new tasks from clusters of DIR: variants by rule, and with a model also new tasks of three levels.
+
+    \b
+    by rule   numbers, names, options, sentences, distractor, step
+    by model  easy, medium, hard; rephrase, swap, reorder, complexity
+
+    TASKS gets tasks.jsonl and tasks.py, which Inspect runs; candidates.jsonl holds every candidate with what became of
+    it, those that were turned down or whose answer needs a check among them.
+
+    \b
+    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/
+    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --model openai/gpt-4o --out tasks/
+    """
+    from groundfault.exports.inspect_task import write
+    from groundfault.render import words
+    from groundfault.taxonomy.generation import generate as run
+    from groundfault.taxonomy.taxonomy import Taxonomy
+    from groundfault.taxonomy.texts import text_column
+
+    require_writable(given["record"])
+    require_writable(out, directory=True)
+    taxonomy = Taxonomy.load(directory)
+    names = "clusters model solver kinds text answer solution count variants solves".split()
+    with shown_progress(False) as progress:
+        column = text_column(taxonomy.matrix, given["text"], (given["answer"], given["solution"]))
+        texts = {name: text for file in against for name, text in _texts(file, column)}
+        asking = _options(given, out)
+        made = run(taxonomy, **{name: given[name] for name in names}, against=texts, progress=progress, **asking)
+    write(made, out)
+    for how, counts in made.counts().items():
+        told = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
+        click.echo(f"  {how:<11} {told}")
+    for how, reasons in made.skipped.items():
+        for reason, number in reasons.items():
+            click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
+    shaky = sorted({task.cluster for task in made.tasks} & set(made.settings["unstable"]))
+    if shaky:
+        click.echo(f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}")
+    click.echo(f"{len(made.keyed):,} of {words.plural(len(made.tasks), 'candidate')} are keyed: written to {out}")
+
+
+def _texts(file: str, column: str) -> list[tuple[str, str]]:
+    """Texts of a table, each under a name that says where it is from."""
+    import polars as pl
+
+    from groundfault.errors import InputError
+    from groundfault.readers.table import read_table
+
+    table = read_table(file, text=(column,))[0]
+    if column not in table.columns:
+        raise InputError(f"{file} has no column {column!r}; its columns are {', '.join(table.columns[:12])}")
+    said = table[column].cast(pl.String).to_list()
+    return [(f"{Path(file).name}, row {i}", text) for i, text in enumerate(said, start=1) if text]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.errors import InputError
 from groundfault.files import write_text
 from groundfault.finding import Cell
 from groundfault.render import words
@@ -58,12 +59,23 @@ def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims:
 
 def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
     """Write labels into the directory that a taxonomy was read from, as ``labels.json`` and into its report."""
-    told = Path(directory) / "claims" / "report.json"
-    claims = json.loads(told.read_text(encoding="utf-8")) if told.exists() else None
-    texts = _texts(page(taxonomy, claims=claims, labels=labels))
+    texts = _texts(page(taxonomy, claims=_kept_claims(taxonomy, Path(directory)), labels=labels))
     labels.save(directory)
     for name, text in texts.items():
         write_text(Path(directory) / name, text)
+
+
+def _kept_claims(taxonomy: Taxonomy, directory: Path) -> Mapping[str, Any] | None:
+    """What was said of held-out models, if it is about these clusters: the folder may be of an earlier fit."""
+    told = directory / "claims" / "report.json"
+    if not told.exists():
+        return None
+    try:
+        claims = json.loads(told.read_text(encoding="utf-8"))
+        names = {found["name"] for found in claims["findings"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{told} cannot be read; take the folder claims away, or fit again") from None
+    return claims if names == {cluster.name for cluster in taxonomy.published} else None
 
 
 def _texts(content: Page) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
 from groundfault.columns import Kind, profile
@@ -9,8 +11,8 @@ from groundfault.errors import InputError
 from groundfault.taxonomy.matrix import Matrix
 
 
-def text_column(matrix: Matrix, named: str | None = None) -> str:
-    """The column of texts: the one named, or the only one of prose.
+def text_column(matrix: Matrix, named: str | None = None, other: Collection[str | None] = ()) -> str:
+    """The column of texts: the one named, or the only one of prose but for ``other`` columns.
 
     Raises
     ------
@@ -21,7 +23,7 @@ def text_column(matrix: Matrix, named: str | None = None) -> str:
         words_column(matrix, named)
         return named
     table = matrix.attributes
-    found = [c.name for c in profile(table) if c.kind is Kind.TEXT] if table.width else []
+    found = [c.name for c in profile(table) if c.kind is Kind.TEXT and c.name not in other] if table.width else []
     if len(found) != 1:
         there = ", ".join(found) if found else "none"
         raise InputError(f"say which column holds what an example says (text=, or --text); columns of prose: {there}")
