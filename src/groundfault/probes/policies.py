@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -145,6 +146,16 @@ class Caps(Named):
         left = (1 - self.rate) ** np.arange(len(seen) + 1)
         return float(first * left[-1] + self.rate * seen @ left[:-1][::-1])
 
+    @lru_cache(maxsize=64)  # noqa: B019  (policies are few and frozen, and a batch asks this for each of its draws)
+    def _odds(self, sizes: tuple[int, ...], keys: bytes, mismatch: bytes, batch: int, batches: int) -> Floats:
+        """The logarithm of each assignment's weight."""
+        at, signals = np.frombuffer(keys, dtype=np.intp), np.frombuffer(mismatch, dtype=bool)
+        asked = Asked(0, sizes, at, signals, batch, batches)
+        odds = np.zeros(asked.assignments)
+        for group, scores in enumerate(self.scores(asked)):
+            odds += (scores / self.temperature(batch, batches))[asked.options[:, group]]
+        return odds
+
     def temperature(self, batch: int, batches: int) -> float:
         """Of a batch, counted from 1."""
         if self.schedule == "constant":
@@ -159,10 +170,7 @@ class Caps(Named):
 
     def chances(self, asked: Asked) -> Floats:
         """Each task that has a key left alike, and within it by the softmax of each group."""
-        temperature = self.temperature(asked.batch, asked.batches)
-        odds = np.zeros(asked.assignments)
-        for group, scores in enumerate(self.scores(asked)):
-            odds += (scores / temperature)[asked.options[:, group]]
+        odds = self._odds(asked.sizes, asked.keys.tobytes(), asked.mismatch.tobytes(), asked.batch, asked.batches)
         left = (asked.open if self.repeats else asked.fresh).reshape(asked.tasks, -1)
         # from the best that is left, so that no task that has one ends up without weight
         best = np.where(left, odds, -1e300).max(axis=1, keepdims=True)
