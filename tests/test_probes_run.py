@@ -558,6 +558,13 @@ def test_the_command(home: Path) -> None:
     }
 
 
+def test_a_run_is_replayed_from_its_calls(home: Path) -> None:
+    settings = config(home, policies=["caps, repeats"], decoding={"temperature": 1})
+    first = run(settings, Brittle(), out=home / "first")
+    again = run(settings, f"replay:{first.folder / 'calls.db'}", out=home / "again")
+    assert [{**vars(row), "model": ""} for row in again.rows] == [{**vars(row), "model": ""} for row in first.rows]
+
+
 def test_a_replay_that_is_not_utf_8(home: Path) -> None:
     replay(home)
     (home / "answers.jsonl").write_bytes((home / "answers.jsonl").read_bytes().replace(b"Answer: 5", b"Answer: \xff5"))
