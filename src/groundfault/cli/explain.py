@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from groundfault.cli.options import (
 
 if TYPE_CHECKING:
     from groundfault.evidence import Evidence
-    from groundfault.language.explain import Explained, Mark
+    from groundfault.language.explain import Explained, Mark, Slice
 
 _SHOWN = 5
 _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.1}
@@ -114,7 +115,7 @@ def _has(evidence: Evidence, pattern: str) -> bool:
 
 def _show(found: Explained, finder: str) -> None:
     from groundfault.language.explain import LEAST
-    from groundfault.render.words import clean, plural
+    from groundfault.render.words import clean, listing, plural
 
     click.echo(
         f"{plural(len(found.slices), 'slice')} of {found.n:,} discovery examples, {found.wrong / found.n:.0%} of them "
@@ -128,34 +129,49 @@ def _show(found: Explained, finder: str) -> None:
         return
     for one in found.slices:
         click.echo(f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors")
-        marks = one.marked(found.level, corrected=False)
-        for mark in marks[:_SHOWN]:
-            click.echo(f"  {sentence(mark)}")
-        if len(marks) > _SHOWN:
-            click.echo(f"  and {len(marks) - _SHOWN} more features with p < {found.level:g}")
-        if not marks:
-            click.echo("  no feature marks it")
+        for line in lines(one, found.level):
+            click.echo(f"  {line}")
     click.echo("")
     for label, corrected in (("as in the paper", False), ("corrected", True)):
         click.echo(f"{label}: {_measures(found.summary(corrected=corrected))}")
-    for name, reason in found.lacking.items():
-        click.echo(f"{name} {reason}")
+    for reason in dict.fromkeys(found.lacking.values()):
+        click.echo(f"{listing([name for name, why in found.lacking.items() if why == reason])} {reason}")
     click.echo(
         "Nothing is confirmed: a slice cut by what its texts are like has features of its own. "
         "To judge features: groundfault audit --finders language."
     )
 
 
+def lines(found: Slice, level: float) -> Iterator[str]:
+    """What marks a slice, in a few lines: first what is left after correction, then what only the paper would count."""
+    from groundfault.render.words import plural
+
+    sure, marks = found.marked(level), found.marked(level, corrected=False)
+    unsure = [mark for mark in marks if mark not in sure]
+    if not marks:
+        yield "no feature marks it"
+    for mark in sure[:_SHOWN]:
+        yield sentence(mark)
+    if len(sure) > _SHOWN:
+        yield f"and {plural(len(sure) - _SHOWN, 'more feature')} after correction"
+    if unsure:
+        yield "before correction only, so perhaps by chance:"
+    for mark in unsure[:_SHOWN]:
+        yield f"  {sentence(mark)}"
+    if len(unsure) > _SHOWN:
+        yield f"  and {plural(len(unsure) - _SHOWN, 'more feature')}"
+
+
 def sentence(mark: Mark) -> str:
     """A mark as a line: how much of the feature is on the slice and off it, and what the tests say."""
-    ps = f"p = {_p(mark.p)}, corrected {_p(mark.adjusted)}"
+    ps = f"p {_p(mark.p)}, corrected {_p(mark.adjusted)}"
     if mark.graded:
-        return f"{mark.says}: {mark.inside:.2f} on average, {mark.outside:.2f} in the others ({ps})"
-    return f"{mark.says}: {mark.inside:.0%} of its texts, {mark.outside:.0%} of the others ({ps})"
+        return f"{mark.says}: {mark.inside:.2f} on average, against {mark.outside:.2f} ({ps})"
+    return f"{mark.says}: {mark.inside:.0%} of its texts, against {mark.outside:.0%} ({ps})"
 
 
 def _p(p: float) -> str:
-    return f"{p:.4f}" if p >= 0.0001 else "< 0.0001"
+    return f"= {p:.4f}" if p >= 0.0001 else "< 0.0001"
 
 
 def _measures(summary: dict[str, float]) -> str:

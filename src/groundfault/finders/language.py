@@ -10,8 +10,8 @@ import polars as pl
 from groundfault.candidate import Candidate
 from groundfault.columns import sample
 from groundfault.evidence import Evidence
-from groundfault.finders.text import Text, telling
-from groundfault.finders.thresholds import _cuts
+from groundfault.finders.text import telling, texts
+from groundfault.finders.thresholds import cuts
 from groundfault.language import AIDED, DEFAULT, SETS, Feature, chosen, load_pipeline
 from groundfault.language.column import LanguageColumn
 from groundfault.rules import quote
@@ -60,13 +60,13 @@ class Language:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``question has a negation``, column by column."""
-        texts = sample(Text(columns=self.columns)._texts(discovery))
-        there = self._features() if texts.columns else ()
-        for column in texts.columns:
+        table = sample(texts(discovery, self.columns))
+        there = self._features() if table.columns else ()
+        for column in table.columns:
             derived = {f.name: LanguageColumn.of(column, f.name, self.pipeline) for f in there}
-            table = texts.select(column).with_columns(one.apply(texts) for one in derived.values())
-            found = [c for f in there for c in self._candidates(column, f, derived[f.name], table)]
-            yield from telling(table, found)
+            measured = table.select(column).with_columns(one.apply(table) for one in derived.values())
+            found = [c for f in there for c in self._candidates(column, f, derived[f.name], measured)]
+            yield from telling(measured, found)
 
     def _features(self) -> tuple[Feature, ...]:
         pipeline = load_pipeline(self.pipeline)
@@ -76,13 +76,10 @@ class Language:
     def _candidates(
         self, column: str, feature: Feature, derived: LanguageColumn, table: pl.DataFrame
     ) -> Iterator[Candidate]:
-        rule = quote(derived.name)
+        rule, says = quote(derived.name), f"{column} {feature.says}"
         if not feature.graded:
-            says = f"{column} {feature.says}"
             yield Candidate(says, f"{rule} > 0", says, self.name, "drop", derived=derived)
             return
-        if table[derived.name].n_unique() < 2:
-            return
-        for cut in _cuts(table, [derived.name], self.quantiles).get(derived.name, []):
-            says = f"{column}: {feature.says} above {cut}"
+        for cut in cuts(table, [derived.name], self.quantiles).get(derived.name, []):
+            says = f"{column} {feature.above(cut)}"
             yield Candidate(says, f"{rule} > {cut}", says, self.name, "drop", derived=derived)

@@ -65,7 +65,7 @@ class Text:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``question has over 60 words``, column by column."""
-        table = sample(self._texts(discovery))
+        table = sample(texts(discovery, self.columns))
         for column in table.columns:
             found = [*lengths(table[column], self.quantiles), *_marks(column), *_questions(column)]
             candidates = [
@@ -73,16 +73,24 @@ class Text:
             ]
             yield from telling(table, candidates)
 
-    def _texts(self, discovery: Evidence) -> pl.DataFrame:
-        table = examples(discovery)
-        if self.columns is None:
-            table = table.select(pl.col(pl.String))
-            return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
-        table = table.select(*matching(discovery, self.columns))
-        for name, dtype in table.schema.items():
-            if dtype != pl.String:
-                raise InputError(f"column {name!r} holds {dtype}, not text")
-        return table
+
+def texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
+    """Attributes of the examples that are texts: those named, or all that are neither categories nor codes.
+
+    Raises
+    ------
+    InputError
+        If a name or glob stands for no attribute, or for one that holds no text.
+    """
+    table = examples(discovery)
+    if columns is None:
+        table = table.select(pl.col(pl.String))
+        return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
+    table = table.select(*matching(discovery, columns))
+    for name, dtype in table.schema.items():
+        if dtype != pl.String:
+            raise InputError(f"column {name!r} holds {dtype}, not text")
+    return table
 
 
 def lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:

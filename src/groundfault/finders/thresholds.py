@@ -49,8 +49,8 @@ class Thresholds:
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``n_words > 400``, column by column, then the patterns of missing values."""
         table, columns = self._numbers(discovery)
-        for column, cuts in _cuts(table, [c.name for c in columns if c.distinct > 1], self.quantiles).items():
-            for cut in cuts:
+        for column, found in cuts(table, [c.name for c in columns if c.distinct > 1], self.quantiles).items():
+            for cut in found:
                 name, meaning = f"{column} > {cut}", f"{column} is above {cut}"
                 yield Candidate(name, f"{quote(column)} > {cut}", meaning, self.name, "drop")
         yield from missing_candidates(table, columns, self.name)
@@ -67,22 +67,32 @@ class Thresholds:
         return table, list(profile(table))
 
 
-def _cuts(table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]) -> dict[str, list[str]]:
-    """Cuts of each column, as SQL numbers in ascending order."""
+def cuts(table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]) -> dict[str, list[str]]:
+    """Cuts of columns, as SQL numbers in ascending order; none where a column has fewer than two values.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+    columns : sequence of str
+        Numbers.
+    quantiles : sequence of float
+        In (0, 1).
+    """
     values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
     wanted = []
     for c in columns:
         top = pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()  # a cut at the largest value has nothing above it
-        at = [pl.col(c).quantile(q, "lower") for q in quantiles]
-        wanted.append(pl.concat_list(pl.min_horizontal(a, top) for a in at).list.unique().list.sort().alias(c))
-    cuts = values.select(wanted).row(0, named=True) if columns else {}
-    cuts = {c: [v for v in found if math.isfinite(v)] for c, found in cuts.items()}
+        at = [pl.min_horizontal(pl.col(c).quantile(q, "lower"), top) for q in quantiles]
+        wanted.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
+    chosen = values.select(wanted).row(0, named=True) if columns else {}
+    chosen = {c: [v for v in found if math.isfinite(v)] for c, found in chosen.items()}
     above = values.select(
         pl.concat_list(pl.col(c).filter(pl.col(c) > v).min() for v in found).alias(c)
-        for c, found in cuts.items()
+        for c, found in chosen.items()
         if found
     )
-    return {c: [_shortest(v, u) for v, u in zip(cuts[c], above[c][0], strict=True)] for c in above.columns}
+    pairs = {c: zip(chosen[c], above[c][0], strict=True) for c in above.columns}
+    return {c: [_shortest(v, u) for v, u in found if u is not None] for c, found in pairs.items()}
 
 
 def _shortest(value: float, above: float) -> str:

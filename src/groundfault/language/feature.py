@@ -41,12 +41,12 @@ class Feature:
     set : {"surface", "syntax", "pragmatic"}
     says : str
         Of a feature that a text has or has not, what the text does ("has a negation"); of one of degree, what is
-        measured ("parse depth").
+        measured ("number of dates").
     function : callable
         From a document, and the corpus or norms where it needs them, to a number.
     need : Need
-    graded : bool
-        Whether it is of degree.
+    over : str
+        Of a feature of degree, what a text does that has more than ``{}`` of it ("mentions over {} dates").
     labels : frozenset of str
         Entity labels, one of which the pipeline has to know.
     """
@@ -56,20 +56,33 @@ class Feature:
     says: str
     function: Callable[..., float]
     need: Need
-    graded: bool = False
+    over: str = ""
     labels: frozenset[str] = frozenset()
+
+    @property
+    def graded(self) -> bool:
+        """Whether it is of degree."""
+        return bool(self.over)
+
+    def above(self, cut: str) -> str:
+        """What a text does that has more than ``cut`` of it: *mentions dates*, *several dates*, *over 2 dates*."""
+        few = {"0": "", "1": "several "}.get(cut, "over {} ")
+        return self.over.replace("over {} ", few).format(cut)
 
     def measure(self, doc: Any, aid: Any = None) -> float:
         """The feature of one document; NaN where it has no value."""
         return self.function(doc) if aid is None else self.function(doc, aid)
 
 
-def _graded(name: str, kind: str, says: str, function: Callable[..., float], need: Need) -> Feature:
-    return Feature(name, kind, says, function, need, True)
+def _named(name: str, what: str, labels: frozenset[str]) -> Feature:
+    function = pragmatic.entities(labels)
+    return Feature(
+        name, "pragmatic", f"number of {what} named", function, Need.ENTITIES, f"names over {{}} {what}", labels
+    )
 
 
-def _counted(name: str, says: str, labels: frozenset[str]) -> Feature:
-    return Feature(name, "pragmatic", says, pragmatic.entities(labels), Need.ENTITIES, True, labels)
+def _counted(name: str, what: str, function: Callable[..., float]) -> Feature:
+    return Feature(name, "pragmatic", f"number of {what}", function, Need.WORDS, f"mentions over {{}} {what}")
 
 
 def _mentioned(name: str, says: str) -> Feature:
@@ -77,46 +90,100 @@ def _mentioned(name: str, says: str) -> Feature:
 
 
 _ALL = (
-    _graded("length", "surface", "words", surface.length, Need.WORDS),
-    _graded("word_frequency", "surface", "mean Zipf frequency of its words", surface.word_frequency, Need.CORPUS),
-    _graded("foreign_word", "surface", "foreign words", surface.foreign_word, Need.TAGS),
+    Feature("length", "surface", "length in word tokens", surface.length, Need.WORDS, "has over {} word tokens"),
+    Feature(
+        "word_frequency",
+        "surface",
+        "mean Zipf frequency of the words",
+        surface.word_frequency,
+        Need.CORPUS,
+        "has words of a mean Zipf frequency above {}",
+    ),
+    Feature(
+        "foreign_word",
+        "surface",
+        "number of foreign words",
+        surface.foreign_word,
+        Need.TAGS,
+        "has over {} foreign words",
+    ),
     Feature("negation", "syntax", "has a negation", syntax.negation, Need.WORDS),
     Feature("reflexive", "syntax", "has a reflexive or reciprocal pronoun", syntax.reflexive, Need.WORDS),
     Feature("aspect", "syntax", "has a verb in the perfect", syntax.aspect, Need.PARSE),
     Feature("tense", "syntax", "has a verb in the past tense", syntax.tense, Need.TAGS),
-    Feature("voice", "syntax", "has a passive", syntax.voice, Need.PARSE),
-    Feature("comparison", "syntax", "has a comparative or superlative", syntax.comparison, Need.TAGS),
+    Feature("voice", "syntax", "has a verb in the passive", syntax.voice, Need.PARSE),
+    Feature("comparison", "syntax", "has a comparative, superlative or equative", syntax.comparison, Need.TAGS),
     Feature("echo_question", "syntax", "has an echo question", syntax.echo_question, Need.PARSE),
-    Feature("multiple_modal", "syntax", "has two modals on end", syntax.multiple_modal, Need.TAGS),
-    _graded("multiple_prepositions", "syntax", "share of prepositions", syntax.multiple_prepositions, Need.PARSE),
+    Feature("multiple_modal", "syntax", "has a double modal", syntax.multiple_modal, Need.TAGS),
+    Feature(
+        "multiple_prepositions",
+        "syntax",
+        "share of prepositions among the words",
+        syntax.multiple_prepositions,
+        Need.PARSE,
+        "has a share of prepositions above {}",
+    ),
     Feature("np_subordinate", "syntax", "has a relative clause", syntax.np_subordinate, Need.PARSE),
     Feature("quantifier", "syntax", "has a quantifier or numeral", syntax.quantifier, Need.TAGS),
-    _graded(
-        "long_distance", "syntax", "longest dependency, as a share of its sentence", syntax.long_distance, Need.PARSE
+    Feature(
+        "long_distance",
+        "syntax",
+        "longest dependency, as a share of its sentence",
+        syntax.long_distance,
+        Need.PARSE,
+        "has a dependency longer than {} of its sentence",
     ),
-    _graded("tree_depth", "syntax", "parse depth", syntax.tree_depth, Need.PARSE),
+    Feature(
+        "tree_depth",
+        "syntax",
+        "depth of the dependency tree",
+        syntax.tree_depth,
+        Need.PARSE,
+        "has a dependency tree deeper than {}",
+    ),
     Feature("extra_infinitive", "syntax", 'has "to" after a modal', syntax.extra_infinitive, Need.TAGS),
-    Feature("how_question", "syntax", 'asks a question that begins with "how"', syntax.how_question, Need.WORDS),
-    Feature("why_question", "syntax", 'asks a question that begins with "why"', syntax.why_question, Need.WORDS),
+    Feature("how_question", "syntax", 'asks "how ...?"', syntax.how_question, Need.WORDS),
+    Feature("why_question", "syntax", 'asks "why ...?"', syntax.why_question, Need.WORDS),
     _mentioned("age", "mentions the age of people"),
-    _mentioned("gender", "mentions gender"),
+    _mentioned("gender", "has gendered words"),
     _mentioned("nationality", "mentions a nationality"),
     _mentioned("physical_appearance", "mentions how people look"),
     _mentioned("race_ethnicity", "mentions race or ethnicity"),
     _mentioned("religion", "mentions religion"),
     _mentioned("socioeconomic_status", "mentions wealth or class"),
     _mentioned("sexual_orientation", "mentions sexual orientation"),
-    _graded("toxicity", "pragmatic", "toxicity", pragmatic.toxicity, Need.CLASSIFIER),
-    _graded("valence", "pragmatic", "valence", pragmatic.valence, Need.WORDS),
-    _graded("arousal", "pragmatic", "mean arousal of its words", pragmatic.norm, Need.NORMS),
-    _graded("dominance", "pragmatic", "mean dominance of its words", pragmatic.norm, Need.NORMS),
-    _counted("people", "people named", pragmatic.PEOPLE),
-    _counted("organisations", "organisations named", pragmatic.ORGANISATIONS),
-    _counted("locations", "places named", pragmatic.LOCATIONS),
-    _graded("money", "pragmatic", "sums of money", pragmatic.money, Need.WORDS),
-    _graded("date", "pragmatic", "dates", pragmatic.date, Need.WORDS),
-    _counted("products", "products named", pragmatic.PRODUCTS),
-    _graded("ordinal", "pragmatic", "ordinal numbers", pragmatic.ordinal, Need.WORDS),
+    Feature("toxicity", "pragmatic", "toxicity", pragmatic.toxicity, Need.CLASSIFIER, "has a toxicity above {}"),
+    Feature(
+        "valence",
+        "pragmatic",
+        "valence of the words, from -1 to 1",
+        pragmatic.valence,
+        Need.WORDS,
+        "has words of a valence above {}",
+    ),
+    Feature(
+        "arousal",
+        "pragmatic",
+        "mean arousal of the words",
+        pragmatic.norm,
+        Need.NORMS,
+        "has words of a mean arousal above {}",
+    ),
+    Feature(
+        "dominance",
+        "pragmatic",
+        "mean dominance of the words",
+        pragmatic.norm,
+        Need.NORMS,
+        "has words of a mean dominance above {}",
+    ),
+    _named("people", "people", pragmatic.PEOPLE),
+    _named("organisations", "organisations", pragmatic.ORGANISATIONS),
+    _named("locations", "places", pragmatic.LOCATIONS),
+    _counted("money", "sums of money", pragmatic.money),
+    _counted("date", "dates", pragmatic.date),
+    _named("products", "products", pragmatic.PRODUCTS),
+    _counted("ordinal", "ordinal numbers", pragmatic.ordinal),
 )
 
 FEATURES: dict[str, Feature] = {feature.name: feature for feature in _ALL}
