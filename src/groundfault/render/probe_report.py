@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from groundfault.probes.endpoints import EXCLUDED, Pool
 from groundfault.probes.summary import Summary
-from groundfault.render import probe_words, words
+from groundfault.render import probe_tables, probe_words, words
 from groundfault.render.page import Page, Section
 from groundfault.render.probe_figures import curves
-from groundfault.render.tables import Column, Table
+from groundfault.render.tables import Table
 
 if TYPE_CHECKING:
     from groundfault.probes.auditing import Missed
     from groundfault.review import Resolution
     from groundfault.stats.agreement import Agreement
 
-MOST_KEYS = 500
 BRIEF = ("Every run", "Unique audited prompt keys", "Manifest")
 """Sections that a terminal leaves to the files."""
-
-_ALL = "all models"
 
 
 def page(summary: Summary, title: str, more: Iterable[Section] = (), *, figures: bool = True) -> Page:
@@ -47,10 +44,11 @@ def page(summary: Summary, title: str, more: Iterable[Section] = (), *, figures:
         *(Section(table.caption, (), (), (table,)) for table in _tables(summary)),
         *more,
         Section("What this does not say", probe_words.LIMITS),
-        Section("Manifest", (), (), (manifest(summary),)),
+        Section("Manifest", (), (), (probe_tables.manifest(summary),)),
     ]
+    models = results.models
     facts = (
-        ("Models", words.count(len(results.models))),
+        ("Model", models[0]) if len(models) == 1 else ("Models", words.count(len(models))),
         ("Policies", words.count(len(results.policies))),
         ("Runs", words.count(len(results.runs))),
         ("Queries (rows)", words.count(results.rows.queries)),
@@ -60,263 +58,16 @@ def page(summary: Summary, title: str, more: Iterable[Section] = (), *, figures:
 
 
 def _tables(summary: Summary) -> Iterator[Table]:
-    made = (matched, routing, side_by_side, resolved, best_scores, excluded, differences, runs, rates, effects, keys)
-    return (table for table in (make(summary) for make in made) if table.rows)
+    one = len(summary.results.models) == 1
+    made = (_unnamed(make(summary), one) for make in probe_tables.ALL)
+    return (table for table in made if table.rows)
 
 
-def matched(summary: Summary) -> Table:
-    """Table 2: confirmed rows, and unique keys shared and apart."""
-    results = summary.results
-    rows = []
-    models: list[str | None] = [*results.models, *([None] if len(results.models) > 1 else [])]
-    for model in models:
-        for policy in summary.rivals:
-            one, two = results.pool(policy, model), results.pool(summary.control, model)
-            if not (one.runs and two.runs):
-                continue
-            shared = results.shared(policy, summary.control, model)
-            rows.append(
-                (
-                    model or _ALL,
-                    policy,
-                    words.count(one.budget + two.budget),
-                    f"{one.rows.confirmed:,} / {two.rows.confirmed:,}",
-                    f"{len(one.keys.confirmed):,} / {len(two.keys.confirmed):,}",
-                    f"{len(shared.both):,} / {len(shared.first):,} / {len(shared.second):,}",
-                    probe_words.short_conclusion(summary, policy, model),
-                )
-            )
-    heads = ("Evidence slice", "Policy", "Budget", "Confirmed rows", "Unique keys", "Keys shared / its own / control's")
-    note = (
-        f"The paper's Table 2 in form: each policy against the control, {_control(summary)}. Rows and keys after "
-        "audit; keys name no model: one on which two models err counts once over all."
-    )
-    return _table("Matched comparison (audited)", "ttnnnnt", (*heads, "Key-level conclusion"), rows, note)
-
-
-def routing(summary: Summary) -> Table:
-    """Table 5: what the machine routed, before any audit."""
-    rows = [
-        (
-            *_who(pool),
-            words.count(pool.rows.queries),
-            words.count(pool.rows.mismatches),
-            words.rate(pool.rows.mismatches / pool.rows.queries),
-            words.count(pool.rows.unreadable),
-            words.count(pool.rows.refused + pool.rows.failed),
-            words.count(pool.rows.routed),
-        )
-        for pool in summary.results.pools
-    ]
-    heads = ("Queries", "Mismatches", "Mismatch rate", "Unreadable", "Unanswered", "Routed to review")
-    note = (
-        "The paper's Table 5 in form. Rows, counted by a machine before any audit: signals, and no errors of a model."
-    )
-    return _table("Routing signals (not audited)", "ttnnnnnn", ("Model", "Policy", *heads), rows, note)
-
-
-def best_scores(summary: Summary) -> Table:
-    """Table 6: best scores seed by seed."""
-    rows = [
-        (
-            duel.model or _ALL,
-            duel.policy,
-            words.count(duel.seeds),
-            f"{duel.best:.4f}",
-            f"{duel.control_best:.4f}",
-            words.signed(duel.best - duel.control_best, 4),
-            words.count(duel.wins),
-            words.count(duel.losses),
-            words.count(duel.ties),
-        )
-        for duel in summary.duels
-    ]
-    heads = ("Seeds", "Mean best", "Control's mean best", "Difference", "Wins", "Losses", "Ties")
-    note = (
-        "The paper's Table 6 in form. A routing score that is 1 with the first mismatch: it says whether a run saw any "
-        "and nothing of discovery. Equal means and all ties are expected of policies that work as they should."
-    )
-    return _table("Best scores, seed by seed (routing signal)", "ttnnnnnnn", ("Model", "Policy", *heads), rows, note)
-
-
-def side_by_side(summary: Summary) -> Table:
-    """Tables 7, 9 and 11: signals and audited counts side by side."""
-    rows = [
-        (
-            *_who(pool),
-            words.count(pool.rows.queries),
-            words.count(pool.rows.mismatches),
-            words.count(len(pool.keys.mismatched)),
-            words.count(pool.rows.confirmed),
-            words.count(len(pool.keys.confirmed)),
-            words.count(len(pool.keys.tasks)),
-            words.NONE if pool.best is None else f"{pool.best:.4f}",
-        )
-        for pool in summary.results.pools
-    ]
-    heads = ("Queries", "Mismatch rows", "Mismatch keys", "Audited rows", "Audited keys", "Tasks", "Mean best score")
-    note = (
-        "The paper's Tables 7, 9 and 11 in form. Mismatches and best scores are routing signals; audited rows and keys "
-        "are confirmed model errors."
-    )
-    return _table("Signals beside audited errors", "ttnnnnnnn", ("Model", "Policy", *heads), rows, note)
-
-
-def resolved(summary: Summary) -> Table:
-    """Tables 8, 10 and 12: what review came to."""
-    rows = [
-        (
-            *_who(pool),
-            words.count(pool.rows.routed),
-            words.count(pool.rows.reviewed),
-            words.count(pool.rows.confirmed),
-            words.count(pool.rows.excluded),
-            words.count(pool.rows.no_error),
-            words.count(pool.rows.disputed),
-            words.count(pool.rows.waiting),
-            words.count(len(pool.keys.confirmed)),
-            f"{pool.audited_yield:.4f}",
-            words.count(pool.first) if pool.first else f"> {pool.runs[0].budget:,}",
-        )
-        for pool in summary.results.pools
-    ]
-    heads = (
-        *("Routed rows", "Reviewed", "Confirmed", "Excluded", "No error", "Disputed", "Unaudited", "Unique keys"),
-        *("Yield", "First failure"),
-    )
-    note = (
-        "The paper's Tables 8, 10 and 12 in form. Reviewed rows may be more than those routed: matches are reviewed "
-        "unseen among them. Yield: confirmed rows over the budget, which is no failure rate. First failure: the query "
-        "of the first audited one, median over runs; beyond the budget where most have none."
-    )
-    return _table("Resolved audit", "tt" + "n" * 10, ("Model", "Policy", *heads), rows, note)
-
-
-def excluded(summary: Summary) -> Table:
-    """Excluded rows by status."""
-    rows = [
-        (*_who(pool), *(words.count(getattr(pool.rows, status)) for status in EXCLUDED))
-        for pool in summary.results.pools
-        if pool.rows.excluded
-    ]
-    heads = ("Model", "Policy", "Extraction artefact", "Format artefact", "Invalid prompt")
-    return _table("Excluded rows by status", "ttnnn", heads, rows, "Reviewed, and no confirmed error of the model.")
-
-
-def differences(summary: Summary) -> Table:
-    """Paired differences from the control."""
-    rows = [
-        (
-            d.model or _ALL,
-            d.policy,
-            d.endpoint,
-            words.count(len(d.seeds)),
-            words.signed(d.mean, 3),
-            f"{words.signed(d.interval[0], 3)} to {words.signed(d.interval[1], 3)}" if d.interval else words.NONE,
-            words.p_value(d.p),
-        )
-        for d in summary.differences
-    ]
-    heads = ("Model", "Policy", "Endpoint", "Seeds", "Difference", "95% interval", "p")
-    note = (
-        f"Minus {_control(summary)}, with the same models, seeds and budget. The interval is Student's, which assumes "
-        "normal differences; there is none where all seeds differ alike. p: two-sided, exact over flips of the seeds' "
-        "signs; for unique audited keys, the primary endpoint, adjusted for all policies, for the others not. A run "
-        "without an audited failure counts as having it at the end of its budget."
-    )
-    return _table("Paired differences over seeds", "tttnnnn", heads, rows, note)
-
-
-def runs(summary: Summary) -> Table:
-    """Every run."""
-    rows = [
-        (
-            run.model,
-            run.policy,
-            str(run.seed),
-            f"{run.rows.queries:,} / {run.budget:,}",
-            words.count(run.rows.mismatches),
-            words.count(run.rows.confirmed),
-            words.count(len(run.keys.confirmed)),
-            words.count(run.first) if run.first else f"> {run.budget:,}",
-        )
-        for run in summary.results.runs
-    ]
-    heads = ("Seed", "Queries / budget", "Mismatch rows", "Audited rows", "Audited keys", "First audited failure")
-    return _table("Every run", "ttnnnnnn", ("Model", "Policy", *heads), rows)
-
-
-def rates(summary: Summary) -> Table:
-    """How often prompts get a confirmed error, where it can be told."""
-    said = {
-        "all asked": "every prompt was asked: exact",
-        "draws": "drawn without looking; Wilson's interval",
-        "weighted": "weighted by known chances; Student's interval over seeds",
-        "not available": "not available: the policy adapts, and chances are not known",
-    }
-    rows = [
-        (
-            rate.model,
-            rate.policy,
-            words.NONE if rate.value is None else words.rate(rate.value),
-            words.NONE if rate.interval is None else f"{rate.interval[0]:.1%} to {rate.interval[1]:.1%}",
-            words.count(rate.open),
-            said[rate.how],
-        )
-        for rate in summary.rates
-    ]
-    heads = ("Model", "Policy", "Prompts with a confirmed error", "95% interval", "Open rows", "How")
-    note = (
-        "Of the valid prompts of this bank and grammar, and of no others. What is open, or was not reviewed, counts as "
-        "no error: with open rows the rate is a lower bound."
-    )
-    return _table("How often prompts fail, where that can be told", "ttnnnt", heads, rows, note)
-
-
-def effects(summary: Summary) -> Table:
-    """Components within tasks."""
-    rows = [
-        (
-            e.model,
-            e.group,
-            e.option,
-            words.count(e.tasks),
-            words.signed(e.difference, 3),
-            f"{words.signed(e.interval[0], 3)} to {words.signed(e.interval[1], 3)}" if e.interval else words.NONE,
-            words.p_value(e.p),
-        )
-        for e in summary.effects
-        if e.tasks
-    ]
-    heads = ("Model", "Component", "Option", "Tasks", "Difference", "95% interval", "Adjusted p")
-    note = (
-        f"Rows of {_control(summary)}. Error rate under the option minus that under the others, task by task; matches "
-        "that were not reviewed count as right. Student's interval over tasks; p exact over flips of the tasks' signs, "
-        "adjusted for all options. Nothing is held out: for a ruling that holds out tasks, run probe report --audit."
-    )
-    return _table("Components, compared within tasks (audited)", "tttnnnn", heads, rows, note)
-
-
-def keys(summary: Summary) -> Table:
-    """The audited keys, and who found them."""
-    results = summary.results
-    found = sorted(results.keys.confirmed)
-    pools = {policy: results.pool(policy).keys.confirmed for policy in results.policies}
-    models = {run.model: set[str]() for run in results.runs}
-    for run in results.runs:
-        models[run.model] |= run.keys.confirmed
-    rows = [
-        (
-            key,
-            "; ".join(policy for policy, held in pools.items() if key in held),
-            ", ".join(model for model, held in models.items() if key in held),
-        )
-        for key in found[:MOST_KEYS]
-    ]
-    left = len(found) - len(rows)
-    note = f"The first {MOST_KEYS:,} of {len(found):,}." if left else ""
-    table = _table("Unique audited prompt keys", "ttt", ("Prompt key", "Found by", "Models"), rows, note)
-    return Table(table.caption, (Column("Prompt key", "code"), *table.columns[1:]), table.rows, table.note)
+def _unnamed(table: Table, one: bool) -> Table:
+    """Without the model, which the head of the page names where there is one."""
+    kept = [i for i, column in enumerate(table.columns) if not (one and column.head.startswith("Model"))]
+    columns = tuple(table.columns[i] for i in kept)
+    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in kept) for row in table.rows))
 
 
 def reviewed(
@@ -351,7 +102,7 @@ def reviewed(
     )
     heads = ("Items", "Raw", "Cohen's kappa", "Krippendorff's alpha", "Gwet's AC1")
     note = "Items that two or more reviewed blind; 95% intervals from a bootstrap over items; adjudicators left out."
-    table = _table("Agreement of reviewers", "tnnnnn", ("Question", *heads), rows, note)
+    table = probe_tables.made("Agreement of reviewers", "tnnnnn", ("Question", *heads), rows, note)
     if not rows:
         said.append("No item was reviewed by two people: their agreement is not known.")
     return Section("Review", tuple(said), (), (table,) if rows else ())
@@ -361,31 +112,3 @@ def _coefficient(found: Agreement) -> str:
     if math.isnan(found.value):
         return words.NONE
     return f"{found.value:.2f}" + ("" if math.isnan(found.low) else f" ({found.low:.2f} to {found.high:.2f})")
-
-
-def manifest(summary: Summary) -> Table:
-    """Table 13: what was fixed before anything was asked."""
-    rows = [(name, text) for name, value in summary.manifest.items() for text in [_plain(value)] if text]
-    return Table("Manifest", (Column("Fixed before asking", "code"), Column("Value", "code")), tuple(rows))
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(inner)}" for key, inner in value.items())
-    if isinstance(value, list):
-        return "; ".join(map(_plain, value))
-    return "" if value is None else str(value)
-
-
-def _control(summary: Summary) -> str:
-    return probe_words.quoted(summary.control)
-
-
-def _who(pool: Pool) -> tuple[str, str]:
-    return pool.model or _ALL, pool.policy
-
-
-def _table(caption: str, kinds: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], note: str = "") -> Table:
-    """A table; of each column one letter says whether it holds words or numbers."""
-    columns = (Column(head, "number" if kind == "n" else "text") for head, kind in zip(heads, kinds, strict=True))
-    return Table(caption, tuple(columns), tuple(rows), note)
