@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from groundfault.errors import InputError
@@ -225,6 +225,7 @@ def test_semicolons_and_windows_line_ends_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
+@example(text="a\x85b\u2028c\u2029d\x1ce\u0000\ud800")
 @given(text=st.text(alphabet=st.characters(exclude_categories=[]), max_size=30))
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_survives_the_way_there_and_back(tmp_path: Path, format: Any, text: str) -> None:

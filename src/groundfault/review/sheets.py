@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,7 @@ Format = Literal["csv", "jsonl", "labelstudio"]
 
 _MOST = 512 << 20
 _FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+_ENDS = re.compile("[\x85\u2028\u2029]")
 _BOM = "\ufeff"  # without it Excel takes UTF-8 for the code page of the machine
 
 
@@ -47,7 +49,7 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
         return [place, config]
     rows = [{"item": item.id, **item.shown, **dict.fromkeys(SAID, "")} for item in items]
     if format == "jsonl":
-        write_text(place, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_text(place, "".join(_line(row) for row in rows))
     else:
         made = io.StringIO()
         sheet = csv.DictWriter(made, list(rows[0]), lineterminator="\r\n")
@@ -99,6 +101,12 @@ def read(path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role 
     if not found:
         raise InputError(f"{path} holds no decision: fill in prompt_valid, extraction_valid and model_wrong")
     return list(found.values())
+
+
+def _line(row: Mapping[str, str]) -> str:
+    """A line of JSON lines, also to those who split at every end of line that Unicode knows."""
+    text = json.dumps(row, ensure_ascii=False)
+    return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text) + "\n"
 
 
 def _cell(text: str) -> str:
