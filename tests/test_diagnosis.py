@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -262,6 +266,36 @@ def test_an_evaluation_of_one_ability_claims_nothing_and_resumes(tmp_path: Path)
     assert again.to_json() == found.to_json()
     assert not any(": 0 of" in word for word in said)
     json.loads(found.to_json())
+
+
+@pytest.mark.slow
+def test_an_evaluation_that_was_killed_goes_on(tmp_path: Path) -> None:
+    matrix, _ = KINDS.draw(np.random.default_rng(5))
+    cells = [
+        {"id": e, "model": m, "error": 1 - int(matrix.passed[i, j])}
+        for i, e in enumerate(matrix.examples[:200])
+        for j, m in enumerate(matrix.models[:8])
+    ]
+    pl.DataFrame(cells).write_parquet(tmp_path / "answers.parquet")
+    few = "--trials 2 --worlds 19 --refits 2 --permutations 19 --jobs 1".split()
+    base = [str(tmp_path / "answers.parquet"), "--id", "id", "--model-column", "model", "--outcome", "error", *few]
+
+    def command(out: str) -> list[str]:
+        run = "from groundfault.cli.taxonomy_use import evaluate; evaluate()"
+        return [sys.executable, "-c", run, *base, "--out", str(tmp_path / out)]
+
+    subprocess.run(command("whole"), check=True, capture_output=True)
+    running = subprocess.Popen(command("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    kept, before = tmp_path / "killed" / ".replicates", time.monotonic()
+    while len(list(kept.glob("*.json"))) < 4 and running.poll() is None and time.monotonic() < before + 300:
+        time.sleep(0.05)
+    running.kill()
+    assert running.wait() == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "taxonomy.json").exists()
+    subprocess.run(command("killed"), check=True, capture_output=True)
+    whole, killed = ((tmp_path / out / "taxonomy.json").read_text() for out in ("whole", "killed"))
+    assert killed == whole
+    assert not kept.exists()
 
 
 # --------------------------------------------------------------------------------------------- a new model

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -155,17 +158,32 @@ def test_processes_and_interruptions_change_nothing(tmp_path: Path, planted: tup
     with parallel_config("threading"):
         assert fit(matrix, settings, jobs=2).to_dict() == once
 
-    said = []
+    matrix_file, kept = tmp_path / "matrix.npz", tmp_path / "kept"
+    np.savez(matrix_file, passed=matrix.passed, trials=matrix.trials)
+    killed = subprocess.run([sys.executable, "-c", KILLED, matrix_file, kept], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(kept.iterdir())
+    said: list[str] = []
+    assert fit(matrix, settings, resume=kept, progress=said.append).to_dict() == once
+    assert not any(text.startswith("strongest direction") for text in said)  # done before the end came
 
-    def stop(text: str) -> None:
-        said.append(text)
-        if len(said) == 9:
-            raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        fit(matrix, settings, resume=tmp_path, progress=stop)
-    assert list(tmp_path.iterdir())
-    assert fit(matrix, settings, resume=tmp_path).to_dict() == once
+KILLED = """
+import os, signal, sys
+import numpy as np
+from groundfault.taxonomy import Matrix, Settings, fit
+
+found = np.load(sys.argv[1])
+n, m = found["passed"].shape
+names = tuple(f"e{i:06d}" for i in range(n)), tuple(f"m{j:04d}" for j in range(m))
+settings = Settings(worlds=19, refits=2, bootstraps=1, permutations=99)
+
+def progress(text):
+    if text.startswith("refitting, other models"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+fit(Matrix(*names, found["passed"], found["trials"]), settings, resume=sys.argv[2], progress=progress)
+"""
 
 
 def test_replicates_of_something_else_are_not_taken(tmp_path: Path) -> None:
