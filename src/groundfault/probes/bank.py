@@ -129,7 +129,8 @@ class Task:
         try:
             return cls(**told, tolerance=tolerance, slots=slots)
         except InputError as error:
-            raise InputError(f"{where}: {error}") from None
+            said = str(error).removeprefix(f"task {told['id']!r}").lstrip(": ")  # which the place says already
+            raise InputError(f"{where}: {said}") from None
 
 
 @dataclass(frozen=True, eq=False)
