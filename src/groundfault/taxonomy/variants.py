@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -125,8 +126,11 @@ def numbers(source: Source, rng: np.random.Generator) -> Change | str:
         key = _retold(source, drawn)
         if key is not None and key != source.answer:
             return Change(_put(source.question, drawn), key, True, "worked out anew from the worked solution")
-    drawn = _drawn(places, rng)
-    return Change(_put(source.question, drawn), None, False, "nothing tells what the new numbers come to")
+    for _ in range(_TRIES):
+        drawn = _drawn(places, rng)
+        if _in_order(places, drawn):
+            return Change(_put(source.question, drawn), None, False, "nothing tells what the new numbers come to")
+    return "no numbers were found that keep their order"
 
 
 def names(source: Source, rng: np.random.Generator) -> Change | str:
@@ -265,6 +269,13 @@ def _drawn(places: list[_Place], rng: np.random.Generator) -> list[tuple[_Place,
     """Some of the places, at least one, with other numbers of like size and roundness."""
     chosen = [place for place in places if rng.random() < 0.6] or [places[int(rng.integers(len(places)))]]
     return [(place, _near(place, rng)) for place in chosen]
+
+
+def _in_order(places: list[_Place], drawn: list[tuple[_Place, int]]) -> bool:
+    """Whether of any two numbers the same one is larger as before, or they are as equal."""
+    new = {place.start: value for place, value in drawn}
+    pairs = [(place.value, new.get(place.start, place.value)) for place in places]
+    return all((a > c) == (b > d) and (a == c) == (b == d) for (a, b), (c, d) in combinations(pairs, 2))
 
 
 def _near(place: _Place, rng: np.random.Generator) -> int:
