@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from groundfault.errors import PlanError
-from groundfault.probes.asked import Asked, Floats, Keys, Named, Policy, chances_of, draw, each_task_alike
+from groundfault.probes.asked import Asked, Bools, Floats, Keys, Named, Policy, chances_of, draw, each_task_alike
 from groundfault.probes.thompson import GaussianThompson, Hierarchical
 
 __all__ = [
@@ -142,7 +142,7 @@ class Caps(Named):
             for g, size in enumerate(asked.sizes)
         ]
 
-    def _score(self, seen: np.ndarray[Any, np.dtype[np.bool_]], first: float) -> float:
+    def _score(self, seen: Bools, first: float) -> float:
         left = (1 - self.rate) ** np.arange(len(seen) + 1)
         return float(first * left[-1] + self.rate * seen @ left[:-1][::-1])
 
