@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -192,6 +193,10 @@ def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
         (changed("bank.toml", "racket", "bat"), "frozen as"),
         (lambda folder: (folder / "responses.jsonl").write_text("{}"), "responses.jsonl is no part of the package"),
         (lambda folder: (folder / "rows.jsonl").write_text("[1]\n"), "cannot be read"),
+        (lambda folder: (folder / "rows.jsonl").write_text("[" * 100_000), "cannot be read"),
+        (changed("bank.toml", "[[task]]", "# Answer: 5, said the model\n[[task]]"), "holds more than its tables"),
+        (changed("config.json", '"seeds"', '"responses": ["Answer: 5"], "seeds"'), "config.json holds responses"),
+        (changed("MANIFEST.json", '"counts"', '"responses": [], "counts"'), "MANIFEST.json holds responses"),
     ],
 )
 def test_changes_are_noticed_even_with_new_hashes(
@@ -204,6 +209,21 @@ def test_changes_are_noticed_even_with_new_hashes(
     rehashed(folder)
     problems = check(folder, set_tables).problems
     assert said in " ".join(problems)
+
+
+def test_no_damage_ends_in_a_traceback(public: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "package"
+    for number in range(30):
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(public, folder)
+        place = folder / FILES[number % len(FILES)]
+        data = bytearray(place.read_bytes())
+        for at in rng.integers(len(data), size=1 + number // len(FILES)):
+            data[at] = int(rng.integers(256))
+        place.write_bytes(data)
+        rehashed(folder)
+        check(folder, set_tables)
 
 
 def test_files_that_were_changed_or_taken_away_are_named(public: Path, tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import getpass
 import json
 import sys
-from dataclasses import replace
+from collections import Counter
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,9 @@ def report(runs: str, **given: Any) -> None:
         if given[name]:
             write_text(Path(given[name]), write(content))
     said = {"open": list(probe_words.still_open(summary)), "conclusions": list(probe_words.conclusions(summary))}
-    told = json.dumps({**said, **summary.to_dict()}, indent=1, ensure_ascii=False, allow_nan=False)
+    told = json.dumps(
+        {**said, "review": _review(audit), **summary.to_dict()}, indent=1, ensure_ascii=False, allow_nan=False
+    )
     quiet = write_json(told, given["json_path"])
     if not quiet:
         brief = tuple(section for section in content.sections if section.title not in BRIEF)
@@ -146,6 +149,15 @@ def _reviewed(audit: Audit) -> list[Any]:
     if not audit.decisions:
         return []
     return [reviewed(audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed)]
+
+
+def _review(audit: Audit) -> dict[str, Any]:
+    """How items were settled, and what controls say of errors that no signal showed."""
+    if not audit.decisions:
+        return {}
+    how = Counter[str](found.how for found in audit.resolutions.values())
+    late = sum(found.unblinded for found in audit.resolutions.values())
+    return {"items": dict(how), "after_unblinding": late, "controls": asdict(audit.missed)}
 
 
 def _evidence(summary: Summary, audit: Audit, given: dict[str, Any], quiet: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from groundfault.errors import GroundfaultError, InputError
+from groundfault.errors import GroundfaultError, InputError, first_line
 from groundfault.files import write_text
 from groundfault.ledger import Ledger
 from groundfault.probes.auditing import Audit, Status, items, status_of
@@ -40,8 +41,12 @@ _OF_ROW = "policy seed iteration query key answer rule status how signal score c
 _ROW = {"model", *_OF_ROW, "response_sha256", "audit", "item"}
 _OF_DECISION = "prompt_valid extraction_valid artefact model_wrong role unblinded".split()
 _DECISION = {"item", "reviewer", *_OF_DECISION}
+_INDEX = {"groundfault", "files", "counts", "source"}
 _SERVER = re.compile(r"@\w+://.*|\{.*", re.DOTALL)
 _PATH = re.compile(r"(?:(?<=[/:])|^)(?:[/~\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]).*?([^/\\]*)[/\\]*$", re.DOTALL)
+
+_MOST = 1 << 30
+_UNREADABLE = (GroundfaultError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 Setter = Callable[["Package"], str]
 """Sets the tables of a package as Markdown."""
@@ -212,19 +217,21 @@ def check(folder: Path, set_tables: Setter) -> Checked:
         If there is no package at this place.
     """
     try:
+        if (folder / INDEX).stat().st_size > _MOST:
+            raise ValueError
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         files, counts = dict(index["files"]), dict(index["counts"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, *_UNREADABLE):
         raise InputError(f"{folder} holds no package: {INDEX} is missing or cannot be read") from None
-    problems = list(_damaged(folder, files))
+    problems = list(_damaged(folder, files)) + [f"{INDEX} holds {name}" for name in sorted(set(index) - _INDEX)]
     if problems:
         return Checked(tuple(problems), len(files), 0, 0)
     try:
         made = _read(folder)
         problems += _contradictions(folder, made, counts, set_tables)
         return Checked(tuple(problems), len(files), len(made.rows), len(made.summary.results.keys.confirmed))
-    except (GroundfaultError, KeyError, TypeError, ValueError) as error:
-        return Checked((f"the package cannot be read: {error}",), len(files), 0, 0)
+    except _UNREADABLE as error:
+        return Checked((f"the package cannot be read: {first_line(error)}",), len(files), 0, 0)
 
 
 def public_names(models: Iterable[str]) -> dict[str, str]:
@@ -267,6 +274,8 @@ def _damaged(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
         place = folder / name
         if place.is_symlink() or not place.is_file():
             yield f"{name} is missing"
+        elif place.stat().st_size > _MOST:
+            yield f"{name} is larger than {_MOST >> 30} GB"
         elif _file(place) != files.get(name):
             yield f"{name} was changed after the package was made"
     for place in sorted(folder.rglob("*")):
@@ -293,9 +302,17 @@ def _read(folder: Path) -> Package:
 
 def _contradictions(folder: Path, made: Package, counts: Mapping[str, int], set_tables: Setter) -> Iterable[str]:
     """Where the package says other than what it holds."""
+    strange = sorted(set(made.config) - {*_CONFIG, "decoding"})
+    if strange:
+        yield f"{CONFIG} holds {strange[0]}"
     for name, held in (("bank", made.bank), ("grammar", made.grammar)):
         if made.config[name]["sha256"] != held.hash:
             yield f"{name}.toml is not the {name} of the run"
+    with tempfile.TemporaryDirectory() as plain:
+        for file, held in ((BANK, made.bank), (GRAMMAR, made.grammar)):
+            held.write(Path(plain) / file)
+            if (Path(plain) / file).read_bytes() != (folder / file).read_bytes():
+                yield f"{file} holds more than its tables, such as comments"
     for row in made.rows:
         probe = render(made.bank, made.grammar, row.task, row.assignment)
         if (probe.prompt, probe.task.answer, probe.task.family) != (row.prompt, row.answer, row.family):
@@ -320,7 +337,7 @@ def _readme(made: Package) -> str:
     counts = made.counts
     return _README.format(
         bank=made.bank.name, grammar=made.grammar.name, rows=counts["rows"], confirmed=counts["confirmed_rows"],
-        keys=counts["unique_audited_keys"],
+        keys=counts["unique_audited_keys"], open=made.summary.results.rows.waiting + made.summary.results.rows.disputed,
     )  # fmt: skip
 
 
@@ -328,6 +345,7 @@ _README = """# Audited probes
 
 {rows:,} queries with the bank "{bank}" and the grammar "{grammar}". Review confirmed {confirmed:,} rows as model
 errors; they are of {keys:,} unique prompt keys. Rows are queries and keys are prompts: they are never added together.
+{open:,} rows are unaudited or disputed, and count as no error.
 
 | file | holds |
 |---|---|

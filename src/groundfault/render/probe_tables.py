@@ -9,6 +9,7 @@ from groundfault.probes.endpoints import EXCLUDED, Pool
 from groundfault.probes.summary import Summary
 from groundfault.render import probe_words, words
 from groundfault.render.tables import Column, Table
+from groundfault.stats.paired import MOST_FLIPPED
 
 MOST_KEYS = 500
 _ALL = "all models"
@@ -186,9 +187,10 @@ def differences(summary: Summary) -> Table:
     heads = ("Model", "Policy", "Endpoint", "Seeds", "Difference", "95% interval", "p")
     note = (
         f"Minus {_control(summary)}, with the same models, seeds and budget. The interval is Student's, which assumes "
-        "normal differences; there is none where all seeds differ alike. p: two-sided, exact over flips of the seeds' "
-        "signs; for unique audited keys, the primary endpoint, adjusted for all policies, for the others not. A run "
-        "without an audited failure counts as having it at the end of its budget."
+        "normal differences; there is none where all seeds differ alike. p: two-sided, over flips of the seeds' signs, "
+        f"exact up to {MOST_FLIPPED} seeds; adjusted for all policies of a model for unique audited keys, the primary "
+        "endpoint, and not for the others. A run without an audited failure counts as having it at the end of its "
+        "budget."
     )
     return made("Paired differences over seeds", "tttnnnn", heads, rows, note)
 
@@ -289,8 +291,8 @@ def manifest(summary: Summary) -> Table:
     """Table 13: what was fixed before anything was asked."""
     rows = [(name, text) for name, value in summary.manifest.items() for text in [_plain(value)] if text]
     note = (
-        "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, grammar.toml, a trajectory "
-        "for each model, policy and seed, reviews.db, and ledger.db, which holds the hashes."
+        "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, grammar.toml, a "
+        "trajectory for each model, policy and seed, reviews.db, and ledger.db, which holds the hashes."
     )
     return Table("Manifest", (Column("Fixed before asking", "code"), Column("Value", "code")), tuple(rows), note)
 
