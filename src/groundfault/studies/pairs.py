@@ -55,7 +55,7 @@ class Pair:
     probability, embedding : str
         Columns, or globs of columns, of what a model predicted; left out, one is trained here.
     train, most : int
-        How many texts it is trained on, and how many are used in all.
+        How many texts it is trained on, each text once, and how many are used in all.
     """
 
     name: str
@@ -93,13 +93,13 @@ class Pair:
         if self.made:
             texts, labels = _TEXTS[self.made]()
             return self._trained(texts, labels, seed)
-        with tables.located(f"pair {self.name!r}, {self.table}"):
+        with tables.located(f"pair {self.name!r}: {self.table}"):
             frame = read_table(self.table)[0]
             return self._predicted(frame, seed) if self.probability else self._of_table(frame, seed)
 
     def _of_table(self, frame: pl.DataFrame, seed: int) -> Predictions:
         _require(frame, [self.text, self.label])
-        there = frame.drop_nulls([self.text, self.label])
+        there = frame.drop_nulls([self.text, self.label]).unique(self.text, keep="first", maintain_order=True)
         return self._trained(_texts(there, self.text), there[self.label].cast(pl.String), seed)
 
     def _trained(self, texts: pl.Series, labels: pl.Series, seed: int) -> Predictions:
