@@ -31,7 +31,7 @@ from groundfault.taxonomy import arithmetic as sums
 from groundfault.taxonomy.generation import CHANGES, LEVELS, generate
 from groundfault.taxonomy.names import FEMALE, GENDER, MALE, persons, renamed
 from groundfault.taxonomy.new_tasks import NewTask, fault, kind_of_answers, same_answer, without_copies
-from groundfault.taxonomy.variants import RULES, Change, Source
+from groundfault.taxonomy.variants import RULES, Change, Source, vary
 
 KEY = "sk-right-0123456789abcdef"
 EGGS = (
@@ -131,9 +131,6 @@ def test_expressions_are_computed(seed: int) -> None:
 
 
 def test_an_expression_with_another_key_is_not_believed() -> None:
-    assert varied("numbers", "2 + 3 =", "6") == Change("2 + 3 =", "6", True, "") or isinstance(
-        varied("numbers", "2 + 3 =", "6"), Change
-    )
     assert not changed("numbers", "2 + 3 =", "6").certain
 
 
@@ -247,6 +244,47 @@ def test_premises_in_another_order_need_a_check() -> None:
     assert isinstance(varied("sentences", "One. Two. Three?"), str)
 
 
+SHREDS = [
+    *"AB(). \n=+-%$'",
+    "Anna",
+    "James'",
+    " 16",
+    "3,000",
+    " 2.5",
+    "half",
+    "(A) ",
+    "<<2*3=6>>",
+    "#### 6",
+    "What is ",
+    "?",
+]
+
+
+@given(st.lists(st.sampled_from(SHREDS), max_size=40).map("".join), st.sampled_from([None, "6", "Anna", "(A)", "x"]))
+def test_no_text_breaks_a_rule(question: str, answer: str | None) -> None:
+    for rule in RULES:
+        found = vary(rule, Source.of("e", question, answer, question), rng())
+        assert isinstance(found, str) or not found.certain or found.answer
+        assert isinstance(found, str) or found.question.split() != question.split() or rule == "names"
+
+
+def test_long_and_blank_texts_are_left_alone_at_once() -> None:
+    start = time.process_time()
+    for text in (
+        " " * 7000,
+        "(" * 7000,
+        "2 " * 3500,
+        "(A) x" + " " * 7000,
+        ". " * 3500,
+        "1," * 3500,
+        "A:" + " " * 7000,
+    ):
+        for rule in RULES:
+            vary(rule, Source.of("e", text, text), rng())
+    assert time.process_time() - start < 5
+    assert vary("numbers", Source.of("e", "What is 2 + 2? " * 1000, "4"), rng()) == "it has more than 8,000 characters"
+
+
 # --------------------------------------------------------------------------------------------------- near-duplicates
 
 
@@ -300,9 +338,9 @@ def test_thousands_of_texts_are_quick() -> None:
     words = [a + b + c for a in parts for b in parts for c in parts]
     texts = [" ".join(pick.choice(words) for _ in range(30)) for _ in range(3000)]
     near_duplicates(texts[:2], texts[2:4])
-    start = time.perf_counter()
+    start = time.process_time()
     found = near_duplicates([texts[7], *texts[2900:]], texts[:2900])
-    assert time.perf_counter() - start < 8  # measured: 15,000 known texts and 500 new ones in some 10 s
+    assert time.process_time() - start < 8  # measured: 15,000 known texts and 500 new ones in some 10 s
     assert {p.other for p in found} == {7}
 
 

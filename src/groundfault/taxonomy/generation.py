@@ -28,7 +28,7 @@ from groundfault.taxonomy.new_tasks import (
 from groundfault.taxonomy.replies import Asked, Reply, Unreadable, fenced, fill
 from groundfault.taxonomy.taxonomy import Taxonomy
 from groundfault.taxonomy.texts import text_column, words_column
-from groundfault.taxonomy.variants import RULES, Source
+from groundfault.taxonomy.variants import RULES, Source, vary
 
 LEVELS = ("easy", "medium", "hard")
 """Difficulties of new tasks."""
@@ -210,7 +210,7 @@ def _by_rule(
         for rule in rules:
             number = 0
             for source in pool.sources[:variants]:
-                change = RULES[rule](source, Plan(seed=seed).rng(f"taxonomy variant {rule} {source.id}"))
+                change = vary(rule, source, Plan(seed=seed).rng(f"taxonomy variant {rule} {source.id}"))
                 if isinstance(change, str):
                     skipped[rule][change] += 1
                     continue

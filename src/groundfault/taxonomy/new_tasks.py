@@ -10,13 +10,14 @@ from typing import Any, Literal
 
 from groundfault.probes.equivalence import compare, natural_rule, normal
 from groundfault.stats.near_duplicates import Pair, near_duplicates
+from groundfault.taxonomy.variants import LONGEST
 
 Status = Literal["keyed", "needs_check", "rejected", "unparsed", "refused", "error"]
 
 JACCARD = 0.92
 """Of word 3-grams: a candidate that shares so much with another text is no new task. FailureScope's threshold."""
 
-SHORTEST, LONGEST, LONGEST_ANSWER = 5, 8_000, 500
+SHORTEST, LONGEST_ANSWER = 5, 500
 _STEERING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 _MOSTLY = 0.9
 _KINDS = {"integer": "a number", "numeric": "a number", "yes_no": "yes or no"}

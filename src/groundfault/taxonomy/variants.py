@@ -20,8 +20,12 @@ from groundfault.taxonomy import arithmetic
 from groundfault.taxonomy.arithmetic import Step
 from groundfault.taxonomy.names import FEMALE, GENDER, MALE, persons, renamed
 
+LONGEST = 8_000
+"""Characters of a task that is varied."""
+
 _TRIES = 40
-_KEY_LINE = re.compile(r"(?:^|\n)(?:####|A:|Answer:)[ \t]*([^\n]+?)\s*$")
+_KEY_LINE = re.compile(r"(?:####|A:|Answer:)(.+)")
+_ASKS = re.compile(r"(?:what is|calculate|compute|evaluate):?\s+", re.IGNORECASE)
 _CODE = re.compile(r"\bdef |\breturn\b|```|\[PYTHON\]|==|[{}]|</|;\n|\bimport ")
 _ABOUT_WORDS = re.compile(
     r"\b(?:letters?|spell\w*|alphabet\w*|initials?|rhym\w+|vowels?|consonants?|syllables?|anagram|palindrome|characters?|"
@@ -36,7 +40,7 @@ _NO_AMOUNT_BEFORE = re.compile(
     re.IGNORECASE,
 )
 _NO_AMOUNT_AFTER = re.compile(r"\s*(?:[ap]\.?m\b|o['’]clock)", re.IGNORECASE)
-_OPTION = re.compile(r"^(\(?)([A-Z])([).:]{1,2}[ \t]+)(\S.*?)[ \t]*$", re.MULTILINE)
+_OPTION = re.compile(r"^(\(?)([A-Z])([).:]{1,2}[ \t]+)(\S.*)$", re.MULTILINE)
 _LEANS = re.compile(
     r"\b(?:above|below|previous|following|former|latter|both|neither|none|all of|options?|choices?|"
     r"[A-D] (?:and|or) [A-D])\b",
@@ -80,8 +84,9 @@ class Source:
     def of(cls, id: str, question: str, answer: str | None, solution: str | None = None) -> Source:
         """A task whose answer may be a worked solution that ends in a line such as ``#### 18`` or ``A: 18``."""
         worked = solution or answer or ""
-        found = _KEY_LINE.search(answer or "") if "\n" in (answer or "").strip() else None
-        key = found[1] if found else (answer or "").strip() or None
+        lines = (answer or "").strip().splitlines()
+        found = _KEY_LINE.fullmatch(lines[-1].strip()) if len(lines) > 1 else None
+        key = found[1].strip() if found else (answer or "").strip() or None
         steps = arithmetic.steps(worked)
         if key is None or not steps or _amount(key) != steps[-1][1]:
             steps = ()
@@ -162,7 +167,7 @@ def options(source: Source, rng: np.random.Generator) -> Change | str:
     letters = [match[2] for match in found]
     if len(found) < 2 or letters != [chr(ord("A") + i) for i in range(len(found))]:
         return "it has no list of options from A on"
-    said = [match[4] for match in found]
+    said = [match[4].rstrip() for match in found]
     if len(set(said)) < len(said) or any(_LEANS.search(text) for text in said):
         return "an option refers to others, or comes twice"
     stem = source.question[: found[0].start()] + source.question[found[-1].end() :]
@@ -230,6 +235,13 @@ def step(source: Source, rng: np.random.Generator) -> Change | str:
         return "its answer has too many places"
     asked = f"Multiply the answer to the following question by {times}, then add {more}. Give the final result only."
     return Change(f"{asked}\n\n{source.question}", key, True, f"{times} times the known answer, plus {more}")
+
+
+def vary(rule: str, source: Source, rng: np.random.Generator) -> Change | str:
+    """A variant by one of `RULES`, or why there is none."""
+    if len(source.question) > LONGEST or len(source.answer or "") > LONGEST:
+        return f"it has more than {LONGEST:,} characters"
+    return RULES[rule](source, rng)
 
 
 RULES: dict[str, Rule] = {
@@ -317,26 +329,27 @@ def _retold(source: Source, drawn: list[tuple[_Place, int]]) -> str | None:
 
 def _expression(source: Source, rng: np.random.Generator) -> Change | None:
     """Of a question that is an expression and nothing else."""
-    match = re.fullmatch(
-        r"\s*((?:what is|calculate|compute|evaluate)[:\s]+)?([-+*/().\d\s]+?)(\s*[=?.]?\s*)", source.question, re.I
-    )
-    if match is None or not re.search(r"\d\s*[-+*/)]", match[2]):
+    question = source.question.strip()
+    lead = _ASKS.match(question)
+    start = lead.end() if lead else 0
+    core = question[start:].rstrip("=?. \t\n")
+    if not re.fullmatch(r"[-+*/().\d\s]+", core) or not re.search(r"\d\s*[-+*/)]", core):
         return None
-    if (before := arithmetic.value(match[2])) is None or before != _amount(source.answer or ""):
+    before = arithmetic.value(core)
+    if before is None or before != _amount(source.answer or ""):
         return None
 
     def new(literal: Fraction) -> str:
         return str(int(rng.integers(2, 10)) if literal < 10 else _near(_Place(0, 0, int(literal), False), rng))
 
     for _ in range(_TRIES):
-        text = arithmetic.with_numbers(match[2], new)
+        text = arithmetic.with_numbers(core, new)
         found = None if text is None else arithmetic.value(text)
         key = None if found is None else _written(found)
         if found is None or text is None or key is None:
             continue
         if found != before and found.denominator <= before.denominator:
-            question = source.question[: match.start(2)] + text + source.question[match.end(2) :]
-            return Change(question, key, True, "worked out")
+            return Change(question[:start] + text + question[start + len(core) :], key, True, "worked out")
     return None
 
 
