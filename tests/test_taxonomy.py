@@ -104,18 +104,18 @@ def test_without_failure_modes_nothing_is_published(kind: AbilityWorld) -> None:
     assert sum(published(kind.draw(rng(i))[0], settings) for i in range(8)) <= 1
 
 
+MANY = {
+    "one ability": AbilityWorld(),
+    "ten models": AbilityWorld(examples=200, models=10),
+    "many examples": AbilityWorld(examples=2000, models=8),
+    "holes": AbilityWorld(examples=400, models=20, holes=0.1),
+    "independent": AbilityWorld(independent=True),
+    "five independent models": AbilityWorld(examples=363, models=5, independent=True),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind",
-    [
-        AbilityWorld(),
-        AbilityWorld(examples=200, models=10),
-        AbilityWorld(examples=2000, models=8),
-        AbilityWorld(examples=400, models=20, holes=0.1),
-        AbilityWorld(independent=True),
-        AbilityWorld(examples=363, models=5, independent=True),
-    ],
-)
+@pytest.mark.parametrize("kind", MANY.values(), ids=MANY)
 def test_without_failure_modes_nothing_is_published_in_many_worlds(kind: AbilityWorld) -> None:
     settings = replace(QUICK, worlds=39, refits=10, permutations=0, bootstraps=0)
     assert sum(published(kind.draw(rng(i))[0], settings) for i in range(100)) <= 5

@@ -8,9 +8,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, MissingExtraError, PlanError
 from groundfault.evidence import Evidence
+from groundfault.taxonomy.fitting import read
 from groundfault.taxonomy.matrix import Matrix
+from groundfault.taxonomy.settings import Settings
 
 _ = None
 
@@ -113,6 +115,59 @@ def test_attributes_join_by_id() -> None:
         matrix.describe(pl.concat([table, table]), "key")
     with pytest.raises(InputError, match="no column 'id'"):
         matrix.describe(table, "id")
+
+
+def test_what_examples_say_is_a_column_of_vectors_or_of_texts() -> None:
+    vectors, texts = (
+        {"e0": [3.0, 4.0], "e1": [1.0, 0.0], "e2": [0.0, 2.0]},
+        {"e0": "a cat", "e1": "a dog", "e2": "no cat"},
+    )
+    frame = pl.DataFrame(
+        {"id": [e for e in vectors for _ in range(3)], "model": ["x", "y", "z"] * 3, "loss": [0, 1, 1] * 3}
+    )
+    rows = frame.with_columns(
+        vector=pl.Series([vectors[e] for e in frame["id"]], dtype=pl.List(pl.Float64)),
+        text=pl.Series([texts[e] for e in frame["id"]]),
+    )
+    given = Evidence.from_table(rows, outcome="loss", id="id", model="model")
+    weighed = Settings.preset("paper", alpha=0.3, reducer="pca")
+    by_column = read(given, weighed, vectors="vector").semantic
+    np.testing.assert_allclose(by_column, [[0.6, 0.8], [1, 0], [0, 1]])
+    np.testing.assert_array_equal(read(given, weighed, vectors=list(vectors.values())).semantic, by_column)
+    by_text = read(given, weighed, text="text").semantic
+    assert by_text is not None
+    assert len(by_text) == 3
+    assert by_text[0] @ by_text[1] < 0.99
+    rows = rows.with_columns(text=pl.when(pl.col("id") != "e1").then("text"))
+    lacking = Evidence.from_table(rows, outcome="loss", id="id", model="model")
+    with pytest.raises(InputError, match="example 'e1' has no text in column 'text'"):
+        read(lacking, weighed, text="text")
+    for wrong, said in (
+        ({"vectors": "id"}, "id"),
+        ({"vectors": [[1.0, 2.0]]}, "each needs one row"),
+        ({"vectors": [[1.0], [np.nan], [1.0]]}, "the vector of example 'e1' is missing"),
+        ({"text": "vector"}, "not text"),
+        ({"text": "words"}, "no attribute 'words'"),
+        ({}, "name the column of their texts or vectors"),
+    ):
+        with pytest.raises(InputError, match=said):
+            read(given, weighed, **wrong)  # type: ignore[arg-type]
+
+
+def test_sentence_transformers_are_an_extra() -> None:
+    try:
+        import sentence_transformers  # noqa: F401
+    except ImportError:
+        cells: list[list[object]] = [[0, 1, 1], [1, 0, 0]]
+        with pytest.raises(MissingExtraError, match=r"pip install 'groundfault\[embed\]'"):
+            read(
+                evidence(cells, text="a cat"),
+                Settings.preset("paper", reducer="pca"),
+                text="text",
+                embedding="sentence",
+            )
+    else:
+        pytest.skip("sentence-transformers is installed")
 
 
 @pytest.mark.parametrize(

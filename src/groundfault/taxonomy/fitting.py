@@ -168,6 +168,9 @@ def _semantic(
     elif text is not None and settings.alpha > 0:
         from groundfault.embedding import embed
 
+        if matrix.attributes[text].null_count():
+            lacking = matrix.examples[matrix.attributes[text].is_null().arg_true()[0]]
+            raise InputError(f"example {lacking!r} has no text in column {text!r}: fill it in, or set alpha to 0")
         found = embed(matrix.attributes[text].to_list(), embedding, dimensions=_DIRECTIONS)
     else:
         return matrix.semantic
