@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -46,25 +46,33 @@ class Planted:
     keys: Mapping[str, str]
     responses: Mapping[str, str]
 
+    @property
+    def model(self) -> str:
+        """A name by the responses."""
+        told = json.dumps(sorted(self.responses.items())).encode()
+        return f"scripted/brittle-{hashlib.sha256(told).hexdigest()[:8]}"
+
     def of(self, kind: Kind) -> frozenset[str]:
         """The prompt keys of a kind."""
         return frozenset(key for key, planted in self.kinds.items() if planted == kind)
 
 
-def plant(bank: Bank, grammar: Grammar, seed: int = 0) -> Planted:
+def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Planted:
     """Plant errors and artefacts.
 
     A third of the tasks are brittle: with the option ``shortcut`` they fail four times in five. Other prompts fail one
-    time in fifty. Of the rest 3% are misread, 3% have a form that the rule does not know, and 1% no longer ask their
-    task. What a machine would not notice is not planted.
+    time in fifty. Of the rest 3% are misread and 3% have a form that the rule does not know. Whatever the model, 1% of
+    the prompts no longer ask their task. What a machine would not notice is not planted.
 
     Parameters
     ----------
     bank : Bank
     grammar : Grammar
     seed : int
+    model : int
+        Another number is another model.
     """
-    rng = Plan(seed=seed).rng("planted")
+    rng, shared = Plan(seed=seed).rng("planted", model), Plan(seed=seed).rng("planted in prompts")
     brittle = {task.id for task in bank if rng.random() < 1 / 3}
     kinds: dict[str, Kind] = {}
     keys: dict[str, str] = {}
@@ -72,16 +80,17 @@ def plant(bank: Bank, grammar: Grammar, seed: int = 0) -> Planted:
     for probe in probes(bank, grammar):
         chance = 0.8 if probe.task.id in brittle and "shortcut" in probe.assignment else 0.02
         wrong, what, filler = rng.random() < chance, rng.random(), _FILLERS[int(rng.integers(len(_FILLERS)))]
+        invalid = shared.random() < 0.01
         if probe.errors:
             continue
-        wanted: Kind = "wrong" if wrong else _artefact(what)
+        wanted: Kind = "invalid" if invalid else "wrong" if wrong else _artefact(what)
         kind, response = _written(probe, wanted)
         kinds[probe.key], keys[probe.prompt], responses[probe.prompt] = kind, probe.key, filler + response
     return Planted(kinds, keys, responses)
 
 
 def _artefact(what: float) -> Kind:
-    kinds: tuple[tuple[float, Kind], ...] = ((0.03, "misread"), (0.06, "format"), (0.07, "invalid"))
+    kinds: tuple[tuple[float, Kind], ...] = ((0.03, "misread"), (0.06, "format"))
     return next((kind for end, kind in kinds if what < end), "right")
 
 
@@ -124,8 +133,7 @@ class Brittle:
     @property
     def name(self) -> str:
         """By the responses it would give."""
-        told = json.dumps(sorted(self.planted.responses.items())).encode()
-        return f"scripted/brittle-{hashlib.sha256(told).hexdigest()[:8]}"
+        return self.planted.model
 
     async def answer(self, question: Question) -> Response:
         """What was planted for the prompt."""
@@ -146,21 +154,24 @@ class Reviewer:
     Parameters
     ----------
     name : str
-    planted : Planted
-        The truth, which is looked up by the prompt that is shown.
+    planted : Planted or sequence of Planted
+        The truth, of each model; it is looked up by prompt and response, which are shown.
     slips : float
         Share of the items on which the reviewer errs.
     adjudicates : bool
     """
 
     name: str
-    planted: Planted
+    planted: Planted | Sequence[Planted]
     slips: float = 0.0
     adjudicates: bool = False
 
     def decide(self, item: Item) -> Decision:
         """The decision on an item."""
-        kind = self.planted.kinds[self.planted.keys[item.prompt]]
+        truths = (self.planted,) if isinstance(self.planted, Planted) else self.planted
+        said_so = (each for each in truths if each.responses[item.prompt] == item.response)
+        truth = next(said_so, truths[0])
+        kind = truth.kinds[truth.keys[item.prompt]]
         rng = np.random.default_rng(list(hashlib.sha256(f"{self.name} {item.id}".encode()).digest()))
         said: dict[str, Any] = {"reviewer": self.name, "item": item.id}
         role: Literal["adjudicator", "reviewer"] = "adjudicator" if self.adjudicates else "reviewer"
