@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import require_writable
+from groundfault.cli.options import require_writable, warnings_told
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def features(**given: Any) -> None:
     known = load_memory(pipeline, given["cache"]) if given["cache"] else 0
     for column in given["columns"]:
         started = time.perf_counter()
-        with _bar(f"reading {column}", table[column].n_unique()) as progress:
+        with warnings_told(), _bar(f"reading {column}", table[column].n_unique()) as progress:
             found = feature_table(table[column], wanted, pipeline, norms=norms, jobs=given["jobs"], progress=progress)
         taken = [name for name in found.frame.columns if name in table.columns]
         if taken:

@@ -32,6 +32,7 @@ _KEPT = 50_000
 AIDED = frozenset({Need.CORPUS, Need.NORMS})
 """What features need that depend on more than the text."""
 _ANNOTATED = {Need.TAGS, Need.PARSE, Need.ENTITIES, Need.CLASSIFIER}
+_UNBROKEN = re.compile(r"\S{250}(?=\S)")
 _PACKAGE = re.compile(r"[a-z]{2,3}_[a-z0-9_]+")
 _ASSIGNED = {
     Need.TAGS: {"token.tag"},
@@ -119,6 +120,11 @@ class Pipeline:
         -------
         float64 array, shape (n, F)
             NaN where a text has no value, and throughout for a feature that is not available; see `lacking`.
+
+        Warns
+        -----
+        UserWarning
+            Of texts that are too long to be read to their end, when they are read for the first time.
         """
         there = [f for f in features if not self.lacking(f, norms)]
         frequent = (
@@ -148,6 +154,9 @@ class Pipeline:
         names = {f.name for f in features}
         new = [text for text in texts if not names <= self.memory.get(_hash(text), {}).keys()]
         progress(len(texts) - len(new))
+        if long := sum(len(text) > LONGEST for text in new):
+            texts_are = "1 text is" if long == 1 else f"{long:,} texts are"
+            warnings.warn(f"{texts_are} read to the first {LONGEST:,} characters only", stacklevel=3)
         docs = self._annotated(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
         for text, doc in zip(new, docs, strict=True):
             self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
@@ -228,8 +237,11 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
 
 
 def _read(text: str) -> str:
-    """What is read of a text: its beginning, and no half of a surrogate pair, which tokenisers refuse."""
-    return text[:LONGEST].encode("utf-8", "replace").decode("utf-8")
+    """What is read of a text: its beginning, no half of a surrogate pair, which tokenisers refuse, and no endless word.
+
+    The time that a tokeniser takes for a run of marks grows with the square of its length.
+    """
+    return _UNBROKEN.sub(r"\g<0> ", text[:LONGEST].encode("utf-8", "replace").decode("utf-8"))
 
 
 def _hash(text: str) -> str:

@@ -80,15 +80,15 @@ def _opens_equation(token: Token, doc: Doc) -> bool:
 
 def echo_question(doc: Doc) -> float:
     """A question word in place: *You bought what?*"""
-    return float(any(_is_echo(sentence, doc) for sentence in questions(doc)))
+    return float(any(map(_is_echo, questions(doc))))
 
 
-def _is_echo(sentence: list[Token], doc: Doc) -> bool:
+def _is_echo(sentence: list[Token]) -> bool:
     asking = [token for token in sentence if token.tag_ in _WH]
     if not asking:
         return False
     token = asking[0]  # a question word further on, as in "Who bought what?", asks for a list
-    if any(t.dep_ == "cop" and t.head.i == token.i and t.i < token.i for t in doc):
+    if any(t.dep_ == "cop" and t.head.i == token.i and t.i < token.i for t in sentence):
         return True
     verb = token
     while not verb.tag_.startswith("VB") and verb.head.i != verb.i:
