@@ -142,6 +142,7 @@ def test_an_expression_with_another_key_is_not_believed() -> None:
         "def f(x): return x + 100",
         "A 16-ounce cup and 3/4 of 2.5 litres",
         "no number at all",
+        CHOICE.replace("Rome", "Terminator 2"),
     ],
 )
 def test_years_times_places_and_code_are_no_amounts(question: str) -> None:
@@ -222,7 +223,12 @@ def test_a_distractor_keeps_the_question_last() -> None:
     assert found.question.startswith(EGGS.partition(" How much")[0])
     added = found.question.replace(EGGS.partition(" How much")[0], "").partition(" How much")[0]
     assert re.fullmatch(r" .*\d\d.*\.", added)
-    for other in (CHOICE, "What does f(2) give?\ndef f(x):\n  return x", EGGS.replace("How much", "How many things")):
+    for other in (
+        CHOICE,
+        "((-9 * -5 - 6 + -2) - (-8 - -6 * -3 * 1)) =",
+        "What does f(2) give?\ndef f(x):\n  return x",
+        EGGS.replace("How much", "How many things"),
+    ):
         assert isinstance(varied("distractor", other, "18"), str)
 
 

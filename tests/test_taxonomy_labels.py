@@ -116,6 +116,15 @@ def test_a_labeller_that_names_everything_is_right_half_of_the_time(made: Taxono
     assert (mode.same, mode.kappa) == (1, 0.0)
 
 
+def test_as_many_others_as_members_are_shown() -> None:
+    few = taxonomy_of([SUMS, VERBS[:2]])
+    found = label(few, Told("first", apart), second=Told("second", apart))
+    assert [(m.members, m.others) for m in found.membership] == [(2, 2), (2, 2)]
+    alone = label(taxonomy_of([SUMS]), Told("first", apart), second=Told("second", apart))
+    assert alone.membership == ()
+    assert alone.accuracy is None
+
+
 def test_kappa_and_shares_are_those_counted_by_hand() -> None:
     def of(modes: str) -> tuple[Label, ...]:
         names = {"r": "reasoning_failure", "k": "knowledge_gap"}

@@ -153,19 +153,20 @@ def _membership(
     seed: int,
     options: dict[str, Any],
 ) -> tuple[Membership, ...]:
-    chosen = [(each, *_drawn(taxonomy, each, texts, shown, seed)) for each in labels if each.status == "read"]
+    drawn = [(each, *_drawn(taxonomy, each, texts, shown, seed)) for each in labels if each.status == "read"]
+    chosen = [each for each in drawn if each[1]]  # a cluster that holds everything is told from nothing
     asked = []
-    for given, drawn, _ in chosen:
-        parts = fenced([texts[name] or "" for name in drawn], name=given.label)
-        question = Question(fill("membership", count=len(drawn), **parts), seed=seed + 1)
-        asked.append(Asked(question, partial(_read_members, len(drawn))))
+    for given, names, _ in chosen:
+        parts = fenced([texts[name] or "" for name in names], name=given.label)
+        question = Question(fill("membership", count=len(names), **parts), seed=seed + 1)
+        asked.append(Asked(question, partial(_read_members, len(names))))
     found = []
-    for (given, drawn, members), reply in zip(chosen, replies.ask_for(target, asked, **options), strict=True):
+    for (given, names, members), reply in zip(chosen, replies.ask_for(target, asked, **options), strict=True):
         if reply.value is None:
             found.append(Membership(given.cluster, reply.status, reply.reason, question=reply.question))
             continue
-        fits = {drawn[i - 1] for i in reply.value}
-        inside, outside = members & set(drawn), set(drawn) - members
+        fits = {names[i - 1] for i in reply.value}
+        inside, outside = members & set(names), set(names) - members
         counts = (len(inside), len(outside), len(fits & inside), len(outside - fits))
         found.append(Membership(given.cluster, "read", "", *counts, reply.question))
     return tuple(found)
@@ -182,11 +183,9 @@ def _drawn(
     unseen = [name for name in members if name not in given.exemplars]
     others = [name for name in there if of[name] not in (given.cluster, 0)]
     others = others if len(others) >= shown else [name for name in there if of[name] != given.cluster]
-    drawn = [
-        pool[i]
-        for pool in (unseen if len(unseen) >= shown else members, others)
-        for i in rng.choice(len(pool), min(shown, len(pool)), replace=False)
-    ]
+    pool = unseen if len(unseen) >= shown else members
+    most = min(shown, len(pool), len(others))  # as many of each, so that guessing gives half
+    drawn = [names[i] for names in (pool, others) for i in rng.choice(len(names), most, replace=False)]
     return [drawn[i] for i in rng.permutation(len(drawn))], set(members)
 
 

@@ -151,7 +151,7 @@ class Labelling:
         Who labelled again; the same name where it is the same model at another seed. Empty for nobody.
     second_labels : tuple of Label
     membership : tuple of Membership
-        One for each cluster with a label.
+        One for each cluster with a label and with other examples to tell it from.
     seed : int
     prompts : dict of str to str
         SHA-256 of the wordings.

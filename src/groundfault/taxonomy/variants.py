@@ -23,7 +23,8 @@ from groundfault.taxonomy.names import FEMALE, GENDER, MALE, persons, renamed
 LONGEST = 8_000
 """Characters of a task that is varied."""
 
-_TRIES = 40
+_TRIES, _WORDS_OF_A_STORY = 40, 8
+_LETTERS = re.compile(r"[A-Za-z]{2,}")
 _KEY_LINE = re.compile(r"(?:####|A:|Answer:)(.+)")
 _ASKS = re.compile(r"(?:what is|calculate|compute|evaluate):?\s+", re.IGNORECASE)
 _CODE = re.compile(r"\bdef |\breturn\b|```|\[PYTHON\]|==|[{}]|</|;\n|\bimport ")
@@ -121,8 +122,8 @@ def numbers(source: Source, rng: np.random.Generator) -> Change | str:
     """Other numbers: worked out anew where the question is an expression, or its solution can be traced."""
     if source.answer is not None and (found := _expression(source, rng)) is not None:
         return found
-    if _CODE.search(source.question):
-        return "it holds code"
+    if _CODE.search(source.question) or _OPTION.search(source.question):
+        return "it holds code, or options that may no longer fit"
     places = _amounts(source.question)
     if not places:
         return "it has no number that may change"
@@ -360,7 +361,7 @@ def _story(source: Source) -> bool:
     if _CODE.search(source.question) or _ABOUT_WORDS.search(source.question) or _OPTION.search(source.question):
         return False
     said = re.findall(r"\b(?:\d[\d,.]*|" + "|".join(arithmetic.WORDS[2:]) + r"|half|twice)\b", source.question.lower())
-    return len(said) >= 2 and len(source.question.split()) >= 10
+    return len(said) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
 
 
 def _amount(key: str) -> Fraction | None:
