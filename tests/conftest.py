@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from postgres import server
 
 # the first call of a compiled kernel takes as long as compiling it
 settings.register_profile("groundfault", deadline=None)
@@ -20,3 +22,25 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"needs the shared data in {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL database to empty; the test is skipped, visibly, where there is none."""
+    with server() as url:
+        if url is None:
+            pytest.skip("needs PostgreSQL: install Debian's package, or set GROUNDFAULT_TEST_POSTGRES to a URL")
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a ledger may be kept: a file, and a PostgreSQL database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "ledger.db")
+    from sqlalchemy import create_engine, text
+
+    url = str(request.getfixturevalue("postgres"))
+    with create_engine(url).begin() as connection:
+        connection.execute(text("DROP TABLE IF EXISTS groundfault_ledger"))
+    return url

@@ -1,6 +1,6 @@
 """The ledger: the chain, who may open a holdout, several processes at once, and what can go wrong with the file.
 
-The tests marked by `place` run on SQLite, and on PostgreSQL too where GROUNDFAULT_TEST_POSTGRES gives a URL.
+The tests marked by `place` run on SQLite, and on PostgreSQL too where there is one.
 """
 
 from __future__ import annotations
@@ -25,20 +25,6 @@ from groundfault.errors import InputError, LedgerError, MissingExtraError
 from groundfault.ledger import OPENED, REPLAYED, Ledger, Opening
 
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "ledger.db")
-    url = os.environ.get("GROUNDFAULT_TEST_POSTGRES")
-    if not url:
-        pytest.skip("needs a database to empty: set GROUNDFAULT_TEST_POSTGRES to its URL")
-    from sqlalchemy import create_engine, text
-
-    with create_engine(url).begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS groundfault_ledger"))
-    return url
 
 
 def _open(place: str | Path, reopen: str | None = None, **changed: str) -> Opening:

@@ -1,6 +1,6 @@
 """Eight reviewers at once: nothing is lost, nothing torn, the last decision counts.
 
-On SQLite, and on PostgreSQL too where GROUNDFAULT_TEST_POSTGRES gives the URL of a database to empty.
+On SQLite, and on PostgreSQL too where there is one.
 """
 
 from __future__ import annotations
@@ -24,20 +24,6 @@ SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
 REVIEWERS = 8
 ITEMS = tuple(Item("t", f"prompt {n}", "1", "2", "Answer: 2") for n in range(40))
 QUEUE = Queue(ITEMS, reviewers=REVIEWERS)
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return str(tmp_path / "reviews.db")
-    url = os.environ.get("GROUNDFAULT_TEST_POSTGRES")
-    if not url:
-        pytest.skip("needs a database to empty: set GROUNDFAULT_TEST_POSTGRES to its URL")
-    from sqlalchemy import create_engine, text
-
-    with create_engine(url).begin() as connection:
-        connection.execute(text("DROP TABLE IF EXISTS groundfault_ledger"))
-    return url
 
 
 def said(who: int, n: int) -> Decision:
