@@ -46,7 +46,9 @@ def sentences(labelling: Labelling) -> list[str]:
     parts = []
     for each in labelling.agreement:
         kappa = "" if each.kappa is None else f", Cohen's kappa {each.kappa:.2f}{_ends(each.kappa_interval)}"
-        parts.append(f"{each.what} {each.same} of {each.clusters}{kappa}")
+        low, high = each.interval or (0.0, 1.0)
+        share = f"{each.same} of {each.clusters} ({words.rate(low)} to {words.rate(high)})"
+        parts.append(f"{each.what} {share}{kappa}")
     said.append(f"{who} says the same: {'; '.join(parts)}.")
     if labelling.accuracy is not None:
         mean, ends, count = labelling.accuracy
