@@ -20,6 +20,15 @@ Pick = Callable[[dict[str, Any]], float | None]
 GOAL = 50
 """Tasks at which strategies are compared in pairs, as in the paper's headline."""
 
+METHODS_NAMED = {
+    "majority": "Majority",
+    "nearest": "Nearest model",
+    "neighbours": "k-NN (k = 5)",
+    "ability": "Item response, one ability",
+    "low_rank": "Low-rank factors beyond ability",
+    "clusters": "Rates of the clusters, shrunk",
+}
+PRESETS = {"paper": "the paper's procedure", "default": "default"}
 KINDS = {"direct": "as asked", "shrunk": "shrunk", "ability": "by ability"}
 
 
@@ -81,15 +90,15 @@ def interval(mean: float, low: float, high: float) -> str:
     return f"{words.signed(mean, 3)} [{words.signed(low, 3)}, {words.signed(high, 3)}]"
 
 
-def with_error(values: Floats) -> str | None:
+def with_error(values: Floats, digits: int = 2) -> str | None:
     """Mean over folds and half of its 95 % interval."""
     if not len(values):
         return None
     mean, _, high = bands(values[:, None])
-    half = float(high[0] - mean[0])
-    return f"{plain(float(mean[0]))} ± {half:.2f}" if np.isfinite(half) else plain(float(mean[0]))
+    half, said = float(high[0] - mean[0]), plain(float(mean[0]), digits)
+    return f"{said} ± {half:.{digits}f}" if np.isfinite(half) else said
 
 
-def plain(value: float) -> str:
-    """Two digits, with a true minus."""
-    return f"{value:.2f}".replace("-", "−") if abs(value) >= 0.005 else "0.00"
+def plain(value: float, digits: int = 2) -> str:
+    """So many digits, with a true minus."""
+    return f"{value if abs(value) >= 0.5 * 10**-digits else 0.0:.{digits}f}".replace("-", "−")

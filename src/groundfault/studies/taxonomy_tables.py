@@ -15,6 +15,8 @@ from groundfault.studies.tables import Kind, Row, Table, Value
 from groundfault.studies.taxonomy_cells import (
     GOAL,
     KINDS,
+    METHODS_NAMED,
+    PRESETS,
     Folds,
     Pick,
     cell,
@@ -37,15 +39,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-METHODS_NAMED = {
-    "majority": "Majority",
-    "nearest": "Nearest model",
-    "neighbours": "k-NN (k = 5)",
-    "ability": "Item response, one ability",
-    "low_rank": "Low-rank factors beyond ability",
-    "clusters": "Rates of the clusters, shrunk",
-}
-PRESETS = {"paper": "the paper's procedure", "default": "default"}
+_DIGITS = {"tau": 2, "mae": 3}
 _OTHERS = "The paper's numbers are of other models and data."
 
 
@@ -112,19 +106,24 @@ def _curve(
     paper: Mapping[str, list[str]],
     note: str,
     only: tuple[str, ...] = (*STRATEGIES, UNIFORM),
+    digits: int = 2,
 ) -> Table:
-    rows = []
+    rows, short = [], False
     used = usable(folds)
     for strategy in only:
         cells = {str(b): values(used, pick(strategy, b)) for b in BUDGETS}
         # a budget that some models have too few tasks for is not averaged over the others
-        here: dict[str, Value] = {key: with_error(found) for key, found in cells.items() if 0 < len(found) == len(used)}
+        here: dict[str, Value] = {
+            key: with_error(found, digits) for key, found in cells.items() if 0 < len(found) == len(used)
+        }
+        short |= 0 < len(here) < len(cells)
         if here:
             said = dict(zip(map(str, BUDGETS), paper.get(strategy, ()), strict=False))
             rows.append(Row(printed.NAMES[strategy], here, said))
     columns: dict[str, tuple[str, Kind]] = {str(b): (f"N = {b}", "text") for b in BUDGETS}
     count = f"Means over {words.plural(len(used), 'model')} held out, ± 95 % over models."
-    return Table(title, f"{count} {note}", columns, tuple(rows))
+    empty = " No number: some model has fewer tasks to be asked." if short else ""
+    return Table(title, f"{count} {note}{empty}", columns, tuple(rows))
 
 
 def _held_out(found: Evaluated, preset: str) -> list[Table]:
@@ -133,7 +132,10 @@ def _held_out(found: Evaluated, preset: str) -> list[Table]:
     if not used:
         return []
     prior, ceiling = (
-        {what: with_error(values(used, lambda r, k=key, w=what: r["held out"][k][w])) for what in ("tau", "mae")}  # type: ignore[misc]
+        {
+            what: with_error(values(used, lambda r, k=key, w=what: r["held out"][k][w]), digits)  # type: ignore[misc]
+            for what, digits in _DIGITS.items()
+        }
         for key in ("prior", "ceiling")
     )
     out = []
@@ -146,6 +148,7 @@ def _held_out(found: Evaluated, preset: str) -> list[Table]:
                 {},
                 "Asked from one random half of each cluster, scored on the other half. The training models alone: "
                 f"{prior[what]}; all of the first half asked: {ceiling[what]}.",
+                digits=_DIGITS[what],
             )
             out.append(table)
     return out
@@ -181,7 +184,7 @@ def _pairs(found: Evaluated, preset: str) -> Table:
 
 def _sweep(row: Mapping[str, Any]) -> dict[str, Value]:
     return {
-        "silhouette": f"{row['silhouette']:.3f}".replace("-", "−"),
+        "silhouette": plain(row["silhouette"], 3) if row["clusters"] else words.NONE,
         "clusters": row["clusters"],
         "several": row["several"],
         "noise": row["noise"],
@@ -284,7 +287,7 @@ def _reality(found: Evaluated) -> Table:
                 rows.append(Row(f"{preset}: {name}", here))
     note = (
         "Silhouettes, but for the last line. Add-one p-values. Only the tests that cluster anew ask whether the "
-        "procedure finds such clusters where there are none."
+        "procedure finds such clusters where there are none. A silhouette of −1 stands for no clusters."
     )
     return Table("Are the clusters more than chance and ability?", note, columns, tuple(rows))
 
