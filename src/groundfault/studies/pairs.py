@@ -53,7 +53,8 @@ class Pair:
     text, label : str
         Its columns of texts and of true classes; no texts, no Explain.
     probability, embedding : str
-        Columns, or globs of columns, of what a model predicted; left out, one is trained here.
+        Columns, or globs of columns, of what a model predicted. Left out, one is trained here for each seed; given, a
+        seed draws which examples slices are fitted to.
     train, most : int
         How many texts it is trained on, each text once, and how many are used in all.
     """
@@ -67,11 +68,6 @@ class Pair:
     embedding: str = ""
     train: int = 300
     most: int = _MOST
-
-    @property
-    def retrained(self) -> bool:
-        """Whether each seed trains the model anew; else it draws which examples slices are fitted to."""
-        return not self.probability
 
     @property
     def key(self) -> str:
