@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +14,8 @@ from groundfault.errors import GroundfaultError, InputError, PlanError
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
 
 from groundfault.cli.features import features
-from groundfault.language import load_memory, load_pipeline
+from groundfault.cli.main import main
+from groundfault.language import Pipeline, load_memory, load_pipeline
 
 TEXTS = ["Why was he not told?", None, "", "Sixty dollars, on 3 May 2020.", "Why was he not told?"]
 
@@ -55,6 +57,33 @@ def test_the_cache_gives_the_same_numbers(table: Path, tmp_path: Path, shared: P
     assert load_memory(pipeline, cache) >= 3
     assert "Why" not in str(pl.read_parquet(cache).select(pl.col(pl.String)).to_dicts())
     assert load_memory(load_pipeline("blank"), cache) == 0
+
+
+def test_what_is_in_the_cache_is_not_annotated(
+    table: Path, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ("--text", "question", "--pipeline", shared / "spacy_ud_ewt", "--cache", tmp_path / "cache.parquet")
+    load_pipeline.cache_clear()
+    run(table, *args, "-o", tmp_path / "first.csv")
+    load_pipeline.cache_clear()
+    asked: list[str] = []
+    monkeypatch.setattr(Pipeline, "_annotated", lambda self, texts, jobs: iter(asked.extend(texts) or ()))
+    said = run(table, *args, "-o", tmp_path / "second.csv").output
+    assert asked == []
+    assert "cache: 3 texts known, 3 kept" in said
+    assert " a second)" in said
+    assert (tmp_path / "first.csv").read_text() == (tmp_path / "second.csv").read_text()
+
+
+def test_without_spacy_one_line_says_what_to_install(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    monkeypatch.setattr(sys, "argv", ["", "features", str(table), "--text", "question", "-o", str(tmp_path / "o.csv")])
+    load_pipeline.cache_clear()
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert capsys.readouterr().err == "error: linguistic features need spaCy: pip install 'groundfault[language]'\n"
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from groundfault.derived import Derived
 from groundfault.errors import InputError, MissingExtraError, PlanError, RuleError
 from groundfault.evidence import Evidence
 from groundfault.finding import Verdict
+from groundfault.plan import Plan
 
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
 
@@ -104,6 +105,35 @@ def test_nothing_is_confirmed_where_nothing_is_so(questions: list[str]) -> None:
     reports = [groundfault.audit(evidence(questions[30:230], 0.3, seed), finders=[finder]) for seed in range(seeds)]
     hits = sum(any(f.verdict is Verdict.CONFIRMED for f in report.findings) for report in reports)
     assert hits <= 0.1 * seeds + 3 * np.sqrt(0.09 * seeds)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("judge", ["janus", "split-holm", "max-t", "holm", "bh", "by", "multisplit-e"])
+def test_no_judge_confirms_a_feature_beyond_its_level(questions: list[str], judge: str) -> None:
+    """In null worlds of real questions, whose features go together as they do, all but few reports are empty."""
+    seeds, level = 40, 0.1
+    library = list(Language(pipeline="blank").propose(evidence(questions, 0.3, 0)))
+    assert len(library) > 10
+    plan = Plan(judge=judge, permutations=199)
+    reports = [
+        groundfault.audit(evidence(questions, 0.3, s), plan, candidates=library) for s in range(100, 100 + seeds)
+    ]
+    hits = sum(bool(report.confirmed) for report in reports)
+    assert hits <= level * seeds + 3 * np.sqrt(level * (1 - level) * seeds)
+
+
+@frozen
+def test_a_frozen_library_is_judged_on_texts_that_have_drifted(questions: list[str]) -> None:
+    """Longer, of another language, of code: fewer features are there, and what is not is untestable."""
+    library = Library.from_json(Library.of(Language(pipeline="blank").propose(planted(questions, 0))).to_json())
+    odd = ["Почему нет?", "return x != 1", "😀" * 9, "", "Wer nicht wagt, der nicht gewinnt. " * 40]
+    texts = [f"{odd[i % 5]} {i}" for i in range(200)]
+    report = groundfault.audit(evidence(texts, 0.3, 0), candidates=list(library))
+    said = {f.name: f for f in report.findings}
+    assert len(said) == len(library)
+    assert said[PLANTED].verdict is Verdict.UNTESTABLE
+    assert said[PLANTED].reason.startswith("min_on")
+    assert any(f.verdict is not Verdict.UNTESTABLE for f in report.findings)
 
 
 @frozen
