@@ -69,6 +69,16 @@ def test_other_numbers_are_worked_out_anew(seed: int) -> None:
     assert found.question.replace(f"lay {eggs}", "lay 16").replace(f"${price}", "$2") == EGGS
 
 
+def test_a_quarter_off_is_not_taken_for_the_four_lessons() -> None:
+    question = "Ada takes 4 lessons at 80 dollars an hour and pays 25% less for the last 2. What does she save on one?"
+    for seed in range(40):
+        found = changed("numbers", question, "<<80/4=20>>\n#### 20", seed)
+        if found.certain:
+            price, off = map(int, re.findall(r"at (\d+) dollars.*pays (\d+)%", found.question)[0])
+            assert "takes 4 lessons" in found.question
+            assert Fraction(price * off, 100) == Fraction(found.answer or 0)
+
+
 def test_without_a_solution_nothing_tells_the_answer() -> None:
     found = changed("numbers", EGGS, "18")
     assert (found.answer, found.certain) == (None, False)

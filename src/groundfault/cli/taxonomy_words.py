@@ -11,7 +11,9 @@ import click
 from groundfault.cli.options import require_writable, shown_progress
 
 _ASKING = (
-    click.option("--record", metavar="FILE", help="Where calls are kept, to resume and replay [calls.db in DIR]."),
+    click.option(
+        "--record", metavar="FILE", help="Where calls are kept, to resume and replay [calls.db beside what is written]."
+    ),
     click.option("--concurrency", type=int, default=8, show_default=True, help="Most calls at a time."),
     click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds for one attempt."),
     click.option("--temperature", type=float, help="Left to the model's server, where left out."),
@@ -83,7 +85,9 @@ def label(directory: str, model: str, second: str | None, text: str | None, show
 )
 @click.option("--model", metavar="TARGET", help="Who writes new tasks; left out, variants are made by rule alone.")
 @click.option("--solver", metavar="TARGET", help="Who solves what the model wrote [the model itself].")
-@click.option("--kind", "kinds", metavar="NAME", multiple=True, help="Only this kind; repeatable [all]. See below.")
+@click.option(
+    "--kind", "kinds", metavar="NAME", multiple=True, help="Only this kind, of those above; repeatable [all]."
+)
 @click.option("--text", metavar="COL", help="What an example says [the only column of prose].")
 @click.option("--answer", metavar="COL", help="The key of an example, or its worked solution down to '#### key'.")
 @click.option("--solution", metavar="COL", help="Its worked solution, with calculations such as <<2*3=6>>.")

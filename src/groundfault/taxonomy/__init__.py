@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from groundfault.taxonomy.fitting import fit
+    from groundfault.taxonomy.generation import generate
     from groundfault.taxonomy.held_out import claims, with_answers
+    from groundfault.taxonomy.labeller import label
     from groundfault.taxonomy.matrix import Matrix
     from groundfault.taxonomy.settings import Settings
     from groundfault.taxonomy.taxonomy import Cluster, Taxonomy
@@ -30,10 +32,12 @@ _HOMES = {
     "Taxonomy": "taxonomy",
     "claims": "held_out",
     "fit": "fitting",
+    "generate": "generation",
+    "label": "labeller",
     "with_answers": "held_out",
 }
 
-__all__ = ["Cluster", "Matrix", "Settings", "Taxonomy", "claims", "fit", "with_answers"]
+__all__ = ["Cluster", "Matrix", "Settings", "Taxonomy", "claims", "fit", "generate", "label", "with_answers"]
 
 
 def __getattr__(name: str) -> object:

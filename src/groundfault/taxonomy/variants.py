@@ -321,6 +321,7 @@ def _retold(source: Source, drawn: list[tuple[_Place, int]]) -> str | None:
         if source.question[match.end() :].lstrip().startswith(("%", "percent")):
             forms += [(old / 100, now / 100), (100 - old, 100 - now), (1 - old / 100, 1 - now / 100)]
             forms += [(100 + old, 100 + now), (1 + old / 100, 1 + now / 100)]
+            forms += [(100 / old, 100 / now)] if old and now else []  # a quarter, for 25%
         if now != old and not used & {a for a, _ in forms}:
             return None  # it counts for nothing in the solution, or in a way that is not written down
         pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in used)]
