@@ -15,9 +15,7 @@ from groundfault.probes.policies import POLICIES
 from groundfault.studies.resumed import Rows, resumed
 from groundfault.studies.tables import Row, Study, Table
 
-SOURCE = (
-    "Landscapes of our own making: 18 tasks by 27 assignments; three prompts in a hundred are read wrongly"
-)
+SOURCE = "Landscapes of our own making: 18 tasks by 27 assignments; three prompts in a hundred are read wrongly"
 BUDGETS = (192, 90)
 SEED = 2  # the scale and noise of gp were chosen on landscapes of seed 0
 PAPERS, UNIFORM = "uniform, repeats", "uniform"
