@@ -86,15 +86,7 @@ def evidence(
     drawn without regard to its task, or all were asked: error levels hold, and what is confirmed is said of these
     tasks. It would not hold for families.
     """
-    columns = names(grammar)
-    times: Counter[tuple[str, str]] = Counter()
-    table: list[dict[str, Any]] = []
-    for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
-        loss, status = outcome(row, statuses.get(row.id, "unaudited"))
-        told = (row.key, row.model, times[row.key, row.model], loss, str(status), row.task, row.family)
-        times[row.key, row.model] += 1
-        parts = dict(zip(columns.values(), row.assignment, strict=True))
-        table.append(dict(zip(_TAKEN, told, strict=False)) | parts)
+    table = _table(rows, statuses, grammar)
     tasks = sorted({each["task"] for each in table})
     if len(tasks) < 2:
         raise InputError(f"evidence needs the rows of two tasks at least, and there are {len(tasks)}")
@@ -106,6 +98,20 @@ def evidence(
         frame = frame.with_columns(pl.col("task").replace_strict(part).alias("split"))
     roles = Roles("error", "prompt_key", "model", "repeat", group, split, "status", ignore=("task",) if split else ())
     return Evidence.from_frame(frame, roles, ("audited probes",))
+
+
+def _table(rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Grammar) -> list[dict[str, Any]]:
+    """A line for each row; what a model was asked again is a repeat."""
+    columns = names(grammar)
+    times: Counter[tuple[str, str]] = Counter()
+    table: list[dict[str, Any]] = []
+    for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
+        loss, status = outcome(row, statuses.get(row.id, "unaudited"))
+        told = (row.key, row.model, times[row.key, row.model], loss, str(status), row.task, row.family)
+        times[row.key, row.model] += 1
+        parts = dict(zip(columns.values(), row.assignment, strict=True))
+        table.append(dict(zip(_TAKEN, told, strict=False)) | parts)
+    return table
 
 
 def candidates(rows: Iterable[Row], grammar: Grammar, *, unit: Unit = "prompt") -> list[Candidate]:

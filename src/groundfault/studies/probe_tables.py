@@ -195,6 +195,20 @@ def of_models(summary: Summary) -> tuple[Table, Table]:
     )
 
 
+_QWEN = {
+    "v3": (
+        9,
+        (("45", "3", "2", "", "0.3333"), ("45", "3", "3", "", "0.6667")),
+        (("3", "3", "2", "1", "2"), ("3", "3", "3", "0", "3")),
+    ),
+    "v4": (
+        11,
+        (("96", "14", "13", "12", "1.0000"), ("96", "12", "11", "11", "1.0000")),
+        (("14", "14", "13", "1", "12"), ("12", "12", "11", "1", "11")),
+    ),
+}
+
+
 def of_one_model(summaries: Summaries) -> tuple[Table, ...]:
     """Tables 9 and 10, 11 and 12: one model."""
     columns: Columns = {
@@ -205,20 +219,7 @@ def of_one_model(summaries: Summaries) -> tuple[Table, ...]:
         "best": ("Mean best score", "text"),
     }
     found = []
-    for name, number, signals, audits in (
-        (
-            "v3",
-            9,
-            (("45", "3", "2", "", "0.3333"), ("45", "3", "3", "", "0.6667")),
-            (("3", "3", "2", "1", "2"), ("3", "3", "3", "0", "3")),
-        ),
-        (
-            "v4",
-            11,
-            (("96", "14", "13", "12", "1.0000"), ("96", "12", "11", "11", "1.0000")),
-            (("14", "14", "13", "1", "12"), ("12", "12", "11", "1", "11")),
-        ),
-    ):
+    for name, (number, signals, audits) in _QWEN.items():
         rows: list[dict[str, Value]] = []
         for policy, label in _WHO.items():
             pool = summaries[name].results.pool(policy)
