@@ -96,7 +96,7 @@ def fit(
     key = f"{settings.hash} {digest_of(matrix)}"
     replicates = Replicates(jobs, progress, resume, key)
     tests: dict[str, Test] = {}
-    population = OneAbility.fit(matrix.passed, matrix.trials)
+    population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
     dimensions = None
     if settings.reducer == "signal":
         dimensions, tests["direction"] = nulls.signal(matrix, settings, replicates, population)

@@ -161,7 +161,7 @@ def reclustered(
     settings: Settings,
     dimensions: int | None,
     replicates: Replicates,
-    population: OneAbility,
+    population: OneAbility | None,
 ) -> dict[Kind, tuple[Test, Test]]:
     """Silhouettes when whole worlds without failure modes are clustered anew, in the whole and in the reduced space.
 
@@ -173,6 +173,8 @@ def reclustered(
         Of the examples that passed them.
     dimensions : int, optional
         As it was found with: worlds are given as many, whether they have them or not.
+    population : OneAbility, optional
+        Fitted to the matrix; may be left out where no worlds are drawn.
     """
     observed = found.silhouettes()
     tests: dict[Kind, tuple[Test, Test]] = {}
@@ -188,7 +190,7 @@ def reclustered(
 
 
 def _silhouettes(
-    kind: Kind, matrix: Matrix, settings: Settings, dimensions: int | None, population: OneAbility, number: int
+    kind: Kind, matrix: Matrix, settings: Settings, dimensions: int | None, population: OneAbility | None, number: int
 ) -> tuple[float, float]:
     rng = settings.rng(f"clustering worlds of {kind}", number)
     try:
