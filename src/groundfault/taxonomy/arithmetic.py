@@ -33,7 +33,7 @@ _CUES: tuple[tuple[str, tuple[Fraction, ...]], ...] = tuple(
         (r"\bday|hour|night", "24"),
         (r"hour|minute|second", "60"),
         (r"%|percent|cents?\b|\$|dollar|penn", "100 1/100"),
-        (r"quarters?\b", "4 1/4 25 1/4 3/4"),
+        (r"quarters?\b", "4 1/4 25 3/4"),
         (r"dimes?\b", "10 1/10"),
         (r"nickels?\b", "5 1/20"),
         (r"dozen|f[eo]+t\b|inch", "12"),
