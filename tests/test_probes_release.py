@@ -308,12 +308,13 @@ def test_the_command_that_judges_components(audit: Audit, tmp_path: Path) -> Non
 def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: Planted) -> None:
     config = Config(bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=6)
     audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
-    assert invoke("report", tmp_path / "runs").exit_code == 0  # before any decision there is nothing to open
+    assert invoke("report", tmp_path / "runs").exit_code == 0  # before a review there is nothing to open
     audit.seal()
+    assert invoke("report", tmp_path / "runs").exit_code != 0  # it would tell controls from mismatches
     audit.store.add([Reviewer("ana", planted).decide(item) for item in audit.queue.items])
     refused = invoke("report", tmp_path / "runs")
     assert refused.exit_code != 0
-    assert "a report opens them against the policies" in str(refused.exception)
+    assert "a report opens it against the policies" in str(refused.exception)
     assert not audit.unblindings
     assert invoke("report", tmp_path / "runs", "--unblind", "finished").exit_code == 0
     assert [event.body["reason"] for event in audit.unblindings] == ["finished"]

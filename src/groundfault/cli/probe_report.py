@@ -42,8 +42,8 @@ _REASON = click.option("--unblind", metavar="REASON", help="Why reviews are open
 def report(runs: str, **given: Any) -> None:
     """Say what RUNS came to after review: audited rows, unique audited keys and routing signals, never mixed.
 
-    What is unaudited or disputed is said first. Once there are decisions, a report opens them against the policies:
-    the first one asks for a reason, which stays on record, and later decisions are marked.
+    What is unaudited or disputed is said first. Once a review has begun, a report opens it against the policies: the
+    first one asks for a reason, which stays on record, and later decisions are marked.
 
     \b
     groundfault probe report runs/ --unblind "review is finished" --html report.html
@@ -118,13 +118,13 @@ def _opened(runs: str, store: str | None, reason: str | None, control: str | Non
     audit = Audit(runs, store)
     summary = Summary.of(audit, control)
     summary.control  # noqa: B018  (what cannot be reported is not opened)
-    if audit.decisions and not audit.unblindings:
+    if audit.store.sealed() and not audit.unblindings:
         if reason is None and sys.stdin.isatty() and sys.stdout.isatty():
-            click.echo("This opens the reviews against the policies. It is recorded, and later decisions are marked.")
+            click.echo("This opens the review against the policies. It is recorded, and later decisions are marked.")
             reason = click.prompt("Why now")
         if reason is None:
             raise InputError(
-                "there are decisions, and a report opens them against the policies: finish the review, then say why "
+                "a review has begun, and a report opens it against the policies: finish the review, then say why "
                 '(--unblind "review is finished"); it is recorded, and later decisions are marked'
             )
         audit.unblind(getpass.getuser(), reason)

@@ -46,7 +46,8 @@ class Difference:
     interval : pair of float, or None
         Student's, which assumes normal differences; None where they are all alike, or fewer than two.
     p : float
-        Two-sided, exact over flips of the seeds' signs; for the primary endpoint adjusted for all policies.
+        Two-sided, over flips of the seeds' signs (`groundfault.stats.paired.sign_flips`); for the primary endpoint
+        adjusted for all policies.
     """
 
     model: str | None

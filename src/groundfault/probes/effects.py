@@ -33,7 +33,8 @@ class Effect:
     interval : pair of float, or None
         Student's, over tasks.
     p : float
-        Two-sided, exact over flips of the tasks' signs, adjusted for all options of all groups.
+        Two-sided, over flips of the tasks' signs (`groundfault.stats.paired.sign_flips`), adjusted for all options of
+        all groups.
     """
 
     model: str

@@ -259,7 +259,7 @@ def effects(summary: Summary) -> Table:
     heads = ("Model", "Component", "Option", "Tasks", "Difference", "95% interval", "Adjusted p")
     note = (
         f"Rows of {_control(summary)}. Error rate under the option minus that under the others, task by task; matches "
-        "that were not reviewed count as right. Student's interval over tasks; p exact over flips of the tasks' signs, "
+        "that were not reviewed count as right. Student's interval over tasks; p over flips of the tasks' signs, "
         "adjusted for all options. Nothing is held out: for a ruling that holds out tasks, run probe report --audit."
     )
     return made("Components, compared within tasks (audited)", "tttnnnn", heads, rows, note)

@@ -306,7 +306,7 @@ def differences(summary: Summary) -> Table:
     seeds = len({run.seed for run in summary.results.runs})
     note = (
         f"{seeds} seeds of {queries} queries each; minus {summary.control}, seed by seed. Student's interval; p "
-        "exact over flips of the seeds' signs, adjusted for the policies. One scripted model with structured failures: "
+        "over flips of the seeds' signs, adjusted for the policies. One scripted model with structured failures: "
         "what holds for yours is for a matched run to say."
     )
     return Table("Policies with more seeds: unique audited keys", note, columns, tuple(rows))
