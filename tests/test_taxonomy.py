@@ -25,7 +25,7 @@ from groundfault.plan import Plan
 from groundfault.render.taxonomy import html, markdown, page
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
-from groundfault.taxonomy import Matrix, Settings, Taxonomy, claims, fit, with_answers
+from groundfault.taxonomy import Matrix, Settings, Taxonomy, claims, fit, nulls, with_answers
 from groundfault.taxonomy.labels import contrasting_terms, enriched
 from groundfault.taxonomy.nulls import world
 from groundfault.taxonomy.partition import _split
@@ -119,6 +119,25 @@ MANY = {
 def test_without_failure_modes_nothing_is_published_in_many_worlds(kind: AbilityWorld) -> None:
     settings = replace(QUICK, worlds=39, refits=10, permutations=0, bootstraps=0)
     assert sum(published(kind.draw(rng(i))[0], settings) for i in range(100)) <= 5
+
+
+@pytest.mark.parametrize(("strengths", "count"), [([5, 3, 1.3, 1.19, 0.9], 3), ([1.1, 1.05], 2), ([1.0, 0.9], 0)])
+def test_bends_of_strong_directions_are_not_counted(
+    monkeypatch: pytest.MonkeyPatch, strengths: list[float], count: int
+) -> None:
+    matrix, _ = AbilityWorld(examples=60, models=6).draw(rng(0))
+    monkeypatch.setattr(nulls, "leading", lambda *_: np.array(strengths))
+    monkeypatch.setattr(nulls, "_strongest", lambda *_: 1.0)
+    found, test = nulls.signal(matrix, QUICK)
+    assert (found, test.observed) == (count, strengths[0])
+
+
+@pytest.mark.slow
+def test_planted_modes_are_found_among_many_models() -> None:
+    matrix, mode = AbilityWorld(examples=6000, models=120, modes=3).draw(rng(0))
+    found = fit(matrix, replace(QUICK, permutations=0, bootstraps=0))
+    assert (found.dimensions, len(found.published)) == (2, 3)
+    assert adjusted_rand(mode[[int(name[1:]) for name in found.matrix.examples]], found.partition.labels) > 0.9
 
 
 @pytest.mark.parametrize(

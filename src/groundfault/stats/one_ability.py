@@ -63,18 +63,21 @@ class OneAbility:
         As items grow in number, abilities and shares are consistent however few the models are, if a pass is logistic
         in one ability. Bock and Aitkin 1981, doi:10.1007/BF02293801, with items and persons exchanged.
         """
+        from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
         slope, intercept = (a.ravel() for a in np.meshgrid(_SLOPES, _INTERCEPTS, indexing="ij"))
         right, tries = np.asarray(passed, dtype=np.float64), np.asarray(trials, dtype=np.float64)
         first = irt.fit(passed, trials)
         ability, share, before = first.ability, _share(first, slope, intercept), -np.inf
-        for _ in range(most):
-            items = irt.ItemResponse(slope, intercept, ability)
-            weight, fit = _posterior(right, tries, items.probability(), share)
-            share = weight.mean(axis=0)
-            ability = _moved(items, weight.T @ right, weight.T @ tries)
-            if fit - before < tolerance:
-                break
-            before = fit
+        with threadpool_limits(1):  # many small products: a second thread waits more than it works
+            for _ in range(most):
+                items = irt.ItemResponse(slope, intercept, ability)
+                weight, fit = _posterior(right, tries, items.probability(), share)
+                share = weight.mean(axis=0)
+                ability = _moved(items, weight.T @ right, weight.T @ tries)
+                if fit - before < tolerance:
+                    break
+                before = fit
         curve = irt.ItemResponse(slope, intercept, ability).probability()
         posterior = np.cumsum(_posterior(right, tries, curve, share)[0], axis=1)
         return cls(ability, curve, share, posterior, np.asarray(trials, dtype=np.int64))

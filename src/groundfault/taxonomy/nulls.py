@@ -21,6 +21,8 @@ Floats = NDArray[np.float64]
 Kind = Literal["one ability", "column shuffle"]
 KINDS: tuple[Kind, ...] = ("one ability", "column shuffle")
 
+_FEEBLE = 0.05
+
 
 @dataclass(frozen=True)
 class Test:
@@ -112,13 +114,17 @@ def signal(
     Returns
     -------
     int
-        Directions above all but a share `Settings.level` of the strongest ones of those worlds.
+        Directions above all but a share `Settings.level` of the strongest ones of those worlds, by at least a twentieth
+        of what the first of them is above.
     Test
         Of the strongest one.
 
     Notes
     -----
     Parallel analysis (Horn 1965, doi:10.1007/BF02289447) against the law that is to be ruled out, rather than noise.
+    With thousands of examples it would also count the bends that strong directions leave behind, because a chance is
+    no sum of skills: in worlds of three modes, 15,000 examples and 155 models, three directions more, with up to 4 %
+    of the excess of the first one.
     """
     population = population or OneAbility.fit(matrix.passed, matrix.trials)
     observed = leading(prepared(matrix, settings), settings)
@@ -126,7 +132,8 @@ def signal(
     draws = (replicates or Replicates()).run("strongest direction under one ability", work, settings.worlds)
     allowed = int(settings.level * (len(draws) + 1))
     bar = sorted(draws, reverse=True)[max(allowed, 1) - 1]  # as many draws may lie above as a p at the level allows
-    strong = min(int((observed > bar + 1e-9).sum()), settings.dimensions)
+    excess = observed - bar
+    strong = min(int(((excess > 1e-9) & (excess >= _FEEBLE * excess[0])).sum()), settings.dimensions)
     return strong, Test("strongest direction, worlds of one ability", float(observed[0]), tuple(draws))
 
 

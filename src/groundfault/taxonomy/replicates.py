@@ -65,7 +65,10 @@ class Replicates:
 
     def _parallel(self, work: Callable[[int], Any], numbers: Sequence[int]) -> list[Any]:
         if self.jobs == 1 or len(numbers) == 1:
-            return [work(i) for i in numbers]
+            from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+            with threadpool_limits(1):  # as in processes: sums in the same order, and none waits for the other core
+                return [work(i) for i in numbers]
         from joblib import Parallel, delayed
 
         return list(Parallel(n_jobs=self.jobs)(delayed(work)(i) for i in numbers))
