@@ -130,7 +130,7 @@ def _reader(name: str | None) -> tuple[Pipeline | None, tuple[str, ...]]:
     except MissingExtraError:
         return None, (f"Tables 8 to 10 (Explain): {missing}",)
     count = sum(bool(blank.lacking(feature)) for feature in FEATURES.values())
-    return blank, (f"{count} of {len(FEATURES)} linguistic features: {missing}; or name another with --pipeline",)
+    return blank, (f"{count} of {len(FEATURES)} linguistic features: {missing}",)
 
 
 # -------------------------------------------------------------------------------------------------- what is measured
