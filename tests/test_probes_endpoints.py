@@ -203,8 +203,8 @@ def test_a_policy_reaches_as_far_as_there_are_prompts_and_its_cap_allows() -> No
     assert comparison.reach("uniform, repeats, most=4", 600, 486, 18) == 72
 
 
-def rate(rows: list[Any], results: Results, prompts: int) -> dict[str, Any]:
-    return {r.policy: r for r in comparison.rates(results, rows, audited(rows), prompts)}
+def rate(rows: list[Any], results: Results, prompts: int, even: bool = True) -> dict[str, Any]:
+    return {r.policy: r for r in comparison.rates(results, rows, audited(rows), prompts, even=even)}
 
 
 def test_rates_are_given_only_where_they_can_be_had() -> None:
@@ -213,6 +213,7 @@ def test_rates_are_given_only_where_they_can_be_had() -> None:
     assert (found["caps"].how, found["caps"].value, found["caps"].interval) == ("not available", None, None)
     assert (found["uniform"].how, found["uniform"].value) == ("draws", 0.25)
     assert found["uniform"].interval == pytest.approx((0.0889, 0.5323), abs=1e-4)  # Wilson's, of 3 in 12
+    assert rate(rows, results, 100, even=False)["uniform"].how == "not available"
     assert rate(rows, results, 6)["caps"].how == "all asked"
     assert rate(rows, results, 6)["caps"].value == pytest.approx(3 / 6)
 

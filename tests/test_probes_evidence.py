@@ -30,7 +30,12 @@ CONFIRMED = "confirmed_model_error"
 
 
 def manifest(tasks: int, budget: int) -> dict[str, Any]:
-    return {"budget": budget, "valid": 4 * tasks, "bank": {"name": "b", "sha256": "0", "tasks": tasks}}
+    return {
+        "budget": budget,
+        "prompts": 4 * tasks,
+        "valid": 4 * tasks,
+        "bank": {"name": "b", "sha256": "0", "tasks": tasks},
+    }
 
 
 def everything(tasks: int, wrong: Any, policy: str = "exhaustive") -> tuple[list[Any], dict[str, Any]]:

@@ -98,7 +98,8 @@ def test_every_table_of_the_paper_has_its_form() -> None:
         "0",
         "1",
     )
-    assert "not available: the policy adapts" in found["How often prompts fail, where that can be told"].rows[0][-1]
+    rates = found["How often prompts fail, where that can be told"].rows
+    assert "not available: chances are neither equal nor known" in rates[0][-1]
     assert made.sections[1].figures[0].svg.startswith("<svg")
 
 

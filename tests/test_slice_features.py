@@ -56,6 +56,17 @@ def test_a_planted_feature_is_found_and_one_that_does_not_vary_is_not() -> None:
     assert said.p[1, 1] > 0.5  # larger outside
 
 
+def test_rare_features_of_small_slices_do_not_drown_a_large_one() -> None:
+    """Among forty slices of 12 examples, some feature that one example in a hundred shows is always far out."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        slices = np.concatenate([np.zeros(120), 1 + np.arange(480) // 12])
+        lead = rng.random(600) < np.where(slices == 0, 0.5, 0.27)
+        values = np.vstack([lead, rng.random((40, 600)) < 0.01]).astype(float)
+        said = larger_inside(slices == np.arange(41)[:, None], values, 199, rng)
+        assert said.adjusted[0, 0] <= 0.05
+
+
 @pytest.mark.parametrize("members", [[[False] * 4], [[True] * 4]])
 def test_a_slice_of_nothing_or_all_is_refused(members: Any) -> None:
     with pytest.raises(ValueError, match="some of the examples and not all"):

@@ -201,7 +201,13 @@ def duels(results: Results, against: str) -> list[Duel]:
 
 
 def rates(
-    results: Results, rows: Sequence[Row], statuses: Mapping[str, Status], prompts: int, level: float = LEVEL
+    results: Results,
+    rows: Sequence[Row],
+    statuses: Mapping[str, Status],
+    prompts: int,
+    *,
+    even: bool = True,
+    level: float = LEVEL,
 ) -> list[Rate]:
     """What can be said of how often the bank's prompts get a confirmed error, by model and policy.
 
@@ -212,6 +218,8 @@ def rates(
         What it was made of.
     prompts : int
         Structurally valid prompts of bank and grammar.
+    even : bool
+        Whether every task has as many of them: policies that draw tasks alike draw prompts alike only then.
     level : float
 
     Notes
@@ -224,13 +232,13 @@ def rates(
     for row in rows:
         by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
     return [
-        _rate([by_run[run.model, run.policy, run.seed] for run in pool.runs], statuses, prompts, level)
+        _rate([by_run[run.model, run.policy, run.seed] for run in pool.runs], statuses, prompts, even, level)
         for pool in results.pools
         if pool.model is not None
     ]
 
 
-def _rate(runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, level: float) -> Rate:
+def _rate(runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, even: bool, level: float) -> Rate:
     rows = [row for run in runs for row in run]
     first = rows[0]
     errors = [[float(statuses.get(row.id) == "confirmed_model_error") for row in run] for run in runs]
@@ -242,7 +250,7 @@ def _rate(runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, l
     if len({row.key for row in rows}) == prompts:
         wrong = {row.key for row in rows if statuses.get(row.id) == "confirmed_model_error"}
         return rate("all asked", len(wrong) / prompts)
-    if not looks(first.policy):
+    if even and not looks(first.policy):
         count = int(sum(map(sum, errors)))
         low, high = wilson(count, len(rows), level)
         return rate("draws", count / len(rows), (float(low), float(high)))

@@ -89,7 +89,8 @@ class Summary:
     @cached_property
     def rates(self) -> list[Rate]:
         """How often prompts of the bank get a confirmed error, where that can be told."""
-        return comparison.rates(self.results, self.rows, self.statuses, int(self._fixed("valid")))
+        prompts, valid = int(self._fixed("prompts")), int(self._fixed("valid"))
+        return comparison.rates(self.results, self.rows, self.statuses, valid, even=valid == prompts)
 
     @cached_property
     def effects(self) -> list[effects.Effect]:

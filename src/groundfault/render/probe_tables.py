@@ -220,7 +220,7 @@ def rates(summary: Summary) -> Table:
         "all asked": "every prompt was asked: exact",
         "draws": "drawn without looking; Wilson's interval",
         "weighted": "weighted by known chances; Student's interval over seeds",
-        "not available": "not available: the policy adapts, and chances are not known",
+        "not available": "not available: chances are neither equal nor known",
     }
     rows = [
         (
