@@ -67,6 +67,26 @@ def test_rare_features_of_small_slices_do_not_drown_a_large_one() -> None:
         assert said.adjusted[0, 0] <= 0.05
 
 
+@pytest.mark.parametrize("odd", [1.0, 5_000.0])
+def test_one_odd_example_and_a_tiny_slice_do_not_drown_a_large_feature(odd: float) -> None:
+    """In a slice of 8 of 6,000 examples the law of a feature that one example shows has a skew of 27."""
+    slices, row = np.repeat([0, 1, 2], [300, 8, 5_692]), np.arange(6_000)
+    lead = np.where(slices == 0, row < 110, row % 100 < 27)
+    said = larger_inside(
+        slices == np.arange(2)[:, None], np.array([lead, odd * (row == 999)], float), 199, np.random.default_rng(0)
+    )
+    assert said.adjusted[0, 0] == 1 / 200
+
+
+def test_equal_values_tie_whatever_the_skew() -> None:
+    """So the adjusted p-value is never below the other."""
+    for n, size, seed in [(12, 10, 0), (40, 37, 1), (9, 2, 2)]:
+        rng = np.random.default_rng(seed)
+        values = np.array([np.arange(n) == 0, np.arange(n) > 0, (np.arange(n) < 3) / 3, np.exp(-np.arange(n))], float)
+        said = larger_inside(np.arange(n)[None] < size, values, 199, rng)
+        assert (said.adjusted >= said.p).all()
+
+
 @pytest.mark.parametrize("members", [[[False] * 4], [[True] * 4]])
 def test_a_slice_of_nothing_or_all_is_refused(members: Any) -> None:
     with pytest.raises(ValueError, match="some of the examples and not all"):

@@ -13,8 +13,8 @@ Bools = NDArray[np.bool_]
 
 # equal statistics summed in another order may differ in the last digits; a tie counts against
 _TIE = 1e-9
-_EVEN = 1e-3
-"""Skew below which a law is taken for even."""
+_EVEN, _MOST = 1e-3, 8.0
+"""Skew below which a law is taken for even, and the largest reckoned with: turned by more, no value would be low."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def larger_inside(
     sums = inside @ centred.T
     observed = sums / scale - _TIE
     skew = _skew(size, centred) / scale**3
-    level = _evened(sums / scale, skew) - _TIE
+    level = _evened(observed, skew)
     exceed = np.zeros(sums.shape, dtype=np.int64)
     beyond = np.zeros(sums.shape, dtype=np.int64)
     for _ in range(permutations):
@@ -111,7 +111,7 @@ def _skew(size: NDArray[np.int64], centred: Floats) -> Floats:
 
 def _evened(z: Floats, skew: Floats) -> Floats:
     """Standardised values of a skewed law, turned so that the same size is about as rare whatever the skew."""
-    s = np.where(np.abs(skew) < _EVEN, _EVEN, skew)
+    s = np.where(np.abs(skew) < _EVEN, _EVEN, np.clip(skew, -_MOST, _MOST))
     return np.asarray((np.cbrt(1 + s * z / 2) - 1) * 6 / s + s / 6)
 
 
