@@ -294,6 +294,17 @@ def test_reports_escape_what_came_from_data(found: Taxonomy) -> None:
     assert "<b>title" not in text
     assert "<script" not in markdown(content)
     assert text.count("<figure") == 3
+    assert ">+0" not in text  # in legends
+    assert ">100%<" in text
+
+
+def test_claims_name_the_model_also_where_it_is_the_only_one(
+    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+) -> None:
+    model = planted[0].models[-1]
+    told = page(found, claims=claims(found, planted[0], [model]).to_dict())
+    (section,) = (s for s in told.sections if s.title.startswith("Models that"))
+    assert {row[1] for row in section.tables[0].rows} == {model}
 
 
 @pytest.mark.parametrize("outcome", ["failures", "excess"])

@@ -27,6 +27,9 @@ MOST_MODELS = 60
 
 MOST_CLUSTERS = 40
 
+_SHARE = "format(datum.value, '.0%')"
+_POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+d')"  # a zero has no sign
+
 LIMITS = (
     "A cluster says which examples fail together among these models. It names no cause: its words and attributes "
     "describe it and were not tested as explanations.",
@@ -159,7 +162,7 @@ def _figures(taxonomy: Taxonomy) -> Section | None:
 def heatmap(taxonomy: Taxonomy) -> Figure:
     """Share of failures of each model in each cluster."""
     rows = _cells(taxonomy, "failure")
-    chart = _grid(taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed")
+    chart = _grid(taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed", _SHARE)
     said = f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: share failed."
     caption = "Models from the weakest to the strongest." + _left_out(taxonomy)
     return figure("heatmap", "Who fails where", caption, said, chart, rows, wide=True)
@@ -170,7 +173,7 @@ def excess(taxonomy: Taxonomy) -> Figure:
     rows = _cells(taxonomy, "excess")
     reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
     scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
-    chart = _grid(taxonomy, rows, scale, "beyond ability")
+    chart = _grid(taxonomy, rows, scale, "points", _POINTS)
     said = f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and difficulty."
     caption = "Orange: fails more often than its ability and the examples' difficulty explain; purple: less often."
     return figure(
@@ -240,13 +243,13 @@ def _cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _grid(taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str) -> Any:
+def _grid(taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str, label: str) -> Any:
     import altair as alt
 
     names = list(dict.fromkeys(row["model"] for row in rows))
     axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=240, labelColor=INK)
     tilted = alt.Axis(title=None, domain=False, ticks=False, labelAngle=-60, labelLimit=150, labelColor=MUTED)
-    legend = alt.Legend(title=title, format="+%" if "beyond" in title else "%", gradientLength=90, titleColor=MUTED)
+    legend = alt.Legend(title=title, labelExpr=label, gradientLength=90, titleColor=MUTED)
     chart = rows_of().encode(
         x=alt.X("model:N", sort=names, axis=tilted),
         y=alt.Y("cluster:N", sort=None, axis=axis),
@@ -260,11 +263,11 @@ def _grid(taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any],
 def _claims(claims: Mapping[str, Any] | None) -> Section | None:
     if claims is None:
         return None
-    found = claims["findings"]
+    found, models = claims["findings"], ", ".join(claims.get("manifest", {}).get("models") or ())
     rows = tuple(
         (
             f["name"],
-            f["outcome"] or ", ".join(claims.get("models", ())) or words.NONE,
+            f["outcome"] or models or words.NONE,
             f["verdict"].replace("_", " "),
             words.signed((f["holdout"] or f["full"])["lift"]),
             words.interval(None if f["holdout"] is None else Cell(**f["holdout"])),
@@ -292,8 +295,8 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
     rows = tuple(
         (
             test.name,
-            f"{test.observed:.3f}",
-            words.NONE if test.mean is None else f"{test.mean:.3f} ± {test.spread:.3f}",
+            _signed(test.observed),
+            words.NONE if test.mean is None else f"{_signed(test.mean)} ± {test.spread:.3f}",
             words.count(len(test.draws)),
             words.p_value(test.p),
         )
@@ -309,8 +312,12 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
             f"By the paper's rule, which shuffles columns under labels that stay, {taxonomy.by_the_papers_rule} of "
             f"{len(taxonomy.clusters)} clusters would be published. It does not rule out a common ability."
         )
-    note = "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of -1 stands for no clusters."
+    note = "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands for no clusters."
     return Section("Is it real", tuple(said), (), (Table("Against worlds without failure modes", columns, rows, note),))
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3f}".replace("-", "−")
 
 
 def _stability(taxonomy: Taxonomy) -> Section | None:
