@@ -21,6 +21,7 @@ from groundfault.plan import Plan
 
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
 
+from groundfault.cli.audit import audit as audit_command
 from groundfault.cli.explain import explain as explain_command
 from groundfault.finders.language import Language
 from groundfault.language import chosen, load_pipeline
@@ -140,6 +141,17 @@ def test_a_frozen_library_is_judged_on_texts_that_have_drifted(questions: list[s
 def test_the_finder_keeps_the_rules_of_finders(questions: list[str]) -> None:
     library = check_finder(Language(pipeline="blank"), planted(questions[:150], 0))
     assert PLANTED in [c.name for c in library]
+
+
+def test_what_the_pipeline_cannot_tell_is_said(questions: list[str], tmp_path: Path) -> None:
+    table = tmp_path / "q.csv"
+    pl.DataFrame({"question": questions[:60], "error": [1, 0] * 30}).write_csv(table)
+    arguments = [str(table), "--outcome", "error", "--no-ledger", "--finders", "language:blank"]
+    said = CliRunner().invoke(audit_command, arguments, catch_exceptions=False).stderr
+    assert "note: people, organisations, locations, products not available: needs a pipeline that names" in said
+    assert said.count("toxicity not available") == 1
+    with pytest.warns(UserWarning, match="^voice not available: needs a pipeline with a tagger and a dependency"):
+        list(Language(sets=("negation", "voice"), pipeline="blank").propose(planted(questions, 0)))
 
 
 @frozen

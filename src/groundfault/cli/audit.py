@@ -18,6 +18,7 @@ from groundfault.cli.options import (
     read_plan,
     require_writable,
     shown_progress,
+    warnings_told,
     write_json,
 )
 from groundfault.errors import PlanError
@@ -61,7 +62,7 @@ def audit(**given: Any) -> None:
     quiet = given["json_path"] == "-"
     plan = read_plan(given)
     named, finders = read_candidates(given)
-    with shown_progress(quiet) as progress:
+    with warnings_told(), shown_progress(quiet) as progress:
         evidence = read_evidence(given, progress)
         report = run(
             evidence,
@@ -100,7 +101,8 @@ def check(**given: Any) -> None:
 
     require_writable(given["json_path"])
     named, finders = read_candidates(given)
-    found = run(read_evidence(given), read_plan(given), named, finders=finders, compare=given["compare"] or None)
+    with warnings_told():
+        found = run(read_evidence(given), read_plan(given), named, finders=finders, compare=given["compare"] or None)
     if given["freeze"]:
         found.library.freeze(given["freeze"])
     text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)

@@ -266,8 +266,8 @@ def warnings_told() -> Iterator[None]:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", UserWarning)
         yield
-    for warning in told:
-        click.echo(f"note: {warning.message}", err=True)
+    for message in dict.fromkeys(str(warning.message) for warning in told):
+        click.echo(f"note: {message}", err=True)
 
 
 def shown_progress(quiet: bool) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -46,6 +47,11 @@ class Language:
     PlanError
         If there is no such feature or set.
 
+    Warns
+    -----
+    UserWarning
+        Of features that the pipeline cannot tell, and what they need.
+
     Notes
     -----
     A candidate says what texts are like on which errors are more frequent, not that this causes them: features go
@@ -70,8 +76,12 @@ class Language:
 
     def _features(self) -> tuple[Feature, ...]:
         pipeline = load_pipeline(self.pipeline)
-        alone = (f for f in chosen(self.sets) if f.need not in AIDED)
-        return tuple(f for f in alone if not pipeline.lacking(f))
+        alone = [f for f in chosen(self.sets) if f.need not in AIDED]
+        reasons = {f.name: pipeline.lacking(f) for f in alone}
+        for reason in dict.fromkeys(filter(None, reasons.values())):
+            names = ", ".join(name for name, why in reasons.items() if why == reason)
+            warnings.warn(f"{names} {reason}", stacklevel=3)
+        return tuple(f for f in alone if not reasons[f.name])
 
     def _candidates(
         self, column: str, feature: Feature, derived: LanguageColumn, table: pl.DataFrame
