@@ -87,6 +87,13 @@ def test_a_planted_failure_is_confirmed_in_a_hundred_seeds(questions: list[str])
     assert sum(all(found[name] == PLANTED for name in found if name != PLANTED) for found in leads) >= 95
 
 
+@pytest.mark.slow
+def test_a_planted_failure_is_explained_in_a_hundred_seeds(questions: list[str]) -> None:
+    errors = Candidate("errors", "failed", missing="drop")
+    said = [explain(planted(questions, s), [errors], "question", pipeline="blank", permutations=99) for s in range(100)]
+    assert sum([m.feature for m in one.slices[0].marked()][:1] == ["negation"] for one in said) >= 95
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_failure_is_explained(questions: list[str], seed: int) -> None:
     errors = Candidate("errors", "failed", missing="drop")
@@ -225,10 +232,13 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     assert "words: " in run.output
     assert "as in the paper: " in run.output
     assert "Nothing is confirmed" in run.output
+    assert "To judge features: groundfault audit --finders language:blank." in run.output
     told = json.loads((tmp_path / "said.json").read_text())
     assert told["slices"][0]["marks"][0]["feature"] == "length"
     assert told["lacking"]["voice"].startswith("not available: needs")
-    run = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", "edisa"]], catch_exceptions=False)
-    assert run.exit_code == 0
+    for finder, other in (("edisa", "sliceline"), ("sliceline", "domino")):
+        said = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", finder]])
+        assert said.exit_code == 0
+        assert said.output.startswith("0 slices") == (f"another finder (--finder {other})" in said.output)
     with pytest.raises(PlanError, match="not of the form NAME=VALUE"):
         CliRunner().invoke(explain_command, [str(a) for a in [*args, "--set", "pca"]], catch_exceptions=False)

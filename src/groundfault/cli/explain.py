@@ -83,7 +83,7 @@ def explain(**given: Any) -> None:
     text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
     if write_json(text, given["json_path"]):
         return
-    _show(found, given["finder"])
+    _show(found, given["finder"], given["pipeline"])
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,8 @@ def _has(evidence: Evidence, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in evidence.attributes)
 
 
-def _show(found: Explained, finder: str) -> None:
+def _show(found: Explained, finder: str, pipeline: str) -> None:
+    from groundfault.language import DEFAULT
     from groundfault.language.explain import LEAST
     from groundfault.render.words import clean, listing, plural
 
@@ -122,10 +123,7 @@ def _show(found: Explained, finder: str) -> None:
         f"errors; {found.features} features, {found.permutations:,} permutations"
     )
     if not found.slices:
-        click.echo(
-            f"{finder} found no slice of {LEAST} examples or more; a mixture may with other settings "
-            "(--set embedding_weight=1 --set n_slices=20), or another finder (--finder sliceline)"
-        )
+        click.echo(f"{finder} found no slice of {LEAST} examples or more; {_instead(finder)}")
         return
     for one in found.slices:
         click.echo(f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors")
@@ -138,8 +136,18 @@ def _show(found: Explained, finder: str) -> None:
         click.echo(f"{listing([name for name, why in found.lacking.items() if why == reason])} {reason}")
     click.echo(
         "Nothing is confirmed: a slice cut by what its texts are like has features of its own. "
-        "To judge features: groundfault audit --finders language."
+        f"To judge features: groundfault audit --finders language{'' if pipeline == DEFAULT else f':{pipeline}'}."
     )
+
+
+def _instead(finder: str) -> str:
+    """What may find slices where a finder found none."""
+    if finder in {"edisa", "domino"}:
+        return (
+            "it may with other settings (--set embedding_weight=1 --set n_slices=20), or another finder "
+            "(--finder sliceline)"
+        )
+    return "it may with other settings (--set), or another finder (--finder domino)"
 
 
 def lines(found: Slice, level: float) -> Iterator[str]:
