@@ -439,16 +439,65 @@ def test_a_judge_that_is_at_fault() -> None:
         judge_gaps(table.with_columns(judge=pl.lit(0.5)), judge="judge", execution="ran")
 
 
-def test_depth_profile(planted: tuple[Evidence, np.ndarray]) -> None:
-    matrix = Matrix.of(planted[0])
-    deep = replace(matrix, attributes=pl.DataFrame({"depth": np.arange(400) % 4}))
-    profile = depth_profile(deep, "depth")
-    assert profile.height == 4 * len(matrix.models)
-    assert (profile["low"] <= profile["rate"]).all()
-    assert (profile["rate"] <= profile["high"]).all()
-    assert profile["failed"].sum() == int((matrix.values == 0).sum())
-    with pytest.raises(InputError, match="no attribute 'turns'"):
-        depth_profile(matrix, "turns")
+EPISODES = pl.DataFrame(
+    [
+        {"id": f"q{i}", "model": model, "turns": turns, "try": t, "ok": int(i < good + turns), "note": "x"}
+        for model, good in (("a", 1), ("b", 4))
+        for turns in (1, 2, 3)
+        for i in range(10)
+        for t in range(2)
+    ]
+)
+
+
+def test_depth_profile() -> None:
+    one = EPISODES.filter(pl.col("try") == 0)
+    evidence = Evidence.from_table(one, outcome="ok", positive_is_good=True, id="id", model="model", repeat="turns")
+    profile = depth_profile(evidence, "turns")
+    assert profile["failed"].to_list() == [8, 7, 6, 5, 4, 3]
+    assert set(profile["examples"]) == {10}
+    low, high = profile["low"][0], profile["high"][0]
+    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)  # Wilson's of 8 in 10
+    with pytest.raises(InputError, match="no column 'depth' to tell the depth by"):
+        depth_profile(evidence, "depth")
+    with pytest.raises(PlanError, match="level must be between 0 and 1"):
+        depth_profile(evidence, "turns", level=1)
+
+
+def test_a_depth_is_passed_from_a_share_of_its_tries_on() -> None:
+    half = EPISODES.with_columns(
+        ok=pl.col("try"),
+        id=pl.format("{}/{}", "id", "turns"),  # each cell passes one try of two
+    )
+    evidence = Evidence.from_table(half, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try")
+    assert depth_profile(evidence, "turns")["failed"].sum() == 0
+    assert (depth_profile(evidence, "turns", rate=0.6)["rate"] == 1).all()
+
+
+def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
+    def run(*words: str) -> str:
+        return CliRunner().invoke(command, words, catch_exceptions=False, env={"COLUMNS": "80"}).output
+
+    EPISODES.filter(pl.col("try") == 0).write_csv(tmp_path / "episodes.csv")
+    columns = "--id id --model-column model --repeat turns --outcome ok --positive-is-good".split()
+    said = run("depth", str(tmp_path / "episodes.csv"), *columns, "--depth", "turns", "--out", str(tmp_path / "d.csv"))
+    assert "80% [49%, 94%]" in said
+    assert pl.read_csv(tmp_path / "d.csv").height == 6
+    traces = pl.DataFrame({"attack": ["01"] * 30 + ["2"] * 9, "judge": [1] * 39, "ran": [0] * 30 + [1] * 9})
+    traces.write_csv(tmp_path / "traces.csv")
+    asked = [str(tmp_path / "traces.csv"), "--judge", "judge", "--execution", "ran", "--by", "attack"]
+    said = run("gaps", *asked, "--out", str(tmp_path / "g.jsonl"))
+    assert "disagree in 1 of 2 cells: there the instrument is at fault" in " ".join(said.split())
+    assert "+1.00 [+0.84, +1.00]" in said
+    assert "100% [89%, 100%]" in said
+    kept = pl.read_ndjson(tmp_path / "g.jsonl")
+    assert kept.select("attack", "judge_only", "judged", "executed_high", "at_fault").row(0) == (
+        "01",
+        30,
+        1.0,
+        pytest.approx(0.1135, abs=1e-4),
+        True,
+    )
 
 
 def test_the_finder_proposes_rules_that_hold_on_other_examples() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from groundfault.cli import taxonomy_use, taxonomy_words
+from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
 from groundfault.cli.options import evidence_options, read_evidence, require_writable, shown_progress
 from groundfault.errors import PlanError
 
@@ -96,6 +96,7 @@ def fit(**given: Any) -> None:
 
 taxonomy_use.attach(taxonomy)
 taxonomy_words.attach(taxonomy)
+taxonomy_regimes.attach(taxonomy)
 
 
 def _changes(given: dict[str, Any]) -> dict[str, Any]:

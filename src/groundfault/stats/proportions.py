@@ -20,7 +20,7 @@ def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tupl
     x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
     safe = np.where(n > 0, n, np.nan)
     low, high = score_interval(x / safe, safe, level)
-    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+    return np.maximum(low, 0.0), np.where(x == safe, 1.0, high)  # which rounding may miss
 
 
 def mcnemar(first_only: int, second_only: int) -> float:

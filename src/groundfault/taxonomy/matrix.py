@@ -24,7 +24,7 @@ Imputation = Literal["column_mean", "row_mean", "half", "zero", "none"]
 
 FEWEST_MODELS = 3
 
-_SLACK = 1e-9  # a score of 1 - 0.3 reaches 0.7
+SLACK = 1e-9  # a score of 1 - 0.3 reaches 0.7
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Matrix:
         PlanError
             If a threshold is not in (0, 1].
         """
-        _check_thresholds(score, rate)
+        check_thresholds(score, rate)
         roles = evidence.roles
         if roles.model is None or len(evidence.models) < FEWEST_MODELS:
             count = 0 if roles.model is None else len(evidence.models)
@@ -112,7 +112,7 @@ class Matrix:
         scored = (evidence.status == Status.SCORED).to_numpy()
         if not scored.any():
             raise InputError(f"none of the {len(evidence)} rows was scored, so there is nothing to compare")
-        passes = 1.0 - evidence.loss.fill_null(1.0).to_numpy() >= score - _SLACK
+        passes = 1.0 - evidence.loss.fill_null(1.0).to_numpy() >= score - SLACK
         trials, passed = np.zeros((2, len(names), len(models)), dtype=np.int64)
         np.add.at(trials, (rows[scored], columns[scored]), 1)
         np.add.at(passed, (rows[scored], columns[scored]), passes[scored])
@@ -129,7 +129,7 @@ class Matrix:
     @cached_property
     def values(self) -> Floats:
         """1 for a pass, 0 for a fail, NaN in holes: shape (n, m)."""
-        passes = self.passed >= self.rate * self.trials - _SLACK
+        passes = self.passed >= self.rate * self.trials - SLACK
         return np.where(self.trials > 0, passes, np.nan)
 
     @property
@@ -289,7 +289,8 @@ class Matrix:
         return tuple(self.examples[i] for i in np.flatnonzero(rows))
 
 
-def _check_thresholds(score: float, rate: float) -> None:
+def check_thresholds(score: float, rate: float) -> None:
+    """Raise a `PlanError` unless both are in (0, 1]."""
     for name, value in (("score", score), ("rate", rate)):
         if not 0 < value <= 1:
             raise PlanError(f"{name} must be in (0, 1], not {value:g}")

@@ -10,54 +10,74 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.errors import InputError
+from groundfault.errors import InputError, PlanError
+from groundfault.evidence import Evidence
+from groundfault.outcome import Status
 from groundfault.stats.multiple import holm
 from groundfault.stats.proportions import mcnemar, paired_difference, wilson
 from groundfault.stats.silhouette import silhouette
-from groundfault.taxonomy.matrix import Matrix
+from groundfault.taxonomy.matrix import SLACK, check_thresholds
 
 Floats = NDArray[np.float64]
 
 
-def depth_profile(matrix: Matrix, depth: str, level: float = 0.95) -> pl.DataFrame:
+def depth_profile(
+    evidence: Evidence, depth: str, *, score: float = 0.7, rate: float = 0.5, level: float = 0.95
+) -> pl.DataFrame:
     """Failure rates of each model at each depth, with Wilson's intervals.
 
     Parameters
     ----------
-    matrix : Matrix
-        One row an example such as a conversation of a kind and depth; a model with repeats passes it by the matrix's
-        rate.
+    evidence : Evidence
+        A row may be a whole conversation or a try; an example may be met at several depths. What was not scored is not
+        counted.
     depth : str
-        Attribute of the examples: turns, budget, or another order.
+        Column that says it: turns, budget, or another order.
+    score, rate : float
+        A try passes from this score on, and a model passes an example at a depth from this share of its tries on; both
+        in (0, 1].
     level : float
-        Coverage of each interval, in (0, 1); they are not simultaneous.
+        Coverage of each interval, in (0, 1); they are not simultaneous, and assume independent examples.
 
     Returns
     -------
     polars.DataFrame
         Columns ``model``, ``depth``, ``examples``, ``failed``, ``rate``, ``low``, ``high``, ordered by model and
-        depth; cells without an answer are left out.
+        depth.
 
     Raises
     ------
     InputError
-        If the attribute is not there.
+        If there is no such column, or nothing was scored at a known depth.
+    PlanError
+        If a share is out of range.
     """
-    if depth not in matrix.attributes.columns:
-        known = ", ".join(matrix.attributes.columns) or "none"
-        raise InputError(f"no attribute {depth!r} describes the examples; there are {known}")
-    at = matrix.attributes[depth]
-    failed, asked = matrix.values == 0, matrix.trials > 0
-    rows = []
-    for value in at.drop_nulls().unique().sort():
-        inside = (at == value).fill_null(False).to_numpy()
-        rows += [
-            {"model": model, "depth": value, "examples": int(asked[inside, j].sum()), "failed": int(f)}
-            for j, (model, f) in enumerate(zip(matrix.models, failed[inside].sum(axis=0), strict=True))
-        ]
-    table = pl.DataFrame(rows).filter(pl.col("examples") > 0).sort("model", "depth")
+    check_thresholds(score, rate)
+    _check_level(level)
+    roles, columns = evidence.roles, evidence.frame.columns
+    if depth not in columns:
+        raise InputError(f"there is no column {depth!r} to tell the depth by; the columns are {', '.join(columns)}")
+    tries = pl.DataFrame(
+        {
+            "model": evidence.frame[roles.model].cast(pl.String) if roles.model else [""] * len(evidence),
+            "depth": evidence.frame[depth],
+            "example": evidence.frame[roles.id or ""],
+            "passed": 1.0 - evidence.loss >= score - SLACK,
+        }
+    ).filter(evidence.status == Status.SCORED, pl.col("depth").is_not_null())
+    if tries.is_empty():
+        raise InputError(f"nothing was scored at a known {depth}, so there is no profile")
+    failed = pl.col("passed").mean() < rate - SLACK
+    cells = tries.group_by("model", "depth", "example").agg(failed=failed).group_by("model", "depth")
+    table = cells.agg(examples=pl.len().cast(pl.Int64), failed=pl.col("failed").sum().cast(pl.Int64))
+    table = table.sort("model", "depth")
     low, high = wilson(table["failed"].to_numpy(), table["examples"].to_numpy(), level)
     return table.with_columns(rate=pl.col("failed") / pl.col("examples"), low=pl.Series(low), high=pl.Series(high))
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise PlanError(f"level must be between 0 and 1, not {level:g}")
 
 
 @dataclass(frozen=True)
@@ -70,6 +90,8 @@ class Gap:
         What the traces have in common, such as attack and model.
     both, judge_only, execution_only, neither : int
         Traces by who says that it succeeded.
+    judged, executed : tuple of float
+        Rate of success as the judge says and as execution shows, each with the ends of Wilson's interval.
     gap : float
         Judged rate minus executed rate: above 0 the judge sees successes that were none, below 0 it misses some.
     low, high : float
@@ -83,6 +105,8 @@ class Gap:
     judge_only: int
     execution_only: int
     neither: int
+    judged: tuple[float, float, float]
+    executed: tuple[float, float, float]
     gap: float
     low: float
     high: float
@@ -109,13 +133,17 @@ def judge_gaps(
     by : sequence of str
         Columns that make the cells; all traces are one cell without.
     level : float
+        Coverage of each interval, in (0, 1); they assume independent traces.
 
     Raises
     ------
+    PlanError
+        If the level is out of range.
     InputError
         If a column is missing, holds something else, or is empty somewhere: a trace that was not judged, or not
         executed, has no pair.
     """
+    _check_level(level)
     for column in (judge, execution, *by):
         if column not in table.columns:
             raise InputError(f"the traces have no column {column!r}; their columns are {', '.join(table.columns)}")
@@ -148,7 +176,13 @@ def _gap(cell: tuple[str, ...], square: tuple[Any, ...], level: float, p: float,
     both, judge_only, execution_only, neither = square
     low, high = paired_difference(both, judge_only, execution_only, neither, level)
     gap = (judge_only - execution_only) / sum(square)
-    return Gap(cell, both, judge_only, execution_only, neither, gap, low, high, p, adjusted)
+    judged, executed = (_share(both + alone, sum(square), level) for alone in (judge_only, execution_only))
+    return Gap(cell, both, judge_only, execution_only, neither, judged, executed, gap, low, high, p, adjusted)
+
+
+def _share(succeeded: int, of: int, level: float) -> tuple[float, float, float]:
+    low, high = wilson(succeeded, of, level)
+    return succeeded / of, float(low), float(high)
 
 
 def profile_silhouettes(profiles: ArrayLike, clusters: Sequence[int] = (2, 3, 4), seed: int = 0) -> dict[int, float]:
