@@ -174,9 +174,8 @@ def test_tables_fit_eighty_columns(whole: Study, capsys: pytest.CaptureFixture[s
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "claude-3-haiku-20240307" in out
-    said = " ".join(out.split())
-    assert "long_chain and" in said
-    assert "5 more" in said  # the last column is wrapped, not cut
+    assert "…" not in out
+    assert {"long_chain", "more"} <= set(out.split())  # the last column is wrapped, not cut
 
 
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +14,8 @@ from groundfault.cli.options import require_writable, shown_progress, write_json
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
     from groundfault.studies.tables import Study, Table
 
 # a study is a function of progress and of the options it takes, that returns a Study; one that can be resumed takes
@@ -91,25 +92,19 @@ def show(found: Study, console: Console, out: str | None) -> None:
     for table in found.tables:
         console.print()
         console.print(table.title, style="bold", markup=False, highlight=False)
-        console.print(_rendered(table, console))
+        console.print(_rendered(table, console.width))
         console.print(table.note, style="dim", markup=False, highlight=False)
     if out:
         console.print(f"\nWritten to {Path(out) / f'{found.name}.md'} and .json", markup=False, highlight=False)
 
 
-def _rendered(table: Table, console: Console) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table as Shown
-    from rich.text import Text
+def _rendered(table: Table, width: int) -> Group:
+    """The table for a terminal of this width; what the paper prints is set apart."""
+    from groundfault.render.page import fitted
+    from groundfault.render.tables import Column
+    from groundfault.render.tables import Table as Plain
 
-    width = 24 if console.width < 110 else 48
-    out = Shown(box=SIMPLE_HEAD, pad_edge=False, padding=0, show_edge=False)
-    out.add_column("", no_wrap=True)
-    for heading, kind in table.columns.values():
-        out.add_column(heading, justify="left" if kind == "text" else "right", no_wrap=kind != "text")
-    for row in table.rows:
-        for number, (label, *cells) in enumerate(table.shown(row)):
-            printed = not row.here or number > 0
-            name = fill(label, width, break_on_hyphens=False)
-            out.add_row(*map(Text, [name, *cells]), style="dim italic" if printed else "")
-    return out
+    lines = [(line, not row.here or number > 0) for row in table.rows for number, line in enumerate(table.shown(row))]
+    columns = (Column(head, "text" if kind == "text" else "number") for head, kind in table.columns.values())
+    plain = Plain(table.title, (Column(""), *columns), tuple(tuple(line) for line, _ in lines))
+    return fitted(plain, width, ["dim italic" if printed else "" for _, printed in lines])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
@@ -12,7 +13,9 @@ from groundfault.render.markdown import escape, set_table
 from groundfault.render.tables import Table
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
+
+_READABLE = 13  # a column of words has as many characters in a terminal, and for a long word twice as many
 
 
 @dataclass(frozen=True)
@@ -83,26 +86,87 @@ def show(content: Page, console: Console) -> None:
         for table in section.tables:
             if table.caption != section.title:
                 say(table.caption, "italic")
-            console.print(_set(table))
+            console.print(fitted(table, console.width))
             if table.note:
                 say(table.note, "dim")
 
 
-def _set(table: Table) -> object:
+def fitted(table: Table, width: int, styles: Sequence[str] = ()) -> Group:
+    """A table as a terminal of this width can show it: no number is broken, and no word of a head over numbers.
+
+    One that is wider yet comes in parts, each of which begins with the columns of words that lead the table.
+
+    Parameters
+    ----------
+    table : Table
+    width : int
+        Of the terminal, in characters.
+    styles : sequence of str
+        Of the rows; left out, all are plain.
+    """
     from rich.box import SIMPLE_HEAD
+    from rich.console import Group
     from rich.table import Table as Shown
     from rich.text import Text
 
-    out = Shown(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    for place, column in enumerate(table.columns):
-        if column.kind == "number":
-            out.add_column(Text(column.head), justify="right", overflow="fold")
-        else:
-            longest = max((len(row[place]) for row in table.rows), default=0)
-            out.add_column(Text(column.head), overflow="fold", min_width=min(longest, 13))
-    for row in table.rows:
-        out.add_row(*(Text(words.clean(cell)) for cell in row))
-    return out
+    every = range(len(table.columns))
+    gap = 2 if _needs(table, every, 2) <= width else 1
+    parts: list[Shown | Text] = []
+    for columns in _parts(table, width, gap):
+        out = Shown(box=SIMPLE_HEAD, pad_edge=False, padding=(0, gap - 1, 0, 0), show_edge=False)
+        for place, room in _widths(table, columns, width, gap).items():
+            column = table.columns[place]
+            out.add_column(
+                Text(column.head), justify="right" if column.kind == "number" else "left", overflow="fold", width=room
+            )
+        for row, style in zip_longest(table.rows, styles):
+            out.add_row(*(Text(words.clean(row[place])) for place in columns), style=style)
+        parts += [Text(), out] if parts else [out]
+    return Group(*parts)
+
+
+def _parts(table: Table, width: int, gap: int) -> Iterator[list[int]]:
+    """The columns of each part: as many as find room beside those that lead."""
+    kinds = [column.kind for column in table.columns]
+    lead = kinds.index("number") if "number" in kinds else len(kinds)
+    part = list(range(lead))
+    for place in range(lead, len(kinds)):
+        if len(part) > lead and _needs(table, [*part, place], gap) > width:
+            yield part
+            part = list(range(lead))
+        part.append(place)
+    yield part
+
+
+def _needs(table: Table, places: Iterable[int], gap: int) -> int:
+    """The width that columns need, with gaps between them."""
+    return sum(_least(table, place) + gap for place in places) - gap
+
+
+def _least(table: Table, place: int) -> int:
+    """The width that a column needs: its longest number, or as much of its words as can be read."""
+    column, cells = table.columns[place], [row[place] for row in table.rows]
+    longest = _longest([*column.head.split(), *cells])
+    if column.kind == "number":
+        return longest
+    return min(longest, max(_READABLE, min(_longest(" ".join(cells).split()), 2 * _READABLE)))
+
+
+def _widths(table: Table, places: Sequence[int], width: int, gap: int) -> dict[int, int]:
+    """The width of each column: what it needs, and of what is left words get the most."""
+    widths = {place: _least(table, place) for place in places}
+    wanted = {p: _longest([table.columns[p].head, *(row[p] for row in table.rows)]) for p in places}
+    for _ in range(width - _needs(table, places, gap)):
+        narrow = [place for place in places if widths[place] < wanted[place]]
+        if narrow:
+            widths[min(narrow, key=lambda p: (table.columns[p].kind == "number", widths[p]))] += 1
+    return widths
+
+
+def _longest(texts: Iterable[str]) -> int:
+    from rich.cells import cell_len
+
+    return max((cell_len(words.clean(text)) for text in texts), default=0)
 
 
 def _blocks(content: Page) -> Iterator[str]:
@@ -113,4 +177,4 @@ def _blocks(content: Page) -> Iterator[str]:
         if section.sentences or section.tables:
             yield f"## {escape(section.title)}"
             yield from (escape(sentence) for sentence in section.sentences)
-            yield from (set_table(table) for table in section.tables)
+            yield from (set_table(table, caption=table.caption != section.title) for table in section.tables)
