@@ -31,6 +31,8 @@ from groundfault.studies.taxonomy import study
 from groundfault.studies.taxonomy_cells import complete, gain
 from groundfault.studies.taxonomy_figures import figures
 from groundfault.studies.taxonomy_folds import Fold, chosen
+from groundfault.studies.taxonomy_paper import NAMES, TABLE_2
+from groundfault.studies.taxonomy_tables import _curve
 from groundfault.taxonomy.basis import SCALES, Basis, scaled
 from groundfault.taxonomy.diagnosis import Wanted, diagnose, profile
 from groundfault.taxonomy.fitting import fit
@@ -261,6 +263,11 @@ def test_an_evaluation_of_one_ability_claims_nothing_and_resumes(tmp_path: Path)
     held = {row.label: row.here["holds"] for row in found.tables[0].rows}
     assert held["Models differ by more than one ability"] == "no"
     assert held["Tasks chosen by the default clusters help to diagnose a model"] == "no"
+    for number in (1, 2, 3, 10, 13, 14, 15, 17):
+        assert any(row.paper for table in found.tables if f"Table {number}:" in table.title for row in table.rows)
+    nothing = _curve("Table 2", [], lambda s, b: lambda row: None, TABLE_2, "")
+    assert [row.label for row in nothing.rows if row.paper and not row.here] == [NAMES[name] for name in TABLE_2]
+    assert "only the paper has numbers" in nothing.note
     said: list[str] = []
     again = study(matrix, **small, progress=said.append)  # type: ignore[arg-type]
     assert again.to_json() == found.to_json()

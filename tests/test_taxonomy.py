@@ -338,6 +338,7 @@ def test_command_writes_and_bad_input_does_not(tmp_path: Path, planted: tuple[Ev
     ran = CliRunner().invoke(command, ["fit", *base, *quick, *held, "--out", str(out)], catch_exceptions=False)
     assert ran.exit_code == 0
     assert "clusters are published" in ran.output
+    assert "set apart: " in ran.output
     names = {p.name for p in out.iterdir()}
     assert names == {"report.html", "report.md", "taxonomy.json", "arrays.npz", "examples.parquet", "claims"}
     assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1

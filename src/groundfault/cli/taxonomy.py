@@ -135,11 +135,15 @@ def _check_claims(given: dict[str, Any], settings: Any, evidence: Any) -> None:
 
 def _say(found: Any, judged: Any, place: Path, given: dict[str, Any]) -> None:
     from groundfault.render import words
+    from groundfault.render.taxonomy import set_apart
 
     click.echo(found.verdict)
     for cluster in found.clusters:
         mark = "published" if cluster.published else "unstable"
         click.echo(f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}")
+    aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(found).items())
+    if aside:
+        click.echo(f"set apart: {aside}")
     if judged is not None:
         click.echo(
             f"{judged.counts()['confirmed']} of {len(judged.findings)} claims about held-out models are confirmed"

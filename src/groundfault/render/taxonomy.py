@@ -352,16 +352,21 @@ def _span(values: Sequence[float]) -> str:
     return f"{min(known):.2f} to {max(known):.2f}" if known else words.NONE
 
 
-def _apart(taxonomy: Taxonomy) -> Section:
+def set_apart(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
+    """What is in no cluster because it tells nothing apart: names, by the reason."""
     found = taxonomy.matrix.apart
-    kinds = (
-        ("failed by every model", found.all_failed),
-        ("passed by every model", found.all_passed),
-        ("answered by none", found.unanswered),
-        ("passed by every frontier model", found.easy),
-        ("models that pass or fail everything", found.constant_models),
-    )
-    rows = tuple((what, words.count(len(names)), ", ".join(names[:5])) for what, names in kinds if names)
+    kinds = {
+        "failed by every model": found.all_failed,
+        "passed by every model": found.all_passed,
+        "answered by none": found.unanswered,
+        "passed by every frontier model": found.easy,
+        "models that pass or fail everything": found.constant_models,
+    }
+    return {what: names for what, names in kinds.items() if names}
+
+
+def _apart(taxonomy: Taxonomy) -> Section:
+    rows = tuple((what, words.count(len(names)), ", ".join(names[:5])) for what, names in set_apart(taxonomy).items())
     if not rows:
         return Section("Set apart", ("Nothing was set apart.",))
     columns = (Column(""), Column("Number", "number"), Column("Such as", "code"))

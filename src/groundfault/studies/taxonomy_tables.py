@@ -117,11 +117,13 @@ def _curve(
             key: with_error(found, digits) for key, found in cells.items() if 0 < len(found) == len(used)
         }
         short |= 0 < len(here) < len(cells)
-        if here:
-            said = dict(zip(map(str, BUDGETS), paper.get(strategy, ()), strict=False))
+        said = dict(zip(map(str, BUDGETS), paper.get(strategy, ()), strict=False))
+        if here or said:
             rows.append(Row(printed.NAMES[strategy], here, said))
     columns: dict[str, tuple[str, Kind]] = {str(b): (f"N = {b}", "text") for b in BUDGETS}
     count = f"Means over {words.plural(len(used), 'model')} held out, ± 95 % over models."
+    if not used:
+        count = "No model that is held out leaves two clusters to rank, so only the paper has numbers."
     empty = " No number: some model has fewer tasks to be asked." if short else ""
     return Table(title, f"{count} {note}{empty}", columns, tuple(rows))
 
@@ -279,11 +281,7 @@ def _reality(found: Evaluated) -> Table:
             test = taxonomy.tests.get(key)
             if test is not None and test.draws:
                 null = f"{test.mean:.3f} ± {test.spread:.3f}".replace("-", "−")
-                here: dict[str, Value] = {
-                    "observed": f"{test.observed:.3f}".replace("-", "−"),
-                    "null": null,
-                    "p": test.p,
-                }
+                here: dict[str, Value] = {"observed": plain(test.observed, 3), "null": null, "p": test.p}
                 rows.append(Row(f"{preset}: {name}", here))
     note = (
         "Silhouettes, but for the last line. Add-one p-values. Only the tests that cluster anew ask whether the "
@@ -330,9 +328,10 @@ def _prediction(found: Evaluated, preset: str) -> Table:
     rows = []
     for method in (*METHODS, "clusters"):
         auc, f1 = (_of_methods(found, preset, method, key) for key in ("auc", "f1"))
-        if len(auc):
-            said = dict(zip(("auc", "f1"), printed.TABLE_3.get(method, ()), strict=False))
-            rows.append(Row(METHODS_NAMED[method], {"auc": with_error(auc), "f1": with_error(f1)}, said))
+        here: dict[str, Value] = {"auc": with_error(auc), "f1": with_error(f1)} if len(auc) else {}
+        said = dict(zip(("auc", "f1"), printed.TABLE_3.get(method, ()), strict=False))
+        if here or said:
+            rows.append(Row(METHODS_NAMED[method], here, said))
     count, of = len(_of_methods(found, preset, "majority", "auc")), len(found.folds[preset])
     note = (
         f"Whether a held-out model fails more than half of a cluster, from {PROBE} random tasks of the other half. "
@@ -381,7 +380,9 @@ def _scalar(found: Evaluated) -> Table:
     folds, rows = usable(found.folds["paper"]), []
     for strategy in (*STRATEGIES, UNIFORM):
         asked = [row["paper"][strategy]["25"] for row in folds if "25" in row["paper"].get(strategy, {})]
+        said = dict(zip(("rho", "tau"), printed.TABLE_17.get(strategy, ()), strict=False))
         if len(asked) < 3 or len(asked) < len(folds):
+            rows += [Row(printed.NAMES[strategy], {}, said)] if said else []
             continue
         truth = np.array([row["paper"]["accuracy"] for row in folds])
         guess = np.array([scores["accuracy"] for scores in asked])  # folds, trials, two ways
@@ -390,7 +391,6 @@ def _scalar(found: Evaluated) -> Table:
         ]
         tau = values(folds, lambda row, s=strategy: cell(row, "paper", s, 25, "legacy"))  # type: ignore[misc]
         here: dict[str, Value] = {"rho": both[0], "ability": both[1], "tau": float(tau.mean()) if len(tau) else None}
-        said = dict(zip(("rho", "tau"), printed.TABLE_17.get(strategy, ()), strict=False))
         rows.append(Row(printed.NAMES[strategy], here, said))
     note = (
         "Spearman's correlation over held-out models of estimated and true accuracy on the tasks kept, and tau on "

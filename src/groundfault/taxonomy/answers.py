@@ -61,7 +61,7 @@ def _apart(taxonomy: Taxonomy) -> set[str]:
 def _check_one_model(models: Sequence[str], fitted: Sequence[str]) -> None:
     if len(models) > 1:
         some = ", ".join(models[:6]) + (", ..." if len(models) > 6 else "")
-        raise InputError(f"the answers are of {len(models)} models ({some}); a diagnosis is of one")
+        raise InputError(f"the answers are of {len(models)} models ({some}): choose one (select_model, or --name)")
     met = [name for name in models if name in fitted]
     if met:
         raise InputError(
