@@ -160,6 +160,20 @@ def test_word_norms_of_the_users_own(tmp_path: Path) -> None:
         read_norms(tmp_path / "none.csv")
 
 
+def test_what_is_brought_tells_six_sentences_from_six() -> None:
+    names = ("word_frequency", "toxicity", "arousal", "dominance")
+    low = [f"The {noun} rests calmly on the meadow." for noun in ("sheep", "cow", "lamb", "goat", "mare", "mule")]
+    high = [f"You {noun}, fierce rage rules!" for noun in ("fool", "brute", "clown", "knave", "lout", "boor")]
+    mild, wild = {"rests": 1.0, "calmly": 1.0}, {"fierce": 6.0, "rage": 7.0, "rules": 6.5}
+    docs = [BLANK.nlp.make_doc(text) for text in low + high]
+    for doc in docs:
+        doc.cats["toxicity"] = float(doc[0].text == "You")
+    aids: list[Any] = [{"you": 5.0, "": 1.0}, None, mild | wild, mild | wild]
+    for name, aid in zip(names, aids, strict=True):
+        values = [FEATURES[name].measure(doc, aid) for doc in docs]
+        assert min(values[6:]) > max(values[:6]), name
+
+
 def test_the_frequency_of_words() -> None:
     (frequency,) = chosen(["word_frequency"])
     values = BLANK.measure(["the the the", "the owl", "...", ""], [frequency])[:, 0]
