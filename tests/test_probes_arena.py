@@ -33,16 +33,18 @@ def lines(*rows: dict[str, Any] | str) -> str:
     return "".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows)
 
 
-def test_the_arena_from_the_shell() -> None:
+def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     given = ["--world", "diffuse", "--policy", "uniform", "--landscapes", 20, "--budget", 12, "--budget", 15]
     told = shell(*given)
     assert told.exit_code == 0, told.output
-    head, *table = told.output.splitlines()
+    head, _, *table, note = told.output.splitlines()
     assert head.split() == "landscape policy budget keys difference ratio tasks rows artefacts".split()
     assert [line.split()[2] for line in table] == ["12", "15"]
     number, ends = r"[\d.]+", r"\[[+-]?[\d.]+, [+-]?[\d.]+\]"
     row = rf"diffuse +uniform +\d+ +{number} +[+-]{number} {ends} +{number} {ends} +{number} +{number} +{number}"
-    assert all(re.fullmatch(row, line) for line in table)
+    assert all(re.fullmatch(row, line.strip()) for line in table)
+    assert "difference and ratio are to stratified" in note
     same = json.loads(shell(*given, "--json", "-").output)
     assert same["settings"]["errors"] == "audited"
     assert [standing["budget"] for standing in same["standings"]] == [12, 15]

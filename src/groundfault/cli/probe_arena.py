@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.options import require_writable, shown_progress, write_json
+from groundfault.render.words import clean
 
 if TYPE_CHECKING:
     from groundfault.probes.arena import Standing
@@ -41,7 +42,6 @@ def arena(**given: Any) -> None:
     from groundfault.probes.arena import arena as run
     from groundfault.probes.landscapes import replayed
     from groundfault.probes.policies import POLICIES
-    from groundfault.render.words import clean
 
     require_writable(given["json_path"])
     replay = replayed(given["replay"], given["store"]) if given["replay"] else None
@@ -58,19 +58,33 @@ def arena(**given: Any) -> None:
         return
     if errors == "proxy":
         click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
-    click.echo(
-        f"{'landscape':<21}{'policy':<18}{'budget':>7}{'keys':>7}{'difference':>24}{'ratio':>20}"
-        f"{'tasks':>7}{'rows':>7}{'artefacts':>11}"
-    )
-    for each in found:
-        difference = (
-            "control" if each.policy == given["control"] else _ends(f"{each.gain:+.1f}", each.gain_interval, "+.1f")
+    _show(found, given["control"])
+
+
+def _show(found: list[Standing], control: str) -> None:
+    from rich.console import Console
+
+    from groundfault.render.page import fitted
+    from groundfault.render.probe_tables import made
+
+    rows = [
+        (
+            each.world,
+            each.policy,
+            f"{each.budget:,}",
+            f"{each.keys:.1f}",
+            "control" if each.policy == control else _ends(f"{each.gain:+.1f}", each.gain_interval, "+.1f"),
+            "" if each.ratio is None else _ends(f"{each.ratio:.2f}", each.ratio_interval, ".2f"),
+            f"{each.tasks:.1f}",
+            f"{each.rows:.1f}",
+            f"{each.artefacts:.1f}",
         )
-        ratio = "" if each.ratio is None else _ends(f"{each.ratio:.2f}", each.ratio_interval, ".2f")
-        click.echo(
-            clean(f"{each.world:<21}{each.policy:<18}{each.budget:>7}{each.keys:>7.1f}{difference:>24}")
-            + f"{ratio:>20}{each.tasks:>7.1f}{each.rows:>7.1f}{each.artefacts:>11.1f}"
-        )
+        for each in found
+    ]
+    heads = ("landscape", "policy", "budget", "keys", "difference", "ratio", "tasks", "rows", "artefacts")
+    console = Console()
+    console.print(fitted(made("", "ttnnnnnnn", heads, rows), console.width))
+    click.echo(f"means; difference and ratio are to {clean(control)} on the same landscapes, with 95% intervals")
 
 
 def _ends(value: str, ends: tuple[float, float] | None, form: str) -> str:

@@ -184,21 +184,24 @@ def _is_nan(value: Any) -> bool:
 
 def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
-    from rich.table import Table
+
+    from groundfault.render.page import fitted
+    from groundfault.render.probe_tables import made
 
     names = {"raw": "raw agreement", "kappa": "Cohen's kappa", "alpha": "Krippendorff's alpha", "ac1": "Gwet's AC1"}
     if not any(measures["raw"]["items"] for measures in said.values()):
         click.echo("no item was reviewed blind by two reviewers yet")
         return
-    table = Table("question", "items", *names.values(), box=None, header_style="bold")
+    rows: list[tuple[str, ...]] = []
     reasons: dict[str, list[str]] = {}
     for question, measures in said.items():
         told = question.replace("_", " ")
-        table.add_row(told, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names))
+        rows.append((told, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names)))
         for name, full in names.items():
             if measures[name]["reason"]:
                 reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {told}")
-    Console().print(table)
+    console = Console()
+    console.print(fitted(made("", "tnnnnn", ("question", "items", *names.values()), rows), console.width))
     for reason, where in reasons.items():
         click.echo(f"{reason} ({', '.join(where)})")
     click.echo("items that two or more reviewed blind; 95% intervals from a bootstrap over items")

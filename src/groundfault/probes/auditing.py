@@ -258,7 +258,7 @@ class Audit:
         """
         said = " ".join(reason.split())
         if not said:
-            raise InputError("say why: the reason to unblind stays on record")
+            raise InputError("say why (--reason TEXT): the reason to unblind stays on record")
         queue = self.queue
         made = len(self.store.decisions())
         event = self.store.unblind({"actor": actor, "reason": said, "queue": queue.hash, "decisions": made})

@@ -39,8 +39,8 @@ def matched(summary: Summary) -> Table:
             )
     heads = ("Model", "Policy", "Budget", "Confirmed rows", "Unique keys", "Keys shared / its own / control's")
     note = (
-        f"The paper's Table 2 in form: each policy against the control, {_control(summary)}. Rows and keys after "
-        "audit; keys name no model: one on which two models err counts once over all."
+        f"The paper's Table 2 in form: each policy / the control, {_control(summary)}; the budget is of both together. "
+        "Rows and keys after audit; keys name no model: one on which two models err counts once over all."
     )
     return made("Matched comparison (audited)", "ttnnnnt", (*heads, "Key-level conclusion"), rows, note)
 
@@ -131,8 +131,8 @@ def resolved(summary: Summary) -> Table:
     ]
     heads = ("Routed rows", "Reviewed", "Confirmed", "Excluded", "No error", "Disputed", "Unaudited", "Unique keys")
     note = (
-        "The paper's Tables 8, 10 and 12 in form. Reviewed rows may be more than those routed: matches are reviewed "
-        "unseen among them."
+        "The paper's Tables 8, 10 and 12 in form. Reviewed rows, and what they came to, may be more than those routed: "
+        "matches are reviewed unseen among them."
     )
     return made("Resolved audit", "tt" + "n" * 8, ("Model", "Policy", *heads), rows, note)
 
