@@ -211,6 +211,18 @@ def test_changes_are_noticed_even_with_new_hashes(
     assert said in " ".join(problems)
 
 
+def test_other_tables_of_another_version_are_told_as_that(public: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "package"
+    shutil.copytree(public, folder)
+    changed(INDEX, '"groundfault": "', '"groundfault": "0.0.')(folder)
+    assert check(folder, set_tables).problems == (), "what another version made alike reproduces"
+    changed("tables.md", "unique audited", "audited")(folder)
+    rehashed(folder)
+    first, second = check(folder, set_tables).problems
+    assert "tables.md is not what" in first
+    assert re.match(r"it was made with groundfault 0\.0\.\S+, and this is ", second)
+
+
 def test_no_damage_ends_in_a_traceback(public: Path, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     folder = tmp_path / "package"

@@ -229,6 +229,9 @@ def check(folder: Path, set_tables: Setter) -> Checked:
     try:
         made = _read(folder)
         problems += _contradictions(folder, made, counts, set_tables)
+        made_with, here = str(index.get("groundfault")), version("groundfault")
+        if problems and made_with != here:
+            problems.append(f"it was made with groundfault {made_with}, and this is {here}: check it with that one")
         return Checked(tuple(problems), len(files), len(made.rows), len(made.summary.results.keys.confirmed))
     except _UNREADABLE as error:
         return Checked((f"the package cannot be read: {first_line(error)}",), len(files), 0, 0)
