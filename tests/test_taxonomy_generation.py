@@ -603,6 +603,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripted]:
     running.stop()
 
 
+def test_the_command_says_what_it_would_need(taxonomy: Taxonomy, tmp_path: Path) -> None:
+    taxonomy.save(tmp_path / "t")
+    base = ["generate", str(tmp_path / "t"), "--cluster", "1", "--text", "question", "--out", str(tmp_path / "tasks")]
+    for more, noted in (([], True), (["--answer", "answer"], False)):
+        ran = CliRunner().invoke(command, [*base, *more], catch_exceptions=False)
+        assert ("note: no column of answers is named (--answer)" in ran.output) == noted
+
+
 def test_the_command_resumes_and_lists_what_it_left_out(
     server: Scripted, taxonomy: Taxonomy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,9 +29,9 @@ def attach(group: click.Group) -> None:
 @_LEVEL
 @_OUT
 def depth(column: str, out: str | None, score: float, rate: float, level: float, **given: Any) -> None:
-    """Failure rates of each model of SOURCE by depth of the conversation, with intervals.
+    """Failure rates of each model by depth of the conversation.
 
-    An example that is met at several depths has --repeat name the depth, too.
+    Each has Wilson's interval. An example that is met at several depths has --repeat name the depth, too.
 
     \b
     groundfault taxonomy depth mint.parquet --id id --model-column model --repeat turns --depth turns --outcome error
@@ -54,7 +54,9 @@ def depth(column: str, out: str | None, score: float, rate: float, level: float,
 @_LEVEL
 @_OUT
 def gaps(traces: str, judge: str, execution: str, by: tuple[str, ...], level: float, out: str | None) -> None:
-    """Where a judge's word departs from what execution shows, in a table of TRACES, one a row.
+    """Where a judge's word departs from what execution shows.
+
+    TRACES is a table with a row for each trace.
 
     \b
     groundfault taxonomy gaps traces.csv --judge judged --execution ran --by attack --by model

@@ -142,6 +142,8 @@ def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -
     shaky = sorted({task.cluster for task in made.tasks} & set(made.settings["unstable"]))
     if shaky:
         click.echo(f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}")
+    if not (given["answer"] or given["solution"]):
+        click.echo("note: no column of answers is named (--answer), so few variants by rule can be keyed")
     click.echo(f"{len(made.keyed):,} of {words.plural(len(made.tasks), 'candidate')} are keyed: written to {out}")
 
 
