@@ -558,6 +558,13 @@ def test_the_command(home: Path) -> None:
     }
 
 
+def test_the_command_counts_prompts_that_must_not_be_asked(home: Path) -> None:
+    grammar = (home / "grammar.toml").read_text(encoding="utf-8").replace("sha256 =", "# sha256 =")
+    (home / "grammar.toml").write_text(grammar.replace("Read what", "{hint} Read what"), encoding="utf-8")
+    call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
+    assert "54 of 162 prompts must not be asked" in CliRunner().invoke(cli, call).output
+
+
 def test_a_run_is_replayed_from_its_calls(home: Path) -> None:
     settings = config(home, policies=["caps, repeats"], decoding={"temperature": 1})
     first = run(settings, Brittle(), out=home / "first")

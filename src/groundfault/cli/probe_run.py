@@ -54,6 +54,9 @@ def run(
         return
     _show(told)
     click.echo("keys: different prompts among the mismatches; a mismatch is an error only once a person says so")
+    prompts, valid = runs.manifest["prompts"], runs.manifest["valid"]
+    if valid < prompts:
+        click.echo(f"{prompts - valid:,} of {prompts:,} prompts must not be asked: groundfault probe check says why")
     click.echo(f"next: groundfault probe review {runs.folder}")
 
 
