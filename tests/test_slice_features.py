@@ -75,7 +75,7 @@ def test_one_odd_example_and_a_tiny_slice_do_not_drown_a_large_feature(odd: floa
     said = larger_inside(
         slices == np.arange(2)[:, None], np.array([lead, odd * (row == 999)], float), 199, np.random.default_rng(0)
     )
-    assert said.adjusted[0, 0] == 1 / 200
+    assert said.adjusted[0, 0] <= 0.05
 
 
 def test_equal_values_tie_whatever_the_skew() -> None:
