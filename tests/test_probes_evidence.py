@@ -16,6 +16,7 @@ from groundfault.outcome import Status as Outcome
 from groundfault.probes import effects
 from groundfault.probes import evidence as source
 from groundfault.probes.grammar import Grammar, Group, Option
+from groundfault.probes.outcomes import outcome
 from groundfault.probes.summary import Summary
 
 GRAMMAR = Grammar(
@@ -73,7 +74,7 @@ def everything(tasks: int, wrong: Any, policy: str = "exhaustive") -> tuple[list
     ],
 )
 def test_only_what_review_settles_has_a_loss(changes: Any, status: Any, expected: Any) -> None:
-    assert source.outcome(row(1, **changes), status) == expected
+    assert outcome(row(1, **changes), status) == expected
 
 
 def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:

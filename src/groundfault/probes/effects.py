@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from groundfault.probes.evidence import outcome
 from groundfault.probes.grammar import Grammar
+from groundfault.probes.outcomes import outcome
 from groundfault.probes.runs import Row
 from groundfault.stats.paired import sign_flips, student
 

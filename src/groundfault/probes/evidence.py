@@ -20,10 +20,10 @@ from groundfault.candidate import Candidate, Library
 from groundfault.errors import InputError, PlanError
 from groundfault.evidence import Evidence
 from groundfault.files import write_bytes
-from groundfault.outcome import Status as Outcome
 from groundfault.plan import Plan
 from groundfault.probes.comparison import BLIND, looks
 from groundfault.probes.grammar import Grammar
+from groundfault.probes.outcomes import outcome
 from groundfault.probes.runs import Row
 from groundfault.roles import Roles
 from groundfault.rules import literal, quote
@@ -40,22 +40,6 @@ ASSUMPTION = (
     "at what was found; rows of one that does are a biased sample."
 )
 _TAKEN = ("prompt_key", "model", "repeat", "error", "status", "task", "family", "split")
-_UNSCORED: dict[str, Outcome] = {
-    "extraction_artifact": Outcome.ARTEFACT,
-    "format_artifact": Outcome.ARTEFACT,
-    "invalid_prompt": Outcome.ARTEFACT,
-    "disputed": Outcome.MISSING,
-}
-_UNANSWERED = {"refused": Outcome.REFUSED, "error": Outcome.ERROR}
-_UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "match": Outcome.SCORED}
-
-
-def outcome(row: Row, status: Status) -> tuple[float | None, Outcome]:
-    """The loss of an audited row, if it has one, and why it has none."""
-    if status in ("confirmed_model_error", "no_error"):
-        return float(status == "confirmed_model_error"), Outcome.SCORED
-    found = _UNSCORED.get(status) or _UNANSWERED.get(row.status) or _UNAUDITED[row.signal]
-    return (0.0 if found is Outcome.SCORED else None), found
 
 
 def evidence(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from groundfault.errors import InputError, PlanError
 from groundfault.evidence import Evidence
 from groundfault.studies import taxonomy_tables as tables
 from groundfault.studies.tables import Study
+from groundfault.studies.taxonomy_cells import Evaluated
 from groundfault.studies.taxonomy_claims import holds
 from groundfault.studies.taxonomy_figures import figures
 from groundfault.studies.taxonomy_folds import BUDGETS, Fold
@@ -31,43 +32,10 @@ from groundfault.taxonomy.nulls import prepared
 from groundfault.taxonomy.partition import partition
 from groundfault.taxonomy.replicates import Replicates
 from groundfault.taxonomy.settings import Settings
-from groundfault.taxonomy.taxonomy import Taxonomy
 
 Progress = Callable[[str], object]
 
 _FRONTIER = 4
-
-
-@dataclass(frozen=True)
-class Evaluated:
-    """Everything that the tables are made of.
-
-    Attributes
-    ----------
-    matrix : Matrix
-        The models that were left out one at a time.
-    incomplete : int
-        Models with holes, which only Table 15 looks at.
-    paper, default : Settings
-    benchmark : str or None
-    taxonomies : dict of str to Taxonomy
-        Of all models, by preset.
-    folds : dict of str to list
-        By preset, and ``oracle``.
-    sweeps : dict of str to list
-        Rows of Tables 1, 10 and 15.
-    trials : int
-    """
-
-    matrix: Matrix
-    incomplete: int
-    paper: Settings
-    default: Settings
-    benchmark: str | None
-    taxonomies: dict[str, Taxonomy]
-    folds: dict[str, list[dict[str, Any]]]
-    sweeps: dict[str, list[dict[str, Any]]]
-    trials: int
 
 
 def study(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,11 @@ from groundfault.render import words
 from groundfault.stats.ranks import bands
 from groundfault.studies.taxonomy_folds import UNIFORM
 from groundfault.taxonomy.strategies import STRATEGIES
+
+if TYPE_CHECKING:
+    from groundfault.taxonomy.matrix import Matrix
+    from groundfault.taxonomy.settings import Settings
+    from groundfault.taxonomy.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]
 Folds = list[dict[str, Any]]
@@ -30,6 +36,38 @@ METHODS_NAMED = {
 }
 PRESETS = {"paper": "the paper's procedure", "default": "default"}
 KINDS = {"direct": "as asked", "shrunk": "shrunk", "ability": "by ability"}
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """Everything that the tables are made of.
+
+    Attributes
+    ----------
+    matrix : Matrix
+        The models that were left out one at a time.
+    incomplete : int
+        Models with holes, which only Table 15 looks at.
+    paper, default : Settings
+    benchmark : str or None
+    taxonomies : dict of str to Taxonomy
+        Of all models, by preset.
+    folds : dict of str to list
+        By preset, and ``oracle``.
+    sweeps : dict of str to list
+        Rows of Tables 1, 10 and 15.
+    trials : int
+    """
+
+    matrix: Matrix
+    incomplete: int
+    paper: Settings
+    default: Settings
+    benchmark: str | None
+    taxonomies: dict[str, Taxonomy]
+    folds: dict[str, list[dict[str, Any]]]
+    sweeps: dict[str, list[dict[str, Any]]]
+    trials: int
 
 
 def usable(folds: Iterable[dict[str, Any]]) -> Folds:

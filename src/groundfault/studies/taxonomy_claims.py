@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from groundfault.studies.taxonomy_cells import (
     KINDS,
     METHODS_NAMED,
     PRESETS,
+    Evaluated,
     cell,
     complete,
     gain,
@@ -24,10 +24,6 @@ from groundfault.studies.taxonomy_cells import (
     values,
 )
 from groundfault.studies.taxonomy_folds import PROBE
-
-if TYPE_CHECKING:
-    from groundfault.studies.taxonomy import Evaluated
-
 
 _WORTH = 0.05  # of the error: what is less is not worth a prediction, however sure
 

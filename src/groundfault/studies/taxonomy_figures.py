@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from groundfault.stats.ranks import bands
 from groundfault.studies import taxonomy_paper as printed
 from groundfault.studies.charts import lines
-from groundfault.studies.taxonomy_cells import Floats, Folds, cell, usable, values
+from groundfault.studies.taxonomy_cells import Evaluated, Floats, Folds, cell, usable, values
 from groundfault.studies.taxonomy_folds import BUDGETS
-
-if TYPE_CHECKING:
-    from groundfault.studies.taxonomy import Evaluated
 
 
 def figures(found: Evaluated) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from groundfault.studies.taxonomy_cells import (
     KINDS,
     METHODS_NAMED,
     PRESETS,
+    Evaluated,
     Folds,
     Pick,
     cell,
@@ -32,9 +33,6 @@ from groundfault.studies.taxonomy_cells import (
 from groundfault.studies.taxonomy_folds import BUDGETS, PROBE, UNIFORM
 from groundfault.taxonomy.prediction import METHODS
 from groundfault.taxonomy.strategies import STRATEGIES
-
-if TYPE_CHECKING:
-    from groundfault.studies.taxonomy import Evaluated
 
 Floats = NDArray[np.float64]
 
