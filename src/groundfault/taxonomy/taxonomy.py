@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from groundfault.candidate import Candidate
 from groundfault.derived import Derived
-from groundfault.errors import InputError
+from groundfault.errors import InputError, first_line
 from groundfault.files import write_bytes, write_text
 from groundfault.rules import quote
 from groundfault.taxonomy.labels import Enriched
@@ -278,7 +278,7 @@ class Taxonomy:
             table = pl.read_parquet(place / "examples.parquet")
             return _read(data, arrays, table)
         except (OSError, ValueError, KeyError, TypeError, EOFError, pl.exceptions.PolarsError) as error:
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            said = getattr(error, "strerror", None) or first_line(error)
             raise InputError(f"{place} is not the directory of a taxonomy: {said}") from None
 
 
