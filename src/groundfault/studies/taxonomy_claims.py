@@ -25,6 +25,7 @@ from groundfault.studies.taxonomy_cells import (
 )
 from groundfault.studies.taxonomy_folds import PROBE
 
+_NOT_ASKED = "not asked"
 _WORTH = 0.05  # of the error: what is less is not worth a prediction, however sure
 
 
@@ -53,7 +54,7 @@ def _claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
     ):
         test = found.taxonomies[preset].tests.get(key)
         if test is None or not test.draws:
-            yield claim, "no", "there are no clusters to ask it of"
+            yield claim, _NOT_ASKED, "there are no clusters to ask it of"
         else:
             yield claim, _yes(test.p <= level), f"p = {words.p_value(test.p)}"
     for preset, taxonomy in found.taxonomies.items():
@@ -71,7 +72,7 @@ def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str,
     where = "the default clusters" if preset == "default" else "the paper's clusters"
     if len(folds) < 3:
         few = f"{missing} of {len(found.folds[preset])} folds have fewer than two clusters or too few tasks to ask"
-        yield f"Tasks chosen by {where} help to diagnose a model", "no", few
+        yield f"Tasks chosen by {where} help to diagnose a model", _NOT_ASKED, few
         return
     ours = ("taxonomy", "shrunk")
     for base, name in (
@@ -101,7 +102,10 @@ def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str,
 def _prediction_claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
     for preset in found.taxonomies:
         folds = [r for r in usable(found.folds[preset]) if "prediction" in r]
+        claim = f"Failures beyond ability can be predicted from {PROBE} tasks ({PRESETS[preset]})"
         if len(folds) < 3:
+            few = f"{len(folds)} of {len(found.folds[preset])} folds have clusters to predict by"
+            yield claim, _NOT_ASKED, few
             continue
         beyond = ("nearest", "neighbours", "low_rank", "clusters")
         gains = np.array(
@@ -109,7 +113,6 @@ def _prediction_claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
         )
         mean, low, high = bands(gains)
         best = int(mean.argmin())
-        claim = f"Failures beyond ability can be predicted from {PROBE} tasks ({PRESETS[preset]})"
         nothing = float(np.mean([r["prediction"]["nothing"] for r in folds]))
         difference = interval(*(float(x[best]) for x in (mean, low, high)))
         said = (

@@ -49,9 +49,10 @@ class Replicates:
         """
         done = self._load(purpose)
         todo = [i for i in range(count) if i not in done]
-        # by the chunk, so that an interruption loses one of them and no more
-        size = max(self._processes(), -(-len(todo) // _CHUNKS))
-        for start in range(0, len(todo), size):
+        # by the chunk, so that an interruption loses one of them and no more; each keeps all processes busy to its end
+        processes = self._processes()
+        size = -(-len(todo) // (_CHUNKS * processes)) * processes
+        for start in range(0, len(todo), size or 1):
             self.progress(f"{purpose}: {len(done)} of {count}")
             part = todo[start : start + size]
             done |= dict(zip(part, self._parallel(work, part), strict=True))
