@@ -243,7 +243,7 @@ class Audit:
         self.store.seal(made)
         told = self._told()
         if told is None or told["queue"] != made.hash:
-            routed, matched = _sides(self.runs.rows, self._items(made.about["unit"]))
+            routed, matched = _sides(self.runs.rows, self._items)
             counts = {"items": len(made.items), "routed": len(routed), "matched": len(matched)}
             self._ledger.append(SEALED, {"queue": made.hash, **made.settings, **counts, "reviews": self._where})
         return made
@@ -263,7 +263,7 @@ class Audit:
         made = len(self.store.decisions())
         event = self.store.unblind({"actor": actor, "reason": said, "queue": queue.hash, "decisions": made})
         self._ledger.append(UNBLINDED, {**event.body, "head": event.hash})
-        shown = self._items(queue.about["unit"])
+        shown = self._items
         hidden = ("id", "model", "policy", "seed", "query", "key", "signal")
         rows = [row for row in self.runs.rows if row.id in shown and shown[row.id].id in queue.by_id]
         return [{"item": shown[row.id].id, **{name: getattr(row, name) for name in hidden}} for row in rows]
@@ -312,7 +312,7 @@ class Audit:
     def missed(self) -> Missed:
         """How many of the items that matched are errors all the same, by the controls."""
         found, queue = self.resolutions, self.queue
-        _, matched = _sides(self.runs.rows, self._items(queue.about["unit"]))
+        _, matched = _sides(self.runs.rows, self._items)
         drawn = [item.id for item in matched if item.id in queue.by_id]
         verdicts = [found[id].verdict for id in drawn if id in found and found[id].verdict]
         errors, size = verdicts.count("model_error"), len(verdicts)
@@ -331,8 +331,10 @@ class Audit:
     def _questions(self) -> dict[str, str]:
         return {task.id: task.question for task in self.runs.bank}
 
-    def _items(self, unit: Unit) -> dict[str, Item]:
-        return items(self.runs.rows, unit=unit, questions=self._questions)
+    @cached_property
+    def _items(self) -> dict[str, Item]:
+        """What a reviewer would see of each row, by the row's id."""
+        return items(self.runs.rows, unit=self._settings["unit"], questions=self._questions)
 
     def _queue(self, split: Sequence[str]) -> Queue:
         return queue(self.runs.rows, **self._settings, split=split, questions=self._questions)
