@@ -19,7 +19,8 @@ def world(n: int, m: int, seed: int = 0, holes: float = 0.1) -> tuple[ItemRespon
     ability = (ability - ability.mean()) / ability.std()
     truth = ItemResponse(np.exp(rng.normal(0.3, 0.4, n)), rng.normal(0.5, 1.5, n), ability)
     trials = (rng.random((n, m)) >= holes).astype(np.int64)
-    return truth, irt.simulate(truth, trials, rng), trials
+    passed = (rng.random((n, m)) < truth.probability()) & (trials > 0)
+    return truth, passed.astype(np.int64), trials
 
 
 def test_new_items_maximise_the_penalised_likelihood() -> None:

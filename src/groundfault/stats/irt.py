@@ -153,14 +153,6 @@ def residuals(passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]]
     return np.asarray((passed - trials * p) / scale)
 
 
-def simulate(model: ItemResponse, trials: NDArray[np.integer[Any]], rng: np.random.Generator) -> Counts:
-    """Passes that the model alone would give, as many tries as there were: int64, shape (n, m)."""
-    p = model.probability()
-    if trials.max(initial=0) <= 1:
-        return ((rng.random(p.shape) < p) & (trials > 0)).astype(np.int64)
-    return np.asarray(rng.binomial(trials, p), dtype=np.int64)
-
-
 def curves(model: ItemResponse) -> Floats:
     """Chance of a pass of each item at each ability of `GRID`: shape (n, len(GRID))."""
     return model.probability(GRID)
