@@ -49,7 +49,9 @@ def main() -> None:
         start = time.perf_counter()
         read(packed)
         once.append(time.perf_counter() - start)
-    print(f"units {given.units}, candidates {given.candidates}, {packed.nbytes / 1e6:.0f} MB, median of {given.runs}")
+    print(
+        f"units {given.units}, candidates {given.candidates}, {packed.nbytes / 1e6:.0f} MB, median of {given.runs}"
+    )
     print(f"counting pass   {1e3 * np.median(counted):8.2f} ms")
     print(f"reading once    {1e3 * np.median(once):8.2f} ms")
     print(f"ratio           {np.median(counted) / np.median(once):8.2f}")

@@ -1,8 +1,8 @@
 """Time 10,000 e-processes of 400 steps, beside a plain NumPy loop over sequences and steps.
 
-Run with ``python benchmarks/e_processes.py``. The loop is timed on a few sequences and scaled up; both give the same
-numbers, which is checked. Beside the paper's shares, the default ones, and the other bets.
-"""
+Run with ``python benchmarks/e_processes.py``. The loop is timed on a few sequences and scaled up;
+both give the same numbers, which is checked. Beside the paper's shares, the default ones, and the
+other bets."""
 
 from __future__ import annotations
 

@@ -1,21 +1,25 @@
-"""Time Edisa's fit beside a plain NumPy/SciPy program of the same model, and its growth with the number of examples.
+"""Time Edisa's fit beside a plain NumPy/SciPy program of the same model, and its growth with the
+number of examples.
 
-Run with ``python benchmarks/edisa.py [examples ...] [growth.svg]``, the last to plot the growth. Both start from the
-same slices and do the same iterations; that their likelihoods agree is checked. Times are CPU seconds of one thread.
-The plain program follows the textbook: three Gaussian blocks at a time, responsibilities of all examples in memory.
-"Recorded" are times of the published reference implementation on the machine of the specification, at 128 dimensions,
-two classes and 128 slices: 0.585 CPU seconds an iteration at 20,000 examples and 4.652 at 100,000; ratios to them are
+Run with ``python benchmarks/edisa.py [examples ...] [growth.svg]``, the last to plot the growth.
+Both start from the same slices and do the same iterations; that their likelihoods agree is checked.
+Times are CPU seconds of one thread. The plain program follows the textbook: three Gaussian blocks
+at a time, responsibilities of all examples in memory. "Recorded" are times of the published
+reference implementation on the machine of the specification, at 128 dimensions, two classes and 128
+slices: 0.585 CPU seconds an iteration at 20,000 examples and 4.652 at 100,000; ratios to them are
 across machines.
 
-Two kinds of data: in "blurred" most examples belong to several slices, and an iteration is two matrix products; in
-"clear" they belong to few, as those of real classifiers mostly do, and the second product is a sparse one.
-"""
+Two kinds of data: in "blurred" most examples belong to several slices, and an iteration is two
+matrix products; in "clear" they belong to few, as those of real classifiers mostly do, and the
+second product is a sparse one."""
 
 from __future__ import annotations
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+os.environ.update(
+    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1"
+)
 
 import resource
 import sys
@@ -49,14 +53,18 @@ def plain(z: np.ndarray, y: np.ndarray, p: np.ndarray, labels: np.ndarray) -> np
     blocks, weights, history = (z, np.eye(2)[y] - p, p), (0.15, 0.1, 1.0), []
     share, views = _m_step(blocks, np.eye(K)[labels])
     for _ in range(ITERATIONS):
-        joint = np.log(share) + sum(w * _log_normal(x, *at) for w, x, at in zip(weights, blocks, views, strict=True))
+        joint = np.log(share) + sum(
+            w * _log_normal(x, *at) for w, x, at in zip(weights, blocks, views, strict=True)
+        )
         total = logsumexp(joint, axis=1)
         history.append(total.mean())
         share, views = _m_step(blocks, np.exp(joint - total[:, None]))
     return np.array(history)
 
 
-def _m_step(blocks: tuple[np.ndarray, ...], responsibility: np.ndarray) -> tuple[np.ndarray, list[tuple]]:
+def _m_step(
+    blocks: tuple[np.ndarray, ...], responsibility: np.ndarray
+) -> tuple[np.ndarray, list[tuple]]:
     mass = responsibility.sum(axis=0) + 10 * np.finfo(float).eps
     means = [responsibility.T @ x / mass[:, None] for x in blocks]
     squares = [responsibility.T @ x**2 / mass[:, None] for x in blocks]
@@ -65,7 +73,9 @@ def _m_step(blocks: tuple[np.ndarray, ...], responsibility: np.ndarray) -> tuple
 
 def _log_normal(x: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
     precision = 1 / variance
-    quadratic = (mean**2 * precision).sum(axis=1) - 2 * x @ (mean * precision).T + x**2 @ precision.T
+    quadratic = (
+        (mean**2 * precision).sum(axis=1) - 2 * x @ (mean * precision).T + x**2 @ precision.T
+    )
     return -0.5 * (x.shape[1] * np.log(2 * np.pi) + quadratic) - 0.5 * np.log(variance).sum(axis=1)
 
 
@@ -75,18 +85,31 @@ def timed(function: object, *arguments: object) -> tuple[float, object]:
     return time.process_time() - start, out
 
 
-def fit(z: np.ndarray, y: np.ndarray, p: np.ndarray, labels: np.ndarray, dtype: str = "float64") -> Edisa:
+def fit(
+    z: np.ndarray, y: np.ndarray, p: np.ndarray, labels: np.ndarray, dtype: str = "float64"
+) -> Edisa:
     slicer = Edisa(n_slices=K, pca=None, init=labels, tol=0, max_iter=ITERATIONS, dtype=dtype)
     return slicer.fit(z, y, p)
 
 
 def main() -> None:
-    sizes = [int(n) for n in sys.argv[1:] if n.isdigit()] or [5_000, 10_000, 20_000, 50_000, 100_000]
+    sizes = [int(n) for n in sys.argv[1:] if n.isdigit()] or [
+        5_000,
+        10_000,
+        20_000,
+        50_000,
+        100_000,
+    ]
     for dtype in ("float64", "float32"):
         fit(*data(1_000, "clear"), dtype)  # compile
-    print(f"d = {D}, {K} slices, 2 classes, {ITERATIONS} iterations; CPU seconds an iteration, one thread")
+    print(
+        f"d = {D}, {K} slices, 2 classes, {ITERATIONS} iterations; CPU seconds an iteration, one thread"
+    )
     heads = ("examples", "float64", "float32", "plain", "ratio", "of recorded", "peak MB")
-    print(" " * 9 + " ".join(f"{head:>{w}}" for head, w in zip(heads, (9, 9, 9, 9, 6, 12, 8), strict=True)))
+    print(
+        " " * 9
+        + " ".join(f"{head:>{w}}" for head, w in zip(heads, (9, 9, 9, 9, 6, 12, 8), strict=True))
+    )
     points = [point for kind in ("blurred", "clear") for n in sizes for point in row(kind, n)]
     if sys.argv[1:] and sys.argv[-1].endswith(".svg"):
         plot(points, sys.argv[-1])
@@ -96,7 +119,9 @@ def row(kind: str, n: int) -> list[dict[str, object]]:
     given = data(n, kind)
     repeats = 3 if n <= PLAIN else 1
     double, slicer = min((timed(fit, *given) for _ in range(repeats)), key=lambda run: run[0])
-    single, other = min((timed(fit, *given, "float32") for _ in range(repeats)), key=lambda run: run[0])
+    single, other = min(
+        (timed(fit, *given, "float32") for _ in range(repeats)), key=lambda run: run[0]
+    )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     np.testing.assert_allclose(slicer.log_likelihood_, other.log_likelihood_, rtol=1e-3)
     line = f"{kind:9}{n:>9,} {double / ITERATIONS:9.4f} {single / ITERATIONS:9.4f}"

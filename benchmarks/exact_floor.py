@@ -2,8 +2,8 @@
 
     python benchmarks/exact_floor.py [--units 20000] [--candidates 2000] [--decoys 1000]
 
-Prints seconds of each, their ratio, and how far the shuffled floor is from the exact one. Aim: a ratio over 100.
-"""
+Prints seconds of each, their ratio, and how far the shuffled floor is from the exact one. Aim: a
+ratio over 100."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import time
 
 import numpy as np
 
-from groundfault.stats import decoys, laws
-from groundfault.stats.margins import Margins
+from groundfault.stats import decoys, null_distributions
+from groundfault.stats.contingency import Margins
 
 
-def plain(columns: np.ndarray, error: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def plain(
+    columns: np.ndarray, error: np.ndarray, count: int, rng: np.random.Generator
+) -> np.ndarray:
     """Shuffle a column, take two means, as anybody would write it down."""
     lifts = np.empty(count)
     for i in range(count):
@@ -26,8 +28,8 @@ def plain(columns: np.ndarray, error: np.ndarray, count: int, rng: np.random.Gen
 
 
 def exact(margins: Margins, levels: np.ndarray) -> np.ndarray:
-    distinct, _, counts = laws.distinct(margins)
-    return laws.hypergeometric(distinct, pooled=True).pooled_tail(counts, levels)
+    distinct, _, counts = null_distributions.distinct(margins)
+    return null_distributions.hypergeometric(distinct, pooled=True).pooled_tail(counts, levels)
 
 
 def main() -> None:

@@ -2,12 +2,11 @@
 
     python benchmarks/read_inspect.py [--logs 100] [--samples 1000] [--own 2]
 
-The logs are written by inspect_ai: one real run of a scripted model over ``--samples`` questions (a system message, a
-prompt template, two model calls, two scorers, all events), kept as .eval (zstd) and as .json, and linked until there
-are ``--logs``, half of each kind. Full parsing is the fastest maintained parser at hand: orjson, else msgspec, into
-plain dictionaries, of bytes that are decompressed by the same code as ours. Both are timed in the same run, with the
-files in memory.
-"""
+The logs are written by inspect_ai: one real run of a scripted model over ``--samples`` questions (a
+system message, a prompt template, two model calls, two scorers, all events), kept as .eval (zstd)
+and as .json, and linked until there are ``--logs``, half of each kind. Full parsing is the fastest
+maintained parser at hand: orjson, else msgspec, into plain dictionaries, of bytes that are
+decompressed by the same code as ours. Both are timed in the same run, with the files in memory."""
 
 from __future__ import annotations
 
@@ -59,13 +58,27 @@ def one_run(folder: Path, samples: int) -> Path:
             id=f"q{i}",
             input=text(rng, 100),
             target=str(rng.randint(0, 2)),
-            metadata={"subject": rng.choice(WORDS), "level": rng.randint(1, 5), "source": text(rng, 5)},
+            metadata={
+                "subject": rng.choice(WORDS),
+                "level": rng.randint(1, 5),
+                "source": text(rng, 5),
+            },
         )
         for i in range(samples)
     ]
-    solver = [system_message(text(rng, 60)), prompt_template("Think. {prompt}"), generate(), self_critique()]
+    solver = [
+        system_message(text(rng, 60)),
+        prompt_template("Think. {prompt}"),
+        generate(),
+        self_critique(),
+    ]
     model = get_model("mockllm/model", custom_outputs=answer)
-    task = Task(dataset=MemoryDataset(dataset), solver=solver, scorer=[match(numeric=True), includes()], name="bench")
+    task = Task(
+        dataset=MemoryDataset(dataset),
+        solver=solver,
+        scorer=[match(numeric=True), includes()],
+        name="bench",
+    )
     log = eval(task, model=model, log_dir=str(folder), display="none", log_level="error")[0]
     return Path(log.location.removeprefix("file://"))
 
@@ -95,11 +108,15 @@ def parsed(path: Path) -> int:
     if path.suffix == ".json":
         return len(parse(path.read_bytes()))
     archive = Archive(path)
-    return sum(bool(parse(archive.read(name))) for name in archive.names() if name.startswith("samples/"))
+    return sum(
+        bool(parse(archive.read(name))) for name in archive.names() if name.startswith("samples/")
+    )
 
 
 def timed(work: Callable[[Path], int], paths: list[Path]) -> float:
-    """Seconds of processor for all the paths, which other work on the machine does not lengthen much."""
+    """Seconds of processor for all the paths, which other work on the machine does not lengthen
+    much.
+    """
     started = time.process_time()
     for path in paths:
         work(path)
@@ -116,21 +133,29 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         paths = written(Path(name), given.logs, given.samples)
         size = sum(p.stat().st_size for p in paths) / 1e6
-        print(f"{given.logs} logs x {given.samples} samples, {size:,.0f} MB on disk; {read(paths[0]):,} rows a log")
+        print(
+            f"{given.logs} logs x {given.samples} samples, {size:,.0f} MB on disk; {read(paths[0]):,} rows a log"
+        )
         for kind in (".eval", ".json"):
             of_kind = [p for p in paths if p.suffix == kind]
             if of_kind:
                 ours, bare = timed(read, of_kind), timed(parsed, of_kind)
                 print(f"{kind}: ours {ours:.2f} s, {PARSER} {bare:.2f} s, ratio {ours / bare:.2f}")
-        rounds = [(timed(read, paths), timed(parsed, paths)) for _ in range(1 if given.logs > 20 else 3)]
+        rounds = [
+            (timed(read, paths), timed(parsed, paths)) for _ in range(1 if given.logs > 20 else 3)
+        ]
         ours, bare = (statistics.median(times) for times in zip(*rounds, strict=True))
         print(f"all: ours {ours:.2f} s, {PARSER} {bare:.2f} s, ratio {ours / bare:.2f}")
         if given.own:
             from inspect_ai.analysis import samples_df
 
-            own = timed(lambda p: len(samples_df(str(p), full=True, quiet=True)), paths[: given.own])
+            own = timed(
+                lambda p: len(samples_df(str(p), full=True, quiet=True)), paths[: given.own]
+            )
             ours = timed(read, paths[: given.own])
-            print(f"{given.own} logs: samples_df {own:.2f} s, ours {ours:.2f} s, {own / ours:.0f} times as long")
+            print(
+                f"{given.own} logs: samples_df {own:.2f} s, ours {ours:.2f} s, {own / ours:.0f} times as long"
+            )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Time label-fixed shuffles beside as many calls of scikit-learn's `silhouette_score`, in the same run.
+"""Time label-fixed shuffles beside as many calls of scikit-learn's `silhouette_score`, in the same
+run.
 
-Run with ``python benchmarks/silhouette.py [permutations]``. The matrix has the paper's size, 1,253 by 18,
-and clusters of its 25. "bits" are zeros and ones; "filled" has 55 % of holes filled with column means, as the paper's
-has; "texts" has 100 directions of texts beside them at alpha 0.1. Times are of the wall and, in brackets, of the CPU;
-scikit-learn is timed by 100 calls. What each calls is checked to be the same silhouette.
-"""
+Run with ``python benchmarks/silhouette.py [permutations]``. The matrix has the paper's size, 1,253
+by 18, and clusters of its 25. "bits" are zeros and ones; "filled" has 55 % of holes filled with
+column means, as the paper's has; "texts" has 100 directions of texts beside them at alpha 0.1.
+Times are of the wall and, in brackets, of the CPU; scikit-learn is timed by 100 calls. What each
+calls is checked to be the same silhouette."""
 
 from __future__ import annotations
 
@@ -34,10 +35,14 @@ def main() -> None:
         ("texts", filled, texts, 0.1),
     ):
         points = combined(matrix, fixed, alpha)
-        np.testing.assert_allclose(silhouette(points, labels), silhouette_score(points, labels), atol=1e-9)
+        np.testing.assert_allclose(
+            silhouette(points, labels), silhouette_score(points, labels), atol=1e-9
+        )
         run = partial(shuffled, matrix, labels, rng=rng, fixed=fixed, weight=alpha)
         run(4)  # compile
-        theirs = timed(lambda points=points: [silhouette_score(points, labels) for _ in range(CALLS)], CALLS)
+        theirs = timed(
+            lambda points=points: [silhouette_score(points, labels) for _ in range(CALLS)], CALLS
+        )
         ours = timed(lambda run=run: run(permutations), permutations)
         ratio = [a / b for a, b in zip(theirs, ours, strict=True)]
         print(

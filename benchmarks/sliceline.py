@@ -1,11 +1,12 @@
-"""Time SliceLine beside the PyPI package ``sliceline`` on the same tables, and against what the machine can count.
+"""Time SliceLine beside the PyPI package ``sliceline`` on the same tables, and against what the
+machine can count.
 
-Run with ``python benchmarks/sliceline.py --peer PYTHON``, where PYTHON is an interpreter that has the package (any
-version of NumPy will do; ``pip install sliceline numba`` into an environment of its own). Without one the package is
-looked for here, and where it is absent only our own times are shown. All times are CPU seconds of all threads, from
-the table to the named slices; best of several for ours, one run for the other, after a warm-up each. ``--large`` adds
-a million rows of 60 columns, and the package at 20 columns and level 3, which takes it minutes and 14 GB.
-"""
+Run with ``python benchmarks/sliceline.py --peer PYTHON``, where PYTHON is an interpreter that has
+the package (any version of NumPy will do; ``pip install sliceline numba`` into an environment of
+its own). Without one the package is looked for here, and where it is absent only our own times are
+shown. All times are CPU seconds of all threads, from the table to the named slices; best of several
+for ours, one run for the other, after a warm-up each. ``--large`` adds a million rows of 60
+columns, and the package at 20 columns and level 3, which takes it minutes and 14 GB."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from groundfault.finders import SliceLine
 from groundfault.stats.bits import _popcount
 from groundfault.stats.slice_search import search
 from groundfault.stats.slices import Errors, Predicates
-from groundfault.studies.charts import lines
+from groundfault_studies.charts import lines
 
 PEER = """
 import json, sys, time
@@ -52,16 +53,23 @@ def table(n: int, m: int, kind: str = "binary", seed: int = 0) -> tuple[np.ndarr
     """Four values a column, a tenth of errors, two planted slices."""
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (n, m), dtype=np.int8)
-    first, second = (X[:, 0] == 1) & (X[:, 3] == 2), (X[:, 5] == 0) & (X[:, 7] == 1) & (X[:, 9] == 3)
+    first, second = (
+        (X[:, 0] == 1) & (X[:, 3] == 2),
+        (X[:, 5] == 0) & (X[:, 7] == 1) & (X[:, 9] == 3),
+    )
     rate = np.where(second, 0.7, np.where(first, 0.5, 0.1))
     return X, (rng.random(n) < rate).astype(float) if kind == "binary" else rng.gamma(1.0, rate)
 
 
-def ours(X: np.ndarray, errors: np.ndarray, levels: int, times: int = 30, **more: Any) -> tuple[float, SliceLine]:
+def ours(
+    X: np.ndarray, errors: np.ndarray, levels: int, times: int = 30, **more: Any
+) -> tuple[float, SliceLine]:
     took = []
     for _ in range(times):
         start = time.process_time()
-        finder = SliceLine(k=10, alpha=0.95, max_level=levels, min_support=len(X) // 100, **more).fit(X, errors)
+        finder = SliceLine(
+            k=10, alpha=0.95, max_level=levels, min_support=len(X) // 100, **more
+        ).fit(X, errors)
         took.append(time.process_time() - start)
     return min(took), finder
 
@@ -118,7 +126,9 @@ def _count_in_cache(a: Any, b: Any, times: int) -> int:
 
 
 def limit() -> float:
-    """Words of 64 rows a second that one core can intersect and count, both operands in its nearest cache."""
+    """Words of 64 rows a second that one core can intersect and count, both operands in its nearest
+    cache.
+    """
     a, b = (np.random.default_rng(0).integers(0, 2**63, 512).astype(np.uint64) for _ in range(2))
     _count_in_cache(a, b, 1)
     took = []
@@ -131,7 +141,9 @@ def limit() -> float:
 
 def against_the_machine(large: bool) -> None:
     most = limit()
-    print(f"\nlimit: {most:.2e} words of 64 rows a CPU second\nsearch alone, level 3 (alpha 1: hardly anything pruned)")
+    print(
+        f"\nlimit: {most:.2e} words of 64 rows a CPU second\nsearch alone, level 3 (alpha 1: hardly anything pruned)"
+    )
     for n, m, alpha in [
         (200_000, 30, 0.95),
         (200_000, 30, 1.0),
@@ -140,7 +152,9 @@ def against_the_machine(large: bool) -> None:
         X, loss = table(n, m)
         errors = Errors.of(loss)
         objective = errors.objective(alpha, n // 100)
-        predicates = Predicates.of(np.ascontiguousarray(X.T).view(np.uint8), np.full(m, 4), objective)
+        predicates = Predicates.of(
+            np.ascontiguousarray(X.T).view(np.uint8), np.full(m, 4), objective
+        )
         start, wall = time.process_time(), time.perf_counter()
         found = search(predicates, errors, objective, k=10, levels=3)
         took, wall = time.process_time() - start, time.perf_counter() - wall
@@ -157,13 +171,18 @@ def growth(plot: str | None) -> None:
     for n in (50_000, 100_000, 200_000, 400_000, 800_000):
         for kind, line in points.items():
             line.append((n, ours(*table(n, 20, kind), 3, 3)[0]))
-        print(f"{n:9,} rows   " + "   ".join(f"{kind} {line[-1][1]:.4f}" for kind, line in points.items()))
+        print(
+            f"{n:9,} rows   "
+            + "   ".join(f"{kind} {line[-1][1]:.4f}" for kind, line in points.items())
+        )
     if plot:
         Path(plot).write_text(lines(points, "rows", "CPU seconds", percent=False))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peer", default=sys.executable)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the growth with rows")

@@ -3,9 +3,9 @@
     python benchmarks/taxonomy.py fit [--models 155] [--examples 15000] [OPTIONS OF THE COMMAND]
     python benchmarks/taxonomy.py evaluate --models 29 --examples 2000
 
-Aims on two cores: that fit under 5 minutes and 4 GB, that evaluation under 10 minutes. The matrix is of a world with
-three failure modes. The memory is that of the largest process; with several (--jobs), each of them has some.
-"""
+Aims on two cores: that fit under 5 minutes and 4 GB, that evaluation under 10 minutes. The matrix
+is of a world with three failure modes. The memory is that of the largest process; with several
+(--jobs), each of them has some."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from groundfault.testing.abilities import AbilityWorld
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=["fit", "evaluate"])
     parser.add_argument("--models", type=int, default=155)
     parser.add_argument("--examples", type=int, default=15_000)
@@ -36,8 +38,26 @@ def main() -> None:
         source = Path(folder) / "answers.parquet"
         cells = {"id": np.array(matrix.examples)[rows], "model": np.array(matrix.models)[columns]}
         pl.DataFrame({**cells, "error": 1 - matrix.passed.ravel()}).write_parquet(source)
-        words = [given.command, str(source), "--id", "id", "--model-column", "model", "--outcome", "error"]
-        run = [sys.executable, "-m", "groundfault", "taxonomy", *words, "--out", f"{folder}/out", *options]
+        words = [
+            given.command,
+            str(source),
+            "--id",
+            "id",
+            "--model-column",
+            "model",
+            "--outcome",
+            "error",
+        ]
+        run = [
+            sys.executable,
+            "-m",
+            "groundfault",
+            "taxonomy",
+            *words,
+            "--out",
+            f"{folder}/out",
+            *options,
+        ]
         start = time.perf_counter()
         subprocess.run(run, check=True, capture_output=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20

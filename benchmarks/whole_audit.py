@@ -31,15 +31,36 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=500)
     given = parser.parse_args()
     rng = np.random.default_rng(0)
-    columns = {f"d__{j:04d}": rng.random(given.units) < rng.uniform(0.1, 0.9) for j in range(given.candidates)}
+    columns = {
+        f"d__{j:04d}": rng.random(given.units) < rng.uniform(0.1, 0.9)
+        for j in range(given.candidates)
+    }
     error = (rng.random(given.units) < 0.2) | (columns["d__0007"] & (rng.random(given.units) < 0.2))
     with tempfile.TemporaryDirectory() as folder:
         source, answer = Path(folder) / "results.parquet", Path(folder) / "answer.json"
-        pl.DataFrame({"id": np.arange(given.units), "error": error, **columns}).write_parquet(source)
-        words = ["audit", str(source), "--id", "id", "--outcome", "error", "--declare", "d__*", "--no-ledger"]
+        pl.DataFrame({"id": np.arange(given.units), "error": error, **columns}).write_parquet(
+            source
+        )
+        words = [
+            "audit",
+            str(source),
+            "--id",
+            "id",
+            "--outcome",
+            "error",
+            "--declare",
+            "d__*",
+            "--no-ledger",
+        ]
         seconds = timed(*words, "--json", str(answer))
-        found = [f["name"] for f in json.loads(answer.read_text())["findings"] if f["verdict"] == "confirmed"]
-    print(f"audit of {given.units} units x {given.candidates} candidates: {seconds:.1f} s; confirmed {found}")
+        found = [
+            f["name"]
+            for f in json.loads(answer.read_text())["findings"]
+            if f["verdict"] == "confirmed"
+        ]
+    print(
+        f"audit of {given.units} units x {given.candidates} candidates: {seconds:.1f} s; confirmed {found}"
+    )
     print(f"groundfault --help: {min(timed('--help') for _ in range(5)):.2f} s")
 
 

@@ -43,7 +43,9 @@ html_copy_source = False
 
 
 def _as_napoleon_reads(*given: Any) -> None:
-    """Escape |lift|, which is no substitution, and give attributes that share a line an entry each."""
+    """Escape |lift|, which is no substitution, and give attributes that share a line an entry
+    each.
+    """
     lines: list[str] = given[-1]
     out: list[str] = []
     heads: list[str] = []

@@ -1,8 +1,7 @@
 """Fill in the parts of the reference that are read off the code: ``python docs/generate.py``.
 
-A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything between is replaced.
-The tests fail where a page is older than the code.
-"""
+A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything between
+is replaced. The tests fail where a page is older than the code."""
 
 from __future__ import annotations
 
@@ -14,10 +13,11 @@ from pathlib import Path
 
 import click
 
-from groundfault import judges, wording
+from groundfault import judges
+from groundfault.auditing import messages
 from groundfault.cli import options
 from groundfault.cli.main import cli
-from groundfault.plan import Plan, _plain
+from groundfault.core.plan import Plan, _plain
 
 DOCS = Path(__file__).parent
 _PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -44,7 +44,7 @@ def filled(text: str) -> str:
     return _PART.sub(lambda part: f"{part[1]}\n{PARTS[part[2]]()}\n\n{part[3]}", text)
 
 
-# ------------------------------------------------------------------------------------------------- command line
+# ------------------------------------------------------------------------------------- command line
 
 
 def command_line() -> str:
@@ -81,7 +81,9 @@ def _command(context: click.Context, name: str) -> str:
     for sub, inner in getattr(command, "commands", {}).items():
         pieces = inner.collect_usage_pieces(click.Context(inner, info_name=sub))
         parts.append(f"### `groundfault {name} {sub}`\n\n{_prose(inner.help or '')}")
-        parts.append(f"```text\ngroundfault {name} {sub} {' '.join(pieces)}\n```\n\n{_options(inner.params)}")
+        parts.append(
+            f"```text\ngroundfault {name} {sub} {' '.join(pieces)}\n```\n\n{_options(inner.params)}"
+        )
     return "\n\n".join(parts)
 
 
@@ -128,14 +130,20 @@ def _shape(option: click.Option) -> str:
 def _words(option: click.Option) -> str:
     if isinstance(option.type, click.Choice):
         return "|".join(option.type.choices)
-    return {"integer": "N", "integer range": "N", "text": "X", "path": "PATH"}.get(option.type.name, "X")
+    return {"integer": "N", "integer range": "N", "text": "X", "path": "PATH"}.get(
+        option.type.name, "X"
+    )
 
 
 def _default(option: click.Option) -> str:
     if option.multiple:
         return "repeatable"
     shown = option.default
-    return f"`{shown}`" if option.show_default and shown is not None and isinstance(shown, str | int | float) else ""
+    return (
+        f"`{shown}`"
+        if option.show_default and shown is not None and isinstance(shown, str | int | float)
+        else ""
+    )
 
 
 def _meaning(option: click.Option) -> str:
@@ -151,7 +159,7 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-# --------------------------------------------------------------------------------------------- settings and words
+# ------------------------------------------------------------------------------- settings and words
 
 
 def plan_settings() -> str:
@@ -186,16 +194,22 @@ def _parameters(docstring: str) -> dict[str, str]:
 def reason_codes() -> str:
     """Every reason code and its words."""
     rows = ["| code | words in the report |", "|---|---|"]
-    return "\n".join([*rows, *(f"| `{code}` | {words} |" for code, words in wording.REASONS.items())])
+    return "\n".join(
+        [*rows, *(f"| `{code}` | {words} |" for code, words in messages.REASONS.items())]
+    )
 
 
 def guarantees() -> str:
-    """What a confirmation by each judge is said to be worth, for a library of 34 and the default plan."""
+    """What a confirmation by each judge is said to be worth, for a library of 34 and the default
+    plan.
+    """
     rows = ["| judge | holds out | what the report says a confirmation is worth |", "|---|---|---|"]
     held = {"gate": "yes", "exact": "yes", "none": "no"}
     for name in judges.NAMES:
         judge = judges.get(name)
-        rows.append(f"| `{name}` | {held[judge.confirmation]} | {wording.guarantee(judge, Plan(judge=name), 34)} |")
+        rows.append(
+            f"| `{name}` | {held[judge.confirmation]} | {messages.guarantee(judge, Plan(judge=name), 34)} |"
+        )
     return "\n".join(rows)
 
 

@@ -18,7 +18,9 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of golden cases and real results; the test is skipped, visibly, where it is absent."""
+    """The folder of golden cases and real results; the test is skipped, visibly, where it is
+    absent.
+    """
     if not SHARED.is_dir():
         pytest.skip(f"needs the shared data in {SHARED}")
     return SHARED
@@ -26,10 +28,14 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL database to empty; the test is skipped, visibly, where there is none."""
+    """The URL of a PostgreSQL database to empty; the test is skipped, visibly, where there is
+    none.
+    """
     with server() as url:
         if url is None:
-            pytest.skip("needs PostgreSQL: install Debian's package, or set GROUNDFAULT_TEST_POSTGRES to a URL")
+            pytest.skip(
+                "needs PostgreSQL: install Debian's package, or set GROUNDFAULT_TEST_POSTGRES to a URL"
+            )
         yield url
 
 

@@ -1,7 +1,8 @@
-"""The sentences of ``language_gold.txt``, in both sets of labels, and how well a pipeline does on them.
+"""The sentences of ``language_gold.txt``, in both sets of labels, and how well a pipeline does on
+them.
 
-``python tests/language_gold.py PIPELINE`` prints the table of ``docs/reference/language.md`` for a pipeline of yours.
-"""
+``python tests/language_gold.py PIPELINE`` prints the table of ``docs/reference/language.md`` for a
+pipeline of yours."""
 
 from __future__ import annotations
 
@@ -44,7 +45,19 @@ _CLEARNLP = {
     "fixed": "mwe",
     "discourse": "intj",
 }
-_OF_THE_CLAUSE = {"nsubj", "nsubj:pass", "expl", "aux", "mark", "punct", "advcl", "obl", "obl:unmarked", "cc", "conj"}
+_OF_THE_CLAUSE = {
+    "nsubj",
+    "nsubj:pass",
+    "expl",
+    "aux",
+    "mark",
+    "punct",
+    "advcl",
+    "obl",
+    "obl:unmarked",
+    "cc",
+    "conj",
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,9 @@ class Sentence:
             noun = tokens[token.head]
             if token.dep == "case" and token.tag != "POS" and noun.dep != "pobj":
                 above = noun.head if noun.head != token.head else i
-                tokens[i] = replace(token, dep="agent" if noun.dep == "obl:agent" else "prep", head=above)
+                tokens[i] = replace(
+                    token, dep="agent" if noun.dep == "obl:agent" else "prep", head=above
+                )
                 tokens[token.head] = replace(noun, dep="pobj", head=i)
         renamed = tuple(replace(t, dep=_CLEARNLP.get(t.dep, t.dep)) for t in tokens)
         kept = {n: v for n, v in self.features.items() if n not in ("tree_depth", "long_distance")}
@@ -120,9 +135,15 @@ def _hand_over(tokens: list[Token], x: int, copula: int) -> None:
     """Make a copula the head of its clause."""
     above = tokens[x].head if tokens[x].head != x else copula
     tokens[copula] = replace(tokens[copula], dep=tokens[x].dep, head=above)
-    tokens[x] = replace(tokens[x], dep="acomp" if tokens[x].tag.startswith("JJ") else "attr", head=copula)
+    tokens[x] = replace(
+        tokens[x], dep="acomp" if tokens[x].tag.startswith("JJ") else "attr", head=copula
+    )
     for i, token in enumerate(tokens):
-        if token.head == x and i != copula and (token.dep in _OF_THE_CLAUSE or token.word in ("not", "n't")):
+        if (
+            token.head == x
+            and i != copula
+            and (token.dep in _OF_THE_CLAUSE or token.word in ("not", "n't"))
+        ):
             tokens[i] = replace(token, head=copula)
 
 
@@ -139,7 +160,9 @@ def sentences() -> list[Sentence]:
 
 
 def quality(pipeline: Pipeline) -> dict[str, tuple[float, ...]]:
-    """Of each feature that a pipeline gives, from raw text: precision, recall and n, or correlation and n."""
+    """Of each feature that a pipeline gives, from raw text: precision, recall and n, or correlation
+    and n.
+    """
     gold = sentences()
     there = [f for f in FEATURES.values() if f.need is not Need.CORPUS and not pipeline.lacking(f)]
     said = pipeline.measure([s.text for s in gold], there)
@@ -148,7 +171,10 @@ def quality(pipeline: Pipeline) -> dict[str, tuple[float, ...]]:
         truth = np.array([s.features.get(feature.name, 0.0) for s in gold])
         if feature.name in STATED:
             stated = np.array([feature.name in s.features for s in gold])
-            out[feature.name] = float(np.corrcoef(column[stated], truth[stated])[0, 1]), int(stated.sum())
+            out[feature.name] = (
+                float(np.corrcoef(column[stated], truth[stated])[0, 1]),
+                int(stated.sum()),
+            )
             continue
         hits = int(((column != 0) & (truth != 0)).sum())
         found, true = int((column != 0).sum()), int((truth != 0).sum())

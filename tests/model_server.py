@@ -1,10 +1,11 @@
-"""A model server on this machine, a process of its own: it speaks OpenAI's protocol, well or badly, as prompts say.
+"""A model server on this machine, a process of its own: it speaks OpenAI's protocol, well or badly,
+as prompts say.
 
-A prompt is words such as ``429 2 0.3 hello``: what to do, how often or how long, and the rest, which is echoed.
+A prompt is words such as ``429 2 0.3 hello``: what to do, how often or how long, and the rest,
+which is echoed.
 
-Given a file, it follows that script instead, read anew for each request: rules in JSON, each a list of words that the
-messages of a request must hold, and replies, of which the last one stays.
-"""
+Given a file, it follows that script instead, read anew for each request: rules in JSON, each a list
+of words that the messages of a request must hold, and replies, of which the last one stays."""
 
 from __future__ import annotations
 
@@ -52,7 +53,14 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         prompt = body["messages"][-1]["content"]
         with LOCK:
-            SEEN.append({"time": time.time(), "path": self.path, "body": body, "key": self.headers["authorization"]})
+            SEEN.append(
+                {
+                    "time": time.time(),
+                    "path": self.path,
+                    "body": body,
+                    "key": self.headers["authorization"],
+                }
+            )
             TIMES[prompt] += 1
             times = TIMES[prompt]
             ACTIVE["now"] += 1
@@ -71,12 +79,22 @@ class Handler(BaseHTTPRequestHandler):
         elif body["model"] == "nobody":
             self.fail(404, "The model `nobody` does not exist", code="model_not_found")
         elif kind in ("429", "500", "503") and times <= int(first):
-            when = formatdate(time.time() + float(second[1:]), usegmt=True) if second.startswith("@") else second
-            self.fail(int(kind), f"try later ({times})", headers={"retry-after": when} if second else {})
+            when = (
+                formatdate(time.time() + float(second[1:]), usegmt=True)
+                if second.startswith("@")
+                else second
+            )
+            self.fail(
+                int(kind), f"try later ({times})", headers={"retry-after": when} if second else {}
+            )
         elif kind == "quota":
             self.fail(429, "You exceeded your current quota", code="insufficient_quota")
         elif kind == "long":
-            self.fail(400, "This model's maximum context length is 5 tokens", code="context_length_exceeded")
+            self.fail(
+                400,
+                "This model's maximum context length is 5 tokens",
+                code="context_length_exceeded",
+            )
         elif kind == "blocked":
             self.fail(400, "filtered", code="content_filter")
         elif kind == "leak" and times <= int(first):
@@ -100,15 +118,28 @@ class Handler(BaseHTTPRequestHandler):
         text, finish = scripted(body) if len(sys.argv) > 1 else f"echo {prompt}", "stop"
         if body.get("max_tokens") == 1:
             text, finish = "echo", "length"
-        choice: dict[str, Any] = {"message": {"role": "assistant", "content": text}, "finish_reason": finish}
+        choice: dict[str, Any] = {
+            "message": {"role": "assistant", "content": text},
+            "finish_reason": finish,
+        }
         if body.get("logprobs"):
             other = [{"token": "no", "logprob": -2.5, "bytes": None}]
-            choice["logprobs"] = {"content": [{"token": "echo", "logprob": -0.25, "top_logprobs": other}]}
+            choice["logprobs"] = {
+                "content": [{"token": "echo", "logprob": -0.25, "top_logprobs": other}]
+            }
         asked, said = len(prompt.split()), len(text.split())
         usage = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
-        return {"id": "c", "object": "chat.completion", "model": "tiny-1", "choices": [choice], "usage": usage}
+        return {
+            "id": "c",
+            "object": "chat.completion",
+            "model": "tiny-1",
+            "choices": [choice],
+            "usage": usage,
+        }
 
-    def fail(self, status: int, message: str, code: str = "", headers: dict[str, str] | None = None) -> None:
+    def fail(
+        self, status: int, message: str, code: str = "", headers: dict[str, str] | None = None
+    ) -> None:
         error = {"message": message, "type": "error", "code": code or None}
         self.reply(status, json.dumps({"error": error}).encode(), headers or {})
 

@@ -1,4 +1,6 @@
-"""A real PostgreSQL: the one whose URL is given, or one of our own, started where its programs are installed."""
+"""A real PostgreSQL: the one whose URL is given, or one of our own, started where its programs are
+installed.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,14 @@ _START_SECONDS = 60
 def server() -> Iterator[str | None]:
     """The URL of a database to empty; None where there is no server, and none can be started.
 
-    A server of our own listens on a socket in a folder of its own and on no port. PostgreSQL does not run as root; it
-    runs as the user that Debian's package makes for it there.
-    """
+    A server of our own listens on a socket in a folder of its own and on no port. PostgreSQL does
+    not run as root; it runs as the user that Debian's package makes for it there."""
     if url := os.environ.get("GROUNDFAULT_TEST_POSTGRES"):
         yield url
         return
-    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    programs = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
+    )
     found = shutil.which("initdb") or (str(programs[-1]) if programs else None)
     if found is None:
         yield None
@@ -36,10 +39,24 @@ def server() -> Iterator[str | None]:
         options = f"-k {home} -c listen_addresses= -c fsync=off"
         for command in (
             [found, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
-            [control, "-D", data, "-w", "-t", str(_START_SECONDS), "-o", options, "-l", f"{home}/log", "start"],
+            [
+                control,
+                "-D",
+                data,
+                "-w",
+                "-t",
+                str(_START_SECONDS),
+                "-o",
+                options,
+                "-l",
+                f"{home}/log",
+                "start",
+            ],
         ):
             subprocess.run(command, user=owner, cwd=home, check=True, stdout=subprocess.DEVNULL)
         try:
             yield f"postgresql+psycopg://postgres@/postgres?host={home}"
         finally:
-            subprocess.run([control, "-D", data, "-m", "immediate", "stop"], user=owner, cwd=home, check=False)
+            subprocess.run(
+                [control, "-D", data, "-m", "immediate", "stop"], user=owner, cwd=home, check=False
+            )

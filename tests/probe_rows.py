@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundfault.probes.runs import Row
+from groundfault.probes.running.runs import Row
 
 OPTIONS = (("plain", "reversed"), ("none", "shortcut"))
 

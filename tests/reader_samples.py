@@ -51,19 +51,41 @@ ANNOTATION = {
     "preference": 2.0,
 }
 
-_SPEC = {"completion_fns": ["gpt-4", "judge"], "eval_name": "arith.dev.v0", "split": "dev", "run_config": {}}
+_SPEC = {
+    "completion_fns": ["gpt-4", "judge"],
+    "eval_name": "arith.dev.v0",
+    "split": "dev",
+    "run_config": {},
+}
 
 
 def event(number: int, sample: str, kind: str, data: dict[str, Any]) -> dict[str, Any]:
     """One event of OpenAI evals."""
-    return {"run_id": "r", "event_id": number, "sample_id": sample, "type": kind, "data": data, "created_by": ""}
+    return {
+        "run_id": "r",
+        "event_id": number,
+        "sample_id": sample,
+        "type": kind,
+        "data": data,
+        "created_by": "",
+    }
 
 
 EVALS = [
     {"spec": _SPEC},
-    event(0, "arith.dev.0", "sampling", {"prompt": [{"role": "user", "content": "1+1"}], "sampled": ["2"]}),
+    event(
+        0,
+        "arith.dev.0",
+        "sampling",
+        {"prompt": [{"role": "user", "content": "1+1"}], "sampled": ["2"]},
+    ),
     event(1, "arith.dev.1", "sampling", {"prompt": "2+2", "sampled": "5"}),
-    event(2, "arith.dev.0", "match", {"correct": True, "expected": "2", "picked": "2", "options": ["2", "3"]}),
+    event(
+        2,
+        "arith.dev.0",
+        "match",
+        {"correct": True, "expected": "2", "picked": "2", "options": ["2", "3"]},
+    ),
     event(3, "arith.dev.1", "match", {"correct": False, "expected": ["4", "four"], "picked": []}),
     event(4, "arith.dev.1", "metrics", {"accuracy": 0.0, "f1_score": 0.25}),
     event(5, "arith.dev.2", "sampling", {"prompt": "3+3", "sampled": "6"}),
@@ -75,7 +97,9 @@ EVALS = [
 ]
 
 
-def attempt(status: int, number: int, outputs: list[Any], results: dict[str, list[float | None]]) -> dict[str, Any]:
+def attempt(
+    status: int, number: int, outputs: list[Any], results: dict[str, list[float | None]]
+) -> dict[str, Any]:
     """One attempt of garak."""
     turn = {"role": "user", "content": {"text": f"prompt {number}", "lang": "en"}}
     return {
@@ -92,13 +116,25 @@ def attempt(status: int, number: int, outputs: list[Any], results: dict[str, lis
 
 
 GARAK = [
-    {"entry_type": "start_run setup", "plugins.target_type": "openai", "plugins.target_name": "gpt-4o-mini"},
+    {
+        "entry_type": "start_run setup",
+        "plugins.target_type": "openai",
+        "plugins.target_name": "gpt-4o-mini",
+    },
     {"entry_type": "init", "garak_version": "0.17.1", "run": "x"},
     attempt(1, 0, ["no", "yes"], {}),
     attempt(1, 1, ["no"], {}),
-    attempt(2, 0, ["no", "yes"], {"dan.DAN": [0.0, 1.0], "mitigation.MitigationBypass": [0.25, None]}),
+    attempt(
+        2, 0, ["no", "yes"], {"dan.DAN": [0.0, 1.0], "mitigation.MitigationBypass": [0.25, None]}
+    ),
     attempt(2, 2, [None], {"dan.DAN": [None]}),
-    {"entry_type": "eval", "probe": "dan.Dan_11_0", "detector": "dan.DAN", "passed": 1, "total_evaluated": 2},
+    {
+        "entry_type": "eval",
+        "probe": "dan.Dan_11_0",
+        "detector": "dan.DAN",
+        "passed": 1,
+        "total_evaluated": 2,
+    },
     {"entry_type": "completion", "end_time": "t", "run": "x"},
 ]
 
@@ -125,7 +161,11 @@ BFCL = [
     failure("simple_4", "value_error:others"),
 ]
 BFCL_RESULTS = [
-    {"id": f"simple_{i}", "result": "Error during inference: 500" if i == 4 else "[f(x=1)]", "latency": 0.5}
+    {
+        "id": f"simple_{i}",
+        "result": "Error during inference: 500" if i == 4 else "[f(x=1)]",
+        "latency": 0.5,
+    }
     for i in range(5)
 ]
 
@@ -143,9 +183,27 @@ PHOENIX: list[dict[str, Any]] = [
         "completion_token_count": 3,
         "annotations": [
             {"name": "match", "annotator_kind": "CODE", "label": None, "score": 1.0, "error": None},
-            {"name": "judge", "annotator_kind": "LLM", "label": "incorrect", "score": None, "error": None},
-            {"name": "tone", "annotator_kind": "HUMAN", "label": "polite", "score": None, "error": None},
-            {"name": "flaky", "annotator_kind": "LLM", "label": None, "score": None, "error": "no answer"},
+            {
+                "name": "judge",
+                "annotator_kind": "LLM",
+                "label": "incorrect",
+                "score": None,
+                "error": None,
+            },
+            {
+                "name": "tone",
+                "annotator_kind": "HUMAN",
+                "label": "polite",
+                "score": None,
+                "error": None,
+            },
+            {
+                "name": "flaky",
+                "annotator_kind": "LLM",
+                "label": None,
+                "score": None,
+                "error": "no answer",
+            },
         ],
     }
     for r in (1, 2)
@@ -156,9 +214,17 @@ def phoenix_csv() -> list[dict[str, Any]]:
     """The same runs as Phoenix writes them to CSV."""
     flat = []
     for run in PHOENIX:
-        row = {k: json.dumps(v) if isinstance(v, dict) else v for k, v in run.items() if k != "annotations"}
+        row = {
+            k: json.dumps(v) if isinstance(v, dict) else v
+            for k, v in run.items()
+            if k != "annotations"
+        }
         for told in run["annotations"]:
-            row |= {f"annotation_{told['name']}_{key}": value for key, value in told.items() if key != "name"}
+            row |= {
+                f"annotation_{told['name']}_{key}": value
+                for key, value in told.items()
+                if key != "name"
+            }
         flat.append(row)
     return flat
 
@@ -201,13 +267,27 @@ LANGFUSE_TRACES = [
         "verdict": ["correct"],
         "tone": None,
     },
-    {"id": "t2", "timestamp": "x", "name": "qa", "projectId": "p", "input": "q", "output": "a", "accuracy": None},
+    {
+        "id": "t2",
+        "timestamp": "x",
+        "name": "qa",
+        "projectId": "p",
+        "input": "q",
+        "output": "a",
+        "accuracy": None,
+    },
 ]
 
 LABEL_STUDIO = [
     {
         "id": 7,
-        "data": {"example_id": "ex7", "question": "2+2", "response": "4", "model": "m", "level": "easy"},
+        "data": {
+            "example_id": "ex7",
+            "question": "2+2",
+            "response": "4",
+            "model": "m",
+            "level": "easy",
+        },
         "annotations": [
             {
                 "id": 70,
@@ -215,10 +295,30 @@ LABEL_STUDIO = [
                 "was_cancelled": False,
                 "lead_time": 4.5,
                 "result": [
-                    {"from_name": "verdict", "to_name": "t", "type": "choices", "value": {"choices": ["Correct"]}},
-                    {"from_name": "tone", "to_name": "t", "type": "choices", "value": {"choices": ["Warm"]}},
-                    {"from_name": "stars", "to_name": "t", "type": "rating", "value": {"rating": 4}},
-                    {"from_name": "span", "to_name": "t", "type": "labels", "value": {"labels": ["X"], "start": 1}},
+                    {
+                        "from_name": "verdict",
+                        "to_name": "t",
+                        "type": "choices",
+                        "value": {"choices": ["Correct"]},
+                    },
+                    {
+                        "from_name": "tone",
+                        "to_name": "t",
+                        "type": "choices",
+                        "value": {"choices": ["Warm"]},
+                    },
+                    {
+                        "from_name": "stars",
+                        "to_name": "t",
+                        "type": "rating",
+                        "value": {"rating": 4},
+                    },
+                    {
+                        "from_name": "span",
+                        "to_name": "t",
+                        "type": "labels",
+                        "value": {"labels": ["X"], "start": 1},
+                    },
                 ],
             },
             {"id": 71, "completed_by": 4, "was_cancelled": True, "result": []},
@@ -243,7 +343,9 @@ LABEL_STUDIO_MIN = [
 
 
 def lighteval_details() -> pl.DataFrame:
-    """Details as lighteval 0.13 writes them: a generated answer, and a choice by log-probability."""
+    """Details as lighteval 0.13 writes them: a generated answer, and a choice by
+    log-probability.
+    """
     doc = {
         "query": "Q: 2+2\nA:",
         "original_query": "2+2",
@@ -251,7 +353,12 @@ def lighteval_details() -> pl.DataFrame:
         "gold_index": [1],
         "task_name": "arith|0",
     }
-    response = {"text": ["4"], "output_tokens": [[1, 2]], "logprobs": [-2.0, -0.5], "truncated_tokens_count": 0}
+    response = {
+        "text": ["4"],
+        "output_tokens": [[1, 2]],
+        "logprobs": [-2.0, -0.5],
+        "truncated_tokens_count": 0,
+    }
     return pl.DataFrame(
         [
             {
@@ -297,7 +404,9 @@ def every_eval_ever(folder: Path) -> Path:
         "interaction_type": "single_turn",
         "input": {"raw": "2+2", "reference": ["4"], "choices": ["3", "4"]},
         "output": {"raw": ["4"]},
-        "answer_attribution": [{"extracted_value": "4", "extraction_method": "exact_match", "is_terminal": True}],
+        "answer_attribution": [
+            {"extracted_value": "4", "extraction_method": "exact_match", "is_terminal": True}
+        ],
         "evaluation": {"score": 1.0, "is_correct": True},
         "token_usage": {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4},
         "metadata": {"level": "easy"},

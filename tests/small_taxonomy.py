@@ -13,14 +13,18 @@ import numpy as np
 import polars as pl
 
 from groundfault.taxonomy import Cluster, Matrix, Settings, Taxonomy
-from groundfault.taxonomy.partition import Partition
-from groundfault.taxonomy.stability import Stability
+from groundfault.taxonomy.fitting.partition import Partition
+from groundfault.taxonomy.fitting.stability import Stability
 
 Rules = list[tuple[list[str], list[str]]]
 
 
-def taxonomy_of(texts: Sequence[Sequence[str]], answers: Sequence[Sequence[str]] | None = None) -> Taxonomy:
-    """Each list of texts is a cluster; the first text is the nearest to its centre. The last cluster is unstable."""
+def taxonomy_of(
+    texts: Sequence[Sequence[str]], answers: Sequence[Sequence[str]] | None = None
+) -> Taxonomy:
+    """Each list of texts is a cluster; the first text is the nearest to its centre. The last
+    cluster is unstable.
+    """
     flat = [text for each in texts for text in each]
     labels = np.repeat(np.arange(len(texts)), [len(each) for each in texts])
     names = tuple(f"e{i:03d}" for i in range(len(flat)))
@@ -56,7 +60,9 @@ class Scripted:
         self.script = script
         self.follow([])
         command = [sys.executable, str(Path(__file__).parent / "model_server.py"), str(script)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         assert self.process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 

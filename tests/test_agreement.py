@@ -1,4 +1,6 @@
-"""Agreement coefficients against published examples, other libraries, their own laws and simulated raters."""
+"""Agreement coefficients against published examples, other libraries, their own laws and simulated
+raters.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +25,21 @@ def of(measure: Any, table: Any, categories: int = 3, **options: Any) -> Agreeme
 
 def tables(raters: Any, missing: bool = True, categories: int = 3) -> Any:
     one = st.integers(-1 if missing else 0, categories - 1)
-    return raters.flatmap(lambda r: st.lists(st.lists(one, min_size=r, max_size=r), min_size=1, max_size=12))
+    return raters.flatmap(
+        lambda r: st.lists(st.lists(one, min_size=r, max_size=r), min_size=1, max_size=12)
+    )
 
 
-# ------------------------------------------------------------------------------------------------ published examples
+# ------------------------------------------------------------------------------- published examples
 
 
 def test_krippendorffs_worked_examples() -> None:
     """Krippendorff (2011): binary data, nominal data without and with missing ratings."""
     binary = [[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]
     assert of(krippendorff, np.transpose(binary), 2).value == pytest.approx(0.095, abs=5e-4)
-    ben, gerry = ([ord(letter) - 97 for letter in said] for said in ("aabbdcccedda", "babbbcccEddd".lower()))
+    ben, gerry = (
+        [ord(letter) - 97 for letter in said] for said in ("aabbdcccedda", "babbbcccEddd".lower())
+    )
     assert of(krippendorff, np.transpose([ben, gerry]), 5).value == pytest.approx(0.692, abs=5e-4)
 
 
@@ -55,7 +61,7 @@ def test_four_raters_with_holes() -> None:
     assert of(krippendorff, FOUR, 5).items == 11
 
 
-# ---------------------------------------------------------------------------------------------------- other libraries
+# ---------------------------------------------------------------------------------- other libraries
 
 
 @given(tables(st.just(2), missing=False))
@@ -85,27 +91,34 @@ def test_alpha_is_fleiss_kappa_corrected_for_small_samples(table: list[list[int]
     assert 1 - found.value == pytest.approx((1 - fleiss) * (1 - 1 / np.size(table)))
 
 
-# ----------------------------------------------------------------------------------------------------------- laws
+# --------------------------------------------------------------------------------------------- laws
 
 
 @pytest.mark.parametrize("name", MEASURES)
 @given(table=tables(st.integers(2, 4)), order=st.randoms(use_true_random=False))
 @settings(max_examples=40)
-def test_names_of_items_raters_and_categories_do_not_matter(name: str, table: list[list[int]], order: Any) -> None:
+def test_names_of_items_raters_and_categories_do_not_matter(
+    name: str, table: list[list[int]], order: Any
+) -> None:
     before = of(MEASURES[name], table, resamples=5)
     rows, columns, words = list(range(len(table))), list(range(len(table[0]))), [0, 1, 2]
     for each in (rows, columns, words):
         order.shuffle(each)
     renamed = np.array([*words, X])[np.asarray(table)[rows][:, columns]]
     after = of(MEASURES[name], renamed, resamples=5)
-    assert (after.items, after.reason.startswith("no item")) == (before.items, before.reason.startswith("no item"))
+    assert (after.items, after.reason.startswith("no item")) == (
+        before.items,
+        before.reason.startswith("no item"),
+    )
     assert after.value == pytest.approx(before.value, nan_ok=True)
 
 
 @pytest.mark.parametrize("name", MEASURES)
 @given(table=tables(st.integers(2, 4)))
 @settings(max_examples=40)
-def test_a_coefficient_is_at_most_1_and_1_only_where_all_agree(name: str, table: list[list[int]]) -> None:
+def test_a_coefficient_is_at_most_1_and_1_only_where_all_agree(
+    name: str, table: list[list[int]]
+) -> None:
     found = of(MEASURES[name], table, resamples=50)
     if np.isnan(found.value):
         assert found.reason
@@ -135,11 +148,13 @@ def test_one_category_that_prevails_ruins_kappa_and_not_ac1() -> None:
     assert of(gwet, table, 2).value > 0.95
 
 
-# -------------------------------------------------------------------------------------------------- degenerate cases
+# --------------------------------------------------------------------------------- degenerate cases
 
 
 @pytest.mark.parametrize("measure", [raw, cohen, krippendorff, gwet])
-@pytest.mark.parametrize("table", [np.empty((0, 2)), [[X, X]], [[0, X], [X, 1]]], ids=["none", "empty", "apart"])
+@pytest.mark.parametrize(
+    "table", [np.empty((0, 2)), [[X, X]], [[0, X], [X, 1]]], ids=["none", "empty", "apart"]
+)
 def test_without_an_item_in_common_there_is_a_reason(measure: Any, table: Any) -> None:
     found = of(measure, table)
     assert np.isnan([found.value, found.low, found.high]).all()
@@ -176,14 +191,16 @@ def test_kappa_is_of_two() -> None:
         of(cohen, FOUR, 5)
 
 
-# --------------------------------------------------------------------------------------------------------- intervals
+# ---------------------------------------------------------------------------------------- intervals
 
 
 def test_the_bootstrap_is_that_over_items() -> None:
     """Resampling patterns by their counts gives the same law as resampling rows."""
     rng = np.random.default_rng(1)
     table = rng.integers(0, 2, (40, 2))
-    drawn = [of(krippendorff, table[rng.integers(0, 40, 40)], 2, resamples=2).value for _ in range(3000)]
+    drawn = [
+        of(krippendorff, table[rng.integers(0, 40, 40)], 2, resamples=2).value for _ in range(3000)
+    ]
     found = of(krippendorff, table, 2, resamples=3000)
     assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.04)
     assert of(krippendorff, table, 2, resamples=3000) == found
@@ -191,7 +208,9 @@ def test_the_bootstrap_is_that_over_items() -> None:
 
 @pytest.mark.parametrize("name", [*MEASURES, "kappa"])
 def test_intervals_cover_in_a_simulated_world(name: str) -> None:
-    """Two raters err one time in ten, 80 items of two categories: 95% intervals hold the truth about as often."""
+    """Two raters err one time in ten, 80 items of two categories: 95% intervals hold the truth
+    about as often.
+    """
     rng = np.random.default_rng(7)
     measure = {**MEASURES, "kappa": cohen}[name]
 

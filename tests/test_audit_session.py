@@ -1,4 +1,6 @@
-"""Sequential audits: verdicts, claims, type-I error, kills, attacks on the record, certificates, bad input."""
+"""Sequential audits: verdicts, claims, type-I error, kills, attacks on the record, certificates,
+bad input.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,16 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundfault.candidate import Candidate
+from groundfault.base.ledger import Ledger
 from groundfault.cli.sequential import sequential
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
 from groundfault.errors import GroundfaultError, InputError, LedgerError, PlanError
-from groundfault.evidence import Evidence
-from groundfault.ledger import Ledger
-from groundfault.policies import History, Policy, Query
+from groundfault.review.annotators import Panel
 from groundfault.sequential import ALL, Audit, AuditPlan, Pool, e_process, verify_certificate
 from groundfault.sequential.answers import command, replay
-from groundfault.sequential.outlook import advised_budget, prospects, to_stop
-from groundfault.sequential.panel import Panel
+from groundfault.sequential.policies import History, Policy, Query
+from groundfault.sequential.stopping_time import advised_budget, prospects, to_stop
 
 Q = 0.85
 
@@ -36,9 +38,13 @@ def blocks(groups=3, size=20, passes=17, seed=0):
     """Groups of equal size with exactly so many passes each (one number, or one a group)."""
     rng = np.random.default_rng(seed)
     counts = np.broadcast_to(passes, groups)
-    scores = np.concatenate([rng.permutation(np.arange(size) < count) for count in counts]).astype(float)
+    scores = np.concatenate([rng.permutation(np.arange(size) < count) for count in counts]).astype(
+        float
+    )
     labels = np.repeat([f"g{i}" for i in range(groups)], size)
-    return Pool.from_arrays([f"c{i:04d}" for i in range(groups * size)], {"in": labels}, scores=scores)
+    return Pool.from_arrays(
+        [f"c{i:04d}" for i in range(groups * size)], {"in": labels}, scores=scores
+    )
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Always:
         return Query(self.group, items, self.claim, self.stake)
 
 
-# --- asking and telling ---------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------- --- asking and telling
 
 
 def test_a_query_stays_until_it_is_told():
@@ -73,8 +79,14 @@ def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
     query = audit.ask()
     event = Ledger(tmp_path / "audit.db").events()[-1]
     assert event.kind == "audit_asked"
-    assert {"group", "eligible", "thresholds", "if_fail", "if_pass", "claim", "stake"} <= set(event.body)
-    assert (event.body["id"], event.body["eligible"], event.body["group"]) == (query.id, 20, query.group)
+    assert {"group", "eligible", "thresholds", "if_fail", "if_pass", "claim", "stake"} <= set(
+        event.body
+    )
+    assert (event.body["id"], event.body["eligible"], event.body["group"]) == (
+        query.id,
+        20,
+        query.group,
+    )
     audit.tell(query, 0)
     assert audit.log_wealth.model == event.body["if_fail"][0] != event.body["if_pass"][0]
     assert Ledger(tmp_path / "audit.db").events()[-1].body["score"] == 0.0
@@ -82,7 +94,9 @@ def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
 
 def test_no_case_is_asked_twice_and_draws_come_from_the_group():
     pool = blocks()
-    audit = Audit(pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01, policy="stratified")
+    audit = Audit(
+        pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01, policy="stratified"
+    )
     audit.run(replay(pool))
     ids = [r.query.id for r in audit.rounds]
     assert len(set(ids)) == len(ids) == len(pool)
@@ -92,14 +106,21 @@ def test_no_case_is_asked_twice_and_draws_come_from_the_group():
 
 def test_draws_are_uniform():
     plan = AuditPlan(threshold=Q)
-    counts = np.bincount([replace(plan, seed=s).pick("draw", t, 7) for s in range(100) for t in range(70)], minlength=7)
+    counts = np.bincount(
+        [replace(plan, seed=s).pick("draw", t, 7) for s in range(100) for t in range(70)],
+        minlength=7,
+    )
     assert ((counts - 1000) ** 2 / 1000).sum() < 22.5  # chi-square, 6 degrees of freedom: p > .001
 
 
 def test_draws_do_not_depend_on_the_order_of_rows():
-    table = pl.DataFrame({"id": [f"q{i}" for i in range(40)], "lang": ["de", "fr"] * 20, "score": [1, 0, 1, 1] * 10})
+    table = pl.DataFrame(
+        {"id": [f"q{i}" for i in range(40)], "lang": ["de", "fr"] * 20, "score": [1, 0, 1, 1] * 10}
+    )
     shuffled = table.sample(fraction=1, shuffle=True, seed=1)
-    pools = [Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, shuffled)]
+    pools = [
+        Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, shuffled)
+    ]
     audits = [Audit(pool, threshold=0.8, seed=3) for pool in pools]
     for audit, pool in zip(audits, pools, strict=True):
         audit.run(replay(pool))
@@ -112,7 +133,7 @@ def test_seeds_draw_differently():
     assert len({Audit(pool, threshold=Q, seed=seed).ask().id for seed in range(20)}) > 5
 
 
-# --- verdicts -------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------- --- verdicts
 
 
 def run(pool, policy="stratified", **settings_):
@@ -128,7 +149,9 @@ def test_several_bets_are_averaged():
         audit = run(pool, policy=Always("in=g1"), bet=bet, limit=12, alpha=1e-9)
         wealth[bet] = audit.wealth
     both = wealth["lr", "sr-lr-ui"]
-    assert both.model == pytest.approx((wealth["lr"].model + wealth["sr-lr-ui"].model) / 2, rel=1e-12)
+    assert both.model == pytest.approx(
+        (wealth["lr"].model + wealth["sr-lr-ui"].model) / 2, rel=1e-12
+    )
 
 
 def test_a_failing_group_is_found_by_betting():
@@ -196,7 +219,10 @@ def test_nothing_is_bet_on_the_warm_up():
 
 def test_what_could_not_be_scored_speaks_for_neither_side():
     pool = blocks(size=60, passes=30)
-    audits = {score: Audit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25) for score in (None, 0.0, 1.0)}
+    audits = {
+        score: Audit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25)
+        for score in (None, 0.0, 1.0)
+    }
     for score, audit in audits.items():
         for t in range(25):
             if (query := audit.ask()) is None:
@@ -233,7 +259,7 @@ def test_counting_never_errs(groups, q, seed):
         pytest.fail(f"labelled everything and decided nothing: {audit.reason}")
 
 
-# --- claims: what may be drawn, and against what it is tested -------------------------------------------------------
+# ------------------------------------- --- claims: what may be drawn, and against what it is tested
 
 
 def test_declared_groups_are_tested_against_what_their_rest_must_have():
@@ -263,7 +289,9 @@ def test_a_declared_group_may_not_be_searched():
 
 
 def test_a_group_that_is_used_up_cannot_be_asked():
-    audit = Audit(blocks(size=4, passes=4), threshold=0.5, policy=Always("in=g0", claim=False), alpha=1e-9)
+    audit = Audit(
+        blocks(size=4, passes=4), threshold=0.5, policy=Always("in=g0", claim=False), alpha=1e-9
+    )
     for _ in range(4):
         audit.tell(audit.ask(), 1)
     with pytest.raises(PlanError, match="has no case left"):
@@ -275,9 +303,13 @@ def test_literal_draws_are_spread_over_epsilon_of_the_original_pool():
     few = Audit(pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 22))
     with pytest.raises(PlanError, match="no case is likelier than 1/23"):
         few.ask()
-    enough = Audit(pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 23))
+    enough = Audit(
+        pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 23)
+    )
     enough.tell(enough.ask(), 1)
-    with pytest.raises(PlanError, match="needs 23"):  # one is used: 5 % of what remains would be 22, and is too few
+    with pytest.raises(
+        PlanError, match="needs 23"
+    ):  # one is used: 5 % of what remains would be 22, and is too few
         enough.ask()
 
 
@@ -360,18 +392,24 @@ def test_paper_sampling_reproduces_the_golden_values(shared):
                 )  # fmt: skip
                 audit.run(lambda query, scores=scores: scores[query.step - 1])
                 ours = np.array([r.log_e for r in audit.rounds if r.query.stake])
-                np.testing.assert_allclose(ours[:, 0], expected["model"][model][: len(ours)], atol=1e-9)
-                np.testing.assert_allclose(ours[:, 1], expected["auditor"][auditor][: len(ours)], atol=1e-9)
+                np.testing.assert_allclose(
+                    ours[:, 0], expected["model"][model][: len(ours)], atol=1e-9
+                )
+                np.testing.assert_allclose(
+                    ours[:, 1], expected["auditor"][auditor][: len(ours)], atol=1e-9
+                )
                 compared += len(ours)
     assert compared > 3000
 
 
-# --- type-I error where a naive audit has none to speak of ----------------------------------------------------------
+# ---------------------------------------- --- type-I error where a naive audit has none to speak of
 
 
 @dataclass(frozen=True)
 class Lucky:
-    """Knows that every group is exactly at the threshold, and bets where luck has left the fewest passes."""
+    """Knows that every group is exactly at the threshold, and bets where luck has left the fewest
+    passes.
+    """
 
     bar: float = 0.75
     name: str = "lucky"
@@ -383,7 +421,9 @@ class Lucky:
             return None
         if left[group] <= self.bar:
             return Query(history.groups[group], claim=True)
-        return Query(history.groups[int(rng.choice(np.flatnonzero(np.isfinite(left))))], stake=False)
+        return Query(
+            history.groups[int(rng.choice(np.flatnonzero(np.isfinite(left))))], stake=False
+        )
 
 
 def _passes_left(history: History):
@@ -394,7 +434,9 @@ def _passes_left(history: History):
 
 
 def depleted(sampling, replicates, bet="sr-lr-ui"):
-    """Spec 6c (ii): 20 groups of 20, each exactly at .85, tested only once their rest is at .75 or less."""
+    """Spec 6c (ii): 20 groups of 20, each exactly at .85, tested only once their rest is at .75 or
+    less.
+    """
     found = 0
     for seed in range(replicates):
         pool = blocks(20, 20, 17, seed=seed)
@@ -404,7 +446,9 @@ def depleted(sampling, replicates, bet="sr-lr-ui"):
 
 
 def test_depleted_groups_do_not_fool_the_audit():
-    assert depleted("paper", 5) >= 4  # the test can fail: with the threshold itself nearly every audit is wrong
+    assert (
+        depleted("paper", 5) >= 4
+    )  # the test can fail: with the threshold itself nearly every audit is wrong
     assert depleted("guaranteed", 12) <= 3  # alpha .05: four or more have chance .002
 
 
@@ -412,12 +456,16 @@ def test_depleted_groups_do_not_fool_the_audit():
 @pytest.mark.parametrize("bet", ["lr", "lr-ui", "sr-lr", "sr-lr-ui"])
 def test_depleted_groups_in_numbers(bet):
     replicates = 150
-    assert depleted("guaranteed", replicates, bet) <= replicates * 0.05 + 2.6 * math.sqrt(replicates * 0.05 * 0.95)
+    assert depleted("guaranteed", replicates, bet) <= replicates * 0.05 + 2.6 * math.sqrt(
+        replicates * 0.05 * 0.95
+    )
 
 
 @dataclass(frozen=True)
 class KnowsWorst:
-    """Knows the 17 cases that fail, names them, and fills up with others to the size it is told to."""
+    """Knows the 17 cases that fail, names them, and fills up with others to the size it is told
+    to.
+    """
 
     size: int
     name: str = "knows worst"
@@ -430,12 +478,22 @@ class KnowsWorst:
 
 
 def worst(sampling, size, replicates, limit=120):
-    """Spec 6c (iii): 2,268 cases of which 17 fail for certain, so that the worst 5 % are right 97 times in 114."""
+    """Spec 6c (iii): 2,268 cases of which 17 fail for certain, so that the worst 5 % are right 97
+    times in 114.
+    """
     pool = Pool.from_arrays([f"{i:04d}" for i in range(2268)], scores=np.arange(2268) >= 17)
     found = 0
     for seed in range(replicates):
         policy = KnowsWorst(size)
-        audit = run(pool, policy=policy, claim="literal", sampling=sampling, seed=seed, limit=limit, bet="sr-lr-ui")
+        audit = run(
+            pool,
+            policy=policy,
+            claim="literal",
+            sampling=sampling,
+            seed=seed,
+            limit=limit,
+            bet="sr-lr-ui",
+        )
         found += audit.verdict == "failure mode found"
     return found
 
@@ -448,25 +506,39 @@ def test_single_cases_do_not_fool_the_audit():
 
 
 def test_draws_with_replacement_keep_the_error_where_answers_vary():
-    """Spec 6c (iii), last row but two: conditional thresholds would be wrong for rates, and are not used."""
+    """Spec 6c (iii), last row but two: conditional thresholds would be wrong for rates, and are not
+    used.
+    """
     pool, found = blocks(4, 30), 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        audit = Audit(pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2)
+        audit = Audit(
+            pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2
+        )
         audit.run(lambda _, rng=rng: float(rng.random() < Q))
         found += audit.verdict == "failure mode found"
     assert found <= 3
 
 
-# --- the record: resuming, kills, other processes -------------------------------------------------------------------
+# ------------------------------------------------- --- the record: resuming, kills, other processes
 
-SETTINGS = {"threshold": Q, "policy": "stratified", "seed": 5, "budget": 10, "alpha": 1e-9, "limit": 40, "warm_up": 3}
+SETTINGS = {
+    "threshold": Q,
+    "policy": "stratified",
+    "seed": 5,
+    "budget": 10,
+    "alpha": 1e-9,
+    "limit": 40,
+    "warm_up": 3,
+}
 
 
 def hard_pool():
     rng = np.random.default_rng(4)
     grades = np.round(rng.random(60), 3)
-    return Pool.from_arrays([f"c{i:04d}" for i in range(60)], {"in": ["a", "b", "c"] * 20}, scores=grades)
+    return Pool.from_arrays(
+        [f"c{i:04d}" for i in range(60)], {"in": ["a", "b", "c"] * 20}, scores=grades
+    )
 
 
 def reference(pool):
@@ -491,7 +563,8 @@ def test_resuming_is_bit_identical(tmp_path):
 
 
 def live_and_die(pool, ledger, log, seconds):
-    """Audit in a child process that is killed without warning; whatever `tell` returned from is in the log.
+    """Audit in a child process that is killed without warning; whatever `tell` returned from is in
+    the log.
 
     Whether it was killed, and had not come to its end before.
     """
@@ -511,7 +584,9 @@ def live_and_die(pool, ledger, log, seconds):
 
 
 def killed_to_the_end(pool, folder, rng, most):
-    """One audit, killed again and again until it is done or was killed ``most`` times; how often it was."""
+    """One audit, killed again and again until it is done or was killed ``most`` times; how often it
+    was.
+    """
     ledger, log = folder / "audit.db", folder / "told.txt"
     kills = 0
     while kills < most and live_and_die(pool, ledger, log, rng.uniform(0.005, 0.1)):
@@ -545,7 +620,9 @@ def test_twenty_kills(tmp_path):
 
 @pytest.mark.slow
 def test_two_hundred_kills(tmp_path):
-    assert kill(200, tmp_path) > 0  # how many audits two hundred kills take to their end is the machine's affair
+    assert (
+        kill(200, tmp_path) > 0
+    )  # how many audits two hundred kills take to their end is the machine's affair
 
 
 def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
@@ -576,17 +653,25 @@ def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
 def test_other_settings_need_a_reason(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
     Audit(pool, ledger=ledger, **SETTINGS).ask()
-    for changed in ({"seed": 6}, {"budget": 11}, {"threshold": 0.8}, {"bet": "lr-ui"}, {"policy": "uniform"}):
+    for changed in (
+        {"seed": 6},
+        {"budget": 11},
+        {"threshold": 0.8},
+        {"bet": "lr-ui"},
+        {"policy": "uniform"},
+    ):
         with pytest.raises(LedgerError, match="holds an audit of these cases with other settings"):
             Audit(pool, ledger=ledger, **{**SETTINGS, **changed})
     again = Audit(pool, ledger=ledger, reopen="the first labeller left", **{**SETTINGS, "seed": 6})
     opened = again.record.ledger.events("audit_opened")[-1].body
     assert (opened["reason"], opened["before"]) == ("the first labeller left", 1)
     other = Pool.from_arrays(["x", "y", "z"])
-    assert Audit(other, ledger=ledger, **SETTINGS).rounds_told == 0  # other cases are another matter
+    assert (
+        Audit(other, ledger=ledger, **SETTINGS).rounds_told == 0
+    )  # other cases are another matter
 
 
-# --- attacks --------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------- --- attacks
 
 
 def test_telling_what_was_not_asked_is_refused():
@@ -618,7 +703,10 @@ def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
     query = audit.ask()
     with pytest.raises(InputError, match=r"\[0, 1\]"):
         audit.tell(query, score)
-    assert [e.kind for e in Ledger(tmp_path / "audit.db").events()] == ["audit_opened", "audit_asked"]
+    assert [e.kind for e in Ledger(tmp_path / "audit.db").events()] == [
+        "audit_opened",
+        "audit_asked",
+    ]
     assert audit.ask().id == query.id
 
 
@@ -639,7 +727,9 @@ def test_an_edited_ledger_is_refused(recorded):
         (body,) = book.execute(f"SELECT body FROM {table} WHERE kind = 'audit_told'").fetchone()
         changed = json.dumps({**json.loads(body), "score": 0.0})
         book.execute(f"DROP TRIGGER IF EXISTS {table}_update")
-        for (name,) in book.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        for (name,) in book.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
             book.execute(f'DROP TRIGGER "{name}"')
         book.execute(f"UPDATE {table} SET body = ? WHERE body = ?", (changed, body))
     with pytest.raises(LedgerError):
@@ -658,7 +748,9 @@ def rewritten(path, new, change):
 
 
 def _edit(index, **changes):
-    return lambda events: [(k, {**b, **changes} if i == index else b) for i, (k, b) in enumerate(events)]
+    return lambda events: [
+        (k, {**b, **changes} if i == index else b) for i, (k, b) in enumerate(events)
+    ]
 
 
 def _swap(i, j):
@@ -708,14 +800,24 @@ def test_a_certificate_finds_a_score_that_was_rewritten_or_cut_off(recorded, tmp
         assert "does not bear the certificate out" in check.ledger
 
 
-# --- certificates ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- certificates
 
 
 def test_a_certificate_is_recomputed_from_itself(recorded, tmp_path):
     pool, _, audit = recorded
     text = audit.certificate().to_json(tmp_path / "certificate.json")
     data = json.loads(text)
-    assert {"verdict", "reason", "null", "plan", "seal", "pool", "rounds", "ledger", "log_wealth"} <= set(data)
+    assert {
+        "verdict",
+        "reason",
+        "null",
+        "plan",
+        "seal",
+        "pool",
+        "rounds",
+        "ledger",
+        "log_wealth",
+    } <= set(data)
     assert data["seal"] == audit.plan.seal(pool.hash)
     assert verify_certificate(tmp_path / "certificate.json").reproduces
     assert verify_certificate(tmp_path / "certificate.json", pool=pool, policy=True).reproduces
@@ -765,7 +867,9 @@ def test_a_certificate_of_altered_groups_is_refused(recorded, tmp_path):
 
 
 def test_another_choice_than_the_policys_is_seen(tmp_path):
-    """A record that reproduces may still have been steered by hand; asking the policy again tells."""
+    """A record that reproduces may still have been steered by hand; asking the policy again
+    tells.
+    """
     pool = hard_pool()
 
     @dataclass(frozen=True)
@@ -789,19 +893,25 @@ def test_an_audit_is_read_back_from_its_ledger_alone(recorded):
     pool, path, audit = recorded
     audit.ask()
     again = Audit.recorded(path)
-    assert (again.log_wealth, again.rounds_told, again.pool.hash) == (audit.log_wealth, 8, pool.hash)
+    assert (again.log_wealth, again.rounds_told, again.pool.hash) == (
+        audit.log_wealth,
+        8,
+        pool.hash,
+    )
     assert again.open.query.id == audit.open.query.id
     with pytest.raises(InputError, match="holds no audit"):
         Audit.recorded(path, seal="zz")
 
 
-# --- policies -------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------- --- policies
 
 
 @pytest.mark.parametrize("name", ["uniform", "stratified", "oracle:in=b", "prelearned"])
 def test_policies_are_pure_functions_of_history_and_generator(name):
     pool = hard_pool()
-    audits = [Audit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5) for _ in range(2)]
+    audits = [
+        Audit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5) for _ in range(2)
+    ]
     answer = replay(pool)
     for _ in range(12):
         history = audits[0].tally.history()
@@ -832,7 +942,9 @@ def test_prelearned_finds_the_planted_group_from_the_warm_up():
 def test_prelearned_names_the_lowest_predictions_of_a_literal_claim():
     rng = np.random.default_rng(0)
     position = rng.normal(size=(400, 5))
-    pool = Pool.from_arrays([f"{i:03d}" for i in range(400)], embedding=position, scores=position[:, 0] > -1)
+    pool = Pool.from_arrays(
+        [f"{i:03d}" for i in range(400)], embedding=position, scores=position[:, 0] > -1
+    )
     audit = run(pool, policy="prelearned", claim="literal", warm_up=60)
     assert audit.verdict == "failure mode found"
     assert all(r.query.items.sum() == 20 for r in audit.rounds[60:])
@@ -846,7 +958,9 @@ def test_policies_on_the_shared_pool(shared):
     found = {"Large": 0, "None": 0}
     for setting in found:
         for seed in (1, 2, 3):
-            pool = Pool.from_table(table, id="question_id", groups=["domain"], scores=f"{setting}_s{seed:03d}")
+            pool = Pool.from_table(
+                table, id="question_id", groups=["domain"], scores=f"{setting}_s{seed:03d}"
+            )
             audit = run(pool, policy="oracle:domain=Chemistry", seed=seed, limit=250)
             found[setting] += audit.verdict == "failure mode found"
             assert setting != "Large" or audit.rounds_told <= 20
@@ -866,11 +980,13 @@ def test_unknown_policies_and_groups():
         Audit(pool, threshold=Q, policy="oracle:in=g9").ask()
 
 
-# --- pools ----------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------------- --- pools
 
 
 def table(**columns):
-    return pl.DataFrame({"id": ["a", "b", "c", "d"], "lang": ["de", "fr", "de", None], "n": [1, 2, 3, 4], **columns})
+    return pl.DataFrame(
+        {"id": ["a", "b", "c", "d"], "lang": ["de", "fr", "de", None], "n": [1, 2, 3, 4], **columns}
+    )
 
 
 def test_groups_from_columns_combinations_and_rules():
@@ -879,7 +995,12 @@ def test_groups_from_columns_combinations_and_rules():
     assert pool.groups == (ALL, "level=1", "level=2", "long")
     assert pool.members.astype(int).tolist() == [[1] * 4, [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]]
     wide = pl.DataFrame({"a": ["x", "y"] * 8, "b": ["u", "u", "v", "v"] * 4})
-    assert Pool.from_table(wide, groups=["a*b"]).groups[1:] == ("a=x, b=u", "a=x, b=v", "a=y, b=u", "a=y, b=v")
+    assert Pool.from_table(wide, groups=["a*b"]).groups[1:] == (
+        "a=x, b=u",
+        "a=x, b=v",
+        "a=y, b=u",
+        "a=y, b=v",
+    )
 
 
 def test_cases_without_a_value_are_a_group():
@@ -893,7 +1014,11 @@ def test_embeddings_from_columns_lists_matrices_and_files(given, tmp_path):
     frame = table(e1=[v[0] for v in values], e2=[v[1] for v in values], vector=values)
     path = tmp_path / "embedding.parquet"
     frame.select("id", "e1", "e2").reverse().write_parquet(path)
-    source = {"matrix": np.array(values), "file": str(path)}.get(given, given) if isinstance(given, str) else given
+    source = (
+        {"matrix": np.array(values), "file": str(path)}.get(given, given)
+        if isinstance(given, str)
+        else given
+    )
     pool = Pool.from_table(frame, id="id", embedding=source)
     np.testing.assert_array_equal(pool.embedding, values)
     assert pool.hash != Pool.from_table(frame, id="id").hash
@@ -905,14 +1030,20 @@ def test_a_pool_from_evidence():
     assert pool.recorded.tolist() == [1, 0, 1, 0]
     assert "error" not in pool.case(0)
     several = Evidence.from_table(
-        pl.DataFrame({"id": ["a", "a"], "model": ["x", "y"], "error": [0, 1]}), id="id", model="model", outcome="error"
+        pl.DataFrame({"id": ["a", "a"], "model": ["x", "y"], "error": [0, 1]}),
+        id="id",
+        model="model",
+        outcome="error",
     )
     with pytest.raises(InputError, match="several rows an example"):
         Pool.from_evidence(several)
 
 
 def test_recorded_scores_are_neither_shown_nor_hashed():
-    pools = [Pool.from_table(table(score=s), id="id", scores="score") for s in ([1, 0, 1, 1], [0, 0, 0, 0])]
+    pools = [
+        Pool.from_table(table(score=s), id="id", scores="score")
+        for s in ([1, 0, 1, 1], [0, 0, 0, 0])
+    ]
     assert pools[0].hash == pools[1].hash
     assert "score" not in pools[0].case(0)
     assert "score" not in Audit(pools[0], threshold=Q).ask().case
@@ -925,26 +1056,50 @@ def test_an_outline_gives_the_pool_back():
     np.testing.assert_array_equal(again.members, pool.members)
 
 
-# --- bad input ------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------ --- bad input
 
 BAD_POOLS = {
     "empty": (lambda: Pool.from_arrays([]), "pool is empty"),
     "empty table": (lambda: Pool.from_table(table().clear(), id="id"), "pool is empty"),
     "duplicate ids": (lambda: Pool.from_arrays(["a", "b", "a"]), "'a'; ids must be unique"),
     "ids that become the same": (lambda: Pool.from_arrays([1, "1"]), "ids must be unique"),
-    "missing id": (lambda: Pool.from_table(table(k=["a", None, "c", "d"]), id="k"), "every case needs an id"),
-    "no such column": (lambda: Pool.from_table(table(), id="id", groups=["topic"]), "no column 'topic'"),
+    "missing id": (
+        lambda: Pool.from_table(table(k=["a", None, "c", "d"]), id="k"),
+        "every case needs an id",
+    ),
+    "no such column": (
+        lambda: Pool.from_table(table(), id="id", groups=["topic"]),
+        "no column 'topic'",
+    ),
     "NaN in the embedding": (
         lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0], [float("nan")]]),
         "NaN or infinite entries, the first in row 1",
     ),
-    "NULL in the embedding": (lambda: Pool.from_table(table(e=[1.0, None, 2, 3]), id="id", embedding="e"), "NaN"),
-    "embedding of another length": (lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0]]), r"shape \(1, 1\)"),
-    "embedding of a missing text": (lambda: Pool.from_table(table(), id="id", embedding="lang"), "row 3 is missing"),
-    "no embedding": (lambda: Pool.from_table(table(), id="id", embedding="nowhere"), "no column, and there is no file"),
-    "score above 1": (lambda: Pool.from_table(table(s=[0, 1, 2, 1]), id="id", scores="s"), r"the score 2; .*\[0, 1\]"),
+    "NULL in the embedding": (
+        lambda: Pool.from_table(table(e=[1.0, None, 2, 3]), id="id", embedding="e"),
+        "NaN",
+    ),
+    "embedding of another length": (
+        lambda: Pool.from_arrays(["a", "b"], embedding=[[1.0]]),
+        r"shape \(1, 1\)",
+    ),
+    "embedding of a missing text": (
+        lambda: Pool.from_table(table(), id="id", embedding="lang"),
+        "row 3 is missing",
+    ),
+    "no embedding": (
+        lambda: Pool.from_table(table(), id="id", embedding="nowhere"),
+        "no column, and there is no file",
+    ),
+    "score above 1": (
+        lambda: Pool.from_table(table(s=[0, 1, 2, 1]), id="id", scores="s"),
+        r"the score 2; .*\[0, 1\]",
+    ),
     "score of words": (lambda: Pool.from_table(table(), id="id", scores="lang"), "numbers in"),
-    "too many levels": (lambda: Pool.from_table(table(), id="id", groups=["n"]), "4 levels in 4 cases"),
+    "too many levels": (
+        lambda: Pool.from_table(table(), id="id", groups=["n"]),
+        "4 levels in 4 cases",
+    ),
     "rule that is not boolean": (
         lambda: Pool.from_table(table(), groups=[Candidate("x", "n + 1")]),
         "not true or false",
@@ -953,9 +1108,15 @@ BAD_POOLS = {
         lambda: Pool.from_table(table(), groups=[Candidate("x", "lang = 'de'")]),
         "neither true",
     ),
-    "group without cases": (lambda: Pool.from_table(table(), groups=[Candidate("x", "n > 9")]), "has no cases"),
+    "group without cases": (
+        lambda: Pool.from_table(table(), groups=[Candidate("x", "n > 9")]),
+        "has no cases",
+    ),
     "one name twice": (lambda: Pool.from_arrays(["a"], {ALL: [True]}), "two groups are named"),
-    "generated without category": (lambda: Pool.from_arrays(["a", "b"], generated=True), "one category each"),
+    "generated without category": (
+        lambda: Pool.from_arrays(["a", "b"], generated=True),
+        "one category each",
+    ),
 }
 
 
@@ -988,7 +1149,10 @@ BAD_PLANS = {
     "auditor's grid on the wrong side": ({"auditor_grid": [0.6]}, "above the threshold"),
     "unknown claim": ({"claim": "all"}, "not one of declared-groups, literal, rates"),
     "rates without end": ({"claim": "rates"}, "set limit"),
-    "rates as in the paper": ({"claim": "rates", "sampling": "paper", "limit": 9}, "without replacement"),
+    "rates as in the paper": (
+        {"claim": "rates", "sampling": "paper", "limit": 9},
+        "without replacement",
+    ),
     "unknown setting": ({"colour": "red"}, "no setting 'colour'"),
     "negative seed": ({"seed": -1}, "seed=-1"),
 }
@@ -1010,11 +1174,21 @@ def test_the_default_alternatives_are_the_papers_at_its_threshold():
     assert (plan.alternative, plan.auditor_alternative) == pytest.approx((0.82, 0.9), abs=1e-15)
     for q in (0.01, 0.5, 0.999):
         plan = AuditPlan(threshold=q)
-        assert 0 < min(plan.grid) < max(plan.grid) < q < min(plan.auditor_grid) < max(plan.auditor_grid) < 1
-    assert AuditPlan.from_settings(json.loads(json.dumps(plan.settings))).seal("x") == plan.seal("x")
+        assert (
+            0
+            < min(plan.grid)
+            < max(plan.grid)
+            < q
+            < min(plan.auditor_grid)
+            < max(plan.auditor_grid)
+            < 1
+        )
+    assert AuditPlan.from_settings(json.loads(json.dumps(plan.settings))).seal("x") == plan.seal(
+        "x"
+    )
 
 
-# --- people, programs, outlook --------------------------------------------------------------------------------------
+# -------------------------------------------------------------------- --- people, programs, outlook
 
 
 def test_two_labellers_and_an_adjudicator(tmp_path):
@@ -1041,7 +1215,13 @@ def test_two_labellers_and_an_adjudicator(tmp_path):
     assert [r.score for r in audit.rounds] == [1.0, 0.0]
     assert panel.agreement() == (1, 2)
     certificate = audit.certificate()
-    assert [r["labeller"] for r in certificate.data["reviews"]] == ["ann", "ben", "ann", "ben", "cy"]
+    assert [r["labeller"] for r in certificate.data["reviews"]] == [
+        "ann",
+        "ben",
+        "ann",
+        "ben",
+        "cy",
+    ]
     assert verify_certificate(certificate).reproduces
     with pytest.raises(PlanError, match="name an adjudicator"):
         Panel(audit, ["ann", "ben"])
@@ -1094,18 +1274,22 @@ def test_prospects_before_a_label_is_spent():
     assert found[2].found == 1.0
     assert found[0].labels[1] <= found[1].labels[1]
     assert advised_budget(found, 0.05) == 10
-    assert found == prospects(pool, plan, budgets=(10, 40), failing="in=g1", at=(0.4,), replicates=6)
+    assert found == prospects(
+        pool, plan, budgets=(10, 40), failing="in=g1", at=(0.4,), replicates=6
+    )
 
 
 def test_the_script_of_smaller_budgets_is_what_the_policy_would_have_done():
-    """`prospects` runs the largest budget and replays its queries for the others: exact, because draws share a seed."""
+    """`prospects` runs the largest budget and replays its queries for the others: exact, because
+    draws share a seed.
+    """
     pool, plan = blocks(size=40), AuditPlan(threshold=Q, limit=60)
     alone = prospects(pool, plan, budgets=(10,), at=(0.5,), replicates=5)
     together = prospects(pool, plan, budgets=(10, 40), at=(0.5,), replicates=5)
     assert alone == [p for p in together if p.budget == 10]
 
 
-# --- the shell ------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------ --- the shell
 
 
 @pytest.fixture
@@ -1113,8 +1297,14 @@ def shell(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     topic = np.repeat(["a", "b", "c"], 40)
     frame = pl.DataFrame(
-        {"id": [f"q{i:03d}" for i in range(120)], "topic": topic, "text": ["what \x1b[31mis\x1b[0m it?"] * 120}
-    ).with_columns(score=pl.Series((rng.random(120) < np.where(topic == "b", 0.4, 0.97)).astype(int)))
+        {
+            "id": [f"q{i:03d}" for i in range(120)],
+            "topic": topic,
+            "text": ["what \x1b[31mis\x1b[0m it?"] * 120,
+        }
+    ).with_columns(
+        score=pl.Series((rng.random(120) < np.where(topic == "b", 0.4, 0.97)).astype(int))
+    )
     frame.write_parquet(tmp_path / "pool.parquet")
     monkeypatch.chdir(tmp_path)
 
@@ -1128,7 +1318,16 @@ POOL = ("pool.parquet", "--id", "id", "--groups", "topic", "--threshold", "0.85"
 
 
 def test_run_status_and_certificate(shell, tmp_path):
-    done = shell("run", *POOL, "--policy", "oracle:topic=b", "--label", "file", "--certificate", "certificate.json")
+    done = shell(
+        "run",
+        *POOL,
+        "--policy",
+        "oracle:topic=b",
+        "--label",
+        "file",
+        "--certificate",
+        "certificate.json",
+    )
     assert done.exit_code == 0, done.output
     assert "failure mode found" in done.output
     assert "each of 4 declared groups of these 120 cases" in done.output
@@ -1137,11 +1336,16 @@ def test_run_status_and_certificate(shell, tmp_path):
     assert done.output.splitlines()[0] == again.output.splitlines()[0]
     data = json.loads(shell("status", "audit.db", "--json", "-").output)
     assert data["verdict"] == "failure mode found"
-    assert shell("run", *POOL, "--policy", "oracle:topic=b", "--label", "file", "--gate").exit_code == 1
+    assert (
+        shell("run", *POOL, "--policy", "oracle:topic=b", "--label", "file", "--gate").exit_code
+        == 1
+    )
 
 
 def test_asking_a_person_and_going_on_later(shell):
-    first = shell("run", *POOL, "--label", "ask", "--show", "text", "--cost", "2", text="p\nperhaps\nf\nq\n")
+    first = shell(
+        "run", *POOL, "--label", "ask", "--show", "text", "--cost", "2", text="p\nperhaps\nf\nq\n"
+    )
     assert first.exit_code == 0, first.output
     assert "'perhaps'" in first.output
     assert "\x1b" not in first.output
@@ -1161,7 +1365,9 @@ def test_several_labellers_in_the_shell(shell):
     assert "waits for ben" in ann.output
     ben = shell("run", *POOL, *who, "--as", "ben", text="f\n")
     assert "waits for cy" in ben.output
-    assert "pass" not in ben.output.split("query 1")[1].split("score:")[0]  # ben does not see what ann said
+    assert (
+        "pass" not in ben.output.split("query 1")[1].split("score:")[0]
+    )  # ben does not see what ann said
     cy = shell("run", *POOL, *who, "--as", "cy", "--cost", "2", text="f\n")
     assert "agreed on 0 of 1" in cy.output
     assert "cost 6.00" in cy.output  # three people judged one case
@@ -1176,7 +1382,18 @@ def test_a_person_is_not_shown_the_score_that_is_known(shell):
 
 def test_planning_in_the_shell(shell):
     done = shell(
-        "plan", *POOL, "--failing", "topic=b", "--at", "0.3", "--replicates", "3", "--limit", "40", "--json", "-"
+        "plan",
+        *POOL,
+        "--failing",
+        "topic=b",
+        "--at",
+        "0.3",
+        "--replicates",
+        "3",
+        "--limit",
+        "40",
+        "--json",
+        "-",
     )
     assert done.exit_code == 0, done.output
     data = json.loads(done.output)
@@ -1212,7 +1429,9 @@ def test_bad_input_in_the_shell(shell, tmp_path, arguments, message):
 
 
 def test_the_session_agrees_with_the_plain_e_process():
-    """The same scores, thresholds and stakes through `e_process` give the session's e-values to the last bit."""
+    """The same scores, thresholds and stakes through `e_process` give the session's e-values to the
+    last bit.
+    """
     pool = hard_pool()
     audit = reference(pool)
     tested = [r for r in audit.rounds if r.query.stake]

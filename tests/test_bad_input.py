@@ -27,7 +27,11 @@ def refused(folder: Path, *words: str) -> str:
     """Run the real command in a folder of its own; give back what it said."""
     before = sorted(folder.rglob("*"))
     done = subprocess.run(
-        [sys.executable, "-m", "groundfault", *words], cwd=folder, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "groundfault", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
@@ -92,24 +96,60 @@ OPTIONS = {
     "no such column": (["t.csv", "--outcome", "wrong"], "no column 'wrong'"),
     "no such id": (["t.csv", "--id", "item", "--outcome", "error"], "no column 'item'"),
     "malformed rule": (["t.csv", "--outcome", "error", "--candidate", "a: words >"], "not SQL"),
-    "rule on no column": (["t.csv", "--outcome", "error", "--candidate", "a: chars > 1"], "'chars'"),
-    "rule that is no truth": (["t.csv", "--outcome", "error", "--candidate", "a: words + 1"], "not true or false"),
-    "rule with a query": (["t.csv", "--outcome", "error", "--candidate", "a: words > (SELECT 1)"], "SUBQUERY"),
-    "rule with a file": (["t.csv", "--outcome", "error", "--candidate", "a: read_csv('/etc/passwd') = 'x'"], "READCSV"),
-    "two statements": (["t.csv", "--outcome", "error", "--candidate", "a: words > 1; DROP TABLE t"], "nothing else"),
-    "rule of other types": (["t.csv", "--outcome", "error", "--candidate", "a: words > 'x'"], "cannot"),
-    "rule on the outcome": (["t.csv", "--outcome", "error", "--candidate", "a: error = 1"], "reads the outcome"),
+    "rule on no column": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: chars > 1"],
+        "'chars'",
+    ),
+    "rule that is no truth": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: words + 1"],
+        "not true or false",
+    ),
+    "rule with a query": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: words > (SELECT 1)"],
+        "SUBQUERY",
+    ),
+    "rule with a file": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: read_csv('/etc/passwd') = 'x'"],
+        "READCSV",
+    ),
+    "two statements": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: words > 1; DROP TABLE t"],
+        "nothing else",
+    ),
+    "rule of other types": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: words > 'x'"],
+        "cannot",
+    ),
+    "rule on the outcome": (
+        ["t.csv", "--outcome", "error", "--candidate", "a: error = 1"],
+        "reads the outcome",
+    ),
     "split words": (["t.csv", "--outcome", "error", "--split", "lang"], "'de'"),
-    "unwritable": (["t.csv", "--outcome", "error", "--json", "/proc/nowhere/x.json"], "cannot write"),
-    "unwritable directory": (["t.csv", "--outcome", "error", "--out", "/proc/nowhere"], "cannot write"),
+    "unwritable": (
+        ["t.csv", "--outcome", "error", "--json", "/proc/nowhere/x.json"],
+        "cannot write",
+    ),
+    "unwritable directory": (
+        ["t.csv", "--outcome", "error", "--out", "/proc/nowhere"],
+        "cannot write",
+    ),
     "judge": (["t.csv", "--outcome", "error", "--judge", "solomon"], "no judge is named 'solomon'"),
     "finder": (["t.csv", "--outcome", "error", "--finders", "keepers"], "no finder"),
-    "level": (["t.csv", "--outcome", "error", "--alpha", "1.5"], "alpha must be strictly between 0 and 1"),
+    "level": (
+        ["t.csv", "--outcome", "error", "--alpha", "1.5"],
+        "alpha must be strictly between 0 and 1",
+    ),
     "declared": (["t.csv", "--outcome", "error", "--declare", "d__*"], "d__*"),
     "not 0/1": (["t.csv", "--outcome", "error", "--declare", "words"], "'words'"),
-    "contradiction": (["t.csv", "--outcome", "error", "--no-ledger", "--reopen", "x"], "--no-ledger"),
+    "contradiction": (
+        ["t.csv", "--outcome", "error", "--no-ledger", "--reopen", "x"],
+        "--no-ledger",
+    ),
     "other library": (["t.csv", "--outcome", "error", "--library", "lib.json"], "'chars'"),
-    "edited library": (["t.csv", "--outcome", "error", "--library", "edited.json"], "do not match the hash"),
+    "edited library": (
+        ["t.csv", "--outcome", "error", "--library", "edited.json"],
+        "do not match the hash",
+    ),
 }
 
 
@@ -127,5 +167,7 @@ def test_options(name: str, tmp_path: Path) -> None:
 
 def test_a_bad_rule_shows_one_line(tmp_path: Path) -> None:
     table().write_csv(tmp_path / "t.csv")
-    message = refused(tmp_path, "audit", "t.csv", "--outcome", "error", "--candidate", "a: words > 1\nOR")
+    message = refused(
+        tmp_path, "audit", "t.csv", "--outcome", "error", "--candidate", "a: words > 1\nOR"
+    )
     assert len(message.splitlines()) == 1

@@ -46,7 +46,9 @@ class Quiz:
     def rows(self, path: Path) -> Iterator[Observation]:
         for row in json_lines(path, dict):
             right = row.get("right")
-            yield Observation(str(row.get("quiz")), right, "scored" if right is not None else "missing")
+            yield Observation(
+                str(row.get("quiz")), right, "scored" if right is not None else "missing"
+            )
 
 
 class Loser(Quiz):
@@ -66,7 +68,10 @@ class Believer(Quiz):
 
 class Fragile(Quiz):
     def rows(self, path: Path) -> Iterator[Observation]:
-        return (Observation(str(row["quiz"]), row["right"]) for row in map(json.loads, path.read_text().splitlines()))
+        return (
+            Observation(str(row["quiz"]), row["right"])
+            for row in map(json.loads, path.read_text().splitlines())
+        )
 
 
 class Forgetful(Quiz):
@@ -89,9 +94,15 @@ class Forgetful(Quiz):
         (Forgetful, "otherwise the second time"),
     ],
 )
-def test_readers_that_lose_or_invent_are_found(tmp_path: Path, reader: Callable[[], Quiz], message: str) -> None:
+def test_readers_that_lose_or_invent_are_found(
+    tmp_path: Path, reader: Callable[[], Quiz], message: str
+) -> None:
     path = tmp_path / "quiz.jsonl"
-    path.write_text("".join(f'{{"quiz": {i}, "right": {right}}}\n' for i, right in enumerate(["1", "0", "null"])))
+    path.write_text(
+        "".join(
+            f'{{"quiz": {i}, "right": {right}}}\n' for i, right in enumerate(["1", "0", "null"])
+        )
+    )
     counts = {"scored": 2, "missing": 1}
     assert check_reader(Quiz(), path, counts).height == 3
     with pytest.raises(AssertionError, match=message):

@@ -1,4 +1,6 @@
-"""Controlled-docs packets: solved from their text alone, balanced, reproducible, and graded as specified."""
+"""Controlled-docs packets: solved from their text alone, balanced, reproducible, and graded as
+specified.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundfault import errors, evidence
-from groundfault.studies import controlled_docs as docs
+from groundfault import errors
+from groundfault.core import evidence
+from groundfault_studies import controlled_docs as docs
 
 FACTORS = ("long_chain", "indirect_query", "collision_distractors", "target_late", "flat_format")
 KEYS = ("badge", "name", "division", "project", "vendor", "subsidiary")
@@ -28,7 +31,8 @@ def packets():
     return docs.generate()
 
 
-# An independent solver: it sees the prompt, nothing else, and follows every match instead of the first.
+# An independent solver: it sees the prompt, nothing else, and follows every match instead of the
+# first.
 
 
 def tables(prompt: str) -> dict[str, list[dict[str, str]]]:
@@ -39,19 +43,27 @@ def tables(prompt: str) -> dict[str, list[dict[str, str]]]:
             title, _, text = block.partition(": ")
             pairs = [pair.split("=") for pair in text.split("; ")]
             starts = [i for i, (field, _) in enumerate(pairs) if field == pairs[0][0]]
-            found[title] = [dict(pairs[a:b]) for a, b in zip(starts, [*starts[1:], len(pairs)], strict=True)]
+            found[title] = [
+                dict(pairs[a:b]) for a, b in zip(starts, [*starts[1:], len(pairs)], strict=True)
+            ]
         else:
             fields = lines[1].split(" | ")
-            found[lines[0]] = [dict(zip(fields, line.split(" | "), strict=True)) for line in lines[2:]]
+            found[lines[0]] = [
+                dict(zip(fields, line.split(" | "), strict=True)) for line in lines[2:]
+            ]
     return found
 
 
-def follow(rows: list[dict[str, str]], known: list[dict[str, str]], on: tuple[str, ...]) -> list[dict[str, str]]:
+def follow(
+    rows: list[dict[str, str]], known: list[dict[str, str]], on: tuple[str, ...]
+) -> list[dict[str, str]]:
     return [k | row for k in known for row in rows if all(k[field] == row[field] for field in on)]
 
 
 def solve(prompt: str, *, match: tuple[str, ...] = ("name", "division")) -> list[dict[str, str]]:
-    """Every chain of keys that leads from the question to a code, matching staff to assignments on ``match``."""
+    """Every chain of keys that leads from the question to a code, matching staff to assignments on
+    ``match``.
+    """
     found = tables(prompt)
     question = prompt.split("\n\n")[-2]
     known = re.search(r"badge (BD-\d+)\?$|project (\S+)\?$", question)
@@ -118,8 +130,14 @@ def likeness(name: str, other: str) -> float:
 def test_only_collisions_repeat_or_resemble_the_targets_name(packets):
     for packet in packets:
         names = [row["name"] for row in tables(packet.prompt)["STAFF DIRECTORY"]]
-        namesakes = [name for name in names if name.split()[0] == packet.name.split()[0] and name != packet.name]
-        alike = [name for name in namesakes if likeness(name.split()[1], packet.name.split()[1]) > 0.7]
+        namesakes = [
+            name
+            for name in names
+            if name.split()[0] == packet.name.split()[0] and name != packet.name
+        ]
+        alike = [
+            name for name in namesakes if likeness(name.split()[1], packet.name.split()[1]) > 0.7
+        ]
         assert names.count(packet.name) == (5 if packet.collision_distractors else 1)
         assert len(alike) == (2 if packet.collision_distractors else 0)
         assert packet.collision_distractors or len(set(names)) == len(names)
@@ -144,14 +162,18 @@ def answer_places(packet: docs.Packet) -> list[float]:
     values = {key: getattr(packet, key) for key in KEYS} | {"renewal_code": packet.answer}
     places = []
     for rows in tables(packet.prompt).values():
-        (place,) = [i for i, row in enumerate(rows) if all(values[field] == row[field] for field in row)]
+        (place,) = [
+            i for i, row in enumerate(rows) if all(values[field] == row[field] for field in row)
+        ]
         places.append(place / (len(rows) - 1))
     return places
 
 
 def test_late_rows_come_last_and_others_anywhere(packets):
     late = [place for packet in packets if packet.target_late for place in answer_places(packet)]
-    early = [place for packet in packets if not packet.target_late for place in answer_places(packet)]
+    early = [
+        place for packet in packets if not packet.target_late for place in answer_places(packet)
+    ]
     assert set(late) == {1.0}
     assert len(early) == 80 * 4  # three tables where the chain is short, five where it is long
     assert abs(np.mean(early) - 0.5) < 4 * np.sqrt(1 / 12 / len(early))
@@ -185,18 +207,24 @@ def test_a_packet_depends_on_seed_and_index_alone(packets):
 
 def test_another_process_makes_the_same_packets(packets):
     script = (
-        "import hashlib; from groundfault.studies.controlled_docs import generate;"
+        "import hashlib; from groundfault_studies.controlled_docs import generate;"
         "print(hashlib.sha256(repr(generate()).encode()).hexdigest())"
     )
-    other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    other = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert other.stdout.strip() == hashlib.sha256(repr(packets).encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
-    "setting", [{"replicates": 0}, {"seed": -1}, {"rows": 7}, {"rows": 501}], ids=lambda setting: str(setting)
+    "setting",
+    [{"replicates": 0}, {"seed": -1}, {"rows": 7}, {"rows": 501}],
+    ids=lambda setting: str(setting),
 )
 def test_impossible_settings_are_refused(setting):
-    with pytest.raises(errors.PlanError, match=f"{next(iter(setting))}={next(iter(setting.values()))}"):
+    with pytest.raises(
+        errors.PlanError, match=f"{next(iter(setting))}={next(iter(setting.values()))}"
+    ):
         docs.generate(**setting)
 
 
@@ -247,12 +275,20 @@ def test_grade(response, expected):
 
 
 def test_a_badge_named_in_the_question_may_be_restated():
-    packet = replace(PACKET, question="What is the renewal code for the project assigned to staff badge BD-40271?")
+    packet = replace(
+        PACKET,
+        question="What is the renewal code for the project assigned to staff badge BD-40271?",
+    )
     assert docs.grade(packet, "Badge BD-40271: QZ-4421") == "correct"
     assert docs.grade(packet, "HARBOR-118: QZ-4421") == "malformed"
 
 
-@given(st.text() | st.lists(st.sampled_from(["QZ-4421", "KAPPA-759", "SUBD-130", "RX-8890", " ", "x"])).map("".join))
+@given(
+    st.text()
+    | st.lists(st.sampled_from(["QZ-4421", "KAPPA-759", "SUBD-130", "RX-8890", " ", "x"])).map(
+        "".join
+    )
+)
 def test_only_a_response_that_holds_the_code_is_correct(response):
     verdict = docs.grade(PACKET, response)
     assert verdict in ("correct", "vendor", "subsidiary", "other_code", "malformed")
@@ -292,7 +328,9 @@ def test_frame_and_library_agree(packets):
 
 def test_the_library_has_the_names_of_the_reconstruction(shared):
     frame = pl.read_csv(shared / "janus_public" / "table1_reconstruction.csv")
-    assert {c.name for c in docs.library()} == {c.removeprefix("d__") for c in frame.columns if c.startswith("d__")}
+    assert {c.name for c in docs.library()} == {
+        c.removeprefix("d__") for c in frame.columns if c.startswith("d__")
+    }
 
 
 def answers(packets, seed, **settings):

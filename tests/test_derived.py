@@ -13,20 +13,23 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from test_edisa import clustered
 
-from groundfault.derived import Derived, matrix
+from groundfault.core.derived import Derived, matrix
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, RuleError
-from groundfault.evidence import Evidence
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
-from groundfault.observed import Observed
+from groundfault.slicing.predictions import Observed
 
 NAMES = ("ape", "bee", "cat")
 
 
 def table(n: int = 600, seed: int = 0) -> tuple[pl.DataFrame, tuple[np.ndarray, ...]]:
     z, y, p = clustered(n, seed=seed)
-    columns: dict[str, Any] = {"id": [f"{i:04d}" for i in range(n)], "error": (p.argmax(axis=1) != y).astype(int)}
+    columns: dict[str, Any] = {
+        "id": [f"{i:04d}" for i in range(n)],
+        "error": (p.argmax(axis=1) != y).astype(int),
+    }
     columns["embedding"] = pl.Series(list(z), dtype=pl.Array(pl.Float64, z.shape[1]))
     columns["label"] = np.array(NAMES)[y]
     columns |= {f"probability_{name}": p[:, i] for i, name in enumerate(NAMES)}
@@ -51,7 +54,11 @@ def test_a_derived_column_is_what_the_slicer_predicts(kind: Any, pca: int | None
 
 def test_a_missing_number_gives_no_slice() -> None:
     frame, (z, y, p) = table()
-    column = Edisa(n_slices=8).fit(z, y, p).derived(("embedding", *(f"probability_{name}" for name in NAMES)))
+    column = (
+        Edisa(n_slices=8)
+        .fit(z, y, p)
+        .derived(("embedding", *(f"probability_{name}" for name in NAMES)))
+    )
     gaps = frame.with_columns(
         pl.when(pl.col("id") != "0003").then(pl.col("embedding")).alias("embedding"),
         pl.when(pl.col("id") != "0005").then(pl.col("probability_bee")).alias("probability_bee"),
@@ -67,12 +74,18 @@ def test_a_missing_number_gives_no_slice() -> None:
 @given(
     arrays=st.dictionaries(
         st.text(max_size=5),
-        hnp.arrays(np.float64, hnp.array_shapes(max_dims=2, max_side=4), elements=st.floats(allow_subnormal=True)),
+        hnp.arrays(
+            np.float64,
+            hnp.array_shapes(max_dims=2, max_side=4),
+            elements=st.floats(allow_subnormal=True),
+        ),
         max_size=3,
     ),
     columns=st.lists(st.text(max_size=5), max_size=3).map(tuple),
 )
-def test_json_gives_an_equal_function_back(arrays: dict[str, np.ndarray], columns: tuple[str, ...]) -> None:
+def test_json_gives_an_equal_function_back(
+    arrays: dict[str, np.ndarray], columns: tuple[str, ...]
+) -> None:
     column = Derived("s", "ball", columns, arrays)
     again = Derived.from_dict(json.loads(json.dumps(column.to_dict())))
     assert again == column
@@ -122,12 +135,20 @@ def test_other_columns_than_fitted_are_refused() -> None:
 
 def test_a_matrix_is_columns_side_by_side() -> None:
     frame = pl.DataFrame(
-        {"a": [1, None], "b": [[1.0, None], [3.0, 4.0]], "c": [True, False], "d": ["x", "y"], "e": [[1], [1, 2]]}
+        {
+            "a": [1, None],
+            "b": [[1.0, None], [3.0, 4.0]],
+            "c": [True, False],
+            "d": ["x", "y"],
+            "e": [[1], [1, 2]],
+        }
     )
     expected = [[1.0, 1.0, np.nan, 1.0], [np.nan, 3.0, 4.0, 0.0]]
     np.testing.assert_array_equal(matrix(frame, ["a", "b", "c"]), expected)
     np.testing.assert_array_equal(matrix(frame.clear(), ["a"]), np.empty((0, 1)))
-    assert np.isnan(matrix(frame.with_columns(b=pl.lit(None, dtype=pl.List(pl.Float64))), ["b"])).all()
+    assert np.isnan(
+        matrix(frame.with_columns(b=pl.lit(None, dtype=pl.List(pl.Float64))), ["b"])
+    ).all()
     with pytest.raises(InputError, match="column 'd' holds String"):
         matrix(frame, ["d"])
     with pytest.raises(InputError, match="column 'e' holds lists of 1 to 2 numbers"):
@@ -144,8 +165,12 @@ def test_what_is_observed_of_examples() -> None:
     np.testing.assert_array_equal(seen.label, y)
     assert seen.classes == NAMES
     np.testing.assert_array_equal(seen.wrong, frame["error"].to_numpy() == 1)
-    numbered = frame.with_columns(label=pl.Series(y), proba=pl.Series(list(p), dtype=pl.List(pl.Float64)))
-    numbered = numbered.select("id", "error", "label", "proba", pl.col("embedding").arr.to_struct().struct.unnest())
+    numbered = frame.with_columns(
+        label=pl.Series(y), proba=pl.Series(list(p), dtype=pl.List(pl.Float64))
+    )
+    numbered = numbered.select(
+        "id", "error", "label", "proba", pl.col("embedding").arr.to_struct().struct.unnest()
+    )
     listed = Observed.of(evidence(numbered), "field_*", "proba", "label")
     np.testing.assert_array_equal(listed.embedding, z)
     np.testing.assert_array_equal(listed.label, y)
@@ -169,13 +194,17 @@ def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
 def test_what_cannot_be_observed_is_said() -> None:
     frame, _ = table(100)
 
-    def refused(message: str, changed: pl.DataFrame, probability: str | None = None, label: str = "label") -> None:
+    def refused(
+        message: str, changed: pl.DataFrame, probability: str | None = None, label: str = "label"
+    ) -> None:
         with pytest.raises(InputError, match=message):
             Observed.of(evidence(changed), "embedding*", probability, label)
 
     refused("no attribute is named, or matches, 'embedding\\*'", frame.drop("embedding"))
     refused("no column 'truth' with the true class", frame, label="truth")
-    refused("'dog', which is none of the classes ape, bee, cat", frame.with_columns(label=pl.lit("dog")))
+    refused(
+        "'dog', which is none of the classes ape, bee, cat", frame.with_columns(label=pl.lit("dog"))
+    )
     refused("no attribute is named, or matches, 'proba'", frame, probability="proba")
     refused("at least two classes", frame, probability="probability_ape")
     refused("holds String", frame.with_columns(embedding=pl.lit("x")))
@@ -184,7 +213,10 @@ def test_what_cannot_be_observed_is_said() -> None:
 @pytest.mark.filterwarnings("ignore:.* proposes nothing")
 def test_finders_propose_nothing_where_there_is_nothing_to_fit() -> None:
     frame, _ = table(100)
-    few, flawless = evidence(frame[:15]), evidence(frame.with_columns(error=0).drop(r"^(probability_.*|label)$"))
+    few, flawless = (
+        evidence(frame[:15]),
+        evidence(frame.with_columns(error=0).drop(r"^(probability_.*|label)$")),
+    )
     for finder in (Edisa(), Domino(), Spotlight()):
         assert list(finder.propose(few)) == [] or isinstance(finder, Spotlight)
         assert list(finder.propose(flawless)) == []
@@ -199,7 +231,9 @@ def test_proposals_say_what_they_are(finder: Any) -> None:
     *slices, together = proposed
     assert together.name == f"{finder.name} error slices"
     said = slices[0].derived.apply(frame)
-    fitted = type(finder)(**finder.get_params() | {"n_slices": min(finder.n_slices, 600 // 20)}).fit(z, y, p)
+    fitted = type(finder)(
+        **finder.get_params() | {"n_slices": min(finder.n_slices, 600 // 20)}
+    ).fit(z, y, p)
     np.testing.assert_array_equal(said.to_numpy(), fitted.predict(z, p))
     assert [c.rule for c in slices] == [f'"{said.name}" = {j}' for j in fitted.error_slices_]
     assert together.rule == f'"{said.name}" IN ({", ".join(str(j) for j in fitted.error_slices_)})'

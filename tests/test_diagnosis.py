@@ -1,4 +1,6 @@
-"""A model is diagnosed from a few answers: what is asked, what is estimated, and whether the taxonomy helps."""
+"""A model is diagnosed from a few answers: what is asked, what is estimated, and whether the
+taxonomy helps.
+"""
 
 from __future__ import annotations
 
@@ -23,30 +25,30 @@ from sklearn.metrics import roc_auc_score
 from groundfault.cli.taxonomy_use import diagnose as diagnose_command
 from groundfault.cli.taxonomy_use import evaluate as evaluate_command
 from groundfault.cli.taxonomy_use import predict as predict_command
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.stats import irt
 from groundfault.stats.ranks import area, bands, rho, tau_b
-from groundfault.studies.taxonomy import study
-from groundfault.studies.taxonomy_cells import complete, gain
-from groundfault.studies.taxonomy_figures import figures
-from groundfault.studies.taxonomy_folds import Fold, chosen
-from groundfault.studies.taxonomy_paper import NAMES, TABLE_2
-from groundfault.studies.taxonomy_tables import _curve
-from groundfault.taxonomy.basis import SCALES, Basis, scaled
-from groundfault.taxonomy.diagnosis import Wanted, diagnose, profile
-from groundfault.taxonomy.fitting import fit
-from groundfault.taxonomy.matrix import Matrix
-from groundfault.taxonomy.settings import Settings
-from groundfault.taxonomy.strategies import adaptive, groups_of, merit, quotas, stratified
-from groundfault.taxonomy.taxonomy import Taxonomy
+from groundfault.taxonomy.fitting.fit import fit
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault.taxonomy.use.basis import SCALES, Basis, scaled
+from groundfault.taxonomy.use.diagnosis import Wanted, diagnose, profile
+from groundfault.taxonomy.use.strategies import adaptive, groups_of, merit, quotas, stratified
 from groundfault.testing.abilities import AbilityWorld
+from groundfault_studies.taxonomy import study
+from groundfault_studies.taxonomy_cells import complete, gain
+from groundfault_studies.taxonomy_figures import figures
+from groundfault_studies.taxonomy_folds import Fold, chosen
+from groundfault_studies.taxonomy_paper import NAMES, TABLE_2
+from groundfault_studies.taxonomy_tables import _curve
 
 SMALL = Settings(worlds=19, refits=2, permutations=19, bootstraps=0)
 KINDS = AbilityWorld(examples=300, models=16, modes=2, strength=2.5)
 
 
-# ------------------------------------------------------------------------------------------------ measures
+# ----------------------------------------------------------------------------------------- measures
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
@@ -77,13 +79,19 @@ def test_bands_are_wider_for_more_columns_and_infinite_of_two_folds() -> None:
     np.testing.assert_array_equal(bands(np.ones((9, 1)))[1], [1.0])
 
 
-# ------------------------------------------------------------------------------------------- what is asked
+# ------------------------------------------------------------------------------------ what is asked
 
 
 @pytest.mark.parametrize(
     ("size", "budget", "least", "how", "expected"),
     [
-        ([60, 30, 10], 19, 3, "proportional", [9, 6, 4]),  # 3 each, of the other 10 six, three and one
+        (
+            [60, 30, 10],
+            19,
+            3,
+            "proportional",
+            [9, 6, 4],
+        ),  # 3 each, of the other 10 six, three and one
         ([60, 30, 10], 7, 3, "proportional", [3, 3, 1]),  # the smallest goes short
         ([60, 30, 2], 11, 0, "uniform", [5, 4, 2]),
         ([60, 30, 2], 11, 3, "proportional", [5, 4, 2]),
@@ -91,7 +99,9 @@ def test_bands_are_wider_for_more_columns_and_infinite_of_two_folds() -> None:
         ([], 4, 3, "proportional", []),
     ],
 )
-def test_quotas_by_hand(size: list[int], budget: int, least: int, how: str, expected: list[int]) -> None:
+def test_quotas_by_hand(
+    size: list[int], budget: int, least: int, how: str, expected: list[int]
+) -> None:
     found = quotas(np.array(size, dtype=np.int64), budget, least=least, how=how)  # type: ignore[arg-type]
     assert found.tolist() == expected
 
@@ -102,7 +112,9 @@ def test_quotas_by_hand(size: list[int], budget: int, least: int, how: str, expe
     st.integers(0, 5),
     st.sampled_from(["proportional", "uniform"]),
 )
-def test_quotas_spend_the_budget_and_no_more_than_there_is(size: list[int], budget: int, least: int, how: str) -> None:
+def test_quotas_spend_the_budget_and_no_more_than_there_is(
+    size: list[int], budget: int, least: int, how: str
+) -> None:
     sizes = np.array(size, dtype=np.int64)
     found = quotas(sizes, budget, least=least, how=how)  # type: ignore[arg-type]
     assert found.sum() == min(budget, sizes.sum())
@@ -159,15 +171,29 @@ def test_adaptive_strategies_see_no_answer_before_it_is_asked() -> None:
 
 def test_the_first_question_is_the_most_informative_at_mean_ability() -> None:
     items = irt.ItemResponse(np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.1, 3.0]), np.zeros(1))
-    known = Basis(np.zeros(3, dtype=np.int64), np.zeros(3), items, np.eye(1), np.full(len(SCALES), 1 / len(SCALES)))
+    known = Basis(
+        np.zeros(3, dtype=np.int64),
+        np.zeros(3),
+        items,
+        np.eye(1),
+        np.full(len(SCALES), 1 / len(SCALES)),
+    )
     first = [
-        int(adaptive(merit(s, known), known.curve, np.zeros(3, dtype=bool), np.ones((1, 3), dtype=bool), 1)[0, 0])  # type: ignore[arg-type]
+        int(
+            adaptive(
+                merit(s, known),
+                known.curve,
+                np.zeros(3, dtype=bool),
+                np.ones((1, 3), dtype=bool),
+                1,
+            )[0, 0]
+        )  # type: ignore[arg-type]
         for s in ("irt", "uncertainty")
     ]
     assert first == [1, 0]  # slope 2 informs most; the first item is an even chance
 
 
-# --------------------------------------------------------------------------------------- what is estimated
+# -------------------------------------------------------------------------------- what is estimated
 
 
 def test_direct_rates_and_the_prior_by_hand() -> None:
@@ -175,8 +201,12 @@ def test_direct_rates_and_the_prior_by_hand() -> None:
     asked = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
     failed = np.array([1, 0, 1, 1, 1, 0], dtype=bool)
     found = profile(known, failed, asked, Wanted.of(known, np.ones((2, 6), dtype=bool)))
-    np.testing.assert_allclose(found.direct, [[1 / 2, 1 / 3], [1 / 2, 1 / 2]])  # an unasked cluster: all that was asked
-    np.testing.assert_allclose(found.prior[0], [known.difficulty[:3].mean(), known.difficulty[3:5].mean()])
+    np.testing.assert_allclose(
+        found.direct, [[1 / 2, 1 / 3], [1 / 2, 1 / 2]]
+    )  # an unasked cluster: all that was asked
+    np.testing.assert_allclose(
+        found.prior[0], [known.difficulty[:3].mean(), known.difficulty[3:5].mean()]
+    )
     np.testing.assert_allclose(found.shrunk[1], found.ability[1])
     low, high = found.intervals()
     assert (low < found.shrunk).all()
@@ -187,7 +217,9 @@ def test_a_cluster_never_failed_may_still_be() -> None:
     known = basis([0] * 40 + [1] * 40, np.random.default_rng(3))
     asked = np.zeros((1, 80), dtype=bool)
     asked[0, ::4] = True
-    found = profile(known, np.arange(80) >= 40, asked, Wanted.of(known, np.ones((1, 80), dtype=bool)))
+    found = profile(
+        known, np.arange(80) >= 40, asked, Wanted.of(known, np.ones((1, 80), dtype=bool))
+    )
     low, high = found.intervals()
     assert high[0, 0] > 0.03
     assert low[0, 1] < 0.97
@@ -216,7 +248,7 @@ def test_a_great_surprise_is_shrunk_less_than_a_small_one() -> None:
     assert likely.argmax(axis=0).tolist() == [0, len(SCALES) - 1]
 
 
-# ------------------------------------------------------------------------------------------------- worlds
+# ------------------------------------------------------------------------------------------- worlds
 
 
 def folds(world: AbilityWorld, seed: int) -> list[dict[str, Any]]:
@@ -229,14 +261,21 @@ def test_where_there_are_failure_modes_clusters_beat_the_prior_and_ability() -> 
     rows = complete(folds(KINDS, 0))
     assert len(rows) == 8
     gains = gain(rows, "mae", "prior")
-    for less in (gains["taxonomy", "shrunk"], gains["taxonomy", "shrunk"] - gains["taxonomy", "ability"]):
+    for less in (
+        gains["taxonomy", "shrunk"],
+        gains["taxonomy", "shrunk"] - gains["taxonomy", "ability"],
+    ):
         assert bands(less[:, None])[2][0] < -0.02
     inside = np.mean([row["held out"]["taxonomy"]["50"]["inside"] for row in rows])
     assert inside > 0.75
     drawn = figures(SimpleNamespace(folds={"default": rows, "paper": []}))  # type: ignore[arg-type]
     assert list(drawn) == ["budget-tau", "budget-mae"]
     for svg in drawn.values():  # six curves, each with an interval at the one budget
-        assert svg.count('aria-roledescription="rule mark"') == svg.count('aria-roledescription="line mark"') == 6
+        assert (
+            svg.count('aria-roledescription="rule mark"')
+            == svg.count('aria-roledescription="line mark"')
+            == 6
+        )
 
 
 def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:
@@ -247,7 +286,9 @@ def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:
     wanted, error = Wanted.of(known, open_), {}
     truth = [failed[known.labels == c].mean() for c in range(3)]
     for strategy in ("random", "taxonomy"):
-        asked = chosen(strategy, known, failed, open_, np.random.default_rng(1).random((20, 300)), [25])[25]
+        asked = chosen(
+            strategy, known, failed, open_, np.random.default_rng(1).random((20, 300)), [25]
+        )[25]
         error[strategy] = np.abs(profile(known, failed, asked, wanted).direct - truth).mean()
     assert error["taxonomy"] < 0.75 * error["random"]
 
@@ -264,9 +305,16 @@ def test_an_evaluation_of_one_ability_claims_nothing_and_resumes(tmp_path: Path)
     assert held["Models differ by more than one ability"] == "no"
     assert held["Tasks chosen by the default clusters help to diagnose a model"] == "not asked"
     for number in (1, 2, 3, 10, 13, 14, 15, 17):
-        assert any(row.paper for table in found.tables if f"Table {number}:" in table.title for row in table.rows)
+        assert any(
+            row.paper
+            for table in found.tables
+            if f"Table {number}:" in table.title
+            for row in table.rows
+        )
     nothing = _curve("Table 2", [], lambda s, b: lambda row: None, TABLE_2, "")
-    assert [row.label for row in nothing.rows if row.paper and not row.here] == [NAMES[name] for name in TABLE_2]
+    assert [row.label for row in nothing.rows if row.paper and not row.here] == [
+        NAMES[name] for name in TABLE_2
+    ]
     assert "only the paper has numbers" in nothing.note
     said: list[str] = []
     again = study(matrix, **small, progress=said.append)  # type: ignore[arg-type]
@@ -285,16 +333,31 @@ def test_an_evaluation_that_was_killed_goes_on(tmp_path: Path) -> None:
     ]
     pl.DataFrame(cells).write_parquet(tmp_path / "answers.parquet")
     few = "--trials 2 --worlds 19 --refits 2 --permutations 19 --jobs 1".split()
-    base = [str(tmp_path / "answers.parquet"), "--id", "id", "--model-column", "model", "--outcome", "error", *few]
+    base = [
+        str(tmp_path / "answers.parquet"),
+        "--id",
+        "id",
+        "--model-column",
+        "model",
+        "--outcome",
+        "error",
+        *few,
+    ]
 
     def command(out: str) -> list[str]:
         run = "from groundfault.cli.taxonomy_use import evaluate; evaluate()"
         return [sys.executable, "-c", run, *base, "--out", str(tmp_path / out)]
 
     subprocess.run(command("whole"), check=True, capture_output=True)
-    running = subprocess.Popen(command("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    running = subprocess.Popen(
+        command("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     kept, before = tmp_path / "killed" / ".replicates", time.monotonic()
-    while len(list(kept.glob("*.json"))) < 4 and running.poll() is None and time.monotonic() < before + 300:
+    while (
+        len(list(kept.glob("*.json"))) < 4
+        and running.poll() is None
+        and time.monotonic() < before + 300
+    ):
         time.sleep(0.05)
     running.kill()
     assert running.wait() == -signal.SIGKILL
@@ -305,7 +368,7 @@ def test_an_evaluation_that_was_killed_goes_on(tmp_path: Path) -> None:
     assert not kept.exists()
 
 
-# --------------------------------------------------------------------------------------------- a new model
+# -------------------------------------------------------------------------------------- a new model
 
 
 @pytest.fixture(scope="module")
@@ -316,7 +379,11 @@ def world() -> tuple[Taxonomy, Matrix]:
 
 def answers(matrix: Matrix, rows: int, **more: object) -> pl.DataFrame:
     return pl.DataFrame(
-        {"id": matrix.examples[:rows], "error": 1 - matrix.passed[:rows, 0], "model": ["new"] * rows}
+        {
+            "id": matrix.examples[:rows],
+            "error": 1 - matrix.passed[:rows, 0],
+            "model": ["new"] * rows,
+        }
     ).with_columns(**{k: pl.lit(v) for k, v in more.items()})
 
 
@@ -334,7 +401,9 @@ def test_a_diagnosis(world: tuple[Taxonomy, Matrix]) -> None:
     assert found.answers == len(asked & set(taxonomy.matrix.examples))
     assert found.answers + found.unknown == 200
     truth = {
-        c.number: own.passed[[e in taxonomy.labels and taxonomy.labels[e] == c.number for e in own.examples]]
+        c.number: own.passed[
+            [e in taxonomy.labels and taxonomy.labels[e] == c.number for e in own.examples]
+        ]
         for c in taxonomy.clusters
     }
     for w in found.weaknesses:
@@ -345,7 +414,9 @@ def test_a_diagnosis(world: tuple[Taxonomy, Matrix]) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["random", "difficulty", "irt", "uncertainty", "taxonomy"])
-def test_the_first_tasks_of_a_model_never_met(world: tuple[Taxonomy, Matrix], strategy: str) -> None:
+def test_the_first_tasks_of_a_model_never_met(
+    world: tuple[Taxonomy, Matrix], strategy: str
+) -> None:
     taxonomy, _ = world
     found = diagnose(taxonomy, budget=25, strategy=strategy)  # type: ignore[arg-type]
     assert len(set(found.next)) == 25
@@ -379,17 +450,22 @@ def test_the_commands(world: tuple[Taxonomy, Matrix], tmp_path: Path) -> None:
     place, file = str(tmp_path / "taxonomy"), str(tmp_path / "new.parquet")
     run = CliRunner()
     asked = run.invoke(
-        diagnose_command, [place, "--model", file, *flags, "--budget", "5", "--out", str(tmp_path / "n.txt")]
+        diagnose_command,
+        [place, "--model", file, *flags, "--budget", "5", "--out", str(tmp_path / "n.txt")],
     )
     assert asked.exit_code == 0, asked.output
     assert len((tmp_path / "n.txt").read_text().split()) == 5
     plain = run.invoke(diagnose_command, [place, "--model", file, *flags, "--json", "-"])
     assert len(json.loads(plain.output)["next"]) == 50
-    expected = run.invoke(predict_command, [place, "--from", file, *flags, "--out", str(tmp_path / "p.csv")])
+    expected = run.invoke(
+        predict_command, [place, "--from", file, *flags, "--out", str(tmp_path / "p.csv")]
+    )
     assert expected.exit_code == 0, expected.output
     table = pl.read_csv(tmp_path / "p.csv")
     assert table.columns == ["example", "cluster", "failure", "by_ability"]
     assert not set(table["example"]) & set(own.examples[:60])
-    refused = run.invoke(evaluate_command, [file, *flags, "--model-column", "model", "--out", str(tmp_path / "e")])
+    refused = run.invoke(
+        evaluate_command, [file, *flags, "--model-column", "model", "--out", str(tmp_path / "e")]
+    )
     assert isinstance(refused.exception, InputError)
     assert not (tmp_path / "e").exists()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from groundfault.stats.discovery import discovery
-from groundfault.studies import discover
-from groundfault.studies.discover import domino, edisa, measure, spotlight, study
-from groundfault.studies.real_models import of_texts, shipped
+from groundfault_studies import discover
+from groundfault_studies.discover import domino, edisa, measure, spotlight, study
+from groundfault_studies.real_models import of_texts, shipped
 
 
 def test_classifiers_err_on_examples_they_were_not_trained_on() -> None:
@@ -41,12 +41,17 @@ def test_slicers_find_errors_of_digits_better_than_confidence() -> None:
 
 
 def test_efficacy_counts_what_is_said() -> None:
-    prone, wrong = np.array([True, True, True, False, False]), np.array([True, False, True, True, False])
+    prone, wrong = (
+        np.array([True, True, True, False, False]),
+        np.array([True, False, True, True, False]),
+    )
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.55, 0.45], [0.8, 0.2], [0.7, 0.3]])
     found = discovery(prone, wrong, p)
     assert found.found == 3
     assert found.efficacy == pytest.approx(2 / 3)
-    assert found.confidence == pytest.approx(1 / 3)  # of the second, third and fifth the third alone is wrong
+    assert found.confidence == pytest.approx(
+        1 / 3
+    )  # of the second, third and fifth the third alone is wrong
     assert found.chance == pytest.approx(3 / 5)
     assert found.recall == pytest.approx(2 / 3)
     nobody = discovery(np.zeros(5, dtype=bool), wrong, p)

@@ -1,4 +1,6 @@
-"""The book is true: its examples run and print what it shows, its links lead somewhere, and nothing is left out."""
+"""The book is true: its examples run and print what it shows, its links lead somewhere, and nothing
+is left out.
+"""
 
 from __future__ import annotations
 
@@ -21,23 +23,33 @@ import click
 import pytest
 
 import groundfault
-from groundfault import finders, judges, wording
-from groundfault.plan import Plan
+from groundfault import finders, judges
+from groundfault.auditing import messages
+from groundfault.core.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 BOOK = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts)
-PAGES = [*BOOK, ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "decisions").glob("*.md"))]
+PAGES = [
+    *BOOK,
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "decisions").glob("*.md")),
+]
 HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
 ROOMS = ("tutorial", "reference", "explanation", "judges")
 HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
 RUN = [
     page
     for page in [*BOOK, ROOT / "CONTRIBUTING.md"]
-    if page.parent.name in (*ROOMS, ROOT.name) and HOLDS_EXAMPLES.search(page.read_text(encoding="utf-8"))
+    if page.parent.name in (*ROOMS, ROOT.name)
+    and HOLDS_EXAMPLES.search(page.read_text(encoding="utf-8"))
 ]
 
-BLOCK = re.compile(r"^(?P<fence>`{3,})(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?P<fence>`{3,})(?P<kind>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def named(path: Path) -> str:
@@ -56,21 +68,33 @@ def load(path: Path) -> Any:
 generate = load(DOCS / "generate.py")
 
 
-# ----------------------------------------------------------------------------------------------- examples that run
+# -------------------------------------------------------------------------------- examples that run
 
 
 def examples(page: Path) -> Iterator[tuple[str, str, str]]:
-    """The blocks of a page that run: python or console, the text, and what a ``text`` block right below says."""
+    """The blocks of a page that run: python or console, the text, and what a ``text`` block right
+    below says.
+    """
     text = page.read_text(encoding="utf-8")
     found = list(BLOCK.finditer(text))
     for block, after in zip_longest(found, found[1:]):
         if block["kind"] in ("python", "console"):
-            joined = after is not None and after["kind"] == "text" and not text[block.end() : after.start()].strip()
-            yield block["kind"], block["text"], after["text"] if joined and after is not None else ""
+            joined = (
+                after is not None
+                and after["kind"] == "text"
+                and not text[block.end() : after.start()].strip()
+            )
+            yield (
+                block["kind"],
+                block["text"],
+                after["text"] if joined and after is not None else "",
+            )
 
 
 def run(page: Path) -> None:
-    """Run a page's examples in order, as one reader would, and hold their output against what the page shows."""
+    """Run a page's examples in order, as one reader would, and hold their output against what the
+    page shows.
+    """
     space: dict[str, Any] = {"__name__": "__main__"}
     for kind, text, shown in examples(page):
         if kind == "python":
@@ -96,14 +120,21 @@ def commands(text: str) -> Iterator[tuple[str, str]]:
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         lines = part.splitlines(keepends=True)
         size = 1
-        while size < len(lines) and (lines[size - 1].endswith("\\\n") or lines[size].startswith(">")):
+        while size < len(lines) and (
+            lines[size - 1].endswith("\\\n") or lines[size].startswith(">")
+        ):
             size += 1
-        yield "".join(re.sub("^> ?", "", line) for line in lines[:size]).strip(), "".join(lines[size:])
+        yield (
+            "".join(re.sub("^> ?", "", line) for line in lines[:size]).strip(),
+            "".join(lines[size:]),
+        )
 
 
 def shell(command: str) -> tuple[int, str]:
     """Run one command; groundfault in this process, since it takes seconds to start."""
-    if command.startswith("groundfault ") and not re.search(r"[|<>;]", re.sub(r"'[^']*'", "", command)):
+    if command.startswith("groundfault ") and not re.search(
+        r"[|<>;]", re.sub(r"'[^']*'", "", command)
+    ):
         return inside(command)
     place = Path(sys.executable).parent
     done = subprocess.run(
@@ -138,11 +169,15 @@ def inside(command: str) -> tuple[int, str]:
 
 def like(page: Path, what: str, wanted: str, printed: str) -> None:
     if not matches(wanted, printed):
-        raise AssertionError(f"{page}: {what}\n--- the page shows\n{wanted}\n--- it prints\n{printed}")
+        raise AssertionError(
+            f"{page}: {what}\n--- the page shows\n{wanted}\n--- it prints\n{printed}"
+        )
 
 
 def matches(wanted: str, printed: str) -> bool:
-    """Whether a page shows what is printed: white space aside, and ``...`` for anything; nothing shown fits all."""
+    """Whether a page shows what is printed: white space aside, and ``...`` for anything; nothing
+    shown fits all.
+    """
     pattern = re.sub(r"(\\ )*\\\.\\\.\\\.(\\ )*", ".*", re.escape(" ".join(wanted.split())))
     return not wanted or re.fullmatch(pattern, " ".join(printed.split())) is not None
 
@@ -187,7 +222,9 @@ def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     blocks = [(block["kind"], block["text"]) for block in BLOCK.finditer(page)]
     classes = [text for kind, text in blocks if kind == "python" and "@dataclass" in text]
-    (desk / "my_package.py").write_text("\n\n".join(["from __future__ import annotations", *classes]))
+    (desk / "my_package.py").write_text(
+        "\n\n".join(["from __future__ import annotations", *classes])
+    )
     groups: dict[str, dict[str, str]] = {}
     for kind, text in blocks:
         if kind == "toml":
@@ -195,9 +232,14 @@ def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
     info = desk / "my_package-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1\n")
-    lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in named.items()) for group, named in groups.items()]
+    lines = [
+        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in named.items())
+        for group, named in groups.items()
+    ]
     (info / "entry_points.txt").write_text("\n".join(lines))
-    (desk / "t.csv").write_text("id,error,a,b\n" + "".join(f"{i},{i % 3 == 0:d},{i % 7},{i % 5}\n" for i in range(80)))
+    (desk / "t.csv").write_text(
+        "id,error,a,b\n" + "".join(f"{i},{i % 3 == 0:d},{i % 7},{i % 5}\n" for i in range(80))
+    )
     command = "audit t.csv --id id --outcome error --json - --no-ledger --finders comparisons --judge bonferroni"
     done = subprocess.run(
         [sys.executable, "-m", "groundfault", *command.split()],
@@ -212,11 +254,15 @@ def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
     assert [f["name"] for f in report["findings"]] == ["a > b"]
 
 
-# ---------------------------------------------------------------------------------------------- nothing is left out
+# ------------------------------------------------------------------------------ nothing is left out
 
 
 def test_generated_parts_are_up_to_date() -> None:
-    stale = [named(page) for page in BOOK if generate.filled(page.read_text("utf-8")) != page.read_text("utf-8")]
+    stale = [
+        named(page)
+        for page in BOOK
+        if generate.filled(page.read_text("utf-8")) != page.read_text("utf-8")
+    ]
     assert not stale, f"run python docs/generate.py: {', '.join(stale)}"
 
 
@@ -229,7 +275,10 @@ def test_every_command_and_option_is_in_the_reference() -> None:
         for sub in getattr(command, "commands", {}).values():
             options += [p for p in sub.params if isinstance(p, click.Option)]
         for option in options:
-            assert all(re.search(rf"`[^`]*{re.escape(word)}\b", section) for word in option.opts), (name, option.opts)
+            assert all(re.search(rf"`[^`]*{re.escape(word)}\b", section) for word in option.opts), (
+                name,
+                option.opts,
+            )
             assert option.help, f"groundfault {name} {option.opts[0]} has no help"
             seen += 1
     assert seen > 60
@@ -268,7 +317,7 @@ def test_every_judge_has_its_theory() -> None:
 
 def test_every_reason_code_is_explained() -> None:
     text = (DOCS / "reference" / "reasons.md").read_text(encoding="utf-8")
-    for code in wording.REASONS:
+    for code in messages.REASONS:
         assert text.count(f"`{code}`") >= 2, f"{code} is listed, and not explained"
 
 
@@ -281,10 +330,18 @@ def test_every_plan_setting_is_explained() -> None:
 def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> None:
     (desk / "answers.csv").write_bytes(answers)
     evidence = groundfault.Evidence.from_table(
-        "answers.csv", id="question", model="model", outcome="correct", positive_is_good=True, empty="refused"
+        "answers.csv",
+        id="question",
+        model="model",
+        outcome="correct",
+        positive_is_good=True,
+        empty="refused",
     )
     report = groundfault.audit(
-        evidence, ledger="ledger.db", robustness=3, candidates=[groundfault.Candidate("x", "d__table = 1")]
+        evidence,
+        ledger="ledger.db",
+        robustness=3,
+        candidates=[groundfault.Candidate("x", "d__table = 1")],
     )
     check = groundfault.check(evidence)
     text = (DOCS / "reference" / "report-json.md").read_text(encoding="utf-8")
@@ -300,11 +357,22 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
         assert written - real == set(), "in the reference, not in the report"
 
 
-FREE = ("statuses", "ineligible", "examples", "sources", "minimum_detectable_lift", "sensitivity", "plan", "roles")
+FREE = (
+    "statuses",
+    "ineligible",
+    "examples",
+    "sources",
+    "minimum_detectable_lift",
+    "sensitivity",
+    "plan",
+    "roles",
+)
 
 
 def paths(value: Any, at: str = "") -> Iterator[str]:
-    """Where a value's leaves are: ``a.b``, ``list[]``, and ``map.*`` where the keys come from the data or a setting."""
+    """Where a value's leaves are: ``a.b``, ``list[]``, and ``map.*`` where the keys come from the
+    data or a setting.
+    """
     key = at.rsplit(".", 1)[-1]
     if isinstance(value, dict) and key in FREE:
         yield f"{at}.*"
@@ -318,7 +386,7 @@ def paths(value: Any, at: str = "") -> Iterator[str]:
         yield at
 
 
-# ---------------------------------------------------------------------------------------------- links and the build
+# ------------------------------------------------------------------------------ links and the build
 
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -347,21 +415,36 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_terms_are_in_the_glossary() -> None:
     known = set(glossary())
     for page in BOOK:
-        for term in re.findall(r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")):
+        for term in re.findall(
+            r"\{term\}`(?:[^`<]*<)?([^`>]+)>?`", page.read_text(encoding="utf-8")
+        ):
             assert term.lower() in known, f"{named(page)} uses the term {term!r}"
 
 
 def glossary() -> Iterator[str]:
     text = (DOCS / "glossary.md").read_text(encoding="utf-8")
     for block in re.findall(r"^```\{glossary\}\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
-        yield from (line.strip().lower() for line in block.splitlines() if line and not line.startswith((" ", ":")))
+        yield from (
+            line.strip().lower()
+            for line in block.splitlines()
+            if line and not line.startswith((" ", ":"))
+        )
 
 
 def test_the_book_builds_without_a_warning(tmp_path: Path) -> None:
     for needed in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(needed, reason="pip install -e '.[docs]'")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", str(DOCS), str(tmp_path / "html")],
+        [
+            sys.executable,
+            "-m",
+            "sphinx",
+            "-W",
+            "--keep-going",
+            "-q",
+            str(DOCS),
+            str(tmp_path / "html"),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,6 @@
-"""E-processes: golden values, their definitions written out, exact fairness by enumeration, type-I error, bad input."""
+"""E-processes: golden values, their definitions written out, exact fairness by enumeration, type-I
+error, bad input.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def run(scores, threshold=Q, null="model", bet="lr", **changes):
     return e_process(scores, threshold, null=null, bet=bet, **settings_)
 
 
-# --- golden values ------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------- --- golden values
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,9 @@ def golden(shared):
 
 @pytest.fixture(scope="module")
 def replayed(golden):
-    """Our log e-values beside the expected ones: a list of (sequence, run, {null: {bet: log e}})."""
+    """Our log e-values beside the expected ones: a list of (sequence, run, {null: {bet: log
+    e}}).
+    """
     table = []
     for sequence, run_ in ((s, r) for s in golden["sequences"] for r in s["runs"]):
         p = sequence["params"]
@@ -68,9 +72,13 @@ def replayed(golden):
 def test_golden_log_e_values(replayed):
     compared = 0
     for sequence, run_, ours in replayed:
-        for null, bet in [("model", bet) for bet in ours["model"]] + [("auditor", bet) for bet in ours["auditor"]]:
+        for null, bet in [("model", bet) for bet in ours["model"]] + [
+            ("auditor", bet) for bet in ours["auditor"]
+        ]:
             where = f"{sequence['name']} m={run_['m']} {null} {bet}"
-            np.testing.assert_allclose(ours[null][bet], run_[null][bet], rtol=0, atol=1e-9, err_msg=where)
+            np.testing.assert_allclose(
+                ours[null][bet], run_[null][bet], rtol=0, atol=1e-9, err_msg=where
+            )
             compared += 1
     assert compared == 5 * 3 * 16
 
@@ -96,11 +104,13 @@ def test_golden_forecasts(golden):
         if sequence["init_scores"]:
             process = process.warm_start(sequence["init_scores"], q)
         for score, expected in zip(sequence["scores"], run_["gamma"]["model"], strict=True):
-            assert np.exp(process.wealth[0].log_weights[:, 0]) @ bet.grid == pytest.approx(expected, abs=1e-12)
+            assert np.exp(process.wealth[0].log_weights[:, 0]) @ bet.grid == pytest.approx(
+                expected, abs=1e-12
+            )
             process = process.update(score, q)
 
 
-# --- definitions, written out -------------------------------------------------------------------------------------
+# --------------------------------------------------------------------- --- definitions, written out
 
 unit = st.floats(0, 1, allow_nan=False).map(lambda x: round(x, 3))
 histories = st.lists(st.one_of(st.sampled_from([0.0, 1.0]), unit), min_size=1, max_size=25)
@@ -123,7 +133,10 @@ def test_sr_and_cusum_are_the_sum_and_the_largest_over_starts(scores, q, m):
         started = [[weights[j] * np.prod(s[j : t + 1]) for j in range(t + 1)] for t in range(count)]
         idle = 1 - np.cumsum(weights)
         options = {"alternative": p, "budget": m, "shares": shares}
-        total, largest = np.array([sum(row) for row in started]), np.array([max(row) for row in started])
+        total, largest = (
+            np.array([sum(row) for row in started]),
+            np.array([max(row) for row in started]),
+        )
         for bet, idle_mass, expected in (
             ("sr-lr", False, total),
             ("cusum-lr", False, largest),
@@ -136,7 +149,11 @@ def test_sr_and_cusum_are_the_sum_and_the_largest_over_starts(scores, q, m):
 
 @given(histories, thresholds, st.sampled_from(["model", "auditor"]))
 def test_forecaster_with_rate_one_is_the_uniform_mixture(scores, q, null):
-    grid = np.array([0.2, 0.5, 0.9]) * q if null == "model" else 1 - np.array([0.2, 0.5, 0.9]) * (1 - q)
+    grid = (
+        np.array([0.2, 0.5, 0.9]) * q
+        if null == "model"
+        else 1 - np.array([0.2, 0.5, 0.9]) * (1 - q)
+    )
     mixture = np.log(np.mean([np.cumprod(steps(scores, q, g)) for g in grid], axis=0))
     ui = e_process(scores, q, null=null, bet="lr-ui", grid=grid, eta=1.0, budget=1)
     np.testing.assert_allclose(ui, mixture, atol=1e-9)
@@ -178,22 +195,33 @@ def test_agrapa_is_the_bet_of_its_paper(scores, q):
 @given(histories)
 def test_several_bets_are_averaged(scores):
     one, two = np.exp(run(scores, bet="lr-ui")), np.exp(run(scores, bet="sr-agrapa"))
-    np.testing.assert_allclose(np.exp(run(scores, bet=["lr-ui", "sr-agrapa"])), (one + two) / 2, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.exp(run(scores, bet=["lr-ui", "sr-agrapa"])), (one + two) / 2, rtol=1e-9
+    )
 
 
-# --- laws ---------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------- --- laws
 
 
 @pytest.mark.parametrize(("null", "bet"), BOTH)
-@given(data=st.data(), scores=histories, shares=st.sampled_from(["uniform", "heavy-tailed"]), idle=st.booleans())
+@given(
+    data=st.data(),
+    scores=histories,
+    shares=st.sampled_from(["uniform", "heavy-tailed"]),
+    idle=st.booleans(),
+)
 @settings(max_examples=15)
 def test_interrupted_and_resumed_is_bit_identical(null, bet, data, scores, shares, idle):
-    q = np.array(data.draw(st.lists(st.floats(-0.5, 1.0), min_size=len(scores), max_size=len(scores))))
+    q = np.array(
+        data.draw(st.lists(st.floats(-0.5, 1.0), min_size=len(scores), max_size=len(scores)))
+    )
     q = q if null == "model" else 1 - q
     options = {"shares": shares, "idle_mass": idle, "warm_start": [1, 0, 0.5]}
     whole = run(scores, q, null, bet, **options)
     side = BELOW if null == "model" else ABOVE
-    process = EProcess.begin(Bet(bet, null, shares=shares, idle_mass=idle, **side)).warm_start([1, 0, 0.5], q[0])
+    process = EProcess.begin(Bet(bet, null, shares=shares, idle_mass=idle, **side)).warm_start(
+        [1, 0, 0.5], q[0]
+    )
     stop = data.draw(st.integers(0, len(scores)))
     actual = []
     for t, (score, level) in enumerate(zip(scores, q, strict=True)):
@@ -213,7 +241,9 @@ def test_log_e_is_finite_and_sequences_do_not_touch(null, bet, scores):
     together = run(extremes, null=null, bet=bet)
     assert together.shape == extremes.shape
     assert np.isfinite(together).all()
-    np.testing.assert_allclose(together, [run(row, null=null, bet=bet) for row in extremes], atol=1e-12)
+    np.testing.assert_allclose(
+        together, [run(row, null=null, bet=bet) for row in extremes], atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(("null", "bet"), BOTH)
@@ -294,11 +324,13 @@ def test_only_the_last_five_warm_up_scores_teach():
     np.testing.assert_array_equal(run([1, 0], warm_start=[0] * 9), run([1, 0]))
 
 
-# --- exact fairness: the best any adversary can do, by backward induction over all histories -------------------------
+# ------ --- exact fairness: the best any adversary can do, by backward induction over all histories
 
 
 def best_value(scores, log_e, outcomes, laws):
-    """Largest expected e-value at a stopping time, whatever law of ``laws[t]`` each history is followed by."""
+    """Largest expected e-value at a stopping time, whatever law of ``laws[t]`` each history is
+    followed by.
+    """
     e = at_histories(scores, log_e, outcomes)
     value = e[-1]
     for t in range(len(e) - 1, -1, -1):
@@ -353,12 +385,18 @@ def test_no_law_of_the_null_and_no_stopping_rule_wins(null, bet, outcomes, kind)
 
 @pytest.mark.parametrize(("null", "bet"), [b for b in BOTH if not b[1].startswith("cusum-")])
 def test_at_the_threshold_wealth_is_fair_after_every_history(null, bet):
-    """All but ``cusum-`` are martingales there (``sr-`` with its idle mass): nothing is given away."""
+    """All but ``cusum-`` are martingales there (``sr-`` with its idle mass): nothing is given
+    away.
+    """
     scores = np.array(list(product((0.0, 1.0), repeat=6)))
     for shares in ("uniform", "heavy-tailed"):
-        after = at_histories(scores, run(scores, Q, null, bet, shares=shares, idle_mass=True), (0.0, 1.0))
+        after = at_histories(
+            scores, run(scores, Q, null, bet, shares=shares, idle_mass=True), (0.0, 1.0)
+        )
         for t, (old, new) in enumerate(zip([np.ones(1), *after], after, strict=False)):
-            np.testing.assert_allclose(new.reshape(-1, 2) @ [1 - Q, Q], old, rtol=1e-9, err_msg=f"step {t + 1}")
+            np.testing.assert_allclose(
+                new.reshape(-1, 2) @ [1 - Q, Q], old, rtol=1e-9, err_msg=f"step {t + 1}"
+            )
 
 
 @pytest.mark.parametrize("bet", [b for b in BETS if b.startswith("sr-")])
@@ -376,7 +414,7 @@ def test_a_bet_on_the_wrong_side_would_be_caught():
     assert best_value(scores, log_e, (0.0, 1.0), [extreme_laws((0.0, 1.0), 0.5, "model")] * 5) > 1.5
 
 
-# --- draws without replacement: two groups of four, tested for three passes in each ---------------------------------
+# --------------- --- draws without replacement: two groups of four, tested for three passes in each
 
 
 def finite_groups(null, bet, conditional, passes=3, length=5):
@@ -397,13 +435,21 @@ def finite_groups(null, bet, conditional, passes=3, length=5):
         chance[:, t] = np.where(n < size, np.where(y == 1, right, 1 - right), 0)
         drawn[rows, g] += 1
         seen[rows, g] += y
-    grid = {"alternative": 0.5, "grid": (0.3, 0.6)} if null == "model" else {"alternative": 0.9, "grid": (0.8, 0.95)}
+    grid = (
+        {"alternative": 0.5, "grid": (0.3, 0.6)}
+        if null == "model"
+        else {"alternative": 0.9, "grid": (0.8, 0.95)}
+    )
     e = np.exp(run(score, level, null, bet, budget=2, idle_mass=True, **grid))
     value = e[:, -1]
     for t in range(length - 1, -1, -1):
         repeat = 4 ** (length - t - 1)
         p = chance[::repeat, t]
-        stakes = np.where(p > 0, p * np.where(p > 0, value, 0), 0).reshape(-1, 2, len(branches) // 2).sum(axis=2)
+        stakes = (
+            np.where(p > 0, p * np.where(p > 0, value, 0), 0)
+            .reshape(-1, 2, len(branches) // 2)
+            .sum(axis=2)
+        )
         expected = stakes.max(axis=1)
         value = expected if t == 0 else np.maximum(e[:: repeat * 4, t - 1], expected)
     return float(value[0])
@@ -421,7 +467,7 @@ def test_a_constant_threshold_is_exploited_on_finite_groups(null, bet):
     assert finite_groups(null, bet, conditional=False) > 1.02
 
 
-# --- type-I error in simulated null worlds --------------------------------------------------------------------------
+# -------------------------------------------------------- --- type-I error in simulated null worlds
 
 PAPER = {
     "model": {"alternative": 0.82, "grid": (0.6, 0.655, 0.71, 0.765, 0.82), "budget": 40},
@@ -440,7 +486,15 @@ def test_type_one_error_at_the_boundary(null, bet, world):
     scores = rng.random(shape) < Q if world == "0/1" else rng.beta(8.5 / 4, 1.5 / 4, shape)
     forecast = rng.uniform(0, 1, 150)
     log_e = e_process(
-        scores, Q, null=null, bet=bet, forecast=forecast, eta=0.1, shares="heavy-tailed", idle_mass=True, **PAPER[null]
+        scores,
+        Q,
+        null=null,
+        bet=bet,
+        forecast=forecast,
+        eta=0.1,
+        shares="heavy-tailed",
+        idle_mass=True,
+        **PAPER[null],
     )
     assert (log_e.max(axis=1) >= CUT).mean() <= LIMIT
     assert log_e.std() > 0
@@ -453,11 +507,15 @@ def test_power(null, bet):
     scores = rng.random((200, 250)) < (0.6 if null == "model" else 0.97)
     forecast = np.full(250, 0.6 if null == "model" else 0.97)
     log_e = e_process(scores, Q, null=null, bet=bet, forecast=forecast, **PAPER[null])
-    assert (log_e.max(axis=1) >= CUT).mean() > (0.3 if bet == "agrapa" and null == "auditor" else 0.9)
+    assert (log_e.max(axis=1) >= CUT).mean() > (
+        0.3 if bet == "agrapa" and null == "auditor" else 0.9
+    )
 
 
 def test_depleted_groups():
-    """20 groups of 20, each at the threshold; the auditor goes where its luck has left the fewest passes."""
+    """20 groups of 20, each at the threshold; the auditor goes where its luck has left the fewest
+    passes.
+    """
     rng = np.random.default_rng(10)
     replicates, groups, size, rows = 1000, 20, 20, np.arange(1000)
     items = rng.permuted(np.broadcast_to(np.arange(size) < 17, (replicates, groups, size)), axis=2)
@@ -465,7 +523,9 @@ def test_depleted_groups():
     names = ("lr", "lr-ui", "sr-lr", "sr-lr-ui")
     naive = {name: EProcess.begin(Bet(name, **PAPER["model"]), replicates) for name in names}
     right = dict(naive)
-    lost = {(kind, name): np.zeros(replicates, bool) for kind in ("naive", "right") for name in names}
+    lost = {
+        (kind, name): np.zeros(replicates, bool) for kind in ("naive", "right") for name in names
+    }
     for _ in range(250):
         left = size - drawn
         share = np.where(left > 0, (17 - passes) / np.maximum(left, 1), np.inf)
@@ -480,12 +540,14 @@ def test_depleted_groups():
         drawn[rows, g] += 1
         passes[rows, g] += score
     rate = {key: value.mean() for key, value in lost.items()}
-    assert max(rate["right", name] for name in names) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / replicates)
+    assert max(rate["right", name] for name in names) <= 0.05 + 3 * math.sqrt(
+        0.05 * 0.95 / replicates
+    )
     assert rate["naive", "lr-ui"] > 0.2
     assert rate["naive", "sr-lr-ui"] > 0.2
 
 
-# --- bad input ----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------ --- bad input
 
 GOOD = {"scores": [1, 0], "threshold": 0.85, "alternative": 0.7, "grid": [0.6, 0.7], "budget": 10}
 
@@ -537,13 +599,20 @@ def test_bad_input_is_refused_in_one_line(changes, error, words):
 
 def test_bad_updates_are_refused():
     process = EProcess.begin(Bet("lr", alternative=0.5), 2)
-    for score, level in (([1], 0.9), ([1, 2], 0.9), ([1, 0], [0.9, 0.9, 0.9]), ([1, 0], float("nan"))):
+    for score, level in (
+        ([1], 0.9),
+        ([1, 2], 0.9),
+        ([1, 0], [0.9, 0.9, 0.9]),
+        ([1, 0], float("nan")),
+    ):
         with pytest.raises(InputError):
             process.update(score, level)
     with pytest.raises(InputError, match="before the first score"):
         process.update([1, 0], 0.9).warm_start([1], 0.9)
     with pytest.raises(PlanError, match="same null"):
-        EProcess.begin([Bet("lr", alternative=0.5), Bet("lr", "auditor", alternative=0.9, budget=2)])
+        EProcess.begin(
+            [Bet("lr", alternative=0.5), Bet("lr", "auditor", alternative=0.9, budget=2)]
+        )
     for text in (
         "",
         "[]",

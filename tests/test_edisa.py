@@ -18,7 +18,7 @@ from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.stats.discovery import discovery, least_confident, share
 from groundfault.stats.mixture import ROWS, blocks, em, log_joint, responsibilities
-from groundfault.stats.unlabelled import principal_axes
+from groundfault.stats.mixture_predict import principal_axes
 
 EXACT = 1e-9
 DATASETS = ("pub_a", "pub_b")
@@ -36,7 +36,9 @@ class Golden:
         self.y, self.y_test = data["y_val"], data["y_test"]
         self.p, self.p_test = data["P_val"].astype(float), data["P_test"].astype(float)
         # the reference's PCA is randomised and unseeded, so its projection is taken as given
-        self.z, self.z_test = (self._projected(data[name].astype(float)) for name in ("Z_val", "Z_test"))
+        self.z, self.z_test = (
+            self._projected(data[name].astype(float)) for name in ("Z_val", "Z_test")
+        )
         self.planted = data["planted_test"] >= 0
         self.planted_test, self.n_err = data["planted_test"], int(data["n_err"])
 
@@ -47,9 +49,18 @@ class Golden:
 
     def settings(self) -> dict[str, Any]:
         meta = self.meta
-        known = {"n_slices": meta["k"], "pca": None, "random_state": meta["random_state"], "min_size": 1}
+        known = {
+            "n_slices": meta["k"],
+            "pca": None,
+            "random_state": meta["random_state"],
+            "min_size": 1,
+        }
         init = self.out["init_labels"] if meta["init"] == "kmeans" else meta["init"]
-        return known | {"init": init, "delta": meta.get("delta", 0.5), "max_iter": meta.get("max_iter", 100)}
+        return known | {
+            "init": init,
+            "delta": meta.get("delta", 0.5),
+            "max_iter": meta.get("max_iter", 100),
+        }
 
     def fit(self, slicer: Any) -> Any:
         return slicer.fit(self.z, self.y, self.p)
@@ -77,13 +88,21 @@ class Golden:
         )
 
 
-@pytest.fixture(params=[(d, c) for d in DATASETS for c in EDISA], ids=lambda pair: "-".join(pair), scope="module")
+@pytest.fixture(
+    params=[(d, c) for d in DATASETS for c in EDISA],
+    ids=lambda pair: "-".join(pair),
+    scope="module",
+)
 def edisa(request: Any, shared: Path) -> tuple[Golden, Edisa]:
     golden = Golden(shared / "edisa_public", *request.param)
     return golden, golden.edisa()
 
 
-@pytest.fixture(params=[(d, c) for d in DATASETS for c in DOMINO], ids=lambda pair: "-".join(pair), scope="module")
+@pytest.fixture(
+    params=[(d, c) for d in DATASETS for c in DOMINO],
+    ids=lambda pair: "-".join(pair),
+    scope="module",
+)
 def domino(request: Any, shared: Path) -> tuple[Golden, Domino]:
     golden = Golden(shared / "edisa_public", *request.param)
     return golden, golden.domino()
@@ -96,7 +115,9 @@ def assert_fit(golden: Golden, slicer: Any) -> None:
     np.testing.assert_array_equal(slicer.labels_, out["assign_val"])
     np.testing.assert_allclose(np.exp(slicer.mixture_.log_weight), out["weights"], atol=EXACT)
     np.testing.assert_allclose(
-        slicer.predict_proba(golden.z[:300], golden.p[:300], golden.y[:300]), out["resp_val_head"], atol=1e-6
+        slicer.predict_proba(golden.z[:300], golden.p[:300], golden.y[:300]),
+        out["resp_val_head"],
+        atol=1e-6,
     )
 
 
@@ -104,7 +125,9 @@ def assert_slices(golden: Golden, slicer: Any) -> None:
     out = golden.out
     np.testing.assert_array_equal(slicer.slice_sizes_, out["slice_size_val"])
     filled = slicer.slice_sizes_ > 0
-    np.testing.assert_allclose(slicer.slice_accuracies_[filled], out["slice_acc_val"][filled], atol=EXACT)
+    np.testing.assert_allclose(
+        slicer.slice_accuracies_[filled], out["slice_acc_val"][filled], atol=EXACT
+    )
     np.testing.assert_array_equal(slicer.error_slices_, out["error_slices"])
     assert np.isnan(slicer.slice_accuracies_[~filled]).all()
 
@@ -113,9 +136,13 @@ def assert_unlabelled(golden: Golden, slicer: Any) -> None:
     out, z, p = golden.out, golden.z_test, golden.p_test
     np.testing.assert_array_equal(slicer.predict(z, p), out["assign_test"])
     # densities of saturated probabilities reach 1e6, so that 1e-9 is their last digit
-    np.testing.assert_allclose(slicer.score_samples(z, p), out["loglik_rows_test"], rtol=EXACT, atol=1e-7)
+    np.testing.assert_allclose(
+        slicer.score_samples(z, p), out["loglik_rows_test"], rtol=EXACT, atol=1e-7
+    )
     np.testing.assert_allclose(slicer.error_probability(z, p), out["error_prob_test"], atol=1e-7)
-    np.testing.assert_allclose(slicer.predict_proba(z[:300], p[:300]), out["resp_test_head"], atol=1e-6)
+    np.testing.assert_allclose(
+        slicer.predict_proba(z[:300], p[:300]), out["resp_test_head"], atol=1e-6
+    )
 
 
 def test_edisa_is_the_reference_where_labels_are_known(edisa: tuple[Golden, Edisa]) -> None:
@@ -125,8 +152,12 @@ def test_edisa_is_the_reference_where_labels_are_known(edisa: tuple[Golden, Edis
     assert slicer.converged_ == golden.meta["converged"]
     d, c = golden.z.shape[1], golden.p.shape[1]
     for name, columns in {"Z": slice(0, d), "E": slice(d, d + c), "Y": slice(d + c, None)}.items():
-        np.testing.assert_allclose(slicer.mixture_.mean[:, columns], golden.out[f"mu_{name}"], atol=1e-9)
-        np.testing.assert_allclose(slicer.mixture_.variance[:, columns], golden.out[f"var_{name}"], atol=1e-9)
+        np.testing.assert_allclose(
+            slicer.mixture_.mean[:, columns], golden.out[f"mu_{name}"], atol=1e-9
+        )
+        np.testing.assert_allclose(
+            slicer.mixture_.variance[:, columns], golden.out[f"var_{name}"], atol=1e-9
+        )
     rows = slicer.score_samples(golden.z, golden.p, golden.y)
     np.testing.assert_allclose(rows, golden.out["loglik_rows_val"], rtol=EXACT, atol=EXACT)
 
@@ -151,7 +182,9 @@ def test_edisa_discovers_what_the_reference_discovers(edisa: tuple[Golden, Edisa
 def test_domino_is_the_reference_where_labels_are_known(domino: tuple[Golden, Domino]) -> None:
     golden, slicer = domino
     assert_fit(golden, slicer)
-    for ours, theirs in zip(slicer.mixture_.tables, (golden.out["p_Y"], golden.out["p_Yhat"]), strict=True):
+    for ours, theirs in zip(
+        slicer.mixture_.tables, (golden.out["p_Y"], golden.out["p_Yhat"]), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, atol=EXACT)
     ranked = golden.out["slice_cluster_indices"]
     np.testing.assert_array_equal(slicer.ranking_[: len(ranked)], ranked)
@@ -161,8 +194,12 @@ def test_domino_is_the_reference_where_labels_are_known(domino: tuple[Golden, Do
 
 @pytest.mark.parametrize("dataset", DATASETS)
 @pytest.mark.parametrize("config", DOMINO[:2])
-def test_domino_is_the_reference_where_labels_are_not_known(shared: Path, dataset: str, config: str) -> None:
-    """With three classes too: the reference's sum over a label and its complement is right for these two fits."""
+def test_domino_is_the_reference_where_labels_are_not_known(
+    shared: Path, dataset: str, config: str
+) -> None:
+    """With three classes too: the reference's sum over a label and its complement is right for
+    these two fits.
+    """
     golden = Golden(shared / "edisa_public", dataset, config)
     assert_unlabelled(golden, golden.domino())
 
@@ -180,13 +217,17 @@ def test_pca_is_exact(shared: Path, dataset: str) -> None:
     _, s, vt = np.linalg.svd(z - z.mean(axis=0), full_matrices=False)
     np.testing.assert_allclose(centre, z.mean(axis=0), atol=EXACT)
     np.testing.assert_allclose(np.abs(axes @ vt[:10].T), np.eye(10), atol=1e-6)
-    np.testing.assert_allclose(((z - centre) @ axes.T).var(axis=0), (s[:10] ** 2) / len(z), rtol=1e-9)
+    np.testing.assert_allclose(
+        ((z - centre) @ axes.T).var(axis=0), (s[:10] ** 2) / len(z), rtol=1e-9
+    )
 
 
 # --- laws, without the shared data
 
 
-def clustered(n: int = 900, d: int = 6, c: int = 3, seed: int = 0, shift: float = 0.0) -> tuple[np.ndarray, ...]:
+def clustered(
+    n: int = 900, d: int = 6, c: int = 3, seed: int = 0, shift: float = 0.0
+) -> tuple[np.ndarray, ...]:
     """Embeddings of a few clusters, in some of which the predictions are mostly wrong."""
     rng = np.random.default_rng(seed)
     cluster = rng.integers(0, 8, n)
@@ -211,14 +252,18 @@ def slow_joint(slicer: Edisa, z: np.ndarray, y: np.ndarray, p: np.ndarray) -> np
     for j in range(m.size):
         for x, columns, weight in views:
             mean, variance = m.mean[j, columns], m.variance[j, columns]
-            out[:, j] += weight * (-0.5 * ((x - mean) ** 2 / variance + np.log(2 * np.pi * variance))).sum(axis=1)
+            out[:, j] += weight * (
+                -0.5 * ((x - mean) ** 2 / variance + np.log(2 * np.pi * variance))
+            ).sum(axis=1)
     return out
 
 
 def test_the_joint_is_the_papers_equation_4_and_8() -> None:
     z, y, p = clustered(300)
     slicer = Edisa(n_slices=7, pca=None).fit(z, y, p)
-    np.testing.assert_allclose(logsumexp(slow_joint(slicer, z, y, p), axis=1), slicer.score_samples(z, p, y))
+    np.testing.assert_allclose(
+        logsumexp(slow_joint(slicer, z, y, p), axis=1), slicer.score_samples(z, p, y)
+    )
     m, d, c = slicer.mixture_, 6, 3
     error = m.view(slice(d, d + c))
     without = slow_joint(slicer, z, y, p) - log_joint(error, np.eye(c)[y] - p)
@@ -238,23 +283,37 @@ def test_the_likelihood_never_falls(seed: int, d: int, k: int, c: int) -> None:
     x = rng.normal(size=(400, d)) + 3 * rng.integers(0, 2, (400, 1))
     exponent, table = rng.uniform(0.1, 1.5, d), np.eye(c)[rng.integers(0, c, 400)]
     start = rng.dirichlet(np.ones(k), size=400)
-    fitted = em(x, exponent, [start], tables=[table], table_exponents=[1.7], tolerance=0, most_iterations=15, floor=0.0)
+    fitted = em(
+        x,
+        exponent,
+        [start],
+        tables=[table],
+        table_exponents=[1.7],
+        tolerance=0,
+        most_iterations=15,
+        floor=0.0,
+    )
     assert np.diff(fitted.history).min() > -1e-10
 
 
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), floor=st.sampled_from([1e-6, 1e-2, 1.0]))
 def test_a_floor_costs_no_more_likelihood_than_it_explains(seed: int, floor: float) -> None:
-    """An added floor is the exact M-step of a likelihood less a penalty, which bounds how far the likelihood falls."""
+    """An added floor is the exact M-step of a likelihood less a penalty, which bounds how far the
+    likelihood falls.
+    """
     rng = np.random.default_rng(seed)
     x, exponent, k = rng.normal(size=(60, 3)), rng.uniform(0.1, 1.5, 3), 8
     start = rng.dirichlet(np.full(k, 0.1), size=60)
-    fits = [em(x, exponent, [start], tolerance=0, most_iterations=t, floor=floor) for t in range(1, 9)]
+    fits = [
+        em(x, exponent, [start], tolerance=0, most_iterations=t, floor=floor) for t in range(1, 9)
+    ]
     for before, after in pairwise(fits):
         shares = log_joint(before.mixture, x)
         responsibilities(shares)
         penalties = [
-            0.5 * floor * shares.mean(axis=0) @ (exponent / f.mixture.variance).sum(axis=1) for f in (before, after)
+            0.5 * floor * shares.mean(axis=0) @ (exponent / f.mixture.variance).sum(axis=1)
+            for f in (before, after)
         ]
         assert after.history[-1] - before.history[-1] >= penalties[1] - penalties[0] - 1e-9
 
@@ -372,7 +431,15 @@ def test_confidence_takes_the_first_of_equals() -> None:
 # --- bad input
 
 
-def refused(message: str, kind: Any = Edisa, *, z: Any = None, y: Any = None, p: Any = None, **parameters: Any) -> None:
+def refused(
+    message: str,
+    kind: Any = Edisa,
+    *,
+    z: Any = None,
+    y: Any = None,
+    p: Any = None,
+    **parameters: Any,
+) -> None:
     good = clustered(200)
     data = [good[i] if given is None else given for i, given in enumerate((z, y, p))]
     with pytest.raises((InputError, PlanError), match=message):
@@ -433,9 +500,20 @@ def test_nothing_to_find_is_said() -> None:
 
 
 def test_bad_parameters_are_refused() -> None:
-    for name, value in {"n_slices": 1, "pca": 0, "min_size": 0, "max_iter": 2.5, "n_jobs": True}.items():
+    for name, value in {
+        "n_slices": 1,
+        "pca": 0,
+        "min_size": 0,
+        "max_iter": 2.5,
+        "n_jobs": True,
+    }.items():
         refused(f"{name} must be a whole number", **{name: value})
-    for name, value in {"embedding_weight": -1.0, "tol": np.nan, "reg_covar": 0, "delta": 0.0}.items():
+    for name, value in {
+        "embedding_weight": -1.0,
+        "tol": np.nan,
+        "reg_covar": 0,
+        "delta": 0.0,
+    }.items():
         refused(f"{name} must be a number", **{name: value})
     refused("delta must be a number above 0 and at most 1", delta=1.5)
     refused("init must be kmeans", init="k-means")

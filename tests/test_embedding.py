@@ -1,4 +1,6 @@
-"""Embeddings: deterministic, fitted once and applied later, saved as numbers, and clear about what cannot be."""
+"""Embeddings: deterministic, fitted once and applied later, saved as numbers, and clear about what
+cannot be.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,22 @@ import sys
 import numpy as np
 import pytest
 
-from groundfault.embedding import Embedding, embed, fit
 from groundfault.errors import InputError, MissingExtraError
+from groundfault.slicing.embedding import Embedding, embed, fit
 
 TOPICS = {
-    "sums": ["add two and three", "two plus three times four", "add four and two", "three minus two plus four"],
-    "places": ["the capital of France", "the river of Spain", "the capital of Spain", "the river of France"],
+    "sums": [
+        "add two and three",
+        "two plus three times four",
+        "add four and two",
+        "three minus two plus four",
+    ],
+    "places": [
+        "the capital of France",
+        "the river of Spain",
+        "the capital of Spain",
+        "the river of France",
+    ],
 }
 TEXTS = [text for texts in TOPICS.values() for text in texts]
 
@@ -45,7 +57,9 @@ def test_the_projection_is_the_leading_one():
 
     weights = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True).fit_transform(TEXTS).toarray()
     ours = embed(TEXTS, dimensions=3)
-    np.testing.assert_allclose(np.linalg.norm(ours, axis=0), np.linalg.svd(weights)[1][:3], rtol=1e-9)
+    np.testing.assert_allclose(
+        np.linalg.norm(ours, axis=0), np.linalg.svd(weights)[1][:3], rtol=1e-9
+    )
 
 
 def test_a_fitted_embedding_survives_json():

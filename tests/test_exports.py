@@ -1,4 +1,6 @@
-"""Exports: what was found reaches the tools, says the same there, and the originals stay as they were."""
+"""Exports: what was found reaches the tools, says the same there, and the originals stay as they
+were.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,13 @@ CANDIDATES = [
 def log_of(samples: int, model: str = "mockllm/model") -> dict[str, Any]:
     """An Inspect log as JSON, in which the model fails where the level is 3 or more."""
     rng = random.Random(0)
-    spec = {"created": "2026-01-02T03:04:05+00:00", "task": "sums", "task_id": "t", "run_id": "r", "model": model}
+    spec = {
+        "created": "2026-01-02T03:04:05+00:00",
+        "task": "sums",
+        "task_id": "t",
+        "run_id": "r",
+        "model": model,
+    }
     listed = []
     for i in range(samples):
         level = i % 5
@@ -43,13 +51,19 @@ def log_of(samples: int, model: str = "mockllm/model") -> dict[str, Any]:
                 "input": f"What is {i}?",
                 "target": str(i),
                 "messages": [{"role": "user", "content": f"What is {i}?"}, message],
-                "output": {"model": model, "choices": [{"message": message, "stop_reason": "stop"}]},
+                "output": {
+                    "model": model,
+                    "choices": [{"message": message, "stop_reason": "stop"}],
+                },
                 "scores": {"match": {"value": value, "answer": str(i)}},
                 "metadata": {"level": level, "subject": rng.choice(["maths", "history"])},
             }
         )
     ids = [sample["id"] for sample in listed]
-    spec |= {"dataset": {"name": "sums", "samples": samples, "sample_ids": ids}, "config": {"epochs": 1}}
+    spec |= {
+        "dataset": {"name": "sums", "samples": samples, "sample_ids": ids},
+        "config": {"epochs": 1},
+    }
     return {"version": 2, "status": "success", "eval": spec, "samples": listed}
 
 
@@ -69,7 +83,9 @@ def made(place: Path, kind: str = ".json", **more: Any) -> Path:
 
 def audited(path: Path) -> tuple[Report, Evidence]:
     evidence = Evidence.from_logs(path)
-    return groundfault.audit(evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None), evidence
+    return groundfault.audit(
+        evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None
+    ), evidence
 
 
 def digest(path: Path) -> str:
@@ -108,7 +124,10 @@ def test_memberships_are_those_of_the_rules(home: Path) -> None:
     assert members["slice: of maths"].to_list() == (frame["subject"] == "maths").to_list()
     assert members["loss"].to_list() == (1 - frame["value"]).to_list()
     counts = dict(members["part"].value_counts().iter_rows())
-    assert counts == {"discovery": every.report.summary["n_discovery"], "holdout": every.report.summary["n_holdout"]}
+    assert counts == {
+        "discovery": every.report.summary["n_discovery"],
+        "holdout": every.report.summary["n_holdout"],
+    }
     on = every.report.findings[0]
     held = members.filter((pl.col("part") == "holdout") & pl.col("slice: hard"))
     assert on.holdout is not None
@@ -130,7 +149,10 @@ def test_a_candidate_that_is_not_defined_everywhere_is_empty_there() -> None:
     frame = pl.DataFrame(rows, schema=["id", "error", "level"], orient="row")
     evidence = Evidence.from_table(frame, outcome="error", id="id")
     report = groundfault.audit(
-        evidence, candidates=[Candidate("two", "level = 2", missing="drop")], finders=(), ledger=None
+        evidence,
+        candidates=[Candidate("two", "level = 2", missing="drop")],
+        finders=(),
+        ledger=None,
     )
     members = Slices.of(report, evidence, every=True).members()
     assert members["slice: two"].null_count() == frame["level"].null_count()
@@ -139,7 +161,9 @@ def test_a_candidate_that_is_not_defined_everywhere_is_empty_there() -> None:
 
 def test_other_evidence_is_refused(home: Path, tmp_path: Path) -> None:
     log = log_of(200)
-    log["samples"][0]["scores"]["match"]["value"] = {"I": "C", "C": "I"}[log["samples"][0]["scores"]["match"]["value"]]
+    log["samples"][0]["scores"]["match"]["value"] = {"I": "C", "C": "I"}[
+        log["samples"][0]["scores"]["match"]["value"]
+    ]
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(log))
     with pytest.raises(InputError, match="the report is not of"):
@@ -150,7 +174,11 @@ def test_label_studio_tasks_are_blind(slices: Slices, tmp_path: Path) -> None:
     path = tmp_path / "tasks.json"
     assert label_studio.write(slices, path) == 80
     tasks = json.loads(path.read_text())
-    hard = {name for name, level in slices.evidence.frame.select("example_id", "level").iter_rows() if level >= 3}
+    hard = {
+        name
+        for name, level in slices.evidence.frame.select("example_id", "level").iter_rows()
+        if level >= 3
+    }
     assert {task["data"]["example_id"] for task in tasks} == hard
     first = tasks[0]
     assert first["data"].keys() == {
@@ -181,11 +209,17 @@ def test_records_are_read_again_as_the_same_evidence(slices: Slices, tmp_path: P
 
 
 def test_records_of_a_table(tmp_path: Path) -> None:
-    rows = [(f"e{i}", m, s, int(i % 3 == 0), i // 20) for i in range(60) for m in "ab" for s in (10, 20)]
+    rows = [
+        (f"e{i}", m, s, int(i % 3 == 0), i // 20) for i in range(60) for m in "ab" for s in (10, 20)
+    ]
     frame = pl.DataFrame(rows, schema=["name", "who", "seed", "wrong", "size"], orient="row")
     frame.write_csv(tmp_path / "sums.csv")
-    evidence = Evidence.from_table(tmp_path / "sums.csv", outcome="wrong", id="name", model="who", repeat="seed")
-    report = groundfault.audit(evidence, candidates=[Candidate("large", "size >= 1")], finders=(), ledger=None)
+    evidence = Evidence.from_table(
+        tmp_path / "sums.csv", outcome="wrong", id="name", model="who", repeat="seed"
+    )
+    report = groundfault.audit(
+        evidence, candidates=[Candidate("large", "size >= 1")], finders=(), ledger=None
+    )
     assert every_eval_ever.write(Slices.of(report, evidence), tmp_path / "w_samples.jsonl") == 240
     again = Evidence.from_logs(tmp_path / "w_samples.jsonl")
     assert again.models == ("a", "b")
@@ -196,7 +230,9 @@ def test_records_of_a_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [".json", ".eval"])
-def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(tmp_path: Path, kind: str) -> None:
+def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
+    tmp_path: Path, kind: str
+) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log")
     path = made(tmp_path, kind)
     report, evidence = audited(path)
@@ -255,7 +291,10 @@ def test_logs_of_two_folders_that_share_a_name(tmp_path: Path) -> None:
     evidence = Evidence.from_logs(tmp_path / "a", tmp_path / "b")
     report = groundfault.audit(evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
     copies = inspect.annotate(Slices.of(report, evidence), tmp_path / "out")
-    assert [p.relative_to(tmp_path / "out").as_posix() for p in copies] == ["a/log.json", "b/log.json"]
+    assert [p.relative_to(tmp_path / "out").as_posix() for p in copies] == [
+        "a/log.json",
+        "b/log.json",
+    ]
     one = evidence.select_model("mockllm/a")
     report = groundfault.audit(one, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
     logs = [tmp_path / "a" / "log.json", tmp_path / "b" / "log.json"]
@@ -273,12 +312,20 @@ def test_without_inspect_one_line_says_what_to_install(
 
 
 @pytest.mark.parametrize(
-    ("tool", "out"), [("memberships", "m.csv"), ("eee", "s.jsonl"), ("label-studio", "t.json"), ("inspect", "copies")]
+    ("tool", "out"),
+    [
+        ("memberships", "m.csv"),
+        ("eee", "s.jsonl"),
+        ("label-studio", "t.json"),
+        ("inspect", "copies"),
+    ],
 )
 def test_the_command(home: Path, tmp_path: Path, tool: str, out: str) -> None:
     if tool == "inspect":
         pytest.importorskip("inspect_ai.log")
-    result = CliRunner().invoke(export, [str(home / "report"), "--to", tool, "-o", str(tmp_path / out)])
+    result = CliRunner().invoke(
+        export, [str(home / "report"), "--to", tool, "-o", str(tmp_path / out)]
+    )
     assert result.exception is None, result.exception
     assert result.output.startswith("2 slices: wrote ")
     assert (tmp_path / out).exists()
@@ -289,9 +336,26 @@ def test_the_command(home: Path, tmp_path: Path, tool: str, out: str) -> None:
     [
         (["nowhere", "--to", "eee", "-o", "{out}/s.jsonl"], "no report"),
         (["{home}/report", "--to", "memberships", "-o", "{out}/m.txt"], "how to write a table"),
-        (["{home}/report", "--to", "memberships", "-o", "{out}/m.csv", "--log", "x"], "--log goes with"),
-        (["{home}/report", "--to", "eee", "-o", "{out}", "--evidence", "{home}/log.json"], "is a directory"),
-        (["{home}/report", "--to", "eee", "-o", "{out}/s.jsonl", "--evidence", "{home}/none.json"], "does not exist"),
+        (
+            ["{home}/report", "--to", "memberships", "-o", "{out}/m.csv", "--log", "x"],
+            "--log goes with",
+        ),
+        (
+            ["{home}/report", "--to", "eee", "-o", "{out}", "--evidence", "{home}/log.json"],
+            "is a directory",
+        ),
+        (
+            [
+                "{home}/report",
+                "--to",
+                "eee",
+                "-o",
+                "{out}/s.jsonl",
+                "--evidence",
+                "{home}/none.json",
+            ],
+            "does not exist",
+        ),
     ],
 )
 def test_what_cannot_be_exported_is_one_line_and_writes_nothing(

@@ -1,4 +1,6 @@
-"""``groundfault features``: texts become columns, what is lacking is said, and nothing is annotated twice."""
+"""``groundfault features``: texts become columns, what is lacking is said, and nothing is annotated
+twice.
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,20 @@ def test_a_column_a_feature(table: Path, tmp_path: Path) -> None:
     assert written["question_money"].to_list() == [0, None, 0, 1, 0]
     assert written["question_word_frequency"][2] is None
     assert "question_voice" not in written.columns
-    assert "voice not available: needs a pipeline with a tagger and a dependency parser, which blank is not" in said
+    assert (
+        "voice not available: needs a pipeline with a tagger and a dependency parser, which blank is not"
+        in said
+    )
     assert "features of 3 different texts, about 2 sentences in" in said
 
 
 def test_the_cache_gives_the_same_numbers(table: Path, tmp_path: Path, shared: Path) -> None:
     outs = [tmp_path / f"{i}.csv" for i in range(2)]
     cache, model = tmp_path / "cache.parquet", shared / "spacy_ud_ewt"
-    said = [run(table, "--text", "question", "--pipeline", model, "--cache", cache, "-o", out).output for out in outs]
+    said = [
+        run(table, "--text", "question", "--pipeline", model, "--cache", cache, "-o", out).output
+        for out in outs
+    ]
     assert outs[0].read_text() == outs[1].read_text()
     assert "cache: 0 texts known" in said[0]
     assert "cache: 0 texts known" not in said[1]
@@ -62,12 +70,21 @@ def test_the_cache_gives_the_same_numbers(table: Path, tmp_path: Path, shared: P
 def test_what_is_in_the_cache_is_not_annotated(
     table: Path, tmp_path: Path, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    args = ("--text", "question", "--pipeline", shared / "spacy_ud_ewt", "--cache", tmp_path / "cache.parquet")
+    args = (
+        "--text",
+        "question",
+        "--pipeline",
+        shared / "spacy_ud_ewt",
+        "--cache",
+        tmp_path / "cache.parquet",
+    )
     load_pipeline.cache_clear()
     run(table, *args, "-o", tmp_path / "first.csv")
     load_pipeline.cache_clear()
     asked: list[str] = []
-    monkeypatch.setattr(Pipeline, "_annotated", lambda self, texts, jobs: iter(asked.extend(texts) or ()))
+    monkeypatch.setattr(
+        Pipeline, "_annotated", lambda self, texts, jobs: iter(asked.extend(texts) or ())
+    )
     said = run(table, *args, "-o", tmp_path / "second.csv").output
     assert asked == []
     assert "cache: 3 texts known, 3 kept" in said
@@ -79,22 +96,37 @@ def test_without_spacy_one_line_says_what_to_install(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "spacy", None)
-    monkeypatch.setattr(sys, "argv", ["", "features", str(table), "--text", "question", "-o", str(tmp_path / "o.csv")])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["", "features", str(table), "--text", "question", "-o", str(tmp_path / "o.csv")],
+    )
     load_pipeline.cache_clear()
     with pytest.raises(SystemExit, match="2"):
         main()
-    assert capsys.readouterr().err == "error: linguistic features need spaCy: pip install 'groundfault[language]'\n"
+    assert (
+        capsys.readouterr().err
+        == "error: linguistic features need spaCy: pip install 'groundfault[language]'\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("args", "error", "message"),
     [
-        (["--text", "answer"], InputError, "there is no column 'answer'; the table has id, question, n"),
+        (
+            ["--text", "answer"],
+            InputError,
+            "there is no column 'answer'; the table has id, question, n",
+        ),
         (["--text", "n"], InputError, "column 'n' holds Float64, not text"),
         (["--text", "question", "--set", "mood"], PlanError, "no linguistic feature or set 'mood'"),
         (["--text", "question", "--set", ","], PlanError, "names no feature"),
         (["--text", "question", "--norms", "none.csv"], InputError, "cannot read the word norms"),
-        (["--text", "question", "--text", "question"], InputError, "has a column 'question_length' already"),
+        (
+            ["--text", "question", "--text", "question"],
+            InputError,
+            "has a column 'question_length' already",
+        ),
         (["--text", "question", "-o", "out.txt"], InputError, "cannot tell from 'out.txt'"),
     ],
 )
@@ -111,7 +143,27 @@ def test_what_is_no_cache_is_refused(table: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.parquet"
     cache.write_text("nothing of the kind")
     with pytest.raises(InputError, match="is no cache of features"):
-        run(table, "--text", "question", "--pipeline", "blank", "--cache", cache, "-o", tmp_path / "out.csv")
+        run(
+            table,
+            "--text",
+            "question",
+            "--pipeline",
+            "blank",
+            "--cache",
+            cache,
+            "-o",
+            tmp_path / "out.csv",
+        )
     pl.DataFrame({"a": [1]}).write_parquet(cache)
     with pytest.raises(InputError, match="is no cache of features"):
-        run(table, "--text", "question", "--pipeline", "blank", "--cache", cache, "-o", tmp_path / "out.csv")
+        run(
+            table,
+            "--text",
+            "question",
+            "--pipeline",
+            "blank",
+            "--cache",
+            cache,
+            "-o",
+            tmp_path / "out.csv",
+        )

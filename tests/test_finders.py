@@ -14,23 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundfault import finders
-from groundfault.candidate import Candidate, Library
-from groundfault.columns import Kind, examples, profile
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.columns import Kind, examples, profile
+from groundfault.core.evidence import Evidence
+from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError, RuleError
-from groundfault.evidence import Evidence
 from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared, read_candidates
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.text import Text
 from groundfault.finders.thresholds import Thresholds
 from groundfault.testing import check_finder
-from groundfault.units import Marks
 
-SENTENCES = ["How many apples? Ann has 3.", "Say what (you) see", 'It\'s "so", he said; or not', "Who?\nWho: Zoë", ""]
+SENTENCES = [
+    "How many apples? Ann has 3.",
+    "Say what (you) see",
+    'It\'s "so", he said; or not',
+    "Who?\nWho: Zoë",
+    "",
+]
 
 
 def evidence(n: int = 120, /, **columns: Any) -> Evidence:
-    """Evidence of n examples with outcomes of no interest; each column is given whole, or as a cycle."""
+    """Evidence of n examples with outcomes of no interest; each column is given whole, or as a
+    cycle.
+    """
     table = {"item": [f"i{i:05d}" for i in range(n)], "error": [i % 2 for i in range(n)]}
     for name, values in columns.items():
         full = list(values) * n if len(values) < n else list(values)
@@ -62,7 +70,9 @@ def on(data: Evidence, candidate: Candidate) -> list[bool | None]:
     return data.frame.select(r=candidate.parsed.to_polars())["r"].to_list()
 
 
-EXAMPLES = finders.DEFAULT[1:]  # "instrument" looks at answers, of which there are none here: test_instrument.py
+EXAMPLES = finders.DEFAULT[
+    1:
+]  # "instrument" looks at answers, of which there are none here: test_instrument.py
 DEFAULTS = [finders.get(name)() for name in EXAMPLES]
 
 
@@ -119,7 +129,7 @@ def test_evidence_without_attributes_gives_nothing(finder: finders.Finder):
     assert list(finder.propose(evidence())) == []
 
 
-# --- columns -----------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------- --- columns
 
 
 @pytest.mark.parametrize(
@@ -150,14 +160,20 @@ def test_columns_are_told_apart(values: list[Any], kind: Kind):
 
 
 def test_integers_that_name_a_thing_are_no_numbers():
-    data = evidence(task_id=[3, 4, 5], seed=[3.0, 4.0, None], valid=[3, 4, 5], fog_index=[3.5, 4.0, 5.0])
+    data = evidence(
+        task_id=[3, 4, 5], seed=[3.0, 4.0, None], valid=[3, 4, 5], fog_index=[3.5, 4.0, 5.0]
+    )
     kinds = [(c.name, c.kind) for c in profile(examples(data))]
     label, number = Kind.LABEL, Kind.NUMBER
     assert kinds == [("task_id", label), ("seed", label), ("valid", number), ("fog_index", number)]
 
 
-@pytest.mark.parametrize("name", ["count", "level", "", " ", "len", "0", 'q"q', "x\ny", "a.b", "$a", "{}", "é"])
-@pytest.mark.parametrize("values", [["a", "b", "c"], [True, False], [1.5, 2, 8, None], [f"so {i}" for i in range(120)]])
+@pytest.mark.parametrize(
+    "name", ["count", "level", "", " ", "len", "0", 'q"q', "x\ny", "a.b", "$a", "{}", "é"]
+)
+@pytest.mark.parametrize(
+    "values", [["a", "b", "c"], [True, False], [1.5, 2, 8, None], [f"so {i}" for i in range(120)]]
+)
 def test_odd_column_names_are_no_trouble(name: str, values: list[Any]):
     data = evidence(**{name: values})
     found = [c for finder in DEFAULTS for c in finder.propose(data)]
@@ -177,7 +193,7 @@ def test_large_tables_are_told_apart_by_a_sample_and_counted_exactly_where_it_ma
     assert columns["wide"].kind is Kind.NUMBER
 
 
-# --- declared ----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------- --- declared
 
 
 def test_declared_columns_lose_the_prefix_of_their_glob():
@@ -194,7 +210,9 @@ def test_declared_names_that_would_collide_keep_their_column():
 
 
 def test_declared_finds_flags_and_leaves_out_examples_without_one():
-    data = evidence(hard=[True, None, False], easy=[1, 0], n=[1, 2], never=[0, 0], word=["yes", "no"])
+    data = evidence(
+        hard=[True, None, False], easy=[1, 0], n=[1, 2], never=[0, 0], word=["yes", "no"]
+    )
     found = list(Declared().propose(data))
     assert rules(found) == {"hard": '"hard"', "easy": '"easy" = 1'}
     assert {c.missing for c in found} == {"drop"}
@@ -221,22 +239,30 @@ def test_declared_proposes_candidates_as_they_are_and_then_looks_for_no_flags():
 )
 def test_declared_says_which_column_is_wrong(pattern: str, message: str):
     with pytest.raises(InputError, match=message):
-        list(Declared((pattern,)).propose(evidence(hard=[True, False], n=[1, 2], word=["yes", "no"])))
+        list(
+            Declared((pattern,)).propose(evidence(hard=[True, False], n=[1, 2], word=["yes", "no"]))
+        )
 
 
 def test_a_column_that_differs_between_models_cannot_be_declared():
-    table = pl.DataFrame({"i": [1, 1, 2, 2], "m": ["a", "b"] * 2, "e": [0, 1, 1, 0], "long": [1, 0, 1, 0]})
+    table = pl.DataFrame(
+        {"i": [1, 1, 2, 2], "m": ["a", "b"] * 2, "e": [0, 1, 1, 0], "long": [1, 0, 1, 0]}
+    )
     with pytest.raises(InputError, match="differs between rows of one example"):
-        list(Declared(("long",)).propose(Evidence.from_table(table, id="i", model="m", outcome="e")))
+        list(
+            Declared(("long",)).propose(Evidence.from_table(table, id="i", model="m", outcome="e"))
+        )
 
 
-# --- files of candidates -----------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------- --- files of candidates
 
 
 def test_candidates_are_read_from_lines_and_from_toml(tmp_path: Path):
     lines, toml = tmp_path / "rules.txt", tmp_path / "rules.toml"
     lines.write_text("# mine\n\nlong: n > 400\nlate: s = 'a:b'\n")
-    toml.write_text("late = \"s = 'a:b'\"\n[long]\nrule = 'n > 400'\nmeaning = 'a long one'\nmissing = 'off'\n")
+    toml.write_text(
+        "late = \"s = 'a:b'\"\n[long]\nrule = 'n > 400'\nmeaning = 'a long one'\nmissing = 'off'\n"
+    )
     assert list(read_candidates(lines)) == [
         Candidate("long", "n > 400", source="rules.txt"),
         Candidate("late", "s = 'a:b'", source="rules.txt"),
@@ -260,11 +286,18 @@ def test_candidates_are_read_from_lines_and_from_toml(tmp_path: Path):
         ("a.toml", "x = 3", RuleError, "'x' needs a rule"),
         ("a.toml", "[x]\nrule = 'n > 1'\ncolour = 'red'", RuleError, "'x' needs a rule"),
         ("a.toml", "[x]\nrule = 1", RuleError, "'x' needs a rule"),
-        ("a.toml", "[x]\nrule = 'n > 1'\nmissing = 'maybe'", RuleError, "not one of reject, off, drop"),
+        (
+            "a.toml",
+            "[x]\nrule = 'n > 1'\nmissing = 'maybe'",
+            RuleError,
+            "not one of reject, off, drop",
+        ),
         ("a.json", "x: n > 1", InputError, "not a frozen groundfault library"),
     ],
 )
-def test_a_bad_file_of_candidates_is_named(tmp_path: Path, name: str, text: str, error: type[Exception], message: str):
+def test_a_bad_file_of_candidates_is_named(
+    tmp_path: Path, name: str, text: str, error: type[Exception], message: str
+):
     (tmp_path / name).write_text(text)
     with pytest.raises(error, match=message) as caught:
         read_candidates(tmp_path / name)
@@ -278,21 +311,27 @@ def test_a_file_of_candidates_that_cannot_be_read_is_named(tmp_path: Path):
             read_candidates(tmp_path / name)
 
 
-# --- thresholds --------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------- --- thresholds
 
 
 def test_thresholds_cut_at_quantiles_and_name_missing_values():
     data = evidence(100, n=[*range(1, 81), *[None] * 20], m=[None] * 3 + [2.5, 7.25] * 50)
-    found = list(Thresholds((0.25, 0.5, 0.75)).propose(evidence(100, n=[i // 2 for i in range(100)])))
+    found = list(
+        Thresholds((0.25, 0.5, 0.75)).propose(evidence(100, n=[i // 2 for i in range(100)]))
+    )
     assert rules(found) == {"n > 12": '"n" > 12', "n > 24": '"n" > 24', "n > 37": '"n" > 37'}
     assert (found[0].meaning, found[0].missing) == ("n is above 12", "drop")
     missing = [c for c in Thresholds().propose(data) if "missing" in c.name]
-    assert [c.rule for c in missing] == ['"m" IS NULL']  # the whole numbers of n never repeat: row numbers
+    assert [c.rule for c in missing] == [
+        '"m" IS NULL'
+    ]  # the whole numbers of n never repeat: row numbers
 
 
 def test_thresholds_name_a_pattern_of_missing_values_once():
     holes = [None, 3, 4, 5, 6]
-    data = evidence(a=holes, b=[x and x / 2 for x in holes], c=[1, None, 2, 3], d=[x and -x for x in holes])
+    data = evidence(
+        a=holes, b=[x and x / 2 for x in holes], c=[1, None, 2, 3], d=[x and -x for x in holes]
+    )
     missing = [c for c in Thresholds().propose(data) if c.rule.endswith("IS NULL")]
     assert [c.meaning for c in missing] == ["a is missing, together with b and d", "c is missing"]
 
@@ -304,7 +343,10 @@ def test_thresholds_put_a_cut_below_the_largest_value():
 
 def test_thresholds_are_short_numbers():
     data = evidence(
-        100, x=[i / 7 + 0.03 for i in range(100)], f=[3.0, 4.0, 9.0], big=[10.0**20 * (i % 7) for i in range(100)]
+        100,
+        x=[i / 7 + 0.03 for i in range(100)],
+        f=[3.0, 4.0, 9.0],
+        big=[10.0**20 * (i % 7) for i in range(100)],
     )
     found = rules(Thresholds((0.5,)).propose(data))
     assert list(found.values()) == ['"x" > 7.1', '"f" > 4', '"big" > 3e+20']
@@ -312,7 +354,11 @@ def test_thresholds_are_short_numbers():
 
 @settings(deadline=None)
 @given(
-    st.lists(st.floats(allow_nan=False, width=32) | st.integers(-9, 9).map(float), min_size=4, max_size=40),
+    st.lists(
+        st.floats(allow_nan=False, width=32) | st.integers(-9, 9).map(float),
+        min_size=4,
+        max_size=40,
+    ),
     st.sampled_from([pl.Float64, pl.Float32]),
 )
 def test_a_short_cut_splits_discovery_as_the_quantile_does(values: list[float], dtype: Any):
@@ -340,7 +386,7 @@ def test_thresholds_of_named_columns():
         Thresholds((0.5, 1.0))
 
 
-# --- categories --------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------- --- categories
 
 
 def test_categories_propose_frequent_levels_and_missing_values():
@@ -363,8 +409,17 @@ def test_categories_propose_the_rarer_of_two_levels_unless_some_are_missing():
 
 
 def test_categories_take_inner_whole_numbers_and_leave_flags_to_others():
-    data = evidence(loops=[0.0, 1.0, 2.0, 3.0], two=[3, 4], half=[0.5, 1.5, 2.5], flag=[0, 1], hard=[True, False])
-    assert rules(Categories().propose(data)) == {"loops = 1": '"loops" = 1', "loops = 2": '"loops" = 2'}
+    data = evidence(
+        loops=[0.0, 1.0, 2.0, 3.0],
+        two=[3, 4],
+        half=[0.5, 1.5, 2.5],
+        flag=[0, 1],
+        hard=[True, False],
+    )
+    assert rules(Categories().propose(data)) == {
+        "loops = 1": '"loops" = 1',
+        "loops = 2": '"loops" = 2',
+    }
     named = Categories(columns=("flag", "hard", "two")).propose(data)
     assert rules(named) == {"flag": '"flag" = 1', "hard": '"hard"', "two = 3": '"two" = 3'}
 
@@ -393,14 +448,16 @@ def test_categories_give_odd_levels_a_readable_name():
 
 @pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["de", "en", "fr"])])
 def test_categories_of_categorical_columns(dtype: Any):
-    frame = pl.DataFrame({"lang": pl.Series(["de", "en", "fr", "de"] * 9, dtype=dtype), "e": [0, 1] * 18})
+    frame = pl.DataFrame(
+        {"lang": pl.Series(["de", "en", "fr", "de"] * 9, dtype=dtype), "e": [0, 1] * 18}
+    )
     data = Evidence.from_table(frame, outcome="e")
     found = list(Categories().propose(data))
     assert [c.name for c in found] == ["lang = de", "lang = en", "lang = fr"]
     assert sum(on(data, found[0])) == 18
 
 
-# --- text --------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------------- --- text
 
 
 TEXTS = [
@@ -442,7 +499,9 @@ def test_text_rules_mark_what_their_names_say():
     found = {c.name: c for c in Text().propose(data)}
     assert set(PROPERTIES) <= set(found)
     for name, holds in PROPERTIES.items():
-        assert on(data, found[name]) == [None if t is None else holds(t) for t in data.frame["q"]], name
+        assert on(data, found[name]) == [
+            None if t is None else holds(t) for t in data.frame["q"]
+        ], name
     assert {c.missing for c in found.values()} == {"drop"}
 
 
@@ -459,7 +518,9 @@ def test_text_lengths_count_characters_and_words():
 def test_text_leaves_out_what_tells_nothing():
     found = {c.name for c in Text().propose(evidence(q=[f"how {'x' * i}" for i in range(120)]))}
     assert found
-    assert all("characters" in name for name in found), "every text has two words, starts with how, and no marks"
+    assert all("characters" in name for name in found), (
+        "every text has two words, starts with how, and no marks"
+    )
 
 
 def test_text_passes_over_labels_and_codes_and_takes_named_columns():
@@ -479,7 +540,7 @@ def test_texts_too_long_for_an_engine_are_cut_by_characters_only():
     assert len(found) == 4
 
 
-# --- interactions ------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- interactions
 
 
 def bits(*names: str, n: int = 160) -> tuple[Evidence, tuple[Candidate, ...]]:
@@ -526,9 +587,16 @@ def test_interactions_leave_out_what_cannot_hold_or_adds_nothing():
 
 @pytest.mark.parametrize(
     ("parts", "missing"),
-    [(("off", "off"), "off"), (("off", "drop"), "drop"), (("drop", "reject"), "reject"), (("reject", "off"), "reject")],
+    [
+        (("off", "off"), "off"),
+        (("off", "drop"), "drop"),
+        (("drop", "reject"), "reject"),
+        (("reject", "off"), "reject"),
+    ],
 )
-def test_interactions_take_the_strictest_treatment_of_missing_values(parts: tuple[Any, Any], missing: str):
+def test_interactions_take_the_strictest_treatment_of_missing_values(
+    parts: tuple[Any, Any], missing: str
+):
     data, (a, b) = bits("a", "b")
     bases = (Candidate("a", a.rule, missing=parts[0]), Candidate("b", b.rule, missing=parts[1]))
     assert [c.missing for c in Interactions(bases).propose(data)] == [missing]
@@ -562,13 +630,15 @@ def test_interactions_propose_each_new_set_of_examples_once(columns: list[list[b
     assert set(found) == {marked for marked in every if any(marked)} - singles
 
 
-# --- registry ----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------- --- registry
 
 
 def test_finders_are_known_by_name():
     for name in finders.known()[:5]:
         assert finders.get(name).__name__.lower() == name  # type: ignore[attr-defined]
-    with pytest.raises(PlanError, match="no finder is named 'slices'; there are instrument, declared, thresholds"):
+    with pytest.raises(
+        PlanError, match="no finder is named 'slices'; there are instrument, declared, thresholds"
+    ):
         finders.get("slices")
 
 
@@ -579,8 +649,14 @@ def install(folder: Path, package: str, entry_points: str) -> None:
     (metadata / "entry_points.txt").write_text(f"[groundfault.finders]\n{entry_points}\n")
 
 
-def test_packages_add_finders_and_a_name_taken_twice_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    install(tmp_path, "one", "mine = groundfault.finders.text:Text\nbroken = groundfault.finders.text:Nothing")
+def test_packages_add_finders_and_a_name_taken_twice_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    install(
+        tmp_path,
+        "one",
+        "mine = groundfault.finders.text:Text\nbroken = groundfault.finders.text:Nothing",
+    )
     install(tmp_path, "two", "mine = second:Text\ntext = second:Text")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.warns(UserWarning, match="two are named") as caught:
@@ -592,11 +668,13 @@ def test_packages_add_finders_and_a_name_taken_twice_is_told(tmp_path: Path, mon
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert set(finders.known()) >= {*finders.DEFAULT, "interactions", "mine", "broken"}
-        with pytest.raises(PlanError, match=r"'broken' of groundfault.finders.text:Nothing cannot be loaded"):
+        with pytest.raises(
+            PlanError, match=r"'broken' of groundfault.finders.text:Nothing cannot be loaded"
+        ):
             finders.get("broken")
 
 
-# --- real results ------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- real results
 
 
 @pytest.mark.parametrize("name", ["crux_Meta-Llama-3-8B-Instruct", "gsm_Qwen2-7B-Instruct"])
@@ -610,7 +688,9 @@ def test_real_results_give_sensible_candidates(shared: Path, name: str):
     )
     found = [c for finder in DEFAULTS for c in finder.propose(data)]
     assert 40 <= len(found) <= 80
-    assert {"benchmark", "model", "category", "methods", "target"}.isdisjoint({col for c in found for col in c.columns})
+    assert {"benchmark", "model", "category", "methods", "target"}.isdisjoint(
+        {col for c in found for col in c.columns}
+    )
     library = Library.of(found)
     defined, marked = Marks.of(data, library).counts()
     assert (defined == len(data)).all()

@@ -1,4 +1,6 @@
-"""Fitted slices as candidates: what is promised of every finder, libraries that carry them, and whole audits."""
+"""Fitted slices as candidates: what is promised of every finder, libraries that carry them, and
+whole audits.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from test_edisa import clustered
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError, finders
-from groundfault.derived import Derived
+from groundfault.core.derived import Derived
+from groundfault.core.units import Marks
 from groundfault.testing import check_finder
-from groundfault.units import Marks
 
 FINDERS = {
     "edisa": finders.Edisa(embedding_weight=1.0),
@@ -24,7 +26,9 @@ FINDERS = {
 }
 
 
-def evidence(n: int = 1200, *, lists: bool = True, predictions: bool = True, seed: int = 0) -> Evidence:
+def evidence(
+    n: int = 1200, *, lists: bool = True, predictions: bool = True, seed: int = 0
+) -> Evidence:
     z, y, p = clustered(n, seed=seed)
     columns: dict[str, Any] = {"id": np.arange(n), "error": (p.argmax(axis=1) != y).astype(int)}
     if lists:
@@ -42,7 +46,9 @@ def evidence(n: int = 1200, *, lists: bool = True, predictions: bool = True, see
 @pytest.mark.parametrize("name", FINDERS)
 @pytest.mark.parametrize("lists", [True, False])
 @pytest.mark.parametrize("predictions", [True, False])
-def test_finders_keep_what_is_promised_of_finders(name: str, lists: bool, predictions: bool) -> None:
+def test_finders_keep_what_is_promised_of_finders(
+    name: str, lists: bool, predictions: bool
+) -> None:
     library = check_finder(FINDERS[name], evidence(lists=lists, predictions=predictions))
     assert all(c.source == name and c.missing == "drop" for c in library)
 
@@ -59,7 +65,9 @@ def test_a_planted_slice_is_confirmed_and_the_report_reproduces(name: str, tmp_p
     assert groundfault.verify(tmp_path / "report").reproduces
 
 
-def test_a_library_carries_each_fitted_function_once_and_applies_to_new_evidence(tmp_path: Path) -> None:
+def test_a_library_carries_each_fitted_function_once_and_applies_to_new_evidence(
+    tmp_path: Path,
+) -> None:
     proposed = Library.of(FINDERS["domino"].propose(evidence(seed=0)))
     assert len(proposed) > 2
     proposed.freeze(tmp_path / "library.json")
@@ -96,7 +104,9 @@ def test_the_hash_of_evidence_covers_every_number_of_a_list() -> None:
     changed[7, 30] += 1e-9
 
     def hashed(lists: np.ndarray, dtype: Any) -> str:
-        frame = pl.DataFrame({"error": [0, 1] * 20, "embedding": pl.Series(list(lists), dtype=dtype)})
+        frame = pl.DataFrame(
+            {"error": [0, 1] * 20, "embedding": pl.Series(list(lists), dtype=dtype)}
+        )
         return Evidence.from_table(frame, outcome="error").hash
 
     for dtype in (pl.List(pl.Float64), pl.Array(pl.Float64, 64)):
@@ -110,10 +120,15 @@ def test_finders_say_why_they_propose_nothing(name: str) -> None:
     one_class = data.frame.with_columns(label=pl.lit("ape"), error=pl.Series([0, 1] * 200))
     right = data.frame.with_columns(
         label=pl.Series(["ape", "bee", "cat"])[
-            data.frame.select("probability_ape", "probability_bee", "probability_cat").to_numpy().argmax(axis=1)
+            data.frame.select("probability_ape", "probability_bee", "probability_cat")
+            .to_numpy()
+            .argmax(axis=1)
         ]
     )
-    cases = [(right, "no prediction on discovery is wrong"), (data.frame[:8], "8 discovery examples have all it reads")]
+    cases = [
+        (right, "no prediction on discovery is wrong"),
+        (data.frame[:8], "8 discovery examples have all it reads"),
+    ]
     cases += [(one_class, "every discovery example is of class ape")] * (name != "spotlight")
     for frame, said in cases:
         told = Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))
@@ -125,4 +140,8 @@ def test_finders_say_why_they_propose_nothing(name: str) -> None:
 def test_probabilities_that_are_none_are_refused(name: str) -> None:
     frame = evidence(400).frame.with_columns(probability_ape=pl.col("probability_ape") * 2)
     with pytest.raises(InputError, match="is no probability"):
-        list(FINDERS[name].propose(Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))))
+        list(
+            FINDERS[name].propose(
+                Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))
+            )
+        )

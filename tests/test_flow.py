@@ -1,4 +1,6 @@
-"""The one flow on evidence of every kind: unscored rows, groups, repeats, models, comparisons, graded losses."""
+"""The one flow on evidence of every kind: unscored rows, groups, repeats, models, comparisons,
+graded losses.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import polars as pl
 import pytest
 
 import groundfault
-from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError, wording
+from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError
+from groundfault.auditing import messages
 
 
 def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
@@ -31,7 +34,9 @@ def confirmed(report: groundfault.Report) -> set[str]:
     return {f.name for f in report.confirmed}
 
 
-@pytest.mark.parametrize("judge", ["janus", "janus-a", "split-holm", "max-t", "holm", "by", "multisplit-e"])
+@pytest.mark.parametrize(
+    "judge", ["janus", "janus-a", "split-holm", "max-t", "holm", "by", "multisplit-e"]
+)
 def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -> None:
     evidence = Evidence.from_table(planted(), id="id", outcome="error")
     report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
@@ -52,14 +57,19 @@ def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen()
 
 
 def test_findings_are_not_said_to_have_been_out_of_reach() -> None:
-    assert wording.nothing_found(None, 0.3, 0).startswith("No reportable finding. This audit is too small")
-    assert "could not have been found" in wording.nothing_found(None, 0.3, 5)
-    assert "too small" not in wording.nothing_found(None, 0.3, 5)
+    assert messages.nothing_found(None, 0.3, 0).startswith(
+        "No reportable finding. This audit is too small"
+    )
+    assert "could not have been found" in messages.nothing_found(None, 0.3, 5)
+    assert "too small" not in messages.nothing_found(None, 0.3, 5)
 
 
 def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
     frame = planted().with_columns(
-        pl.when(pl.int_range(pl.len()) % 10 == 0).then(pl.lit("refused")).otherwise(pl.lit("scored")).alias("status")
+        pl.when(pl.int_range(pl.len()) % 10 == 0)
+        .then(pl.lit("refused"))
+        .otherwise(pl.lit("scored"))
+        .alias("status")
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error", status="status")
     scored = frame.filter(pl.col("status") == "scored")
@@ -81,21 +91,27 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
 
 
 def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
-    """Everything on the slice was refused but for a few: had they failed, or passed, the slice would differ."""
+    """Everything on the slice was refused but for a few: had they failed, or passed, the slice
+    would differ.
+    """
     frame = planted(lift=0.0).with_columns(
         pl.when(pl.col("hard") & (pl.int_range(pl.len()) % 4 != 0))
         .then(pl.lit("unparsed"))
         .otherwise(pl.lit("scored"))
         .alias("status")
     )
-    report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error", status="status"))
+    report = groundfault.audit(
+        Evidence.from_table(frame, id="id", outcome="error", status="status")
+    )
     finding = next(f for f in report.findings if f.name == "hard")
     assert not finding.confirmed
     assert finding.sensitivity["all_failed"] == "confirmed"
 
 
 def test_an_empty_outcome_has_to_be_named() -> None:
-    frame = planted().with_columns(pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise("error").alias("error"))
+    frame = planted().with_columns(
+        pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise("error").alias("error")
+    )
     with pytest.raises(InputError, match="q0007"):
         Evidence.from_table(frame, id="id", outcome="error")
     evidence = Evidence.from_table(frame, id="id", outcome="error", empty="missing")
@@ -139,9 +155,15 @@ def test_graded_losses_get_an_exact_floor() -> None:
     rng = np.random.default_rng(4)
     frame = planted(120).with_columns(pl.Series("error", rng.integers(0, 5, 120) / 4))
     evidence = Evidence.from_table(frame, id="id", outcome="error")
-    candidates = [Candidate("a", "words > 50"), Candidate("b", "words > 80"), Candidate("c", "lang = 'de'")]
+    candidates = [
+        Candidate("a", "words > 50"),
+        Candidate("b", "words > 80"),
+        Candidate("c", "lang = 'de'"),
+    ]
     exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates).summary["floor"]["curve"]
-    drawn = groundfault.audit(evidence, Plan(judge="janus-a", decoys=30_000), candidates).summary["floor"]["curve"]
+    drawn = groundfault.audit(evidence, Plan(judge="janus-a", decoys=30_000), candidates).summary[
+        "floor"
+    ]["curve"]
     assert [row["threshold"] for row in exact] == [row["threshold"] for row in drawn]
     assert max(abs(a["decoy"] - b["decoy"]) for a, b in zip(exact, drawn, strict=True)) < 0.03
 
@@ -150,7 +172,9 @@ def test_losses_on_no_grid_are_judged_too() -> None:
     rng = np.random.default_rng(15)
     frame = planted(300)
     loss = np.clip(rng.beta(1, 3, 300) + 0.4 * frame["hard"].to_numpy(), 0, 1)
-    evidence = Evidence.from_table(frame.with_columns(pl.Series("error", loss)), id="id", outcome="error")
+    evidence = Evidence.from_table(
+        frame.with_columns(pl.Series("error", loss)), id="id", outcome="error"
+    )
     for judge in ("janus", "holm", "max-t", "multisplit-e"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
         assert confirmed(report) == {"hard"}, judge
@@ -163,7 +187,9 @@ def several_models() -> pl.DataFrame:
     frames = [
         base.with_columns(
             pl.lit(name).alias("llm"),
-            pl.Series("error", (rng.random(300) < 0.2 + lift * base["hard"].to_numpy()).astype(int)),
+            pl.Series(
+                "error", (rng.random(300) < 0.2 + lift * base["hard"].to_numpy()).astype(int)
+            ),
             pl.Series("chars", rng.integers(1, 900, 300)),
         )
         for name, lift in (("old", 0.0), ("new", 0.5), ("other", 0.0))
@@ -173,7 +199,11 @@ def several_models() -> pl.DataFrame:
 
 def test_several_models_are_judged_jointly_on_the_same_examples() -> None:
     evidence = Evidence.from_table(several_models(), id="id", model="llm", outcome="error")
-    assert evidence.attributes == ("hard", "words", "lang")  # chars describes an answer, not the example
+    assert evidence.attributes == (
+        "hard",
+        "words",
+        "lang",
+    )  # chars describes an answer, not the example
     for judge in ("max-t", "janus", "holm"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
         assert {(f.name, f.outcome) for f in report.confirmed} == {("hard", "new")}, judge
@@ -182,7 +212,9 @@ def test_several_models_are_judged_jointly_on_the_same_examples() -> None:
 
 
 def test_one_model_of_several() -> None:
-    evidence = Evidence.from_table(several_models(), id="id", model="llm", outcome="error").select_model("new")
+    evidence = Evidence.from_table(
+        several_models(), id="id", model="llm", outcome="error"
+    ).select_model("new")
     assert "chars" in evidence.attributes
     assert confirmed(groundfault.audit(evidence)) == {"hard"}
     with pytest.raises(InputError, match="no rows of model 'newer'"):
@@ -192,10 +224,15 @@ def test_one_model_of_several() -> None:
 def test_comparing_two_models_is_paired_and_goes_both_ways() -> None:
     evidence = Evidence.from_table(several_models(), id="id", model="llm", outcome="error")
     report = groundfault.audit(evidence, compare=("old", "new"))
-    assert {(f.name, f.outcome) for f in report.confirmed} == {("hard", "new fails where old passed")}
+    assert {(f.name, f.outcome) for f in report.confirmed} == {
+        ("hard", "new fails where old passed")
+    }
     finding = report.confirmed[0]
     wide = several_models().pivot("llm", index=["id", "hard"], values="error")
-    assert finding.full.on_errors == wide.filter((pl.col("new") == 1) & (pl.col("old") == 0) & pl.col("hard")).height
+    assert (
+        finding.full.on_errors
+        == wide.filter((pl.col("new") == 1) & (pl.col("old") == 0) & pl.col("hard")).height
+    )
     with pytest.raises(PlanError, match="two different models"):
         groundfault.audit(evidence, compare=("old", "old"))
 
@@ -207,7 +244,9 @@ def test_repeats_are_averaged_within_an_example() -> None:
         [
             base.with_columns(
                 pl.lit(epoch).alias("epoch"),
-                pl.Series("error", (rng.random(200) < 0.2 + 0.4 * base["hard"].to_numpy()).astype(int)),
+                pl.Series(
+                    "error", (rng.random(200) < 0.2 + 0.4 * base["hard"].to_numpy()).astype(int)
+                ),
             )
             for epoch in range(4)
         ]
@@ -224,10 +263,15 @@ def test_rare_errors_call_for_a_ratio() -> None:
     rng = np.random.default_rng(9)
     frame = planted(4000).with_columns(pl.Series("error", (rng.random(4000) < 0.02).astype(int)))
     frame = frame.with_columns(
-        pl.when("hard").then((pl.int_range(pl.len()) % 12 == 0).cast(int)).otherwise("error").alias("error")
+        pl.when("hard")
+        .then((pl.int_range(pl.len()) % 12 == 0).cast(int))
+        .otherwise("error")
+        .alias("error")
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error")
-    absolute, relative = (groundfault.audit(evidence, Plan(effect=e)) for e in ("risk_difference", "risk_ratio"))
+    absolute, relative = (
+        groundfault.audit(evidence, Plan(effect=e)) for e in ("risk_difference", "risk_ratio")
+    )
     assert not absolute.confirmed
     assert any("risk_ratio" in hint for hint in absolute.summary["hints"])
     assert confirmed(relative) == {"hard"}
@@ -236,14 +280,19 @@ def test_rare_errors_call_for_a_ratio() -> None:
 
 
 def test_missing_values_are_rejected_dropped_or_off_as_declared() -> None:
-    frame = planted().with_columns(pl.when(pl.int_range(pl.len()) % 5 == 0).then(None).otherwise("hard").alias("hard"))
+    frame = planted().with_columns(
+        pl.when(pl.int_range(pl.len()) % 5 == 0).then(None).otherwise("hard").alias("hard")
+    )
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     verdicts, units = {}, {}
     for missing in ("reject", "drop", "off"):
         finding = groundfault.audit(
             evidence, Plan(judge="holm"), [Candidate("hard", "hard", missing=missing)]
         ).findings[0]
-        verdicts[missing], units[missing] = finding.verdict, (finding.full.on, finding.full.on + finding.full.off)
+        verdicts[missing], units[missing] = (
+            finding.verdict,
+            (finding.full.on, finding.full.on + finding.full.off),
+        )
     assert verdicts == {"reject": "untestable", "drop": "confirmed", "off": "confirmed"}
     on = int(frame["hard"].sum())
     assert units["drop"] == (on, 320)
@@ -279,7 +328,10 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="--reopen"):
         groundfault.audit(wider, candidates=[Candidate("long", "words > 50")], ledger=ledger)
     again = groundfault.audit(
-        wider, candidates=[Candidate("long", "words > 50")], ledger=ledger, reopen="a label was wrong"
+        wider,
+        candidates=[Candidate("long", "words > 50")],
+        ledger=ledger,
+        reopen="a label was wrong",
     )
     assert "a label was wrong" in again.summary["ledger"]["sentence"]
     assert groundfault.audit(evidence).summary["ledger"] is None
@@ -288,11 +340,15 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
 def test_bad_input_opens_no_holdout(tmp_path: Path) -> None:
     evidence = Evidence.from_table(planted(), id="id", outcome="error")
     with pytest.raises(groundfault.RuleError):
-        groundfault.audit(evidence, candidates=[Candidate("a", "nowhere > 1")], ledger=tmp_path / "ledger.db")
+        groundfault.audit(
+            evidence, candidates=[Candidate("a", "nowhere > 1")], ledger=tmp_path / "ledger.db"
+        )
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "ndjson", "ipc", "folder", "pandas", "arrow", "duckdb"])
+@pytest.mark.parametrize(
+    "kind", ["csv", "parquet", "ndjson", "ipc", "folder", "pandas", "arrow", "duckdb"]
+)
 def test_tables_of_every_kind_are_the_same_evidence(kind: str, tmp_path: Path) -> None:
     frame = planted(50)
     source: object
@@ -320,7 +376,10 @@ def test_check_reads_no_held_out_outcome() -> None:
     other = evidence.frame.with_columns(
         pl.when(pl.Series(held)).then(1 - pl.col("error")).otherwise("error").alias("error")
     )
-    checks = [groundfault.check(e).to_dict() for e in (evidence, Evidence.from_table(other, id="id", outcome="error"))]
+    checks = [
+        groundfault.check(e).to_dict()
+        for e in (evidence, Evidence.from_table(other, id="id", outcome="error"))
+    ]
     assert checks[0] == checks[1]
     hard = next(c for c in checks[0]["candidates"] if c["name"] == "hard")
     assert hard["eligible"]
@@ -365,7 +424,9 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
     groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path / "report")
     with sqlite3.connect(tmp_path / "ledger.db") as connection:
-        table = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()[0]
+        table = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchone()[0]
         connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
     found = groundfault.verify(tmp_path / "report")
     assert not found.reproduces
@@ -381,7 +442,9 @@ def test_a_candidate_absent_from_discovery_is_untestable_whatever_the_scope(judg
     absent = frame.sort("id").with_columns(pl.Series("absent", held & (np.arange(200) % 3 == 0)))
     plan = Plan(judge=judge, scope="full", prevalence=("0.05", "0.95"))
     candidates = [Candidate("absent", "absent"), Candidate("hard", "hard")]
-    report = groundfault.audit(Evidence.from_table(absent, id="id", outcome="error"), plan, candidates)
+    report = groundfault.audit(
+        Evidence.from_table(absent, id="id", outcome="error"), plan, candidates
+    )
     finding = next(f for f in report.findings if f.name == "absent")
     assert finding.verdict == "untestable"
     assert finding.reason.startswith("min_on")
@@ -419,7 +482,9 @@ def test_a_p_value_at_the_level_is_at_most_the_level() -> None:
 
 
 @pytest.mark.parametrize("order", [("a", "not a"), ("not a", "a")])
-def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(order: tuple[str, str]) -> None:
+def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(
+    order: tuple[str, str],
+) -> None:
     rng = np.random.default_rng(0)
     on = np.arange(400) % 200 < 30
     frame = pl.DataFrame(
@@ -433,9 +498,16 @@ def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(order: tupl
     evidence = Evidence.from_table(frame, id="id", outcome="error", split="split")
     candidates = [Candidate(name, {"a": "a", "not a": "NOT a"}[name]) for name in order]
     for judge in ("janus", "janus-a"):
-        report = groundfault.audit(evidence, Plan(judge=judge, hold_min_on=100, hold_min_off=8), candidates)
-        assert {f.name: str(f.verdict) for f in report.findings} == {"a": "not_replicated", "not a": "confirmed"}
-        assert next(f for f in report.findings if f.name == "a").reason.startswith("holdout_support")
+        report = groundfault.audit(
+            evidence, Plan(judge=judge, hold_min_on=100, hold_min_off=8), candidates
+        )
+        assert {f.name: str(f.verdict) for f in report.findings} == {
+            "a": "not_replicated",
+            "not a": "confirmed",
+        }
+        assert next(f for f in report.findings if f.name == "a").reason.startswith(
+            "holdout_support"
+        )
 
 
 def test_nothing_eligible_is_a_report_too() -> None:
@@ -459,7 +531,10 @@ def test_names_are_text_whatever_the_file(tmp_path: Path) -> None:
     frame = planted(60).with_columns(pl.Series("id", [f"{i:03d}" for i in range(60)]))
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
-    read = [Evidence.from_table(tmp_path / name, id="id", outcome="error") for name in ("t.csv", "t.parquet")]
+    read = [
+        Evidence.from_table(tmp_path / name, id="id", outcome="error")
+        for name in ("t.csv", "t.parquet")
+    ]
     assert read[0].hash == read[1].hash
     assert (Plan().discovery_units(read[0]) == Plan().discovery_units(read[1])).all()
     numbers = frame.with_columns(pl.col("id").cast(pl.Int64))

@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import groundfault
+from groundfault.auditing.gating import COLUMNS, gate
 from groundfault.cli import main as door
 from groundfault.errors import GroundfaultError, InputError, PlanError, RuleError
-from groundfault.gating import COLUMNS, gate
 from groundfault.render import gate as render
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "how-to" / "continuous-integration.md"
@@ -42,13 +42,17 @@ def table(seed: int = 0, bad: float = 0.6) -> pl.DataFrame:
     )
 
 
-def report(*models: str, compare: tuple[str, str] | None = None, frame: pl.DataFrame | None = None) -> dict[str, Any]:
+def report(
+    *models: str, compare: tuple[str, str] | None = None, frame: pl.DataFrame | None = None
+) -> dict[str, Any]:
     evidence = groundfault.Evidence.from_table(
         table() if frame is None else frame, id="id", model="model", outcome="error"
     )
     named = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
     evidence = evidence.select_model(*models) if models else evidence
-    done = groundfault.audit(evidence, groundfault.Plan(), named, finders=(), compare=compare, ledger=None)
+    done = groundfault.audit(
+        evidence, groundfault.Plan(), named, finders=(), compare=compare, ledger=None
+    )
     return json.loads(done.to_json())
 
 
@@ -103,7 +107,11 @@ def test_a_lift_that_turned_round_is_new(before: dict[str, Any]) -> None:
 
 def test_several_models_are_kept_apart(after: dict[str, Any]) -> None:
     both = report("one", "two")
-    assert {(met.name, met.outcome) for met in gate(both).new} == {("table", "one"), ("table", "two"), ("long", "two")}
+    assert {(met.name, met.outcome) for met in gate(both).new} == {
+        ("table", "one"),
+        ("table", "two"),
+        ("long", "two"),
+    }
     assert {met.outcome for met in gate(both, "confirmed and model = 'one'").new} == {"one"}
     assert names(gate(after, "model = 'two' and confirmed").new) == {"table", "long"}
 
@@ -147,9 +155,9 @@ def test_every_column_can_be_read(after: dict[str, Any]) -> None:
     for name in COLUMNS:
         found = gate(after, f"{name} is not null or confirmed")
         assert len(found.new) >= 2, name
-    assert f"{', '.join(list(COLUMNS)[:-1])} and {list(COLUMNS)[-1]}" in " ".join(str(door_command().help).split()), (
-        "the help names every column"
-    )
+    assert f"{', '.join(list(COLUMNS)[:-1])} and {list(COLUMNS)[-1]}" in " ".join(
+        str(door_command().help).split()
+    ), "the help names every column"
 
 
 def test_the_baseline_of_another_model_is_remarked_on() -> None:
@@ -197,7 +205,9 @@ def test_a_lift_lies_between_0_and_1(after: dict[str, Any], limit: float) -> Non
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -208,14 +218,18 @@ def test_a_report_that_was_tampered_with_is_refused_or_read(data: st.DataObject)
     damaged = copy.deepcopy(TAMPERED)
     place: Any = damaged
     while True:
-        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        key = data.draw(
+            st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place)))
+        )
         if isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
             place = place[key]
             continue
         place[key] = data.draw(json_values)
         break
     with contextlib.suppress(GroundfaultError):
-        json.dumps(gate(damaged, "confirmed and lift > 0", baseline=TAMPERED).to_dict(), allow_nan=False)
+        json.dumps(
+            gate(damaged, "confirmed and lift > 0", baseline=TAMPERED).to_dict(), allow_nan=False
+        )
         render.markdown(gate(damaged, "confirmed and lift > 0", baseline=TAMPERED))
 
 
@@ -245,7 +259,15 @@ def _finding(name: str) -> dict[str, Any]:
     cell = {"on": 5, "off": 9, "lift": 0.5, "p": 0.01, "p_adjusted": 0.02, "interval": [0.1, 0.8]}
     words = dict.fromkeys(("meaning", "source", "reason", "sentence"), "x")
     more = {"outcome": "", "verdict": "confirmed", "lead": None, "frequency": None}
-    return {"name": name, "rule": f"{name} = 1", **words, **more, "discovery": cell, "holdout": cell, "full": cell}
+    return {
+        "name": name,
+        "rule": f"{name} = 1",
+        **words,
+        **more,
+        "discovery": cell,
+        "holdout": cell,
+        "full": cell,
+    }
 
 
 TAMPERED: dict[str, Any] = {
@@ -258,7 +280,7 @@ TAMPERED: dict[str, Any] = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------ files and shell
+# ---------------------------------------------------------------------------------- files and shell
 
 
 def door_command() -> Any:
@@ -305,9 +327,14 @@ def test_the_command(
     assert "no longer: long" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("content", [None, "", "{", "[1]", '{"schema_version": 2, "findings": []}', "{}", "\ud83d"])
+@pytest.mark.parametrize(
+    "content", [None, "", "{", "[1]", '{"schema_version": 2, "findings": []}', "{}", "\ud83d"]
+)
 def test_files_that_are_no_report(
-    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    content: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     file = tmp_path / "report.json"
     if content is not None:
@@ -345,11 +372,19 @@ def test_the_workflow_of_the_page_names_options_that_exist() -> None:
     import click
     import yaml
 
-    (text,) = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (text,) = re.findall(
+        r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     steps = yaml.safe_load(text)["jobs"]["audit"]["steps"]
-    commands = [step["run"].split() for step in steps if step.get("run", "").startswith("groundfault ")]
+    commands = [
+        step["run"].split() for step in steps if step.get("run", "").startswith("groundfault ")
+    ]
     assert [words[1] for words in commands] == ["audit", "gate"]
     for words in commands:
-        command = door_command() if words[1] == "gate" else door.cli.get_command(click.Context(door.cli), words[1])
+        command = (
+            door_command()
+            if words[1] == "gate"
+            else door.cli.get_command(click.Context(door.cli), words[1])
+        )
         known = {option for param in command.params for option in param.opts}
         assert {word for word in words if word.startswith("--")} <= known

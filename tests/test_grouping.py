@@ -14,17 +14,24 @@ from groundfault.stats import stratified
 
 
 def table(seed: int, latent: float, own: float, n: int = 800) -> pl.DataFrame:
-    """Errors that go with ``cause``, and by ``own`` with a slice that has some examples in common with it."""
+    """Errors that go with ``cause``, and by ``own`` with a slice that has some examples in common
+    with it.
+    """
     rng = np.random.default_rng(seed)
     z = rng.normal(size=n)
     cause, other = z < -0.5, latent * z + np.sqrt(1 - latent**2) * rng.normal(size=n) < -0.5
     rate = 0.15 + (0.5 if own == 0 else 0.3) * cause + own * other
-    return pl.DataFrame({"cause": cause, "other": other, "error": (rng.random(n) < rate).astype(int)})
+    return pl.DataFrame(
+        {"cause": cause, "other": other, "error": (rng.random(n) < rate).astype(int)}
+    )
 
 
 def audited(frame: pl.DataFrame) -> dict[str, str | None]:
     """The confirmed findings and the lead of each."""
-    return {f.name: f.lead for f in groundfault.audit(Evidence.from_table(frame, outcome="error")).confirmed}
+    return {
+        f.name: f.lead
+        for f in groundfault.audit(Evidence.from_table(frame, outcome="error")).confirmed
+    }
 
 
 def test_a_proxy_goes_under_what_explains_it() -> None:
@@ -54,11 +61,17 @@ def test_units_that_lack_a_value_of_the_lead_are_alike() -> None:
     cause = rng.random(900) < 0.4
     other = np.where(missing, rng.random(900) < 0.4, cause ^ (rng.random(900) < 0.3))
     rate = np.where(missing, 0.2, 0.1 + 0.7 * cause)
-    frame = pl.DataFrame({"cause": cause.astype(int), "other": other, "error": (rng.random(900) < rate).astype(int)})
-    frame = frame.with_columns(pl.when(pl.Series(missing)).then(None).otherwise("cause").alias("cause"))
+    frame = pl.DataFrame(
+        {"cause": cause.astype(int), "other": other, "error": (rng.random(900) < rate).astype(int)}
+    )
+    frame = frame.with_columns(
+        pl.when(pl.Series(missing)).then(None).otherwise("cause").alias("cause")
+    )
     candidate = groundfault.Candidate("cause", "cause = 1", missing="drop")
     other = groundfault.Candidate("other", "other")
-    found = groundfault.audit(Evidence.from_table(frame, outcome="error"), candidates=[candidate, other]).confirmed
+    found = groundfault.audit(
+        Evidence.from_table(frame, outcome="error"), candidates=[candidate, other]
+    ).confirmed
     assert {f.name: f.lead for f in found} == {"cause": None, "other": "cause"}
 
 
@@ -69,7 +82,8 @@ def test_a_lift_within_strata_is_that_of_mantel_and_haenszel() -> None:
     on = rng.random(300) < 0.2 + 0.2 * strata
     losses = (rng.random(300) < 0.1 + 0.2 * strata + 0.1 * on).astype(int)
     cells = [
-        [[np.sum((strata == s) & (on == a) & (losses == b)) for b in (1, 0)] for a in (True, False)] for s in range(3)
+        [[np.sum((strata == s) & (on == a) & (losses == b)) for b in (1, 0)] for a in (True, False)]
+        for s in range(3)
     ]
     (lift,), (z,) = stratified.lift(on[None], losses, strata)
     expected = stratified_table([np.array(c) for c in cells]).test_null_odds(correction=False)
@@ -87,7 +101,9 @@ def test_one_stratum_gives_the_plain_lift(seed: int, n: int) -> None:
     lifts, z = stratified.lift(on & defined, losses, np.zeros(n, dtype=np.int64), defined)
     for row, there, lift in zip(on, defined, lifts, strict=True):
         sides = losses[row & there], losses[~row & there]
-        assert lift == pytest.approx(sides[0].mean() - sides[1].mean() if all(map(len, sides)) else 0.0)
+        assert lift == pytest.approx(
+            sides[0].mean() - sides[1].mean() if all(map(len, sides)) else 0.0
+        )
     alone, _ = stratified.lift(on, losses, np.arange(n))
     assert (alone == 0).all()
     assert np.isfinite(z).all()

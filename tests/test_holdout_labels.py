@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groundfault import Candidate, Evidence, Plan
+from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.ledger import Ledger
 from groundfault.sequential import HoldoutAudit
 from groundfault.sequential.slice_tests import SliceTest, SliceTests
 from groundfault.stats.multiple import e_holm
 
-# --- e-Holm -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------- --- e-Holm
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=6))
@@ -39,16 +39,17 @@ def test_e_holm_of_one_is_itself_and_keeps_ties_together():
     assert e_holm(np.zeros(0)).shape == (0,)
 
 
-# --- the e-process: no auditor wins against it ------------------------------------------------------------------------
+# ---------------------------------------------------- --- the e-process: no auditor wins against it
 
 
 def value(test, losses, high, low, searched=False):
-    """Largest expected e-value by the best stopping and the best choice of draws, given which losses are left.
+    """Largest expected e-value by the best stopping and the best choice of draws, given which
+    losses are left.
 
-    Under the null the units of both sides have any of the losses that are left, each as likely. The auditor may draw
-    from all units that are left or from one side alone; or, where ``searched``, take any loss it likes of either side,
-    as a draw from another slice might, which is counted and not bet on.
-    """
+    Under the null the units of both sides have any of the losses that are left, each as likely. The
+    auditor may draw from all units that are left or from one side alone; or, where ``searched``,
+    take any loss it likes of either side, as a draw from another slice might, which is counted and
+    not bet on."""
     best = math.exp(min(test.log_e, 700))
     if not losses:
         return best
@@ -56,7 +57,12 @@ def value(test, losses, high, low, searched=False):
     def after(is_high, bet):
         sides = (high - 1, low) if is_high else (high, low - 1)
         return [
-            value(test.update(x, high=is_high, bet=bet), losses[:i] + losses[i + 1 :], *sides, searched)
+            value(
+                test.update(x, high=is_high, bet=bet),
+                losses[:i] + losses[i + 1 :],
+                *sides,
+                searched,
+            )
             for i, x in enumerate(losses)
         ]
 
@@ -64,10 +70,14 @@ def value(test, losses, high, low, searched=False):
     open_sides = [side for side, left in ((True, high), (False, low)) if left]
     options = {side: np.mean(after(side, True)) for side in open_sides}
     taken = [x for side in open_sides for x in after(side, False)] if searched else []
-    return max(best, sum(chances[side] * x for side, x in options.items()), *options.values(), *taken)
+    return max(
+        best, sum(chances[side] * x for side, x in options.items()), *options.values(), *taken
+    )
 
 
-@pytest.mark.parametrize(("losses", "errors"), [((0, 0, 1, 1), True), ((0, 1, 1, 1), True), ((0.0, 0.4, 1.0), False)])
+@pytest.mark.parametrize(
+    ("losses", "errors"), [((0, 0, 1, 1), True), ((0, 1, 1, 1), True), ((0.0, 0.4, 1.0), False)]
+)
 @pytest.mark.parametrize("high", [1, 2])
 def test_no_choice_of_draws_and_no_stopping_wins(losses, errors, high):
     test = SliceTest.begin(len(losses), high, errors=errors)
@@ -85,13 +95,15 @@ def test_a_slice_that_was_searched_is_not_bet_on():
     tests = SliceTests.begin(on, np.array([1, 1]))
     fair = tests.update(0, 1.0, on[0])
     assert fair.tests[0].log_high.any()
-    assert not fair.tests[1].log_high.any()  # its side of the unit has units 0 and 3; 3 was not among those drawn from
+    assert not fair.tests[
+        1
+    ].log_high.any()  # its side of the unit has units 0 and 3; 3 was not among those drawn from
     assert fair.tests[1].labelled == 1
     everything = tests.update(0, 1.0, np.ones(6, dtype=bool))
     assert all(test.log_high.any() for test in everything.tests)
 
 
-# --- worlds -----------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------- --- worlds
 
 
 def simulate(losses, on, direction, seed, alpha=0.1):
@@ -137,7 +149,7 @@ def test_a_planted_slice_is_found_with_part_of_the_labels():
     assert others <= 2
 
 
-# --- the session ------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------- --- the session
 
 
 def world(seed=0, lift=0.5, units=400, hidden=True):
@@ -151,7 +163,10 @@ def world(seed=0, lift=0.5, units=400, hidden=True):
             "long": long,
             "late": late,
             "part": part,
-            "error": [None if hidden and p == "holdout" else int(e) for e, p in zip(error, part, strict=True)],
+            "error": [
+                None if hidden and p == "holdout" else int(e)
+                for e, p in zip(error, part, strict=True)
+            ],
         }
     )
     evidence = Evidence.from_table(table, outcome="error", id="id", split="part", empty="missing")
@@ -243,7 +258,9 @@ def test_other_candidates_need_a_reason(tmp_path):
     other = [*CANDIDATES, Candidate.from_text("both: long and late")]
     with pytest.raises(LedgerError, match="opened on"):
         HoldoutAudit(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db")
-    again = HoldoutAudit(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db", reopen="a slice was forgotten")
+    again = HoldoutAudit(
+        evidence, Plan(seed=3), other, ledger=tmp_path / "l.db", reopen="a slice was forgotten"
+    )
     assert again.opening.times == 2
 
 
@@ -304,7 +321,7 @@ def test_nothing_survives_and_nothing_is_asked(tmp_path):
     assert session.standings == ()
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------- --- the command
 
 
 @pytest.fixture
@@ -312,7 +329,18 @@ def shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, hidden in (("full.csv", False), ("half.csv", True)):
         world(hidden=hidden)[0].frame.select("id", "long", "late", "part", "error").write_csv(name)
-    base = ["sequential", "confirm", "--outcome", "error", "--id", "id", "--split", "part", "--seed", "3"]
+    base = [
+        "sequential",
+        "confirm",
+        "--outcome",
+        "error",
+        "--id",
+        "id",
+        "--split",
+        "part",
+        "--seed",
+        "3",
+    ]
 
     def run(source, *arguments, text=None):
         candidates = ["--candidate", "long: long", "--candidate", "late: late"]
@@ -332,7 +360,9 @@ def test_confirming_in_the_shell(shell):
 
 
 def test_a_person_is_asked_and_goes_on_later(shell):
-    first = shell("half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="p\nq\n")
+    first = shell(
+        "half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="p\nq\n"
+    )
     assert first.exit_code == 0, first.output
     assert "1 labelled" in first.output
     second = shell("half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="q\n")

@@ -1,4 +1,6 @@
-"""Hostile logs from the shell: one clear line, exit status 2, nothing written, soon and in little memory."""
+"""Hostile logs from the shell: one clear line, exit status 2, nothing written, soon and in little
+memory.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +33,17 @@ EVIL = "\x1b[31m\x1b]0;x\x07[bold red]x[/]<script>alert(1)</script>\u202e\x9b2J"
 
 
 def archive(path: Path, entries: list[tuple[str, bytes, int]], *, overlap: int = 1) -> None:
-    """A ZIP of zstd entries, each of the size that it claims; ``overlap`` names for the data of the last."""
+    """A ZIP of zstd entries, each of the size that it claims; ``overlap`` names for the data of the
+    last.
+    """
     out, directory, count = bytearray(), bytearray(), 0
     for i, (name, data, claimed) in enumerate(entries):
         packed, crc, offset = zstandard.compress(data), zlib.crc32(data), len(out)
         sizes = (crc, len(packed), claimed)
         out += (
-            struct.pack("<4sHHHHHIIIHH", b"PK\x03\x04", 63, 0, 93, 0, 0, *sizes, len(name), 0) + name.encode() + packed
+            struct.pack("<4sHHHHHIIIHH", b"PK\x03\x04", 63, 0, 93, 0, 0, *sizes, len(name), 0)
+            + name.encode()
+            + packed
         )
         for j in range(overlap if i == len(entries) - 1 else 1):
             called = name.replace("0_epoch", f"{j}_epoch").encode()
@@ -51,7 +57,10 @@ def archive(path: Path, entries: list[tuple[str, bytes, int]], *, overlap: int =
 def zstd(
     data: bytes, name: str = "samples/0_epoch_1.json", claimed: int | None = None, **more: Any
 ) -> Callable[..., None]:
-    entries = [("header.json", HEADER, len(HEADER)), (name, data, len(data) if claimed is None else claimed)]
+    entries = [
+        ("header.json", HEADER, len(HEADER)),
+        (name, data, len(data) if claimed is None else claimed),
+    ]
     return lambda path: archive(path, entries, **more)
 
 
@@ -59,7 +68,9 @@ def deflated(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
         made.writestr("header.json", HEADER)
         made.writestr("samples/0_epoch_1.json", b" " * (1 << 20))
-    path.write_bytes(path.read_bytes().replace(struct.pack("<I", 1 << 20), struct.pack("<I", 500 << 20)))
+    path.write_bytes(
+        path.read_bytes().replace(struct.pack("<I", 1 << 20), struct.pack("<I", 500 << 20))
+    )
 
 
 def sparse(start: bytes, size: int) -> Callable[[Path], None]:
@@ -90,7 +101,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "long.jsonl": (sparse(LINE, 1 << 30), "line 1 is longer than"),
     "long.json": (sparse(INSPECT, 3 << 30), "at most 2,147,483,648 are read"),
     "deep.jsonl": (text(LINE[:-2] + DEEP + b"}"), "nested too deeply"),
-    "deep.json": (text(INSPECT + b'[{"id":1,"metadata":{"a":' + DEEP + b"}}]}"), "nested too deeply"),
+    "deep.json": (
+        text(INSPECT + b'[{"id":1,"metadata":{"a":' + DEEP + b"}}]}"),
+        "nested too deeply",
+    ),
     "latin.json": (text(INSPECT + b'[{"id":"\xe9"}]}'), "not UTF-8"),
     "wide.json": (text("\ufeff{}".encode("utf-16-le")), "UTF-16"),
     "empty.eval": (text(b""), "is empty"),
@@ -100,7 +114,9 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def refused(folder: Path, *words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+def refused(
+    folder: Path, *words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> str:
     """What the command says, in this process, as `main` would print it."""
     before = sorted(folder.rglob("*"))
     monkeypatch.setattr(sys, "argv", ["groundfault", *words])
@@ -128,7 +144,9 @@ def test_a_hostile_log_is_one_line(
     )
 
 
-@pytest.mark.parametrize("name", ["long.jsonl", "long.csv", "pipe.jsonl", "empty.csv", "half.jsonl", "huge.jsonl"])
+@pytest.mark.parametrize(
+    "name", ["long.jsonl", "long.csv", "pipe.jsonl", "empty.csv", "half.jsonl", "huge.jsonl"]
+)
 def test_a_hostile_table_is_one_line(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,13 +163,22 @@ def test_a_hostile_table_is_one_line(
     make, message = made[name]
     make(tmp_path / name)
     (tmp_path / "map.toml").write_text(MAP)
-    words = ("import", str(tmp_path / name), "--map", str(tmp_path / "map.toml"), "-o", str(tmp_path / "out"))
+    words = (
+        "import",
+        str(tmp_path / name),
+        "--map",
+        str(tmp_path / "map.toml"),
+        "-o",
+        str(tmp_path / "out"),
+    )
     assert message in refused(tmp_path, *words, capsys=capsys, monkeypatch=monkeypatch)
 
 
 def test_numbers_that_are_none_are_not_taken_for_scores(tmp_path: Path) -> None:
     """NaN as Python writes it is no failure: whoever maps the table says what it is."""
-    (tmp_path / "a.jsonl").write_text('{"doc_id":"a","acc":1}\n{"doc_id":"b","acc":NaN}\n{"doc_id":"c","acc":0}\n')
+    (tmp_path / "a.jsonl").write_text(
+        '{"doc_id":"a","acc":1}\n{"doc_id":"b","acc":NaN}\n{"doc_id":"c","acc":0}\n'
+    )
     (tmp_path / "map.toml").write_text(MAP)
     words = ["import", f"{tmp_path}/a.jsonl", "--map", f"{tmp_path}/map.toml", "--json"]
     with pytest.raises(InputError, match=r"value 'NaN' \(1 such rows\) is no number"):
@@ -165,16 +192,26 @@ def test_numbers_that_are_none_are_not_taken_for_scores(tmp_path: Path) -> None:
 def test_a_bracket_in_a_name_is_no_pattern(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"model[8b]*.{suffix}"
     table = pl.DataFrame({"doc_id": ["a", "b"], "acc": [1.0, 0.0]})
-    {"csv": table.write_csv, "jsonl": table.write_ndjson, "parquet": table.write_parquet}[suffix](path)
+    {"csv": table.write_csv, "jsonl": table.write_ndjson, "parquet": table.write_parquet}[suffix](
+        path
+    )
     (tmp_path / "map.toml").write_text(MAP)
     assert len(Evidence.from_logs(path, map=tmp_path / "map.toml")) == 2
-    table.rename({"doc_id": "example_id", "acc": "value"}).write_parquet(tmp_path / "log[1].parquet")
+    table.rename({"doc_id": "example_id", "acc": "value"}).write_parquet(
+        tmp_path / "log[1].parquet"
+    )
     assert len(Evidence.from_logs(tmp_path / "log[1].parquet")) == 2
 
 
 def evil(folder: Path) -> None:
     rows = [
-        {"example_id": f"{EVIL}{i}", "model": f"{EVIL}m", "scorer": EVIL, "value": int(i % 3 > 0), "task": EVIL}
+        {
+            "example_id": f"{EVIL}{i}",
+            "model": f"{EVIL}m",
+            "scorer": EVIL,
+            "value": int(i % 3 > 0),
+            "task": EVIL,
+        }
         | {"prompt": f"{EVIL}{i}", "response": EVIL, f"level{EVIL}": f"{EVIL}{i % 4}", "n": i % 50}
         for i in range(200)
     ]
@@ -189,7 +226,11 @@ def test_nothing_from_a_log_steers_the_terminal_or_the_page(tmp_path: Path) -> N
         ["audit", ".", "--no-ledger", "--out", "report"],
     ):
         done = subprocess.run(
-            [sys.executable, "-m", "groundfault", *words], cwd=tmp_path, capture_output=True, text=True, check=False
+            [sys.executable, "-m", "groundfault", *words],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert "Traceback" not in done.stderr
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.stdout + done.stderr)
@@ -208,16 +249,22 @@ def test_progress_takes_names_for_names(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_an_import_that_is_stopped_leaves_no_half_of_a_folder(tmp_path: Path, how: signal.Signals) -> None:
+def test_an_import_that_is_stopped_leaves_no_half_of_a_folder(
+    tmp_path: Path, how: signal.Signals
+) -> None:
     """Stopped in the middle of writing, as far as a program can be."""
-    pl.DataFrame({"example_id": ["a", "b"], "value": [1.0, 0.0]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"example_id": ["a", "b"], "value": [1.0, 0.0]}).write_parquet(
+        tmp_path / "a.parquet"
+    )
     script = (
-        "import os, signal, sys; from groundfault import importing; from groundfault.cli.main import main\n"
+        "import os, signal, sys; from groundfault.readers import importing; from groundfault.cli.main import main\n"
         "write = importing.write_text\n"
         f"importing.write_text = lambda *a: (write(*a), os.kill(os.getpid(), {int(how)}))\n"
         "sys.argv = ['groundfault', 'import', 'a.parquet', '-o', 'out']; main()"
     )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode in (130, -signal.SIGKILL)
     assert not (tmp_path / "out").exists()
     if how == signal.SIGINT:

@@ -71,7 +71,11 @@ def imports(path: Path, *, top_level: bool = False) -> set[str]:
 
 
 def _is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+    return (
+        isinstance(node, ast.If)
+        and isinstance(node.test, ast.Name)
+        and node.test.id == "TYPE_CHECKING"
+    )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -85,9 +89,13 @@ def test_layers(path: Path) -> None:
             assert there == "stats", f"{path} imports {name}: stats stands on nothing of ours"
         elif here in PLUGINS:
             assert there not in TOP, f"{path} imports {name}"
-            assert there not in PLUGINS - {here}, f"{path} imports {name}: plug-ins never import each other"
+            assert there not in PLUGINS - {here}, (
+                f"{path} imports {name}: plug-ins never import each other"
+            )
         elif here not in TOP | JOINTS | {"__main__"}:
-            assert there not in TOP, f"{path} imports {name}: the core does not know what stands on it"
+            assert there not in TOP, (
+                f"{path} imports {name}: the core does not know what stands on it"
+            )
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
@@ -118,6 +126,8 @@ def test_help_loads_nothing_heavy() -> None:
         "try: main()\nexcept SystemExit: pass\n"
         "print('LOADED', *sorted({m.split('.')[0] for m in sys.modules}))"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     loaded = set(out.splitlines()[-1].split()[1:])
     assert not loaded & (HEAVY | {"numpy", "scipy", "polars", "numba"})

@@ -1,4 +1,6 @@
-"""Logs of every tool become one evidence: nothing averaged, nothing lost, every row accounted for."""
+"""Logs of every tool become one evidence: nothing averaged, nothing lost, every row accounted
+for.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ from hypothesis import strategies as st
 
 import groundfault
 from groundfault import Evidence, InputError, PlanError, readers
-from groundfault.account import Account, LogRead
 from groundfault.cli.main import cli
-from groundfault.importing import save
+from groundfault.readers.account import Account, LogRead
+from groundfault.readers.importing import save
 from groundfault.readers.log import COLUMNS, Log, Observation
 
 MAP = """
@@ -46,27 +48,44 @@ def table(name: str, rows: list[dict[str, object]]) -> None:
 
 
 def rows(n: int = 40, model: str = "m", **more: object) -> list[dict[str, object]]:
-    return [{"example_id": f"q{i}", "model": model, "value": i % 2, "words": i, **more} for i in range(n)]
+    return [
+        {"example_id": f"q{i}", "model": model, "value": i % 2, "words": i, **more}
+        for i in range(n)
+    ]
 
 
 def said(*arguments: str) -> tuple[int, str]:
-    """What a command prints, as in a shell: exit status, and standard output with standard error."""
+    """What a command prints, as in a shell: exit status, and standard output with standard
+    error.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "groundfault", *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "groundfault", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return done.returncode, done.stdout + done.stderr
 
 
-# --- one vocabulary ------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------- --- one vocabulary
 
 
 def test_observations_become_a_table_of_the_vocabulary():
     log = Log(
         [
             Observation(
-                "a", 1.0, prompt="half a pair \ud83d", attributes={"meta": {"level": 1}, "tags": ["x"], "n": 1}
+                "a",
+                1.0,
+                prompt="half a pair \ud83d",
+                attributes={"meta": {"level": 1}, "tags": ["x"], "n": 1},
             ),
-            Observation("b", None, "error", attributes={"meta": {"level": "2"}, "n": 2.5}, measured={"value": 3}),
+            Observation(
+                "b",
+                None,
+                "error",
+                attributes={"meta": {"level": "2"}, "n": 2.5},
+                measured={"value": 3},
+            ),
         ]
     )
     (frame, measured), *none = log.tables()
@@ -86,7 +105,7 @@ def test_an_example_has_only_so_many_attributes():
         list(log.tables())
 
 
-# --- merging -------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------- --- merging
 
 
 def test_logs_of_several_models_are_merged_and_what_is_missing_is_counted(desk: Path):
@@ -116,7 +135,9 @@ def test_rows_found_twice_are_counted_once(desk: Path):
 def test_another_result_of_the_same_example_is_an_error_or_a_repeat(desk: Path):
     table("a.parquet", rows())
     table("b.parquet", [{**row, "value": 1} for row in rows()])
-    with pytest.raises(InputError, match=r"other result: 20 examples, such as 'q0' in a\.parquet, b\.parquet"):
+    with pytest.raises(
+        InputError, match=r"other result: 20 examples, such as 'q0' in a\.parquet, b\.parquet"
+    ):
         Evidence.from_logs("a.parquet", "b.parquet")
     kept = Evidence.from_logs("a.parquet", "b.parquet", conflicts="keep")
     assert kept.roles.repeat == "epoch"
@@ -155,7 +176,9 @@ def test_scorers_are_chosen_and_never_averaged(desk: Path):
 
 
 def test_answers_that_no_scorer_saw_stay_in_the_count(desk: Path):
-    lost = [{"example_id": f"e{i}", "model": "m", "value": None, "status": "error"} for i in range(5)]
+    lost = [
+        {"example_id": f"e{i}", "model": "m", "value": None, "status": "error"} for i in range(5)
+    ]
     table("a.parquet", [*rows(scorer="x"), *rows(scorer="y"), *({**r, "scorer": ""} for r in lost)])
     evidence = Evidence.from_logs("a.parquet", scorer="x")
     assert evidence.status_counts["error"] == 5
@@ -189,7 +212,7 @@ def test_examples_of_several_tasks_are_told_apart(desk: Path):
     assert "task" in evidence.attributes
 
 
-# --- mapping files -------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------- --- mapping files
 
 
 def test_a_mapping_says_what_columns_and_words_mean(desk: Path):
@@ -209,12 +232,16 @@ def test_a_mapping_says_what_columns_and_words_mean(desk: Path):
     assert evidence.models == ("m0", "m1")
     assert evidence.attributes == ("length",)
     Path("map.toml").write_text(MAP.replace("timeout", "late"))
-    with pytest.raises(InputError, match=r"value 'timeout' \(10 such rows\) is no number; say what it means"):
+    with pytest.raises(
+        InputError, match=r"value 'timeout' \(10 such rows\) is no number; say what it means"
+    ):
         Evidence.from_logs("a.csv", map="map.toml")
 
 
 def test_a_wide_table_has_one_column_a_model(desk: Path):
-    pl.DataFrame({"q": ["a", "b"], "n": [1, 2], "gpt-4": [1.0, None], "gpt-3": [0.0, 1.0]}).write_csv("w.csv")
+    pl.DataFrame(
+        {"q": ["a", "b"], "n": [1, 2], "gpt-4": [1.0, None], "gpt-3": [0.0, 1.0]}
+    ).write_csv("w.csv")
     Path("map.toml").write_text('[columns]\nexample_id = "q"\n[wide]\nmodels = ["gpt-*"]\n')
     evidence = Evidence.from_logs("w.csv", map="map.toml")
     assert evidence.models == ("gpt-3", "gpt-4")
@@ -236,7 +263,10 @@ def test_nested_json_is_taken_apart(desk: Path):
         ("nonsense", "is not a mapping"),
         ("[columns]\nid = 'task'", "'id' is none of the words example_id"),
         ("[columns]\nexample_id = 'x'\nvalue = 'state'", "no column 'x'"),
-        ("[columns]\nvalue = 'state'\n[values]\npass = 1\nfail = 0\ntimeout = 0", "which column is the example_id"),
+        (
+            "[columns]\nvalue = 'state'\n[values]\npass = 1\nfail = 0\ntimeout = 0",
+            "which column is the example_id",
+        ),
         ("[columns]\nexample_id = 'task'", "which column is the value"),
         ("[statuses]\nlate = 'slow'", "status 'slow' is none of"),
         ("[wide]\ncolumns = ['a']", "takes models"),
@@ -250,7 +280,7 @@ def test_a_mapping_that_cannot_be_is_one_clear_line(desk: Path, text: str, messa
         Evidence.from_logs("a.csv", map="map.toml")
 
 
-# --- directories of evidence ---------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- --- directories of evidence
 
 
 def test_saved_evidence_is_read_again_as_it_was(desk: Path):
@@ -278,7 +308,7 @@ def test_evidence_is_not_saved_among_other_files(desk: Path):
     assert [p.name for p in (desk / "full").iterdir()] == ["x"]
 
 
-# --- finding logs --------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- finding logs
 
 
 def test_sources_are_files_folders_and_patterns(desk: Path):
@@ -302,7 +332,13 @@ def test_sources_are_files_folders_and_patterns(desk: Path):
 
 def test_every_real_log_is_known_to_one_reader(shared: Path):
     logs = shared / "real" / "native_logs"
-    companions = {"SOURCE.md", "scenario.json", "scenario_state.json", "per_instance_stats.json", "stats.json"}
+    companions = {
+        "SOURCE.md",
+        "scenario.json",
+        "scenario_state.json",
+        "per_instance_stats.json",
+        "stats.json",
+    }
     companions |= {"run_spec.json"}
     for path in (p for p in logs.rglob("*") if p.is_file()):
         knowing = [name for name in readers.known() if readers.get(name).sniff(path)]
@@ -310,11 +346,14 @@ def test_every_real_log_is_known_to_one_reader(shared: Path):
         assert len(knowing) == known, f"{path}: {knowing}"
 
 
-# --- the shell -----------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------ --- the shell
 
 
 def test_import_audit_and_verify_from_the_shell(desk: Path):
-    failing = [{**row, "words": i % 50, "value": int(i % 7 > 0 and i % 50 < 30)} for i, row in enumerate(rows(400))]
+    failing = [
+        {**row, "words": i % 50, "value": int(i % 7 > 0 and i % 50 < 30)}
+        for i, row in enumerate(rows(400))
+    ]
     table("a.parquet", failing)
     code, out = said("import", "a.parquet", "-o", "evidence")
     assert code == 0, out
@@ -372,11 +411,13 @@ def test_audits_start_from_native_logs(shared: Path, log: str, scorer: tuple[str
         assert report.findings
 
 
-# --- retries, repeats, and the account -----------------------------------------------------------------------------
+# ------------------------------------------------------------ --- retries, repeats, and the account
 
 
 def test_an_answer_that_a_later_log_made_good_is_no_contradiction(desk: Path):
-    """A cancelled run and its retry: the answer counts once, and the account says how it came about."""
+    """A cancelled run and its retry: the answer counts once, and the account says how it came
+    about.
+    """
     first = rows(10)
     first[3] |= {"value": None, "status": "error"}
     first[4] |= {"value": None, "status": "missing"}
@@ -424,7 +465,10 @@ def test_one_task_scored_by_two_in_two_logs_is_not_taken_for_one_measure(desk: P
 
 
 def test_each_task_is_said_to_need_a_scorer_of_its_own(desk: Path):
-    table("a.parquet", [*rows(task="x", scorer="s"), *rows(task="x", scorer="t"), *rows(task="y", scorer="u")])
+    table(
+        "a.parquet",
+        [*rows(task="x", scorer="s"), *rows(task="x", scorer="t"), *rows(task="y", scorer="u")],
+    )
     with pytest.raises(InputError, match="'s', 't' of 'x'; 'u' of 'y'; choose one of each task"):
         Evidence.from_logs("a.parquet")
 
@@ -441,7 +485,9 @@ def test_errors_of_a_log_without_the_chosen_scorer_are_left_out_with_its_answers
 
 def test_disagreement_is_told_on_one_scale(desk: Path):
     """A judge of 1 to 10 beside a 0/1 match: compared once the judge is in [0, 1], never before."""
-    judge = [{**row, "scorer": "judge", "value": 10 if i % 2 else 1} for i, row in enumerate(rows())]
+    judge = [
+        {**row, "scorer": "judge", "value": 10 if i % 2 else 1} for i, row in enumerate(rows())
+    ]
     table("a.parquet", [*judge, *rows(scorer="match")])
     evidence = Evidence.from_logs("a.parquet", scorer="judge", scale=(1, 10))
     assert evidence.frame["scorers_disagree"].sum() == 0
@@ -458,8 +504,12 @@ def test_a_column_named_like_a_score_is_kept_under_another_name(desk: Path):
 
 
 def test_many_notes_alike_are_one_line_and_hide_nothing_of_weight(desk: Path):
-    logs = tuple(LogRead(f"{i}.eval", "", "inspect", notes=("no samples", f"note {i}")) for i in range(1000))
-    lines = Account(logs, notes=("30 answers were left out",), missing={f"m{i}": 1 for i in range(50)}).lines()
+    logs = tuple(
+        LogRead(f"{i}.eval", "", "inspect", notes=("no samples", f"note {i}")) for i in range(1000)
+    )
+    lines = Account(
+        logs, notes=("30 answers were left out",), missing={f"m{i}": 1 for i in range(50)}
+    ).lines()
     assert len(lines) < 20
     assert "30 answers were left out" in lines
     assert "in 1,000 logs: no samples" in lines
@@ -481,22 +531,34 @@ ROW = st.fixed_dictionaries(
 )
 
 
-@given(logs=st.lists(st.lists(ROW, min_size=1, max_size=8), min_size=1, max_size=3), scorer=st.sampled_from("xy"))
+@given(
+    logs=st.lists(st.lists(ROW, min_size=1, max_size=8), min_size=1, max_size=3),
+    scorer=st.sampled_from("xy"),
+)
 @settings(max_examples=60)
 def test_every_row_read_is_somewhere(logs: list[list[dict[str, Any]]], scorer: str) -> None:
-    """Rows read = rows of evidence + those beside, left out, retried and duplicated, whatever the logs."""
+    """Rows read = rows of evidence + those beside, left out, retried and duplicated, whatever the
+    logs.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for i, each in enumerate(logs):
-            pl.DataFrame(each, schema=dict.fromkeys(each[0], pl.String) | {"value": pl.Float64}).write_parquet(
-                f"{folder}/{i}.parquet"
-            )
+            pl.DataFrame(
+                each, schema=dict.fromkeys(each[0], pl.String) | {"value": pl.Float64}
+            ).write_parquet(f"{folder}/{i}.parquet")
         try:
             evidence = Evidence.from_logs(folder, scorer=scorer, conflicts="keep")
         except InputError as error:
-            return None if "no scorer" in str(error) or "has no rows" in str(error) else pytest.fail(str(error))
+            return (
+                None
+                if "no scorer" in str(error) or "has no rows" in str(error)
+                else pytest.fail(str(error))
+            )
     account = evidence.account
     assert account is not None
     read = sum(log.observations for log in account.logs)
     assert read == sum(map(len, logs)) == sum(account.scorers.values())
-    assert read == len(evidence) + account.beside + account.left_out + account.retried + account.duplicated
+    assert (
+        read
+        == len(evidence) + account.beside + account.left_out + account.retried + account.duplicated
+    )
     assert set(evidence.frame.get_column("scorer", default=pl.Series([scorer]))) <= {"", scorer}

@@ -1,4 +1,6 @@
-"""Improve: selective prediction, flipping and active learning, by hand, by law, and in worlds of known truth."""
+"""Improve: selective prediction, flipping and active learning, by hand, by law, and in worlds of
+known truth.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ from groundfault.improve import (
 from groundfault.stats.improvement import best_threshold, rejection, relabelling, summed
 from groundfault.stats.paired import more_errors, sign_flips, sign_test
 
-# ------------------------------------------------------------------------------------------------------ by hand
+# ------------------------------------------------------------------------------------------ by hand
 
 # six examples of two classes; the model says class 1 with this probability
 SAYS_1 = np.array([0.90, 0.60, 0.55, 0.20, 0.45, 0.95])
@@ -43,15 +45,19 @@ SUSPICION = np.array([0.9, 0.1, 0.8, 0.5, 0.2, 0.0])
 
 def test_rejection_by_hand() -> None:
     found = rejection(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
-    # rejected: wrong, wrong, right; by confidence .55, .55, .60: two equals, both wrong, then one that is right
+    # rejected: wrong, wrong, right; by confidence .55, .55, .60: two equals, both wrong, then one
+    # that is right
     assert found.original == pytest.approx(3 / 6)
     np.testing.assert_allclose(found.accuracy, [3 / 5, 3 / 4, 2 / 3], rtol=1e-12)
     np.testing.assert_allclose(found.confidence, [3 / 5, 3 / 4, 2 / 3], rtol=1e-12)
     assert (found.steps, found.proportion, found.c_proportion) == (3, 1.0, 0.0)
     assert found.improvement == pytest.approx(1 / 6)
     assert found.c_improvement == 0
-    assert found.p == pytest.approx(0.5)  # two or three wrong of three drawn from three wrong and three right: 10 of 20
-    # only one of the suspected and one of the unsure examples is not both: rows 0, 3 against rows 1, 4
+    assert found.p == pytest.approx(
+        0.5
+    )  # two or three wrong of three drawn from three wrong and three right: 10 of 20
+    # only one of the suspected and one of the unsure examples is not both: rows 0, 3 against rows
+    # 1, 4
     assert found.c_p == pytest.approx(5 / 6)
 
 
@@ -68,19 +74,27 @@ def test_relabelling_by_hand() -> None:
 
 def test_relabelling_of_several_classes_by_hand() -> None:
     probability = np.array([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25], [0.1, 0.1, 0.8], [0.2, 0.6, 0.2]])
-    label, new = np.array([2, 1, 2, 1]), np.array([2, 0, 2, 1])  # the first is mended; the third and fourth stay
+    label, new = (
+        np.array([2, 1, 2, 1]),
+        np.array([2, 0, 2, 1]),
+    )  # the first is mended; the third and fourth stay
     prone = np.array([True, False, True, True])
     found = relabelling(np.array([0.9, 0.0, 0.8, 0.7]), prone, probability, label, new)
     assert found.original == 0.5
-    np.testing.assert_allclose(found.accuracy, [0.75, 0.75, 0.75])  # steps that change nothing are steps
-    # least confident: row 1 to its second class, 1 (mended); row 0 to 1 (still wrong); row 3 to 0 (broken)
+    np.testing.assert_allclose(
+        found.accuracy, [0.75, 0.75, 0.75]
+    )  # steps that change nothing are steps
+    # least confident: row 1 to its second class, 1 (mended); row 0 to 1 (still wrong); row 3 to 0
+    # (broken)
     np.testing.assert_allclose(found.confidence, [0.75, 0.75, 0.5])
     assert found.c_proportion == pytest.approx(1 / 3)
     assert found.c_improvement == pytest.approx(0.25)
 
 
 def test_a_printed_row_of_the_paper() -> None:
-    """CoLA, BERT: 38 of 1043 found, efficacy 63.16 %, error rate 21.86 %; that is an improvement of 1.56 points."""
+    """CoLA, BERT: 38 of 1043 found, efficacy 63.16 %, error rate 21.86 %; that is an improvement of
+    1.56 points.
+    """
     wrong = np.zeros(1043, dtype=bool)
     wrong[:24] = True  # 24 of the 38 found
     wrong[38 : 38 + 228 - 24] = True
@@ -96,13 +110,21 @@ def test_nothing_found_changes_nothing() -> None:
         rejection(SUSPICION, nobody, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH),
         relabelling(SUSPICION, nobody, PROBABILITY, TRUTH, PROBABILITY.argmax(axis=1)),
     ):
-        assert (found.steps, found.improvement, found.c_improvement, found.p, found.c_p) == (0, 0.0, 0.0, 1.0, 1.0)
+        assert (found.steps, found.improvement, found.c_improvement, found.p, found.c_p) == (
+            0,
+            0.0,
+            0.0,
+            1.0,
+            1.0,
+        )
         assert math.isnan(found.proportion)
         assert math.isnan(found.c_proportion)
 
 
 def test_everybody_rejected_leaves_no_accuracy() -> None:
-    found = rejection(SUSPICION, np.ones(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
+    found = rejection(
+        SUSPICION, np.ones(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH
+    )
     assert math.isnan(found.accuracy[-1])
     assert math.isnan(found.improvement)
     assert found.p == 1.0
@@ -136,7 +158,9 @@ def test_sign_flips_step_down_by_enumeration() -> None:
     order = np.argsort(-observed)
     expected, last = np.empty(3), 0.0
     for place, h in enumerate(order):
-        last = max(last, np.mean([flip[order[place:]].max() >= observed[h] - 1e-12 for flip in flips]))
+        last = max(
+            last, np.mean([flip[order[place:]].max() >= observed[h] - 1e-12 for flip in flips])
+        )
         expected[h] = last
     np.testing.assert_allclose(sign_flips(differences), expected, rtol=1e-12)
 
@@ -148,7 +172,7 @@ def test_many_pairs_are_drawn() -> None:
     assert p[1] > 0.5
 
 
-# ------------------------------------------------------------------------------------------------------- by law
+# ------------------------------------------------------------------------------------------- by law
 
 CASES = st.integers(0, 2**32 - 1)
 
@@ -156,7 +180,9 @@ CASES = st.integers(0, 2**32 - 1)
 def drawn(seed: int, classes: int) -> tuple[Any, ...]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 30))
-    probability = rng.dirichlet(np.ones(classes), n).round(rng.integers(1, 6))  # rounded, so that there are equals
+    probability = rng.dirichlet(np.ones(classes), n).round(
+        rng.integers(1, 6)
+    )  # rounded, so that there are equals
     probability[:, 0] += 1 - probability.sum(axis=1)
     prone = rng.random(n) < 0.4
     prone[rng.integers(n)] = False
@@ -182,7 +208,9 @@ def test_improvement_depends_on_counts_alone(seed: int) -> None:
     wrong = probability.argmax(axis=1) != label
     found = rejection(suspicion, prone, probability, wrong)
     n, m, errors, efficacy = len(wrong), prone.sum(), wrong.sum(), wrong[prone].sum()
-    assert found.original + found.improvement == pytest.approx((n - errors - (m - efficacy)) / (n - m))
+    assert found.original + found.improvement == pytest.approx(
+        (n - errors - (m - efficacy)) / (n - m)
+    )
 
 
 @given(CASES)
@@ -198,7 +226,9 @@ def test_curves_do_not_depend_on_the_order_of_rows(seed: int) -> None:
         ),
         (
             relabelling(suspicion, prone, probability, label, new),
-            relabelling(suspicion[order], prone[order], probability[order], label[order], new[order]),
+            relabelling(
+                suspicion[order], prone[order], probability[order], label[order], new[order]
+            ),
         ),
     ):
         np.testing.assert_allclose(one.accuracy, other.accuracy, atol=1e-12)
@@ -208,7 +238,11 @@ def test_curves_do_not_depend_on_the_order_of_rows(seed: int) -> None:
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(-1, 1)), max_size=6))
 def test_equals_are_summed_over_all_their_orders(pairs: list[tuple[int, int]]) -> None:
     score, value = (np.array([pair[i] for pair in pairs], dtype=float) for i in (0, 1))
-    orders = [o for o in permutations(range(len(pairs))) if all(score[a] >= score[b] for a, b in pairwise(o))]
+    orders = [
+        o
+        for o in permutations(range(len(pairs)))
+        if all(score[a] >= score[b] for a, b in pairwise(o))
+    ]
     expected = np.mean([np.cumsum(value[list(o)]) for o in orders], axis=0) if pairs else []
     np.testing.assert_allclose(summed(score, value), expected, atol=1e-12)
 
@@ -229,7 +263,7 @@ def test_sign_flips_keep_their_level() -> None:
     assert (p <= 0.5).mean() > 0.3  # and are not idle
 
 
-# ------------------------------------------------------------------------------------------- worlds of known truth
+# ---------------------------------------------------------------------------- worlds of known truth
 
 
 @dataclass(frozen=True)
@@ -239,11 +273,14 @@ class Examples:
     p: np.ndarray
 
     def parts(self, cut: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple((self.Z[rows], self.y[rows], self.p[rows]) for rows in (slice(cut), slice(cut, None)))  # type: ignore[return-value]
+        return tuple(
+            (self.Z[rows], self.y[rows], self.p[rows]) for rows in (slice(cut), slice(cut, None))
+        )  # type: ignore[return-value]
 
 
 def world(seed: int, *, planted: bool, classes: int = 2, n: int = 900) -> Examples:
-    """A fifth of all examples in a corner of the embedding; planted, the model takes each class there for the next.
+    """A fifth of all examples in a corner of the embedding; planted, the model takes each class
+    there for the next.
 
     Confidence knows nothing of errors in either world; not planted, errors are chance.
     """
@@ -285,7 +322,9 @@ def test_chance_failures_are_not_claimed_to_be_improved() -> None:
     worlds = 25
     for seed in range(worlds):
         fitted, fresh = world(seed, planted=False, classes=2 + seed % 2, n=500).parts(300)
-        slicer = replace(SLICER, random_state=seed, min_size=2)  # tiny slices: there is always one by chance
+        slicer = replace(
+            SLICER, random_state=seed, min_size=2
+        )  # tiny slices: there is always one by chance
         rejected = SelectivePrediction(slicer).fit(*fitted).measure(*fresh)
         flipped = Flipping(slicer, held=0.2, random_state=seed).fit(*fitted).measure(*fresh)
         for key, p in zip(claims, (rejected.p, rejected.c_p, flipped.p, flipped.c_p), strict=True):
@@ -331,11 +370,13 @@ def test_bad_input_of_slices_is_said_plainly() -> None:
         flipping.measure(Z, np.full(len(y), 7), p)
 
 
-# ------------------------------------------------------------------------------------------------ active learning
+# ---------------------------------------------------------------------------------- active learning
 
 
 def task(seed: int = 0, n: int = 1000) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    """Two clusters of a class each, and around each four pockets of the other class: a model without one errs there."""
+    """Two clusters of a class each, and around each four pockets of the other class: a model
+    without one errs there.
+    """
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     x = rng.normal(size=(n, 2)) * 0.5
@@ -373,11 +414,15 @@ def test_curves_by_any_trainer_are_the_same_in_parallel_and_resumed(tmp_path: Pa
     estimator = active_learning(KNeighborsClassifier(1), *task(), policies, **SETTINGS)
     assert estimator.runs == whole.runs
     starts = {seed: {whole.runs[policy, seed][0] for policy in whole.policies} for seed in range(2)}
-    assert all(len(start) == 1 for start in starts.values())  # all policies start from the same model
+    assert all(
+        len(start) == 1 for start in starts.values()
+    )  # all policies start from the same model
     with pytest.raises(InputError, match="another batch"):
         active_learning(neighbour, *task(), policies, **SETTINGS | {"batch": 5}, resume=whole)
     with pytest.raises(InputError, match="another policy edisa"):
-        active_learning(neighbour, *task(), [Slices(replace(SLICER, delta=0.4))], **SETTINGS, resume=whole)
+        active_learning(
+            neighbour, *task(), [Slices(replace(SLICER, delta=0.4))], **SETTINGS, resume=whole
+        )
     with pytest.raises(InputError, match="another data"):
         active_learning(neighbour, *task(1), policies, **SETTINGS, resume=whole)
 
@@ -423,13 +468,18 @@ def test_policies_rank_every_row_once_and_by_seed(policy: Any) -> None:
 def test_the_auditor_looks_where_failures_were_seen() -> None:
     seen = a_round(n=200, batch=20)
     first = Auditor().rank(seen, np.random.default_rng(0))[:20]
-    assert seen.embedding[first, 0].mean() > 0.8  # validation examples fail where the first coordinate is high
+    assert (
+        seen.embedding[first, 0].mean() > 0.8
+    )  # validation examples fail where the first coordinate is high
     few = Auditor(shown=60).rank(seen, np.random.default_rng(0))[:20]
     assert seen.embedding[few, 0].mean() > 0.5
     assert set(few) != set(first)
     with pytest.raises(PlanError, match="shown=1"):
         Auditor(shown=1)
-    assert Confidence().rank(seen, np.random.default_rng(0))[0] == seen.probability.max(axis=1).argmin()
+    assert (
+        Confidence().rank(seen, np.random.default_rng(0))[0]
+        == seen.probability.max(axis=1).argmin()
+    )
 
 
 def test_without_errors_to_learn_from_slices_are_chance() -> None:
@@ -453,7 +503,9 @@ def test_sparse_examples_need_an_embedding() -> None:
     parts = [(csr_array(x), y) for x, y in task()]
     with pytest.raises(InputError, match="sparse; give embed"):
         active_learning(LogisticRegression(), *parts, [Confidence()], **SETTINGS)
-    found = active_learning(LogisticRegression(), *parts, [Confidence()], **SETTINGS, embed=lambda _, x: x.toarray())
+    found = active_learning(
+        LogisticRegression(), *parts, [Confidence()], **SETTINGS, embed=lambda _, x: x.toarray()
+    )
     assert found.curves("confidence").shape == (2, 5)
 
 
@@ -467,7 +519,11 @@ def test_texts_are_learnt_from_as_they_are() -> None:
     with pytest.raises(InputError, match="examples are no numbers; give embed"):
         active_learning(texts, *words, [Slices(SLICER)], **SETTINGS)
     found = active_learning(
-        texts, *words, [Slices(SLICER), Auditor()], **SETTINGS, embed=lambda model, x: model[0].transform(x).toarray()
+        texts,
+        *words,
+        [Slices(SLICER), Auditor()],
+        **SETTINGS,
+        embed=lambda model, x: model[0].transform(x).toarray(),
     )
     assert (found.curves("edisa")[:, -1] == 1).all()
 
@@ -501,25 +557,37 @@ def test_bad_input_of_active_learning_is_said_plainly() -> None:
         run(pool, validation, test, [Random(), Random()])
     with pytest.raises(InputError, match="stubborn must rank the 288 rows"):
         run(pool, validation, test, [Stubborn()])
-    with pytest.raises(PlanError, match=r"with seed \d the start=1 examples are all of class [01]; raise start"):
+    with pytest.raises(
+        PlanError, match=r"with seed \d the start=1 examples are all of class [01]; raise start"
+    ):
         run(pool, validation, test, [Random()], start=1)
     with pytest.raises(InputError, match="Perceptron has no predict_proba"):
         active_learning(Perceptron(), pool, validation, test, [Random()], **SETTINGS)
     with pytest.raises(InputError, match="predict_proba gave shape"):
-        active_learning(lambda x, y, seed: Certain(), pool, validation, test, [Random()], **SETTINGS)
+        active_learning(
+            lambda x, y, seed: Certain(), pool, validation, test, [Random()], **SETTINGS
+        )
     found = run(pool, validation, test, [Random(), Confidence()])
     with pytest.raises(PlanError, match="no policy 'domino' was run; there are random, confidence"):
         found.compare("domino")
-    part = replace(found, runs={key: curve for key, curve in found.runs.items() if key != ("random", 1)})
+    part = replace(
+        found, runs={key: curve for key, curve in found.runs.items() if key != ("random", 1)}
+    )
     with pytest.raises(PlanError, match="same seeds"):
         part.compare()
-    for text in ("{", "[]", json.dumps({"groundfault_learning": 1, "settings": {"rounds": 3}, "runs": [{}]})):
+    for text in (
+        "{",
+        "[]",
+        json.dumps({"groundfault_learning": 1, "settings": {"rounds": 3}, "runs": [{}]}),
+    ):
         with pytest.raises(InputError, match="not learning curves"):
             Learning.from_json(text)
 
 
 def test_summaries_say_what_is_not_shown() -> None:
-    nothing = rejection(SUSPICION, np.zeros(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
+    nothing = rejection(
+        SUSPICION, np.zeros(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH
+    )
     assert nothing.summary() == "no example is error-prone, so none was rejected"
     fitted, fresh = world(1, planted=True).parts(600)
     good = SelectivePrediction(SLICER).fit(*fitted).measure(*fresh).summary()
@@ -532,7 +600,7 @@ def test_summaries_say_what_is_not_shown() -> None:
     )
 
 
-# ------------------------------------------------------------------------------------------------------- the study
+# ---------------------------------------------------------------------------------------- the study
 
 
 def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
@@ -541,7 +609,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     from rich.console import Console
 
     from groundfault.cli import study as command
-    from groundfault.studies.improve import learning_tasks, learnt, study
+    from groundfault_studies.improve import learning_tasks, learnt, study
 
     keep = tmp_path / "improve.rows.jsonl"
     told: list[str] = []
@@ -554,7 +622,9 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     assert digits["improvement"] > 0.1
     assert digits["verdict"] == "not shown; not shown"  # one seed shows nothing
     last = four.rows[0].here["1.0"]
-    rejected = next(row for row in eleven.rows if row.label == "digits, logistic: edisa").here["improvement"]
+    rejected = next(row for row in eleven.rows if row.label == "digits, logistic: edisa").here[
+        "improvement"
+    ]
     assert last - four.rows[0].here["0"] == pytest.approx(rejected)
     assert five.rows[1].label == "digits, logistic: confidence"
     assert [row.label for row in six.rows] == ["confidence", "edisa", "domino", "auditor", "random"]
@@ -574,7 +644,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
 
 
 def test_questions_are_learnt_too(shared: Path) -> None:
-    from groundfault.studies.improve import learning_tasks
+    from groundfault_studies.improve import learning_tasks
 
     digits, questions = learning_tasks(shared / "real")
     assert [len(y) for _, y in digits.parts] == [600, 500, 697]

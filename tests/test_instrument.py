@@ -1,4 +1,6 @@
-"""The instrument as a suspect: proposed by default, it leads the report; what follows from the outcome is refused."""
+"""The instrument as a suspect: proposed by default, it leads the report; what follows from the
+outcome is refused.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,16 @@ from hypothesis import strategies as st
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, RuleError
+from groundfault.auditing.leaks import LEAK, leaks
 from groundfault.finders.instrument import Instrument
-from groundfault.leaks import LEAK, leaks
 from groundfault.render.outline import Outline
 from groundfault.testing import check_finder
 
 
 def answered(n: int = 600, seed: int = 0, cut: float = 0.6) -> pl.DataFrame:
-    """Answers of which those cut off at the token limit fail with rate ``cut`` and the others with .2."""
+    """Answers of which those cut off at the token limit fail with rate ``cut`` and the others with
+    .2.
+    """
     rng = np.random.default_rng(seed)
     truncated = rng.random(n) < 0.3
     error = (rng.random(n) < np.where(truncated, cut, 0.2)).astype(int)
@@ -42,9 +46,11 @@ def evidence(frame: pl.DataFrame, **roles: object) -> Evidence:
 
 def test_measured_columns_are_proposed_and_examples_are_not():
     found = {c.name: c for c in Instrument().propose(evidence(answered()))}
-    assert {"truncated", "answer has white space at an end", "answer differs from the target in form alone"} <= set(
-        found
-    )
+    assert {
+        "truncated",
+        "answer has white space at an end",
+        "answer differs from the target in form alone",
+    } <= set(found)
     assert {"judge_model = a", "judge_model = b", "judge_model = c"} <= set(found)
     assert {c.source for c in found.values()} == {"instrument"}
     assert not any("words" in c.columns for c in found.values())
@@ -92,10 +98,16 @@ def test_what_an_earlier_finder_proposed_is_not_proposed_again():
 
 
 def test_a_known_fault_of_a_grader_is_found(shared: Path):
-    """447 answers of CRUXEval were marked wrong for their white space and the like; a small model has 3.8 % of them."""
+    """447 answers of CRUXEval were marked wrong for their white space and the like; a small model
+    has 3.8 % of them.
+    """
     folder = shared / "real" / "zeroeval"
-    rows = pl.read_parquet(folder / "outcomes.parquet").filter(benchmark="crux", model="gemma-2-2b-it")
-    table = rows.join(pl.read_parquet(folder / "examples.parquet").drop("benchmark"), on="example_id")
+    rows = pl.read_parquet(folder / "outcomes.parquet").filter(
+        benchmark="crux", model="gemma-2-2b-it"
+    )
+    table = rows.join(
+        pl.read_parquet(folder / "examples.parquet").drop("benchmark"), on="example_id"
+    )
     data = Evidence.from_table(table, id="example_id", outcome="correct", positive_is_good=True)
     report = groundfault.audit(data, Plan(prevalence=("0.02", "0.98"), seed=1))
     assert "answer differs from the target in form alone" in {f.name for f in report.confirmed}
@@ -106,7 +118,9 @@ def leaking(n: int = 200, wrong: int = 2) -> pl.DataFrame:
     frame = answered(n)
     follows = frame["error"].to_numpy().copy()
     follows[:wrong] = 1 - follows[:wrong]
-    return frame.with_columns(reason=pl.Series(np.where(follows == 1, "gave up", "solved")), retries=follows * 3)
+    return frame.with_columns(
+        reason=pl.Series(np.where(follows == 1, "gave up", "solved")), retries=follows * 3
+    )
 
 
 def test_a_column_that_tells_the_outcome_is_left_out_and_named():
@@ -117,7 +131,9 @@ def test_a_column_that_tells_the_outcome_is_left_out_and_named():
 
 def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():
     candidate = Candidate("gave up", "reason = 'gave up'")
-    with pytest.raises(RuleError, match=r"'gave up' reads 'reason', which tells \d+% of the outcomes"):
+    with pytest.raises(
+        RuleError, match=r"'gave up' reads 'reason', which tells \d+% of the outcomes"
+    ):
         groundfault.audit(evidence(leaking()), candidates=[candidate])
     allowed = evidence(leaking(), allow_leak=["reason"])
     assert groundfault.audit(allowed, candidates=[candidate]).confirmed
@@ -131,11 +147,17 @@ def test_a_declared_consequence_is_no_attribute_and_no_candidate():
 
 
 def test_the_reason_why_episodes_end_is_a_leak(shared: Path):
-    rows = pl.read_parquet(shared / "real" / "mint" / "episodes.parquet").filter(max_turns=5, model="gpt-4-0613")
-    rows = rows.filter(pl.col("terminate_reason") != "error").with_columns(error=1 - pl.col("correct"))
+    rows = pl.read_parquet(shared / "real" / "mint" / "episodes.parquet").filter(
+        max_turns=5, model="gpt-4-0613"
+    )
+    rows = rows.filter(pl.col("terminate_reason") != "error").with_columns(
+        error=1 - pl.col("correct")
+    )
     data = Evidence.from_table(rows, id="example_id", outcome="correct", positive_is_good=True)
     report = groundfault.audit(data)
-    assert any("left out" in hint and "'terminate_reason'" in hint for hint in report.summary["hints"])
+    assert any(
+        "left out" in hint and "'terminate_reason'" in hint for hint in report.summary["hints"]
+    )
 
 
 @given(st.integers(0, 10_000))

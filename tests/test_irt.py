@@ -1,4 +1,6 @@
-"""The item-response fit: it maximises what it says, finds what was planted, and minds neither order nor holes."""
+"""The item-response fit: it maximises what it says, finds what was planted, and minds neither order
+nor holes.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from groundfault.stats import irt
 from groundfault.stats.irt import ItemResponse
 
 
-def world(n: int, m: int, seed: int = 0, holes: float = 0.1) -> tuple[ItemResponse, np.ndarray, np.ndarray]:
+def world(
+    n: int, m: int, seed: int = 0, holes: float = 0.1
+) -> tuple[ItemResponse, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     ability = rng.normal(size=m)
     ability = (ability - ability.mean()) / ability.std()
@@ -77,7 +81,10 @@ def test_repeats_are_tries_not_items() -> None:
     _, passed, trials = world(50, 8)
     once = irt.fit_items(passed, trials, irt.fit(passed, trials))
     thrice = irt.fit_items(3 * passed, 3 * trials, irt.fit(passed, trials))
-    assert np.abs(thrice.intercept - thrice.centre[1]).mean() > np.abs(once.intercept - once.centre[1]).mean()
+    assert (
+        np.abs(thrice.intercept - thrice.centre[1]).mean()
+        > np.abs(once.intercept - once.centre[1]).mean()
+    )
 
 
 def test_residuals_have_the_spread_that_the_model_gives_them() -> None:
@@ -96,7 +103,9 @@ def test_a_new_model_is_placed() -> None:
     mean, spread = irt.moments(density)
     assert np.abs(mean - fitted.ability).max() < 0.3
     assert ((spread > 0) & (spread < 0.3)).all()
-    nothing, _ = irt.moments(irt.log_posterior(passed[:, :1], 0 * trials[:, :1], irt.curves(fitted)))
+    nothing, _ = irt.moments(
+        irt.log_posterior(passed[:, :1], 0 * trials[:, :1], irt.curves(fitted))
+    )
     assert nothing[0] == pytest.approx(0, abs=1e-9)
 
 

@@ -1,4 +1,6 @@
-"""Golden audits: every number to 1e-9 and every set, through the front door and through the shell."""
+"""Golden audits: every number to 1e-9 and every set, through the front door and through the
+shell.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,16 @@ def case(request: pytest.FixtureRequest, shared: Path) -> tuple[Path, dict[str, 
 
 
 def settings(config: dict[str, Any]) -> dict[str, Any]:
-    names = ("q", "min_lift", "prevalence", "min_on", "min_off", "hold_min_on", "hold_min_off", "min_on_total")
+    names = (
+        "q",
+        "min_lift",
+        "prevalence",
+        "min_on",
+        "min_off",
+        "hold_min_on",
+        "hold_min_off",
+        "min_on_total",
+    )
     given = {name: config[name] for name in names if name in config}
     return {**given, "prevalence": tuple(config["prevalence"]), "alpha": config["q"]}
 
@@ -76,7 +87,9 @@ def test_procedure_a_matches_every_number(case: tuple[Path, dict[str, Any]]) -> 
             assert close(finding.holdout.p_adjusted, row["p_hold_holm"])
     assert names(report, "confirmed", "not_replicated") == set(expected["survivors"])
     assert names(report, "confirmed") == set(expected["confirmed"])
-    exactly = {f.name for f in report.confirmed if f.holdout and (f.holdout.p_adjusted or 1) <= 0.10}
+    exactly = {
+        f.name for f in report.confirmed if f.holdout and (f.holdout.p_adjusted or 1) <= 0.10
+    }
     assert exactly == set(expected["confirmed_exact"])
     assert set(report.summary["baselines"]["fixed_lift"]) == set(expected["survivors_fixed"])
 
@@ -113,9 +126,13 @@ def test_benjamini_hochberg_on_discovery(case: tuple[Path, dict[str, Any]]) -> N
     eligible = [d["name"] for d in golden["expected"]["descriptors"] if d["eligible"]]
     columns = tuple(f"d__{name}" for name in eligible)
     report = groundfault.audit(
-        evidence, groundfault.Plan(judge="bh", **{**given, "prevalence": (0, 1)}), finders=[Declared(columns)]
+        evidence,
+        groundfault.Plan(judge="bh", **{**given, "prevalence": (0, 1)}),
+        finders=[Declared(columns)],
     )
-    assert {n.removeprefix("d__") for n in names(report, "confirmed")} == set(golden["expected"]["survivors_bh"])
+    assert {n.removeprefix("d__") for n in names(report, "confirmed")} == set(
+        golden["expected"]["survivors_bh"]
+    )
 
 
 def test_table_one_is_the_papers(shared: Path) -> None:
@@ -132,7 +149,10 @@ def test_table_one_is_the_papers(shared: Path) -> None:
     assert names(report, "confirmed") == set(printed)
     for finding in report.confirmed:
         lifts = (finding.full.lift, finding.discovery.lift, finding.holdout.lift)
-        assert all(abs(lift - value) < 0.0051 for lift, value in zip(lifts, printed[finding.name], strict=True))
+        assert all(
+            abs(lift - value) < 0.0051
+            for lift, value in zip(lifts, printed[finding.name], strict=True)
+        )
 
 
 def test_drawn_decoys_approach_the_exact_floor(shared: Path) -> None:
@@ -147,8 +167,26 @@ def test_drawn_decoys_approach_the_exact_floor(shared: Path) -> None:
 def test_the_shell_gives_the_same(case: tuple[Path, dict[str, Any]]) -> None:
     path, golden = case
     config = golden["config"]
-    words = ["audit", str(path), "--id", "item_id", "--outcome", config["outcome"], "--split", "split"]
-    words += ["--declare", "d__*", "--judge", "janus-a", "--q", config["q"], "--min-lift", config["min_lift"]]
+    words = [
+        "audit",
+        str(path),
+        "--id",
+        "item_id",
+        "--outcome",
+        config["outcome"],
+        "--split",
+        "split",
+    ]
+    words += [
+        "--declare",
+        "d__*",
+        "--judge",
+        "janus-a",
+        "--q",
+        config["q"],
+        "--min-lift",
+        config["min_lift"],
+    ]
     words += ["--prevalence", *config["prevalence"], "--no-ledger", "--json", "-"]
     for name in ("min_on", "min_off", "hold_min_on", "hold_min_off", "min_on_total"):
         if name in config:
@@ -156,5 +194,9 @@ def test_the_shell_gives_the_same(case: tuple[Path, dict[str, Any]]) -> None:
     result = CliRunner().invoke(cli, words)
     assert result.exit_code == 0, result.output
     shown = json.loads(result.stdout)
-    assert shown == json.loads(run(path, config, "janus-a").to_json()) | {"manifest": shown["manifest"]}
-    assert {f["name"] for f in shown["findings"] if f["verdict"] == "confirmed"} == set(golden["expected"]["confirmed"])
+    assert shown == json.loads(run(path, config, "janus-a").to_json()) | {
+        "manifest": shown["manifest"]
+    }
+    assert {f["name"] for f in shown["findings"] if f["verdict"] == "confirmed"} == set(
+        golden["expected"]["confirmed"]
+    )

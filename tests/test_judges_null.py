@@ -1,8 +1,8 @@
 """No judge confirms what is not so more often than it promises, and each finds what is there.
 
-A fast subset of the contract that `groundfault calibrate` measures in full: 100 replicates a world, fewer permutations
-and splits. Three Monte Carlo standard errors above a level of 0.10 are then 0.19.
-"""
+A fast subset of the contract that `groundfault calibrate` measures in full: 100 replicates a world,
+fewer permutations and splits. Three Monte Carlo standard errors above a level of 0.10 are then
+0.19."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ def test_judge_keeps_its_promise(name):
     assert card.rows[-1].power >= 0.9
     if name == "janus-lite":
         assert card.promise.rate == "none"
-        assert max(row.error(card.promise.rate) for row in card.rows if row.null) > 0.2, "worse than any that promise"
+        assert max(row.error(card.promise.rate) for row in card.rows if row.null) > 0.2, (
+            "worse than any that promise"
+        )
 
 
 @pytest.mark.parametrize("name", ["janus", "split-holm", "holm", "max-t"])

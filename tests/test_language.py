@@ -1,4 +1,6 @@
-"""Linguistic features: on annotated sentences, on a trained pipeline where there is one, and on anything else."""
+"""Linguistic features: on annotated sentences, on a trained pipeline where there is one, and on
+anything else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "language.md"
 
 
 def compared(sentence: gold.Sentence) -> dict[str, float]:
-    """What the features say of a sentence, but those that are 0 and those that it does not state."""
+    """What the features say of a sentence, but those that are 0 and those that it does not
+    state.
+    """
     doc = sentence.doc(BLANK.nlp.vocab)
     said = {name: f.measure(doc) for name, f in FEATURES.items() if name not in HELD_UP}
     return {n: v for n, v in said.items() if n in sentence.features or (v and n not in gold.STATED)}
@@ -42,10 +46,24 @@ def test_features_of_an_annotated_sentence(sentence: gold.Sentence) -> None:
 
 
 def test_features_of_the_same_sentences_as_clearnlp_labels_them() -> None:
-    wrong = [(s.name, compared(s), s.features) for s in TURNED if compared(s) != pytest.approx(s.features)]
+    wrong = [
+        (s.name, compared(s), s.features)
+        for s in TURNED
+        if compared(s) != pytest.approx(s.features)
+    ]
     assert not wrong
     labels = {token.dep for sentence in TURNED for token in sentence.tokens}
-    assert {"nsubjpass", "auxpass", "prep", "pobj", "agent", "relcl", "dobj", "attr", "acomp"} <= labels
+    assert {
+        "nsubjpass",
+        "auxpass",
+        "prep",
+        "pobj",
+        "agent",
+        "relcl",
+        "dobj",
+        "attr",
+        "acomp",
+    } <= labels
     assert not labels & {"aux:pass", "acl:relcl", "obj", "cop"}
 
 
@@ -53,7 +71,11 @@ def test_features_of_the_same_sentences_as_clearnlp_labels_them() -> None:
 def test_every_feature_has_sentences_with_and_without_it(sentences: list[gold.Sentence]) -> None:
     stated = {name for sentence in sentences for name in sentence.features}
     for name in set(FEATURES) - HELD_UP - (gold.STATED - stated):
-        values = [s.features.get(name, 0.0) for s in sentences if name in s.features or name not in gold.STATED]
+        values = [
+            s.features.get(name, 0.0)
+            for s in sentences
+            if name in s.features or name not in gold.STATED
+        ]
         middle = float(np.median(values)) if name in gold.STATED else 0.0
         assert sum(value > middle for value in values) >= 6, name
         assert sum(value <= middle for value in values) >= 6, name
@@ -67,7 +89,7 @@ def test_the_table_is_that_of_the_paper() -> None:
         chosen(["mood"])
 
 
-# --------------------------------------------------------------------------------------------------- a real pipeline
+# ---------------------------------------------------------------------------------- a real pipeline
 
 
 def test_a_trained_pipeline_finds_most_of_it(shared: Path) -> None:
@@ -103,18 +125,23 @@ def test_two_processes_give_what_one_gives(shared: Path) -> None:
     there = chosen(["surface", "syntax", "pragmatic"])
     alone, two = (load_pipeline.__wrapped__(str(shared / "spacy_ud_ewt")) for _ in range(2))
     told: list[int] = []
-    np.testing.assert_array_equal(alone.measure(texts, there), two.measure(texts, there, jobs=2, progress=told.append))
+    np.testing.assert_array_equal(
+        alone.measure(texts, there), two.measure(texts, there, jobs=2, progress=told.append)
+    )
     assert sum(told) == len(texts)
     assert alone.memory == two.memory
 
 
-# ------------------------------------------------------------------------------------------------ what the user brings
+# ----------------------------------------------------------------------------- what the user brings
 
 
 def test_what_is_lacking_is_said() -> None:
     said = {name: BLANK.lacking(feature) for name, feature in FEATURES.items()}
     assert said["negation"] == said["length"] == said["age"] == ""
-    assert said["voice"] == "not available: needs a pipeline with a tagger and a dependency parser, which blank is not"
+    assert (
+        said["voice"]
+        == "not available: needs a pipeline with a tagger and a dependency parser, which blank is not"
+    )
     assert "names entities" in said["people"]
     assert "word norms" in said["arousal"]
     values = BLANK.measure(["He was not seen."], chosen(["negation", "voice", "arousal"]))
@@ -142,15 +169,22 @@ def test_a_classifier_of_the_users_own() -> None:
     pipeline = load_pipeline.__wrapped__("blank")
     pipeline.nlp.add_pipe("gf_test_toxicity")
     (toxicity,) = chosen(["toxicity"])
-    np.testing.assert_array_equal(pipeline.measure(["You idiot.", "Good day."], [toxicity]), [[1], [0]])
+    np.testing.assert_array_equal(
+        pipeline.measure(["You idiot.", "Good day."], [toxicity]), [[1], [0]]
+    )
 
 
 def test_word_norms_of_the_users_own(tmp_path: Path) -> None:
     path = tmp_path / "norms.csv"
     path.write_text("word,arousal,dominance\nRage,6,5\ncalm,2,\nrest,1,4\n")
     norms = read_norms(path)
-    assert norms == {"arousal": {"rage": 6, "calm": 2, "rest": 1}, "dominance": {"rage": 5, "rest": 4}}
-    values = BLANK.measure(["Rage and calm", "Nothing here"], chosen(["arousal", "dominance"]), norms=norms)
+    assert norms == {
+        "arousal": {"rage": 6, "calm": 2, "rest": 1},
+        "dominance": {"rage": 5, "rest": 4},
+    }
+    values = BLANK.measure(
+        ["Rage and calm", "Nothing here"], chosen(["arousal", "dominance"]), norms=norms
+    )
     np.testing.assert_array_equal(values, [[4, 5], [np.nan, np.nan]])
     for bad in ("term,arousal\na,1\n", "word,joy\na,1\n", "word,arousal\na,high\n"):
         path.write_text(bad)
@@ -162,8 +196,14 @@ def test_word_norms_of_the_users_own(tmp_path: Path) -> None:
 
 def test_what_is_brought_tells_six_sentences_from_six() -> None:
     names = ("word_frequency", "toxicity", "arousal", "dominance")
-    low = [f"The {noun} rests calmly on the meadow." for noun in ("sheep", "cow", "lamb", "goat", "mare", "mule")]
-    high = [f"You {noun}, fierce rage rules!" for noun in ("fool", "brute", "clown", "knave", "lout", "boor")]
+    low = [
+        f"The {noun} rests calmly on the meadow."
+        for noun in ("sheep", "cow", "lamb", "goat", "mare", "mule")
+    ]
+    high = [
+        f"You {noun}, fierce rage rules!"
+        for noun in ("fool", "brute", "clown", "knave", "lout", "boor")
+    ]
     mild, wild = {"rests": 1.0, "calmly": 1.0}, {"fierce": 6.0, "rage": 7.0, "rules": 6.5}
     docs = [BLANK.nlp.make_doc(text) for text in low + high]
     for doc in docs:
@@ -202,7 +242,7 @@ def test_a_directory_that_is_no_pipeline(tmp_path: Path) -> None:
         load_pipeline(str(tmp_path))
 
 
-# ------------------------------------------------------------------------------------------------------- any text
+# ----------------------------------------------------------------------------------------- any text
 
 
 MIXED = [
@@ -238,7 +278,9 @@ def test_any_text_has_sensible_values(text: str) -> None:
     assert not any(math.isnan(value) for name, value in values.items() if name != "word_frequency")
     assert all(value in (0, 1) for name, value in values.items() if not FEATURES[name].graded)
     assert -1 <= values["valence"] <= 1
-    assert all(value >= 0 for name, value in values.items() if name not in ("valence", "word_frequency"))
+    assert all(
+        value >= 0 for name, value in values.items() if name not in ("valence", "word_frequency")
+    )
 
 
 @settings(max_examples=25)
@@ -271,10 +313,14 @@ def test_a_megabyte_is_read_in_seconds(unit: str) -> None:
     with pytest.warns(UserWarning, match="read to the first"):
         values = BLANK.measure([text], there)
     assert time.process_time() - started < 5
-    assert all(math.isfinite(v) for v, f in zip(values[0], there, strict=True) if f.name != "word_frequency")
+    assert all(
+        math.isfinite(v)
+        for v, f in zip(values[0], there, strict=True)
+        if f.name != "word_frequency"
+    )
 
 
-# ------------------------------------------------------------------------------------------------------- word lists
+# --------------------------------------------------------------------------------------- word lists
 
 
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda p: p.stem)

@@ -1,4 +1,6 @@
-"""The finder language and ``explain``: candidates that apply anywhere, a planted failure found, null worlds not."""
+"""The finder language and ``explain``: candidates that apply anywhere, a planted failure found,
+null worlds not.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,21 @@ import pytest
 from click.testing import CliRunner
 
 import groundfault
-from groundfault.candidate import Candidate, Library
-from groundfault.derived import Derived
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.derived import Derived
+from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Verdict
+from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError, RuleError
-from groundfault.evidence import Evidence
-from groundfault.finding import Verdict
-from groundfault.plan import Plan
 
 pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
 
 from groundfault.cli.audit import audit as audit_command
 from groundfault.cli.explain import explain as explain_command
-from groundfault.finders.language import Language
 from groundfault.language import chosen, load_pipeline
 from groundfault.language.column import LanguageColumn
 from groundfault.language.explain import explain
+from groundfault.language.finder import Language
 from groundfault.testing import check_finder
 
 
@@ -38,14 +40,18 @@ def _survives_json() -> bool:
         return False
 
 
-frozen = pytest.mark.skipif(not _survives_json(), reason="derived.Derived.from_dict does not know language columns")
+frozen = pytest.mark.skipif(
+    not _survives_json(), reason="derived.Derived.from_dict does not know language columns"
+)
 PLANTED = "question has a negation"
 
 
 @pytest.fixture(scope="module")
 def questions(shared: Path) -> list[str]:
     """Real questions, one in six with a negation."""
-    texts = pl.read_parquet(shared / "real" / "gsm8k_openai" / "examples.parquet")["question"].to_list()
+    texts = pl.read_parquet(shared / "real" / "gsm8k_openai" / "examples.parquet")[
+        "question"
+    ].to_list()
     negated = load_pipeline("blank").measure(texts, chosen(["negation"]))[:, 0] > 0
     return [t for t, n in zip(texts, negated, strict=True) if n] + [
         t for t, n in zip(texts, negated, strict=True) if not n
@@ -55,10 +61,17 @@ def questions(shared: Path) -> list[str]:
 def evidence(texts: list[str], rates: Any, seed: int) -> Evidence:
     wrong = np.random.default_rng(seed).random(len(texts)) < rates
     table = pl.DataFrame(
-        {"id": [f"q{i:04d}" for i in range(len(texts))], "question": texts, "error": wrong.astype(int)}
+        {
+            "id": [f"q{i:04d}" for i in range(len(texts))],
+            "question": texts,
+            "error": wrong.astype(int),
+        }
     )
     return Evidence.from_table(
-        table.with_columns(failed=pl.col("error") == 1), id="id", outcome="error", post_outcome=["failed"]
+        table.with_columns(failed=pl.col("error") == 1),
+        id="id",
+        outcome="error",
+        post_outcome=["failed"],
     )
 
 
@@ -84,20 +97,30 @@ def test_a_planted_failure_is_confirmed_in_a_hundred_seeds(questions: list[str])
     reports = [groundfault.audit(planted(questions, seed), finders=[finder]) for seed in range(100)]
     leads = [{f.name: f.lead for f in report.confirmed} for report in reports]
     assert sum(PLANTED in found and found[PLANTED] is None for found in leads) >= 95
-    assert sum(all(found[name] == PLANTED for name in found if name != PLANTED) for found in leads) >= 95
+    assert (
+        sum(all(found[name] == PLANTED for name in found if name != PLANTED) for found in leads)
+        >= 95
+    )
 
 
 @pytest.mark.slow
 def test_a_planted_failure_is_explained_in_a_hundred_seeds(questions: list[str]) -> None:
     errors = Candidate("errors", "failed", missing="drop")
-    said = [explain(planted(questions, s), [errors], "question", pipeline="blank", permutations=99) for s in range(100)]
-    assert sum([m.feature for m in one.slices[0].marked()][:1] == ["negation"] for one in said) >= 95
+    said = [
+        explain(planted(questions, s), [errors], "question", pipeline="blank", permutations=99)
+        for s in range(100)
+    ]
+    assert (
+        sum([m.feature for m in one.slices[0].marked()][:1] == ["negation"] for one in said) >= 95
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_failure_is_explained(questions: list[str], seed: int) -> None:
     errors = Candidate("errors", "failed", missing="drop")
-    said = explain(planted(questions, seed), [errors], "question", pipeline="blank", permutations=499)
+    said = explain(
+        planted(questions, seed), [errors], "question", pipeline="blank", permutations=499
+    )
     best, *_ = said.slices[0].marked()
     assert best.feature == "negation"
     assert best.inside > 2 * best.outside
@@ -110,21 +133,29 @@ def test_a_planted_failure_is_explained(questions: list[str], seed: int) -> None
 def test_nothing_is_confirmed_where_nothing_is_so(questions: list[str]) -> None:
     seeds = 10
     finder = Language(pipeline="blank")
-    reports = [groundfault.audit(evidence(questions[30:230], 0.3, seed), finders=[finder]) for seed in range(seeds)]
+    reports = [
+        groundfault.audit(evidence(questions[30:230], 0.3, seed), finders=[finder])
+        for seed in range(seeds)
+    ]
     hits = sum(any(f.verdict is Verdict.CONFIRMED for f in report.findings) for report in reports)
     assert hits <= 0.1 * seeds + 3 * np.sqrt(0.09 * seeds)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("judge", ["janus", "split-holm", "max-t", "holm", "bh", "by", "multisplit-e"])
+@pytest.mark.parametrize(
+    "judge", ["janus", "split-holm", "max-t", "holm", "bh", "by", "multisplit-e"]
+)
 def test_no_judge_confirms_a_feature_beyond_its_level(questions: list[str], judge: str) -> None:
-    """In null worlds of real questions, whose features go together as they do, all but few reports are empty."""
+    """In null worlds of real questions, whose features go together as they do, all but few reports
+    are empty.
+    """
     seeds, level = 40, 0.1
     library = list(Language(pipeline="blank").propose(evidence(questions, 0.3, 0)))
     assert len(library) > 10
     plan = Plan(judge=judge, permutations=199)
     reports = [
-        groundfault.audit(evidence(questions, 0.3, s), plan, candidates=library) for s in range(100, 100 + seeds)
+        groundfault.audit(evidence(questions, 0.3, s), plan, candidates=library)
+        for s in range(100, 100 + seeds)
     ]
     hits = sum(bool(report.confirmed) for report in reports)
     assert hits <= level * seeds + 3 * np.sqrt(level * (1 - level) * seeds)
@@ -132,8 +163,12 @@ def test_no_judge_confirms_a_feature_beyond_its_level(questions: list[str], judg
 
 @frozen
 def test_a_frozen_library_is_judged_on_texts_that_have_drifted(questions: list[str]) -> None:
-    """Longer, of another language, of code: fewer features are there, and what is not is untestable."""
-    library = Library.from_json(Library.of(Language(pipeline="blank").propose(planted(questions, 0))).to_json())
+    """Longer, of another language, of code: fewer features are there, and what is not is
+    untestable.
+    """
+    library = Library.from_json(
+        Library.of(Language(pipeline="blank").propose(planted(questions, 0))).to_json()
+    )
     odd = ["Почему нет?", "return x != 1", "😀" * 9, "", "Wer nicht wagt, der nicht gewinnt. " * 40]
     texts = [f"{odd[i % 5]} {i}" for i in range(200)]
     report = groundfault.audit(evidence(texts, 0.3, 0), candidates=list(library))
@@ -155,15 +190,22 @@ def test_what_the_pipeline_cannot_tell_is_said(questions: list[str], tmp_path: P
     pl.DataFrame({"question": questions[:60], "error": [1, 0] * 30}).write_csv(table)
     arguments = [str(table), "--outcome", "error", "--no-ledger", "--finders", "language:blank"]
     said = CliRunner().invoke(audit_command, arguments, catch_exceptions=False).stderr
-    assert "note: people, organisations, locations, products not available: needs a pipeline that names" in said
+    assert (
+        "note: people, organisations, locations, products not available: needs a pipeline that names"
+        in said
+    )
     assert said.count("toxicity not available") == 1
-    with pytest.warns(UserWarning, match="^voice not available: needs a pipeline with a tagger and a dependency"):
+    with pytest.warns(
+        UserWarning, match="^voice not available: needs a pipeline with a tagger and a dependency"
+    ):
         list(Language(sets=("negation", "voice"), pipeline="blank").propose(planted(questions, 0)))
 
 
 @frozen
 def test_a_frozen_library_applies_to_other_texts(questions: list[str]) -> None:
-    proposed = list(Language(pipeline="blank", sets=("negation", "length")).propose(planted(questions, 0)))
+    proposed = list(
+        Language(pipeline="blank", sets=("negation", "length")).propose(planted(questions, 0))
+    )
     library = Library.from_json(Library.of(proposed).to_json())
     assert list(library) == proposed
     column = next(c.derived for c in library if c.name == PLANTED)
@@ -173,12 +215,19 @@ def test_a_frozen_library_applies_to_other_texts(questions: list[str]) -> None:
 
 
 def test_the_finder_with_a_parser(shared: Path) -> None:
-    texts = ["The book that I read was sold.", "Kim sells books.", "Birds sing.", "They had left before noon."] * 12
+    texts = [
+        "The book that I read was sold.",
+        "Kim sells books.",
+        "Birds sing.",
+        "They had left before noon.",
+    ] * 12
     finder = Language(pipeline=str(shared / "spacy_ud_ewt"), columns=("question",))
     names = [c.name for c in finder.propose(evidence(texts, 0.3, 0))]
     assert "question has a verb in the perfect" in names  # one text in four
     assert any(name.startswith("question has a dependency longer than 0.") for name in names)
-    assert not any("passive" in name for name in names)  # it marks the same texts as an earlier candidate
+    assert not any(
+        "passive" in name for name in names
+    )  # it marks the same texts as an earlier candidate
 
 
 def test_what_the_finder_refuses(questions: list[str]) -> None:
@@ -189,7 +238,9 @@ def test_what_the_finder_refuses(questions: list[str]) -> None:
         list(Language(pipeline="en_no_such").propose(data))
     with pytest.raises(InputError, match="no attribute is named"):
         list(Language(pipeline="blank", columns=("answer",)).propose(data))
-    numbers = Evidence.from_table(pl.DataFrame({"n": [1.5, 2.5] * 9, "error": [0, 1] * 9}), outcome="error")
+    numbers = Evidence.from_table(
+        pl.DataFrame({"n": [1.5, 2.5] * 9, "error": [0, 1] * 9}), outcome="error"
+    )
     assert list(Language(pipeline="en_no_such").propose(numbers)) == []
 
 
@@ -205,7 +256,7 @@ def test_what_is_no_language_column_is_refused() -> None:
         LanguageColumn.of("question", "negation", "blank").apply(pl.DataFrame({"question": [1]}))
 
 
-# ---------------------------------------------------------------------------------------------------------- explain
+# ------------------------------------------------------------------------------------------ explain
 
 
 def test_slices_too_small_are_passed_over_and_several_models_refused(questions: list[str]) -> None:
@@ -217,7 +268,12 @@ def test_slices_too_small_are_passed_over_and_several_models_refused(questions: 
     frame = data.frame.select("id", "question", "error")
     two = pl.concat([frame.with_columns(model=pl.lit(m)) for m in "ab"])
     with pytest.raises(InputError, match="there are 2 models"):
-        explain(Evidence.from_table(two, id="id", outcome="error", model="model"), [few], "question", pipeline="blank")
+        explain(
+            Evidence.from_table(two, id="id", outcome="error", model="model"),
+            [few],
+            "question",
+            pipeline="blank",
+        )
 
 
 def test_the_command(questions: list[str], tmp_path: Path) -> None:
@@ -227,7 +283,9 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     frame.with_columns(long=pl.col("question").str.len_chars() > 300).write_parquet(path)
     args = [path, "--id", "id", "--outcome", "error", "--text", "question", "--pipeline", "blank"]
     args += ["--permutations", "199", "--json", tmp_path / "said.json"]
-    run = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", "declared"]], catch_exceptions=False)
+    run = CliRunner().invoke(
+        explain_command, [str(a) for a in [*args, "--finder", "declared"]], catch_exceptions=False
+    )
     assert "discovery examples" in run.output
     assert "words: " in run.output
     assert "as in the paper: " in run.output
@@ -239,6 +297,10 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     for finder, other in (("edisa", "sliceline"), ("sliceline", "domino")):
         said = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", finder]])
         assert said.exit_code == 0
-        assert said.output.startswith("0 slices") == (f"another finder (--finder {other})" in said.output)
+        assert said.output.startswith("0 slices") == (
+            f"another finder (--finder {other})" in said.output
+        )
     with pytest.raises(PlanError, match="not of the form NAME=VALUE"):
-        CliRunner().invoke(explain_command, [str(a) for a in [*args, "--set", "pca"]], catch_exceptions=False)
+        CliRunner().invoke(
+            explain_command, [str(a) for a in [*args, "--set", "pca"]], catch_exceptions=False
+        )

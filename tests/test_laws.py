@@ -11,16 +11,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from groundfault.stats import laws
-from groundfault.stats.margins import EFFECTS, Margins, common_grid
+from groundfault.stats import null_distributions
+from groundfault.stats.contingency import EFFECTS, Margins, common_grid
 from groundfault.stats.saddlepoint import saddlepoint
 from groundfault.stats.subsets import subset_sums
 
 
-def margins_of(values: np.ndarray, sizes: list[int], sums: list[int], denominator: int = 1) -> Margins:
+def margins_of(
+    values: np.ndarray, sizes: list[int], sums: list[int], denominator: int = 1
+) -> Margins:
     count = len(sizes)
     return Margins(
-        np.full(count, len(values)), np.array(sizes), np.full(count, values.sum()), np.array(sums), denominator
+        np.full(count, len(values)),
+        np.array(sizes),
+        np.full(count, values.sum()),
+        np.array(sums),
+        denominator,
     )
 
 
@@ -28,9 +34,11 @@ def margins_of(values: np.ndarray, sizes: list[int], sums: list[int], denominato
 def test_hypergeometric_is_scipys(n: int, data: st.DataObject) -> None:
     on, total = data.draw(st.integers(1, n - 1)), data.draw(st.integers(0, n))
     ones = [np.array([v]) for v in (n, on, total, 0)]
-    law = laws.hypergeometric(Margins(*ones), pooled=False)
+    law = null_distributions.hypergeometric(Margins(*ones), pooled=False)
     x = law.start[0] + np.arange(len(law.pmf))
-    assert law.pmf == pytest.approx(scipy_stats.hypergeom(n, total, on).pmf(x), rel=1e-9, abs=1e-300)
+    assert law.pmf == pytest.approx(
+        scipy_stats.hypergeom(n, total, on).pmf(x), rel=1e-9, abs=1e-300
+    )
     assert law.pmf.sum() == pytest.approx(1, abs=1e-13)
 
 
@@ -48,44 +56,67 @@ def test_counted_subsets_are_all_subsets(values: list[int], data: st.DataObject)
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(5, 9), graded=st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_pooled_tails_count_every_relabelling(seed: int, n: int, graded: bool) -> None:
-    """Decoys of a small library, enumerated: every set of units is equally likely to be the slice."""
+    """Decoys of a small library, enumerated: every set of units is equally likely to be the
+    slice.
+    """
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 5 if graded else 2, n)
     sizes = rng.integers(1, n, 4)
     sums = [int(rng.permutation(values)[:k].sum()) for k in sizes]
     margins = margins_of(values, sizes.tolist(), sums, 4 if graded else 1)
-    distinct, which, counts = laws.distinct(margins)
-    law = laws.from_values(values, distinct) if graded else laws.hypergeometric(distinct, pooled=True)
+    distinct, which, counts = null_distributions.distinct(margins)
+    law = (
+        null_distributions.from_values(values, distinct)
+        if graded
+        else null_distributions.hypergeometric(distinct, pooled=True)
+    )
     levels = np.unique(margins.score())
     expected = np.zeros(len(levels))
     own = np.zeros(4)
     for j, k in enumerate(sizes):
         lifts = [
-            abs(Fraction(n * sum(c) - int(k) * int(values.sum()), int(k) * (n - int(k)) * (4 if graded else 1)))
+            abs(
+                Fraction(
+                    n * sum(c) - int(k) * int(values.sum()),
+                    int(k) * (n - int(k)) * (4 if graded else 1),
+                )
+            )
             for c in combinations(values.tolist(), int(k))
         ]
-        expected += [sum(lift >= _as_fraction(margins, level) for lift in lifts) / len(lifts) for level in levels]
+        expected += [
+            sum(lift >= _as_fraction(margins, level) for lift in lifts) / len(lifts)
+            for level in levels
+        ]
         own[j] = sum(lift >= abs(margins.fraction(j)) for lift in lifts) / len(lifts)
     assert law.pooled_tail(counts, levels) == pytest.approx(expected, abs=1e-12)
     assert law.two_sided(which, np.asarray(sums, dtype=float)) == pytest.approx(own, abs=1e-12)
 
 
 def _as_fraction(margins: Margins, level: float) -> Fraction:
-    return next(abs(margins.fraction(j)) for j in range(len(margins)) if margins.score()[j] == level)
+    return next(
+        abs(margins.fraction(j)) for j in range(len(margins)) if margins.score()[j] == level
+    )
 
 
 def test_one_sided_tails_are_scipys() -> None:
     margins = Margins(*(np.array([v, v]) for v in (80, 30, 25)), np.array([14, 4]))
-    law, which = laws.hypergeometric(laws.distinct(margins)[0], pooled=False), laws.distinct(margins)[1]
+    law, which = (
+        null_distributions.hypergeometric(null_distributions.distinct(margins)[0], pooled=False),
+        null_distributions.distinct(margins)[1],
+    )
     up = law.one_sided(which, margins.on_sum.astype(float), np.array([1, 1]))
     down = law.one_sided(which, margins.on_sum.astype(float), np.array([-1, -1]))
     assert up == pytest.approx(scipy_stats.hypergeom(80, 25, 30).sf(np.array([13, 3])), rel=1e-10)
-    assert down == pytest.approx(scipy_stats.hypergeom(80, 25, 30).cdf(np.array([14, 4])), rel=1e-10)
+    assert down == pytest.approx(
+        scipy_stats.hypergeom(80, 25, 30).cdf(np.array([14, 4])), rel=1e-10
+    )
 
 
 def test_the_tail_of_a_rare_event_keeps_its_digits() -> None:
     margins = Margins(*(np.array([v]) for v in (2000, 600, 500, 400)))
-    p = laws.hypergeometric(margins, pooled=False).two_sided(np.array([0]), np.array([400.0]))[0]
+    p = null_distributions.hypergeometric(margins, pooled=False).two_sided(
+        np.array([0]), np.array([400.0])
+    )[0]
     up = scipy_stats.hypergeom(2000, 500, 600).sf(399)
     assert p == pytest.approx(up, rel=1e-6)
     assert 0 < p < 1e-100
@@ -105,19 +136,31 @@ def test_saddlepoint_tails_are_those_of_draws(shape: str) -> None:
     atoms = start + step * np.arange(len(pmf))
     assert pmf.sum() == pytest.approx(1, abs=1e-9)
     for share in (0.2, 0.05, 0.01):
-        for tail, edge in ((lambda x: pmf[atoms >= x].sum(), 1 - share), (lambda x: pmf[atoms <= x].sum(), share)):
+        for tail, edge in (
+            (lambda x: pmf[atoms >= x].sum(), 1 - share),
+            (lambda x: pmf[atoms <= x].sum(), share),
+        ):
             bar = drawn[int(edge * len(drawn))]
             assert tail(bar) == pytest.approx(share, rel=0.12)
 
 
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(4, 60), graded=st.booleans(), sign=st.sampled_from([-1, 1]))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(4, 60),
+    graded=st.booleans(),
+    sign=st.sampled_from([-1, 1]),
+)
 @settings(max_examples=50, deadline=None)
 def test_likelihood_ratios_expect_one(seed: int, n: int, graded: bool, sign: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 4 if graded else 2, n)
     k = int(rng.integers(1, n))
     margins = margins_of(values, [k], [0], 3 if graded else 1)
-    law = laws.from_values(values, margins) if graded else laws.hypergeometric(margins, pooled=False)
+    law = (
+        null_distributions.from_values(values, margins)
+        if graded
+        else null_distributions.hypergeometric(margins, pooled=False)
+    )
     sums = law.start[0] + np.arange(len(law.pmf))
     which, direction = np.zeros(len(sums), dtype=np.intp), np.full(len(sums), sign)
     e = law.likelihood_ratio(which, sums, direction, np.log([1.5, 3, 8]))
@@ -127,12 +170,14 @@ def test_likelihood_ratios_expect_one(seed: int, n: int, graded: bool, sign: int
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
 def test_every_effect_scores_decoys_and_descriptors_alike(seed: int) -> None:
-    """The size computed for a descriptor is among the sizes computed for its decoys, to the last bit."""
+    """The size computed for a descriptor is among the sizes computed for its decoys, to the last
+    bit.
+    """
     rng = np.random.default_rng(seed)
     n, on, total = 60, int(rng.integers(5, 55)), int(rng.integers(1, 60))
     on_sum = int(rng.hypergeometric(total, n - total, on)) if total < n else on
     margins = Margins(*(np.array([v]) for v in (n, on, total, on_sum)))
-    law = laws.hypergeometric(margins, pooled=False)
+    law = null_distributions.hypergeometric(margins, pooled=False)
     for effect in EFFECTS:
         score = margins.score(effect)
         own = law.pooled_tail(np.ones(1), score, effect)[0]
@@ -144,8 +189,10 @@ def test_threads_change_no_bit() -> None:
     import numba
 
     rng = np.random.default_rng(0)
-    margins = Margins(np.full(300, 500), rng.integers(50, 450, 300), np.full(300, 180), rng.integers(0, 50, 300))
-    law = laws.hypergeometric(margins, pooled=True)
+    margins = Margins(
+        np.full(300, 500), rng.integers(50, 450, 300), np.full(300, 180), rng.integers(0, 50, 300)
+    )
+    law = null_distributions.hypergeometric(margins, pooled=True)
     levels = np.linspace(0.01, 0.5, 200)
     before = numba.get_num_threads()
     try:

@@ -1,4 +1,6 @@
-"""The study of finders: worlds whose truth is known, runs that resume, and the tables of both papers in form."""
+"""The study of finders: worlds whose truth is known, runs that resume, and the tables of both
+papers in form.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from click.testing import CliRunner
 import groundfault
 from groundfault import InputError, PlanError, finders
 from groundfault.cli.study import study as command
-from groundfault.studies import finders as study_of_finders
-from groundfault.studies import leaderboard, matrices, planted
-from groundfault.studies.leaderboard import FINDERS, Run, measure, tables
 from groundfault.testing import check_finder
+from groundfault_studies import finders as study_of_finders
+from groundfault_studies import leaderboard, matrices, planted
+from groundfault_studies.leaderboard import FINDERS, Run, measure, tables
 
 FEW = ("sliceline", "tree", "confidence", "random")
 
@@ -58,15 +60,25 @@ def test_every_finder_of_the_board_keeps_the_contract(name: str):
 
 
 def test_whatever_the_finder_null_worlds_keep_the_judges_error_rate():
-    """At level 0.1, five of sixteen have a chance of 2 in 100 for one finder; the slow test has more of all."""
+    """At level 0.1, five of sixteen have a chance of 2 in 100 for one finder; the slow test has
+    more of all.
+    """
     for name in FEW:
-        assert sum(measure(name, "null", i, drawn("null", i, 400), "janus").confirmed > 0 for i in range(16)) <= 5
+        assert (
+            sum(
+                measure(name, "null", i, drawn("null", i, 400), "janus").confirmed > 0
+                for i in range(16)
+            )
+            <= 5
+        )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FINDERS)
 def test_null_worlds_keep_the_judges_error_rate_in_earnest(name: str):
-    erred = sum(measure(name, "null", i, drawn("null", i), "janus").confirmed > 0 for i in range(200))
+    erred = sum(
+        measure(name, "null", i, drawn("null", i), "janus").confirmed > 0 for i in range(200)
+    )
     assert erred <= 20 + 3 * np.sqrt(200 * 0.1 * 0.9)
 
 
@@ -76,7 +88,11 @@ def test_a_run_is_an_audit(name: str):
     report = groundfault.audit(data.evidence, finders=[finders.get(finder)(**settings)])
     run = measure(name, "two", 0, data, "janus")
     tested = [f for f in report.findings if f.verdict is not groundfault.Verdict.UNTESTABLE]
-    assert (run.proposed, run.tested, run.confirmed) == (len(report.findings), len(tested), len(report.confirmed))
+    assert (run.proposed, run.tested, run.confirmed) == (
+        len(report.findings),
+        len(tested),
+        len(report.confirmed),
+    )
     assert run.discovery == pytest.approx(sum(abs(f.discovery.lift or 0) for f in tested))
     assert run.holdout == pytest.approx(sum(abs(f.holdout.lift or 0) for f in tested if f.holdout))
 
@@ -95,7 +111,9 @@ def test_what_is_planted_is_recalled_by_those_who_can_see_it():
 def test_a_run_that_does_not_apply_says_so():
     data = drawn("rule", rows=300)
     bare = planted.Drawn(replace(data.evidence, frame=data.evidence.frame.drop("embedding")), {})
-    assert measure("spotlight", "results", 0, bare, "janus") == Run("janus", "spotlight", "results", 0, applies=False)
+    assert measure("spotlight", "results", 0, bare, "janus") == Run(
+        "janus", "spotlight", "results", 0, applies=False
+    )
 
 
 def test_time_and_memory_are_measured():
@@ -110,16 +128,24 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, monkeypatch: pytest.Monkey
 
     def numbers(found: tuple[leaderboard.Table, ...]) -> list[dict[str, object]]:
         told = [dict(row.here) for table in found for row in table.rows]
-        return [{k: v for k, v in here.items() if k not in ("seconds", "megabytes")} for here in told]
+        return [
+            {k: v for k, v in here.items() if k not in ("seconds", "megabytes")} for here in told
+        ]
 
     whole = tables(tmp_path, "janus", 3, place, finders=FEW)
     lines = place.read_text().splitlines()
     assert len(lines) == len(FEW) * (3 + (len(planted.WORLDS) - 1) + 2)
     place.write_text("\n".join(lines[:20]) + "\n")
     assert numbers(tables(tmp_path, "janus", 3, place, finders=FEW)) == numbers(whole)
-    assert [json.loads(a)["finder"] for a in place.read_text().splitlines()] == [json.loads(a)["finder"] for a in lines]
-    monkeypatch.setattr(leaderboard, "measure", lambda *given: Run(given[4], given[0], given[1], given[2]))
-    assert numbers(tables(tmp_path, "janus", 3, place, finders=FEW)) == numbers(whole), "nothing is run twice"
+    assert [json.loads(a)["finder"] for a in place.read_text().splitlines()] == [
+        json.loads(a)["finder"] for a in lines
+    ]
+    monkeypatch.setattr(
+        leaderboard, "measure", lambda *given: Run(given[4], given[0], given[1], given[2])
+    )
+    assert numbers(tables(tmp_path, "janus", 3, place, finders=FEW)) == numbers(whole), (
+        "nothing is run twice"
+    )
     place.write_text("not a run\n")
     with pytest.raises(InputError, match="does not hold runs of a leaderboard"):
         tables(tmp_path, "janus", 3, place, finders=FEW)
@@ -158,7 +184,11 @@ def test_tables_of_janus_agree_where_they_can(shared: Path, monkeypatch: pytest.
     second, fourth = study_of_finders.of_janus(shared)
     rows = {row.label: second.shown(row)[0] for row in second.rows}
     assert rows["Controlled docs, reconstructed"][2:4] == ["36.3%", "88–95%"]
-    verdicts = {row.label: row.here.get("verdict") for row in fourth.rows if row.label.startswith("Simulated null")}
+    verdicts = {
+        row.label: row.here.get("verdict")
+        for row in fourth.rows
+        if row.label.startswith("Simulated null")
+    }
     assert verdicts
     assert "confirmed" not in verdicts.values()
 
@@ -173,5 +203,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     words = ["finders", "--judge", "janus", "--replicates", "7", "--shared", str(tmp_path / "data")]
     assert CliRunner().invoke(command, [*words, "--out", str(tmp_path)]).exit_code == 0
     assert (tmp_path / "leaderboard.md").exists()
-    missing = CliRunner().invoke(command, ["finders", "--judge", "janus", "--shared", str(tmp_path / "nowhere")])
+    missing = CliRunner().invoke(
+        command, ["finders", "--judge", "janus", "--shared", str(tmp_path / "nowhere")]
+    )
     assert isinstance(missing.exception, InputError)

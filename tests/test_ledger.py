@@ -1,4 +1,5 @@
-"""The ledger: the chain, who may open a holdout, several processes at once, and what can go wrong with the file.
+"""The ledger: the chain, who may open a holdout, several processes at once, and what can go wrong
+with the file.
 
 The tests marked by `place` run on SQLite, and on PostgreSQL too where there is one.
 """
@@ -21,8 +22,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from groundfault.base.ledger import OPENED, REPLAYED, Ledger, Opening
 from groundfault.errors import InputError, LedgerError, MissingExtraError
-from groundfault.ledger import OPENED, REPLAYED, Ledger, Opening
 
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
 
@@ -32,7 +33,7 @@ def _open(place: str | Path, reopen: str | None = None, **changed: str) -> Openi
     return Ledger(place).open_holdout(**{f"{k}_hash": v for k, v in hashes.items()}, reopen=reopen)
 
 
-# ------------------------------------------------------------------------------------------------------- the chain
+# ---------------------------------------------------------------------------------------- the chain
 
 
 def test_events_are_chained_and_kept(place: str) -> None:
@@ -50,8 +51,15 @@ def test_events_are_chained_and_kept(place: str) -> None:
     ledger.check(head=first.hash)
 
 
-@given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(
+        st.text(),
+        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    )
+)
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_json_comes_back(tmp_path: Path, body: dict[str, Any]) -> None:
     if any(isinstance(v, float) and v in (float("inf"), -float("inf")) for v in body.values()):
         with pytest.raises(InputError, match="JSON"):
@@ -123,7 +131,7 @@ def test_nothing_is_added_to_an_edited_end(tmp_path: Path) -> None:
         ledger.append("note", {"n": 2})
 
 
-# ------------------------------------------------------------------------------------------------ opening holdouts
+# --------------------------------------------------------------------------------- opening holdouts
 
 
 def test_a_first_opening_is_recorded(place: str) -> None:
@@ -133,7 +141,14 @@ def test_a_first_opening_is_recorded(place: str) -> None:
     [event] = Ledger(place).events()
     assert event.kind == OPENED
     assert event.hash == opening.head == Ledger(place).head
-    assert event.body == {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p", "reason": None}
+    assert event.body == {
+        "evidence": "e",
+        "outcome": "o",
+        "split": "s",
+        "library": "l",
+        "plan": "p",
+        "reason": None,
+    }
     assert asdict(opening)["path"] == Ledger(place).place
 
 
@@ -148,7 +163,9 @@ def test_the_same_audit_again_is_a_replay_and_not_counted(place: str) -> None:
 
 def test_other_candidates_are_refused_without_a_reason(place: str) -> None:
     _open(place, library="a" * 64)
-    with pytest.raises(LedgerError, match=r"library aaaaaaaaaaaa, now bbbbbbbbbbbb.*--reopen") as refused:
+    with pytest.raises(
+        LedgerError, match=r"library aaaaaaaaaaaa, now bbbbbbbbbbbb.*--reopen"
+    ) as refused:
         _open(place, library="b" * 64)
     assert Ledger(place).events()[0].actor in str(refused.value)
     assert len(Ledger(place).events()) == 1
@@ -169,7 +186,10 @@ def test_nothing_else_that_changes_makes_the_holdout_fresh(tmp_path: Path, chang
 def test_a_reason_opens_it_again_and_stays_for_ever(place: str) -> None:
     _open(place)
     again = _open(place, library="m", reopen=" a label \n was wrong ")
-    assert again.sentence == "holdout opened 2 times, with 2 candidate libraries; reason given: a label was wrong"
+    assert (
+        again.sentence
+        == "holdout opened 2 times, with 2 candidate libraries; reason given: a label was wrong"
+    )
     back = _open(place, plan="q")
     assert back.sentence == (
         "holdout opened 3 times, with 2 candidate libraries and 2 plans; reason given: a label was wrong"
@@ -192,7 +212,7 @@ def test_other_outcomes_are_another_holdout(tmp_path: Path) -> None:
     assert _open(tmp_path / "l.db", outcome="other", library="other").times == 1
 
 
-# ------------------------------------------------------------------------------------------- several processes at once
+# ------------------------------------------------------------------------ several processes at once
 
 
 def _write(place: str, who: int, start: Any) -> None:
@@ -228,7 +248,9 @@ def test_writers_at_once_make_one_chain(place: str) -> None:
 @pytest.mark.parametrize("repeat", range(3))
 def test_of_two_libraries_at_once_exactly_one_gets_the_holdout(place: str, repeat: int) -> None:
     start, answers = SPAWN.Barrier(2), SPAWN.Queue()
-    workers = [SPAWN.Process(target=_race, args=(place, library, start, answers)) for library in "ab"]
+    workers = [
+        SPAWN.Process(target=_race, args=(place, library, start, answers)) for library in "ab"
+    ]
     for worker in workers:
         worker.start()
     got = [answers.get(timeout=60) for _ in workers]
@@ -276,7 +298,7 @@ def test_a_waiting_writer_waits_and_a_reader_does_not(tmp_path: Path) -> None:
         assert writing.result(60).seq == 2
 
 
-# ------------------------------------------------------------------------------------------------ what can go wrong
+# -------------------------------------------------------------------------------- what can go wrong
 
 
 def test_reading_a_ledger_that_is_not_there_says_so_and_makes_none(tmp_path: Path) -> None:
@@ -305,7 +327,9 @@ def test_a_file_without_a_table_is_an_empty_ledger(tmp_path: Path) -> None:
         assert len(ledger.events()) == 1
 
 
-def test_folders_are_made_and_paths_are_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folders_are_made_and_paths_are_absolute(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     ledger = Ledger("sub/l #%?.db")
     ledger.append("note", {})
@@ -349,7 +373,9 @@ def _as_nobody(path: Path, answers: Any) -> None:
         answers.put(str(error))
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to become a user without rights")
+@pytest.mark.skipif(
+    os.name == "nt" or os.geteuid() != 0, reason="needs root, to become a user without rights"
+)
 def test_a_ledger_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> None:
     Ledger(tmp_path / "l.db").append("note", {})
     for folder in (tmp_path, *list(tmp_path.parents)[:3]):
@@ -371,10 +397,15 @@ def test_a_ledger_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> None
         ("nonsense://", InputError),
         ("postgresql+psycopg://user:secret@host:port/name", InputError),
         ("postgresql+nosuchdriver://user:secret@host/name?password=secret", InputError),
-        ("postgresql+psycopg://user:secret@127.0.0.1:1/name?password=secret", (InputError, MissingExtraError)),
+        (
+            "postgresql+psycopg://user:secret@127.0.0.1:1/name?password=secret",
+            (InputError, MissingExtraError),
+        ),
     ],
 )
-def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(url: str, error: Any) -> None:
+def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(
+    url: str, error: Any
+) -> None:
     with pytest.raises(error) as raised:
         Ledger(url).append("note", {})
     assert "secret" not in str(raised.value)
@@ -382,6 +413,6 @@ def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(url: 
 
 
 def test_sqlalchemy_is_not_imported_before_it_is_used() -> None:
-    code = "import groundfault.ledger, sys; groundfault.ledger.Ledger('x'); print('sqlalchemy' in sys.modules)"
+    code = "import groundfault.base.ledger, sys; groundfault.base.ledger.Ledger('x'); print('sqlalchemy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -1,4 +1,6 @@
-"""Tables of observations: names that meet, numbers that no column holds, values nested without end."""
+"""Tables of observations: names that meet, numbers that no column holds, values nested without
+end.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from groundfault.readers.log import Log, Observation
 
 
 def table(*attributes: dict[str, Any], measured: dict[str, Any] | None = None) -> pl.DataFrame:
-    rows = [Observation(str(i), attributes=each, measured=measured or {}) for i, each in enumerate(attributes)]
+    rows = [
+        Observation(str(i), attributes=each, measured=measured or {})
+        for i, each in enumerate(attributes)
+    ]
     [(frame, _)] = Log(rows).tables()
     return frame
 

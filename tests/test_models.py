@@ -1,4 +1,5 @@
-"""The one door to language models: answered, refused and failed kept apart; nothing lost, nothing paid twice, no key told."""  # noqa: E501
+"""The one door to language models: answered, refused and failed kept apart; nothing lost, nothing
+paid twice, no key told."""
 
 from __future__ import annotations
 
@@ -34,7 +35,10 @@ class Server:
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "model_server.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, str(HERE / "model_server.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
@@ -44,7 +48,9 @@ class Server:
             return json.loads(reply.read())
 
     def times(self) -> Counter[str]:
-        return Counter(request["body"]["messages"][-1]["content"] for request in self.seen()["seen"])
+        return Counter(
+            request["body"]["messages"][-1]["content"] for request in self.seen()["seen"]
+        )
 
     def stop(self) -> None:
         assert self.process.stdin is not None
@@ -79,7 +85,7 @@ class Scripted:
         return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
 
-# ------------------------------------------------------------------------------------------------- a server that works
+# ------------------------------------------------------------------------------ a server that works
 
 
 def test_answers_come_in_the_order_of_the_prompts(tiny: models.Target, server: Server) -> None:
@@ -89,7 +95,12 @@ def test_answers_come_in_the_order_of_the_prompts(tiny: models.Target, server: S
         [{"role": "system", "content": "brief"}, {"role": "user", "content": "3"}],
     ]
     answers = models.ask(tiny, [*prompts, "one"], concurrency=2)
-    assert [a.text for a in answers] == ["echo one", "echo zwei ä 😀 \u202e\x00", "echo 3", "echo one"]
+    assert [a.text for a in answers] == [
+        "echo one",
+        "echo zwei ä 😀 \u202e\x00",
+        "echo 3",
+        "echo one",
+    ]
     assert {a.status for a in answers} == {"answered"}
     assert answers[0].usage == {"input": 1, "output": 2}
     assert answers[0].model == "tiny-1"
@@ -97,11 +108,21 @@ def test_answers_come_in_the_order_of_the_prompts(tiny: models.Target, server: S
 
 
 def test_settings_reach_the_server(tiny: models.Target, server: Server) -> None:
-    given: dict[str, Any] = {"temperature": 0, "max_tokens": 1, "seed": 7, "stop": "END", "top_p": 0.5, "logprobs": 1}
+    given: dict[str, Any] = {
+        "temperature": 0,
+        "max_tokens": 1,
+        "seed": 7,
+        "stop": "END",
+        "top_p": 0.5,
+        "logprobs": 1,
+    }
     (answer,) = models.ask(tiny, ["settings"], **given, extra={"reasoning_effort": "low"})
     body = server.seen()["seen"][-1]["body"]
     sent = {"temperature": 0, "max_tokens": 1, "seed": 7, "stop": ["END"], "top_p": 0.5}
-    assert body.items() >= {**sent, "logprobs": True, "top_logprobs": 1, "reasoning_effort": "low"}.items()
+    assert (
+        body.items()
+        >= {**sent, "logprobs": True, "top_logprobs": 1, "reasoning_effort": "low"}.items()
+    )
     assert answer.finish == "length"
     other = {"token": "no", "logprob": -2.5}
     assert answer.logprobs == ({"token": "echo", "logprob": -0.25, "top_logprobs": [other]},)
@@ -136,14 +157,28 @@ def test_asking_works_where_a_loop_is_running(tiny: models.Target) -> None:
 
     assert asyncio.run(notebook()) == "echo in a loop"
     assert asyncio.run(models.ask_async(tiny, ["awaited"]))[0].text == "echo awaited"
-    assert asyncio.run(models.ask_async(tiny, ["on another loop"]))[0].text == "echo on another loop"
+    assert (
+        asyncio.run(models.ask_async(tiny, ["on another loop"]))[0].text == "echo on another loop"
+    )
 
 
-# -------------------------------------------------------------------------------------------------- a server that fails
+# ------------------------------------------------------------------------------ a server that fails
 
 
 def test_what_passes_is_asked_again(tiny: models.Target, server: Server) -> None:
-    kinds = ["500 1 a", "503 2", "drop 1", "half 1", "broken", "html", "empty", "nochoice", "nulls", "deep", "error200"]
+    kinds = [
+        "500 1 a",
+        "503 2",
+        "drop 1",
+        "half 1",
+        "broken",
+        "html",
+        "empty",
+        "nochoice",
+        "nulls",
+        "deep",
+        "error200",
+    ]
     answers = models.ask(tiny, kinds, concurrency=11)
     assert [a.text for a in answers] == [f"echo {kind}" for kind in kinds]
     assert [a.attempt for a in answers] == [2, 3, *[2] * 9]
@@ -158,8 +193,12 @@ def test_retries_are_bounded_and_an_error_is_no_answer(tiny: models.Target, serv
     assert server.times()["drop 99"] == 3
 
 
-@pytest.mark.parametrize(("prompt", "least", "most"), [("429 1 0.9", 0.9, 3), ("429 1 @2", 0.9, 4), ("429 1", 0.2, 2)])
-def test_the_server_says_how_long_to_wait(tiny: models.Target, prompt: str, least: float, most: float) -> None:
+@pytest.mark.parametrize(
+    ("prompt", "least", "most"), [("429 1 0.9", 0.9, 3), ("429 1 @2", 0.9, 4), ("429 1", 0.2, 2)]
+)
+def test_the_server_says_how_long_to_wait(
+    tiny: models.Target, prompt: str, least: float, most: float
+) -> None:
     start = time.monotonic()
     (answer,) = models.ask(tiny, [prompt])
     assert answer.text == f"echo {prompt}"
@@ -168,7 +207,9 @@ def test_the_server_says_how_long_to_wait(tiny: models.Target, prompt: str, leas
 
 def test_one_is_told_to_wait_and_all_wait(tiny: models.Target, server: Server) -> None:
     models.ask(tiny, ["429 1 1.5 held", *(f"slow 0.1 held {i}" for i in range(12))], concurrency=2)
-    times = sorted(r["time"] for r in server.seen()["seen"] if "held" in r["body"]["messages"][-1]["content"])
+    times = sorted(
+        r["time"] for r in server.seen()["seen"] if "held" in r["body"]["messages"][-1]["content"]
+    )
     assert max(later - before for before, later in pairwise(times)) > 1.2
 
 
@@ -196,7 +237,9 @@ def test_a_slow_server_is_given_up(tiny: models.Target, server: Server) -> None:
     assert server.times()["slow 5"] == 2
 
 
-@pytest.mark.parametrize(("prompt", "text"), [("filter 9", ""), ("refuse 9", "I cannot."), ("blocked", "")])
+@pytest.mark.parametrize(
+    ("prompt", "text"), [("filter 9", ""), ("refuse 9", "I cannot."), ("blocked", "")]
+)
 def test_a_refusal_is_neither_an_answer_nor_an_error(
     tiny: models.Target, server: Server, prompt: str, text: str
 ) -> None:
@@ -233,7 +276,12 @@ def test_what_no_question_can_change_ends_it_at_once(
     target = models.get(name, base_url=server.url, api_key=key)
     before = len(server.seen()["seen"])
     with pytest.raises(InputError) as error:
-        models.ask(target, [prompt.format(f"{name} {i}") for i in range(200)], record=tmp_path / "c.db", concurrency=4)
+        models.ask(
+            target,
+            [prompt.format(f"{name} {i}") for i in range(200)],
+            record=tmp_path / "c.db",
+            concurrency=4,
+        )
     assert said in str(error.value)
     assert "run again to go on" in str(error.value)
     assert len(server.seen()["seen"]) - before <= 4
@@ -248,11 +296,13 @@ def test_a_dead_server_is_noticed() -> None:
     assert time.monotonic() - start < 10
 
 
-# -------------------------------------------------------------------------------------------------------------- records
+# ------------------------------------------------------------------------------------------ records
 
 
 def test_every_attempt_is_on_record(tiny: models.Target, tmp_path: Path) -> None:
-    (answer,) = models.ask(tiny, ["500 2 recorded"], record=tmp_path / "calls.db", temperature=0.5, max_tokens=9)
+    (answer,) = models.ask(
+        tiny, ["500 2 recorded"], record=tmp_path / "calls.db", temperature=0.5, max_tokens=9
+    )
     calls = list(Record(tmp_path / "calls.db").calls())
     assert [call.response.status for call in calls] == ["error", "error", "answered"]
     assert [call.response.attempt for call in calls] == [1, 2, 3]
@@ -264,7 +314,9 @@ def test_every_attempt_is_on_record(tiny: models.Target, tmp_path: Path) -> None
     assert calls[-1].time.startswith("20")
 
 
-def test_an_answer_on_record_is_not_paid_for_again(tiny: models.Target, server: Server, tmp_path: Path) -> None:
+def test_an_answer_on_record_is_not_paid_for_again(
+    tiny: models.Target, server: Server, tmp_path: Path
+) -> None:
     prompts = [f"paid {i}" for i in range(5)]
     first = models.ask(tiny, prompts[:3], record=tmp_path / "c.db")
     again = models.ask(tiny, prompts, record=tmp_path / "c.db")
@@ -273,7 +325,9 @@ def test_an_answer_on_record_is_not_paid_for_again(tiny: models.Target, server: 
     assert all(server.times()[prompt] == 1 for prompt in prompts)
     models.ask(tiny, prompts, record=tmp_path / "c.db", repeat=1)
     models.ask(tiny, prompts, record=tmp_path / "c.db", temperature=1)
-    assert all(server.times()[prompt] == 3 for prompt in prompts), "other repeats and settings are other questions"
+    assert all(server.times()[prompt] == 3 for prompt in prompts), (
+        "other repeats and settings are other questions"
+    )
 
 
 def test_an_error_on_record_is_asked_again(tmp_path: Path) -> None:
@@ -336,7 +390,10 @@ def test_lines_of_prompts_and_responses_replay(tmp_path: Path) -> None:
     ]
     file = tmp_path / "answers.jsonl"
     file.write_text("\ufeff" + "\n\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert [a.text for a in models.ask(f"replay:{file}", ["coin", "die"], temperature=0.7)] == ["heads", "6"]
+    assert [a.text for a in models.ask(f"replay:{file}", ["coin", "die"], temperature=0.7)] == [
+        "heads",
+        "6",
+    ]
     assert models.ask(f"replay:{file}", ["coin"], repeat=1)[0].text == "tails"
     assert models.ask(f"replay:{file}", ["coin"], repeat=2)[0].status == "error"
 
@@ -348,7 +405,9 @@ def test_a_record_of_two_models_is_asked_for_one(tmp_path: Path) -> None:
         models.ask(target, ["x"], record=tmp_path / "c.db")
     with pytest.raises(InputError, match="say whose"):
         models.get(f"replay:{tmp_path / 'c.db'}")
-    assert models.ask(models.get(f"replay:{tmp_path / 'c.db'}", target="other"), ["x"])[0].text == "2"
+    assert (
+        models.ask(models.get(f"replay:{tmp_path / 'c.db'}", target="other"), ["x"])[0].text == "2"
+    )
 
 
 RUN = """
@@ -388,7 +447,13 @@ def test_killed_at_any_moment_and_nothing_is_paid_twice(server: Server, tmp_path
 
 def test_interrupted_from_the_keyboard(server: Server, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN.replace("0.02 kill", "0.2 stop"), server.url, str(tmp_path / "c.db")],
+        [
+            sys.executable,
+            "-c",
+            RUN.replace("0.02 kill", "0.2 stop"),
+            server.url,
+            str(tmp_path / "c.db"),
+        ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -405,7 +470,8 @@ def test_interrupted_from_the_keyboard(server: Server, tmp_path: Path) -> None:
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 questions = st.builds(
     Question,
-    text.filter(bool) | st.lists(st.fixed_dictionaries({"role": st.just("user"), "content": text}), min_size=1),
+    text.filter(bool)
+    | st.lists(st.fixed_dictionaries({"role": st.just("user"), "content": text}), min_size=1),
     temperature=st.none() | st.floats(0, 2),
     max_tokens=st.none() | st.integers(1, 99),
     seed=st.none() | st.integers(-5, 5),
@@ -430,7 +496,9 @@ responses = st.builds(
 
 @settings(max_examples=60)
 @given(questions, questions, responses)
-def test_questions_and_responses_survive_json(question: Question, other: Question, response: Response) -> None:
+def test_questions_and_responses_survive_json(
+    question: Question, other: Question, response: Response
+) -> None:
     again = Question.from_dict(json.loads(json.dumps(question.to_dict())))
     assert again == question
     assert again.hash == question.hash
@@ -440,13 +508,18 @@ def test_questions_and_responses_survive_json(question: Question, other: Questio
     assert {**vars(read), "recorded": False} == vars(response)
 
 
-# -------------------------------------------------------------------------------------------------------------- secrets
+# ------------------------------------------------------------------------------------------ secrets
 
 
 def test_no_secret_is_told(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A server that repeats the key it was sent, a password in the address, and everything that is kept or shown."""
+    """A server that repeats the key it was sent, a password in the address, and everything that is
+    kept or shown.
+    """
     other = "hf_secret_in_the_environment"
     monkeypatch.setenv("HF_TOKEN", other)
     caplog.set_level(logging.DEBUG)
@@ -454,7 +527,9 @@ def test_no_secret_is_told(
     target = models.get("openai/tiny", base_url=server.url, api_key=KEY)
     shown = [repr(target), target.name, models.get("openai/tiny", base_url=url, api_key=KEY).name]
     answers = models.ask(target, ["leak 1", "leak 9"], record=tmp_path / "c.db", retries=1)
-    answers += models.ask(Scripted(Response.failed("x", raw=f"sent {other}")), ["x"], record=tmp_path / "c.db")
+    answers += models.ask(
+        Scripted(Response.failed("x", raw=f"sent {other}")), ["x"], record=tmp_path / "c.db"
+    )
     assert "Bearer [hidden]" in answers[1].error
     shown += [repr(answers), caplog.text, repr(list(Record(tmp_path / "c.db").calls()))]
     Record(tmp_path / "c.db").to_jsonl(tmp_path / "c.jsonl")
@@ -468,7 +543,7 @@ def test_no_secret_is_told(
     assert server.seen()["seen"][-1]["key"] == "Bearer sk-wrong-999"
 
 
-# ------------------------------------------------------------------------------------------------------------ bad input
+# ---------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
@@ -477,7 +552,10 @@ def test_no_secret_is_told(
         ("one string", "give a list"),
         ([7], "prompt 1: a prompt is a string or a list"),
         ([[]], "a prompt is a string or a list"),
-        (["fine", [{"role": "user"}]], "prompt 2: message 1 of a prompt must have role and content"),
+        (
+            ["fine", [{"role": "user"}]],
+            "prompt 2: message 1 of a prompt must have role and content",
+        ),
         ([[{"role": "robot", "content": "x"}]], "the role is one of"),
         ([[{"role": "user", "content": None}]], "the content text"),
         (["half \ud83d"], "half of a surrogate pair"),
@@ -519,7 +597,9 @@ def test_names_of_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     for name in ("gpt-4o", "openai", "openai/", "", "/x"):
         with pytest.raises(PlanError, match="names no target"):
             models.get(name)
-    with pytest.raises(PlanError, match="no target is named 'nonsense'; there are replay, openai, inspect, hf"):
+    with pytest.raises(
+        PlanError, match="no target is named 'nonsense'; there are replay, openai, inspect, hf"
+    ):
         models.get("nonsense/x")
     with pytest.raises(PlanError, match="does not take these options"):
         models.get("openai/x", colour="red")
@@ -536,7 +616,10 @@ def test_names_of_targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, module, extra in (("openai/x", "openai", "openai"), ("inspect/x/y", "inspect_ai.model", "inspect")):
+    for name, module, extra in (
+        ("openai/x", "openai", "openai"),
+        ("inspect/x/y", "inspect_ai.model", "inspect"),
+    ):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(MissingExtraError, match=f"groundfault\\[{extra}\\]"):
             models.get(name)
@@ -592,7 +675,7 @@ def test_a_fault_of_the_target_comes_out_as_itself() -> None:
         models.ask(Faulty(Response("x")), ["x", "y"])
 
 
-# ---------------------------------------------------------------------------------------------------- sequential audits
+# -------------------------------------------------------------------------------- sequential audits
 
 
 def test_a_sequential_audit_asks_the_model(tmp_path: Path) -> None:
@@ -602,22 +685,32 @@ def test_a_sequential_audit_asks_the_model(tmp_path: Path) -> None:
     from groundfault.sequential import answers
 
     right = [i % 4 > 0 or i < 100 for i in range(200)]
-    lines = [{"prompt": f"sum {i}", "response": str(i) if ok else "no"} for i, ok in enumerate(right)]
+    lines = [
+        {"prompt": f"sum {i}", "response": str(i) if ok else "no"} for i, ok in enumerate(right)
+    ]
     (tmp_path / "said.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    table = pl.DataFrame({"id": [f"{i:03d}" for i in range(200)], "kind": ["easy"] * 100 + ["hard"] * 100})
-    table = table.with_columns(prompt=pl.Series([f"sum {i}" for i in range(200)]), gold=pl.Series(range(200)))
+    table = pl.DataFrame(
+        {"id": [f"{i:03d}" for i in range(200)], "kind": ["easy"] * 100 + ["hard"] * 100}
+    )
+    table = table.with_columns(
+        prompt=pl.Series([f"sum {i}" for i in range(200)]), gold=pl.Series(range(200))
+    )
 
     def score(text: str, case: Any) -> float:
         return float(text == str(case["gold"]))
 
     said = f"replay:{tmp_path / 'said.jsonl'}"
     audit = Audit(Pool.from_table(table, id="id", groups=["kind"]), threshold=0.9, seed=1)
-    assert audit.run(answers.model(said, score, record=tmp_path / "calls.db")) == "failure mode found"
+    assert (
+        audit.run(answers.model(said, score, record=tmp_path / "calls.db")) == "failure mode found"
+    )
     asked = len(list(Record(tmp_path / "calls.db").calls()))
     assert 0 < asked < 200
 
     with pytest.raises(InputError, match="no text in the column 'question'"):
-        Audit(Pool.from_table(table, id="id"), threshold=0.9).run(answers.model(said, score, prompt="question"))
+        Audit(Pool.from_table(table, id="id"), threshold=0.9).run(
+            answers.model(said, score, prompt="question")
+        )
     lost = Scripted(Response.failed("gone"))
     with pytest.raises(InputError, match=r"no answer for case .*: gone; run again to go on"):
         Audit(Pool.from_table(table, id="id"), threshold=0.9).run(answers.model(lost, score))
@@ -636,7 +729,7 @@ def test_a_rate_is_asked_anew_each_time() -> None:
     assert len({question.hash for question in coin.asked}) == len(coin.asked) > 2
 
 
-# -------------------------------------------------------------------------------------------------------------- Inspect
+# ------------------------------------------------------------------------------------------ Inspect
 
 
 def test_inspect_answers(tmp_path: Path) -> None:
@@ -647,8 +740,12 @@ def test_inspect_answers(tmp_path: Path) -> None:
         if text == "break":
             raise ValueError("a fault\nof many lines")
         reason = {"cut": "max_tokens", "filter": "content_filter"}.get(text, "stop")
-        output = model.ModelOutput.from_content("mock", f"{text} {config.temperature} {config.seed}", reason)
-        output.usage = model.ModelUsage(input_tokens=3, output_tokens=2)  # left out, tiktoken would be downloaded
+        output = model.ModelOutput.from_content(
+            "mock", f"{text} {config.temperature} {config.seed}", reason
+        )
+        output.usage = model.ModelUsage(
+            input_tokens=3, output_tokens=2
+        )  # left out, tiktoken would be downloaded
         return output
 
     target = models.get("inspect/mockllm/model", custom_outputs=speak)
@@ -659,7 +756,9 @@ def test_inspect_answers(tmp_path: Path) -> None:
         "break",
         [{"role": "developer", "content": "x"}, {"role": "user", "content": "y"}],
     ]
-    hello, cut, filtered, broken, chat = models.ask(target, prompts, record=tmp_path / "c.db", temperature=0.5, seed=3)
+    hello, cut, filtered, broken, chat = models.ask(
+        target, prompts, record=tmp_path / "c.db", temperature=0.5, seed=3
+    )
     assert hello.text == "hello 0.5 3"
     assert hello.usage == {"input": 3, "output": 2}
     assert hello.finish == "stop"
@@ -688,7 +787,8 @@ def test_inspect_tries_once_and_we_count(server: Server, monkeypatch: pytest.Mon
     monkeypatch.setenv("LOCAL_API_KEY", "sk-wrong-12345678")
     with pytest.raises(InputError) as error:
         models.ask(
-            models.get("inspect/openai-api/local/tiny", base_url=server.url + "/"), [f"w {i}" for i in range(50)]
+            models.get("inspect/openai-api/local/tiny", base_url=server.url + "/"),
+            [f"w {i}" for i in range(50)],
         )
     assert "sk-wrong-12345678" not in str(error.value)
 
@@ -703,7 +803,15 @@ def test_a_hugging_face_model_on_this_machine(tmp_path: Path) -> None:
     build(tmp_path / "gpt")
     target = models.get(f"hf/{tmp_path / 'gpt'}", device="cpu")
     prompts = [f"question {i}" for i in range(6)]
-    first = models.ask(target, prompts, temperature=0, max_tokens=8, logprobs=0, record=tmp_path / "c.db", timeout=120)
+    first = models.ask(
+        target,
+        prompts,
+        temperature=0,
+        max_tokens=8,
+        logprobs=0,
+        record=tmp_path / "c.db",
+        timeout=120,
+    )
     assert {a.status for a in first} == {"answered"}
     assert all(token["logprob"] <= 0 for a in first for token in a.logprobs)
     assert all(len(a.logprobs) <= 8 for a in first)
@@ -711,7 +819,9 @@ def test_a_hugging_face_model_on_this_machine(tmp_path: Path) -> None:
     assert [a.text for a in greedy] == [a.text for a in first]
     drawn = models.ask(target, prompts, temperature=1.5, max_tokens=8, timeout=120)
     assert [a.text for a in drawn] != [a.text for a in first]
-    again = models.ask(f"replay:{tmp_path / 'c.db'}", prompts, temperature=0, max_tokens=8, logprobs=0)
+    again = models.ask(
+        f"replay:{tmp_path / 'c.db'}", prompts, temperature=0, max_tokens=8, logprobs=0
+    )
     assert [a.text for a in again] == [a.text for a in first]
     with pytest.raises(PlanError, match="no seed"):
         models.ask(target, ["x"], temperature=1, seed=1)

@@ -24,7 +24,10 @@ def test_adjusted_p_values_are_statsmodels(p: np.ndarray) -> None:
         assert ours(p) == pytest.approx(multipletests(p, method=name)[1], abs=1e-12)
 
 
-@given(e=st.lists(st.floats(0, 1e6), min_size=1, max_size=20).map(np.array), q=st.sampled_from([0.05, 0.1, 0.2]))
+@given(
+    e=st.lists(st.floats(0, 1e6), min_size=1, max_size=20).map(np.array),
+    q=st.sampled_from([0.05, 0.1, 0.2]),
+)
 def test_e_bh_selects_the_largest_set_that_pays(e: np.ndarray, q: float) -> None:
     chosen = multiple.e_benjamini_hochberg(e, q)
     sizes = [k for k in range(1, len(e) + 1) if np.sort(e)[-k] * k * q >= len(e)]
@@ -67,5 +70,7 @@ def test_effective_tests_of_copies_and_of_strangers() -> None:
     rng = np.random.default_rng(0)
     strangers = rng.random((20, 5000)) < 0.4
     assert multiple.effective_tests(strangers) == pytest.approx(20, rel=0.02)
-    assert multiple.effective_tests(np.repeat(strangers[:1], 20, axis=0)) == pytest.approx(1, abs=1e-3)
+    assert multiple.effective_tests(np.repeat(strangers[:1], 20, axis=0)) == pytest.approx(
+        1, abs=1e-3
+    )
     assert multiple.effective_tests(np.ones((3, 50), dtype=bool)) == 0

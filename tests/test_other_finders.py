@@ -1,4 +1,6 @@
-"""Baselines and other people's finders: that they keep the contract, find what is planted, and say what they lack."""
+"""Baselines and other people's finders: that they keep the contract, find what is planted, and say
+what they lack.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +12,10 @@ import pytest
 from test_proposals import results
 
 from groundfault import Evidence, InputError, MissingExtraError, PlanError, finders
+from groundfault.core.units import Marks
 from groundfault.finders.foreign import Pysubgroup
 from groundfault.finders.random import Random
 from groundfault.testing import check_finder
-from groundfault.units import Marks
 
 
 @pytest.mark.parametrize("finder", [Pysubgroup(), Random()], ids=lambda f: f.name)
@@ -32,7 +34,9 @@ def test_pysubgroup_finds_what_is_planted_and_the_rest_is_not_better():
     assert set(best.columns) == {"lang", "words"}
     rules = [c.rule for c in Pysubgroup(bins=2, k=3, exponent=1).propose(data)]
     assert len(rules) == 3
-    passes = Evidence.from_table(data.frame.with_columns(error=pl.lit(0)), id="item", outcome="error")
+    passes = Evidence.from_table(
+        data.frame.with_columns(error=pl.lit(0)), id="item", outcome="error"
+    )
     assert list(Pysubgroup().propose(passes)) == []
 
 
@@ -72,8 +76,15 @@ def test_settings_out_of_range_and_columns_that_are_not_there():
 
 @pytest.mark.parametrize("name", ["sliceline", "tree", "pysubgroup", "random"])
 def test_evidence_without_a_column_to_search_gives_nothing(name: str):
-    frame = results().frame.select("item", "error").with_columns(note=pl.format("this is remark {} of all", "item"))
-    assert list(finders.get(name)().propose(Evidence.from_table(frame, id="item", outcome="error"))) == []
+    frame = (
+        results()
+        .frame.select("item", "error")
+        .with_columns(note=pl.format("this is remark {} of all", "item"))
+    )
+    assert (
+        list(finders.get(name)().propose(Evidence.from_table(frame, id="item", outcome="error")))
+        == []
+    )
     gaps = frame.with_columns(error=pl.when(pl.col("item") < "i00300").then("error"))
     some = Evidence.from_table(gaps, id="item", outcome="error", empty="missing")
     assert list(finders.get(name)().propose(some)) == []

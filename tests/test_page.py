@@ -1,4 +1,6 @@
-"""Tables in a terminal: no number is broken and no word of a head over numbers, however narrow it is."""
+"""Tables in a terminal: no number is broken and no word of a head over numbers, however narrow it
+is.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,14 @@ from groundfault.render.tables import Column, Table
 
 WIDE = Table(
     "Resolved audit",
-    (Column("Policy"), *(Column(head, "number") for head in ("Routed rows", "Unaudited rows", "Mean best score"))),
-    (("stratified", "1,234", "12", "1.0000"), ("caps, repeats, prior=stressor", "5", "678", "0.3333")),
+    (
+        Column("Policy"),
+        *(Column(head, "number") for head in ("Routed rows", "Unaudited rows", "Mean best score")),
+    ),
+    (
+        ("stratified", "1,234", "12", "1.0000"),
+        ("caps, repeats, prior=stressor", "5", "678", "0.3333"),
+    ),
     "A note.",
 )
 
@@ -34,7 +42,9 @@ def test_every_number_and_word_of_a_head_stays_whole(
     columns: list[tuple[str, int]], names: list[str], width: int
 ) -> None:
     rows = tuple((name, *(f"{value:,}" for _, value in columns)) for name in names)
-    lines = printed(Table("t", (Column("Name"), *(Column(head, "number") for head, _ in columns)), rows), width)
+    lines = printed(
+        Table("t", (Column("Name"), *(Column(head, "number") for head, _ in columns)), rows), width
+    )
     assert max(map(len, lines)) <= width
     words = " ".join(lines).split()
     for head, value in columns:

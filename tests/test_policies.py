@@ -1,4 +1,6 @@
-"""Policies: pure and predictable, quick to find what is planted, and never the reason for a wrong verdict."""
+"""Policies: pure and predictable, quick to find what is planted, and never the reason for a wrong
+verdict.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from groundfault import policies
 from groundfault.errors import PlanError
-from groundfault.policies import Policy, Query, features, learners
-from groundfault.policies.adaptive import Adaptive
-from groundfault.policies.learned import Learned
-from groundfault.policies.networks import train
-from groundfault.sequential import Audit, Pool
+from groundfault.sequential import Audit, Pool, policies
 from groundfault.sequential.answers import replay
+from groundfault.sequential.policies import Policy, Query, features, learners
+from groundfault.sequential.policies.adaptive import Adaptive
+from groundfault.sequential.policies.learned import Learned
+from groundfault.sequential.policies.networks import train
 from groundfault.testing import check_policy
 
 LEARNED = ("adaptive", "logistic", "gp", "boosted", "thompson")
@@ -22,12 +23,16 @@ NAMES = [f"{name}:in=b" if name == "oracle" else name for name in policies.NAMES
 
 
 def planted(accuracy, size=80, seed=0, embedding=True):
-    """Groups of a size, and the accuracy of each; the first axes of the embedding tell them apart."""
+    """Groups of a size, and the accuracy of each; the first axes of the embedding tell them
+    apart.
+    """
     rng = np.random.default_rng(seed)
     group = np.repeat(np.arange(len(accuracy)), size)
     points = 3 * np.eye(len(accuracy))[group] + rng.normal(size=(len(group), len(accuracy)))
     scores = (rng.random(len(group)) < np.array(accuracy)[group]).astype(float)
-    return Pool.from_arrays(range(len(group)), {"in": group}, embedding=points if embedding else None, scores=scores)
+    return Pool.from_arrays(
+        range(len(group)), {"in": group}, embedding=points if embedding else None, scores=scores
+    )
 
 
 def run(pool, policy, **settings):
@@ -36,7 +41,7 @@ def run(pool, policy, **settings):
     return audit
 
 
-# --- what every policy must be --------------------------------------------------------------------------------------
+# -------------------------------------------------------------------- --- what every policy must be
 
 
 @pytest.mark.parametrize("name", [*NAMES, "adaptive:paper"])
@@ -94,12 +99,15 @@ def test_without_an_embedding_groups_alone_are_learnt_from(name):
     assert audit.verdict == "failure mode found"
 
 
-# --- what they find -------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------- --- what they find
 
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_a_failing_group_is_found_with_few_labels(name):
-    audits = [run(planted([0.95, 0.95, 0.95, 0.45, 0.95, 0.95], seed=seed), name, seed=seed) for seed in (1, 2, 3)]
+    audits = [
+        run(planted([0.95, 0.95, 0.95, 0.45, 0.95, 0.95], seed=seed), name, seed=seed)
+        for seed in (1, 2, 3)
+    ]
     found = sum(audit.verdict == "failure mode found" for audit in audits)
     assert found >= (2 if name == "boosted" else 3)
     assert np.median([audit.rounds_told for audit in audits]) <= 45
@@ -113,7 +121,9 @@ def test_a_sound_model_passes_though_nothing_looks_bad(name):
 def test_fewer_labels_than_looking_everywhere_alike():
     worlds = [planted([0.93] * 7 + [0.55], size=50, seed=seed) for seed in range(5)]
     ours, plain = (
-        np.array([run(world, policy, seed=s, limit=300).rounds_told for s, world in enumerate(worlds)])
+        np.array(
+            [run(world, policy, seed=s, limit=300).rounds_told for s, world in enumerate(worlds)]
+        )
         for policy in ("logistic", "stratified")
     )
     assert np.median(ours) < 0.7 * np.median(plain)
@@ -134,17 +144,25 @@ def test_a_group_that_has_reached_the_threshold_is_left_alone():
         assert r.thresholds.auditor > 0
 
 
-# --- type-I error ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- type-I error
 
 
 def wrong(name, replicates, **settings):
-    """Spec 6c (ii): every group exactly at the threshold; how often the default audit says that one fails."""
+    """Spec 6c (ii): every group exactly at the threshold; how often the default audit says that one
+    fails.
+    """
     found = 0
     for seed in range(replicates):
         rng = np.random.default_rng(seed)
         group = np.repeat(np.arange(8), 20)
-        scores = np.concatenate([rng.permutation(np.arange(20) < 17) for _ in range(8)]).astype(float)
-        points = np.eye(8)[group] + 0.3 * rng.normal(size=(160, 8)) + scores[:, None] * rng.normal(size=8)
+        scores = np.concatenate([rng.permutation(np.arange(20) < 17) for _ in range(8)]).astype(
+            float
+        )
+        points = (
+            np.eye(8)[group]
+            + 0.3 * rng.normal(size=(160, 8))
+            + scores[:, None] * rng.normal(size=8)
+        )
         pool = Pool.from_arrays(range(160), {"in": group}, embedding=points, scores=scores)
         found += run(pool, name, seed=seed, limit=None, **settings).verdict == "failure mode found"
     return found
@@ -152,7 +170,9 @@ def wrong(name, replicates, **settings):
 
 @pytest.mark.parametrize("name", ["logistic", "boosted"])
 def test_no_policy_makes_the_default_audit_wrong_too_often(name):
-    """The embedding even gives the scores away: a policy that can tell passes from failures still cannot cheat."""
+    """The embedding even gives the scores away: a policy that can tell passes from failures still
+    cannot cheat.
+    """
     assert wrong(name, 6) <= 2  # three or more at alpha .05: chance .002
 
 
@@ -163,7 +183,7 @@ def test_type_one_error_of_every_learning_policy(name):
     assert wrong(name, replicates) <= replicates * 0.05 + 2.6 * np.sqrt(replicates * 0.05 * 0.95)
 
 
-# --- the networks ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- the networks
 
 
 def toy(count=40, seed=0):
@@ -193,7 +213,9 @@ def test_fewer_epochs_are_an_earlier_stage_of_more():
 
 
 def test_the_batched_program_is_the_plain_one():
-    """Oracle: one network, one case at a time, derivatives by finite differences, Adam as in its paper."""
+    """Oracle: one network, one case at a time, derivatives by finite differences, Adam as in its
+    paper.
+    """
     rows, scores = toy(7)
     settings = {"widths": (2,), "members": 1, "seed": 5}
     before = train(rows, scores, epochs=(1,), **settings)[0]
@@ -206,7 +228,7 @@ def test_the_batched_program_is_the_plain_one():
 
 
 def _plain(rows, scores, width, seed, epochs):
-    from groundfault.policies.networks import _ORDERS, _begin
+    from groundfault.sequential.policies.networks import _ORDERS, _begin
 
     nets = _begin(rows.shape[1] + 1, (width,), 1, seed)
     parts = [part[0].astype(float) for part in (nets.hidden, nets.out, nets.bias)]
@@ -236,7 +258,9 @@ def _plain(rows, scores, width, seed, epochs):
             for part, slope, (mean, squares) in zip(parts, slopes, kept, strict=True):
                 mean[...] = 0.9 * mean + 0.1 * slope
                 squares[...] = 0.999 * squares + 0.001 * slope**2
-                part -= 0.01 * (mean / (1 - 0.9**step)) / (np.sqrt(squares / (1 - 0.999**step)) + 1e-8)
+                part -= (
+                    0.01 * (mean / (1 - 0.9**step)) / (np.sqrt(squares / (1 - 0.999**step)) + 1e-8)
+                )
     return parts
 
 
@@ -252,7 +276,7 @@ def test_the_setting_that_foretells_best_is_used():
     )
 
 
-# --- the learners ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- the learners
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +287,9 @@ def world():
     return features.Features(points, np.ones((1, 600), dtype=bool)), chance
 
 
-@pytest.mark.parametrize("learner", [learners.logistic, learners.gaussian_process, learners.boosted])
+@pytest.mark.parametrize(
+    "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
+)
 def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world):
     known, chance = world
     rng = np.random.default_rng(1)
@@ -282,7 +308,9 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
     assert abs(high - 0.95) < 0.15
 
 
-@pytest.mark.parametrize("learner", [learners.logistic, learners.gaussian_process, learners.boosted])
+@pytest.mark.parametrize(
+    "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
+)
 def test_with_no_score_learners_expect_the_threshold(learner, world):
     told = learners.Told(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
     draws = learner(told, np.random.default_rng(0))
@@ -290,7 +318,9 @@ def test_with_no_score_learners_expect_the_threshold(learner, world):
 
 
 def test_laplace_finds_the_mode():
-    """Oracle: the gradient of the log posterior vanishes there, and the evidence is exact where nothing is seen."""
+    """Oracle: the gradient of the log posterior vanishes there, and the evidence is exact where
+    nothing is seen.
+    """
     rng = np.random.default_rng(3)
     rows, scores = rng.normal(size=(2, 30, 4)), (rng.random(30) < 0.7).astype(float)
     mode, _, _ = learners._laplace(rows, scores, 0.5)
@@ -310,7 +340,7 @@ def test_principal_components_keep_the_distances_that_matter():
         np.testing.assert_allclose(found @ found.T, centred @ centred.T / scale**2, atol=1e-9)
 
 
-# --- names ----------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------------- --- names
 
 
 def test_names_say_what_is_sealed():
@@ -336,22 +366,31 @@ def test_a_learner_of_ones_own():
     assert audit.verdict == "failure mode found"
 
 
-# --- beside the paper's auditor -------------------------------------------------------------------------------------
+# ------------------------------------------------------------------- --- beside the paper's auditor
 
 
 def test_fewer_labels_than_the_papers_auditor_on_the_same_scores(shared):
     """Spec 6b; the whole comparison is `groundfault study sequential-pool`."""
     from polars import col, read_parquet
 
-    from groundfault.studies.sequential_pool import SEEDS, audits
+    from groundfault_studies.sequential_pool import SEEDS, audits
 
     folder, seeds = shared / "savi_pool", SEEDS[:3]
-    rows = [row for seed in seeds for row in audits(folder, "declared groups", "logistic", "Large", seed)]
+    rows = [
+        row
+        for seed in seeds
+        for row in audits(folder, "declared groups", "logistic", "Large", seed)
+    ]
     recorded = read_parquet(folder / "results_rows.parquet").filter(
-        (col("scenario") == "a") & (col("sampler") == "active") & (col("setting") == "Large") & col("seed").is_in(seeds)
+        (col("scenario") == "a")
+        & (col("sampler") == "active")
+        & (col("setting") == "Large")
+        & col("seed").is_in(seeds)
     )
     for bet in ("lr", "sr-lr", "lr-ui", "sr-lr-ui"):
         ours = [row for row in rows if row["bet"] == bet and row["m"] == 40]
-        theirs = recorded.filter((col("method") == bet.upper()) & (col("m") == 40))["labelled"].median()
+        theirs = recorded.filter((col("method") == bet.upper()) & (col("m") == 40))[
+            "labelled"
+        ].median()
         assert all(row["verdict"] == "failure mode found" for row in ours)
         assert np.median([row["labelled"] for row in ours]) <= 0.85 * theirs

@@ -1,4 +1,6 @@
-"""Power and minimum detectable lift: against enumeration, simulation, the published table and each other."""
+"""Power and minimum detectable lift: against enumeration, simulation, the published table and each
+other.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from groundfault.stats import laws as lawbook
-from groundfault.stats import regions
+from groundfault.stats import critical_regions
+from groundfault.stats import null_distributions as lawbook
+from groundfault.stats.contingency import Margins
 from groundfault.stats.decoys import procedure_a
-from groundfault.stats.margins import Margins
 from groundfault.stats.power import (
     Design,
     Stage,
@@ -24,7 +26,8 @@ from groundfault.stats.power import (
     minimum_detectable_lifts,
 )
 
-# minimum detectable lifts of the full sample under Holm at 0.10 over 34 candidates, error rate 0.36, on a grid of 0.02
+# minimum detectable lifts of the full sample under Holm at 0.10 over 34 candidates, error rate
+# 0.36, on a grid of 0.02
 PUBLISHED = {
     115: {0.1: 0.56, 0.3: 0.40, 0.5: 0.36},
     160: {0.1: 0.50, 0.3: 0.34, 0.5: 0.30},
@@ -34,11 +37,14 @@ PUBLISHED = {
 
 
 def test_published_table_is_met_to_its_grid() -> None:
-    # simulated there with supports that vary about the prevalence, which costs a little power where slices are rare
+    # simulated there with supports that vary about the prevalence, which costs a little power where
+    # slices are rare
     misses = set()
     for n, row in PUBLISHED.items():
         for prevalence, published in row.items():
-            design = Design.full_sample(n=n, on=round(n * prevalence), error_rate=0.36, level=0.10 / 34)
+            design = Design.full_sample(
+                n=n, on=round(n * prevalence), error_rate=0.36, level=0.10 / 34
+            )
             lift = minimum_detectable_lift(design) or inf
             up = ceil(lift * 50 - 1e-9) / 50
             assert published - 0.02 - 1e-9 <= up <= published
@@ -47,11 +53,13 @@ def test_published_table_is_met_to_its_grid() -> None:
     assert misses == {(160, 0.1), (2000, 0.1)}
 
 
-# --------------------------------------------------------------------------------------------- against enumeration
+# ------------------------------------------------------------------------------ against enumeration
 
 
 def _passes(stage: Stage, on_errors: int, off_errors: int) -> int:
-    """1 as the worse side, -1 as the better, 0 not at all: straight from the definitions, in whole numbers."""
+    """1 as the worse side, -1 as the better, 0 not at all: straight from the definitions, in whole
+    numbers.
+    """
     n, on, total = stage.n, stage.on, on_errors + off_errors
     shift = n * on_errors - on * total
     a, b = on_errors + Fraction(1, 2), off_errors + Fraction(1, 2)
@@ -77,7 +85,9 @@ def _chances(stage: Stage, on_rate: float, off_rate: float) -> dict[int, float]:
     for x in range(stage.on + 1):
         for y in range(off + 1):
             weight = comb(stage.on, x) * on_rate**x * (1 - on_rate) ** (stage.on - x)
-            out[_passes(stage, x, y)] += weight * comb(off, y) * off_rate**y * (1 - off_rate) ** (off - y)
+            out[_passes(stage, x, y)] += (
+                weight * comb(off, y) * off_rate**y * (1 - off_rate) ** (off - y)
+            )
     return out
 
 
@@ -113,7 +123,9 @@ def _mirror(design: Design) -> Design:
 
 @given(st.integers(20, 400), st.floats(0.05, 0.95), st.floats(0.02, 0.9), st.floats(0, 1))
 @settings(max_examples=40, deadline=None)
-def test_complement_and_relabelling_flip_the_sign(n: int, share: float, rate: float, where: float) -> None:
+def test_complement_and_relabelling_flip_the_sign(
+    n: int, share: float, rate: float, where: float
+) -> None:
     on = min(max(round(n * share), 1), n - 1)
     design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.01, least=0.1)
     lift = where * design.largest
@@ -124,7 +136,9 @@ def test_complement_and_relabelling_flip_the_sign(n: int, share: float, rate: fl
 
 @given(st.integers(20, 400), st.floats(0.05, 0.95), st.floats(0.02, 0.9))
 @settings(max_examples=40, deadline=None)
-def test_no_lift_is_confirmed_at_most_at_the_level_and_power_rises(n: int, share: float, rate: float) -> None:
+def test_no_lift_is_confirmed_at_most_at_the_level_and_power_rises(
+    n: int, share: float, rate: float
+) -> None:
     on = min(max(round(n * share), 1), n - 1)
     design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.05)
     powers = [design.power(design.largest * f) for f in np.linspace(0, 1, 9)]
@@ -133,7 +147,7 @@ def test_no_lift_is_confirmed_at_most_at_the_level_and_power_rises(n: int, share
     assert all(b >= a - 1e-9 or b < 0.05 for a, b in pairwise(powers))
 
 
-# ---------------------------------------------------------------------------------------------- against simulation
+# ------------------------------------------------------------------------------- against simulation
 
 
 def _simulate(design: Design, lift: float, draws: int) -> float:
@@ -152,7 +166,11 @@ def _simulate(design: Design, lift: float, draws: int) -> float:
                 p = law.two_sided(which, x.astype(float))
             else:
                 p = law.one_sided(which, x.astype(float), np.full(draws, sign))
-            so_far &= (margins.sign == sign) & (p <= stage.level) & (margins.score(stage.effect) >= stage.least)
+            so_far &= (
+                (margins.sign == sign)
+                & (p <= stage.level)
+                & (margins.score(stage.effect) >= stage.least)
+            )
     return float((passed[1] | passed[-1]).mean())
 
 
@@ -161,7 +179,9 @@ def _simulate(design: Design, lift: float, draws: int) -> float:
     [
         Design.full_sample(n=160, on=48, error_rate=0.36, level=0.10 / 34),
         Design.full_sample(n=2001, on=30, error_rate=0.05, level=0.10 / 200, least=0.1),
-        Design.full_sample(n=3000, on=900, error_rate=0.03, level=0.01, least=log(1.5), effect="risk_ratio"),
+        Design.full_sample(
+            n=3000, on=900, error_rate=0.03, level=0.01, least=log(1.5), effect="risk_ratio"
+        ),
         Design.split(n=161, on=49, error_rate=0.36, floor=0.25, level=0.1, least=0.1),
         Design.split(n=900, on=90, error_rate=0.2, floor=0.17, level=0.1, least=0.1, holdout=0.3),
     ],
@@ -183,35 +203,53 @@ def test_power_of_graded_losses_is_near_what_simulation_gives() -> None:
     tilted /= tilted.sum()
     means = probability @ values, tilted @ values
     rate = (means[0] * (n - on) + means[1] * on) / n
-    within = (probability @ values**2 - means[0] ** 2) * (n - on) / n + (tilted @ values**2 - means[1] ** 2) * on / n
+    within = (probability @ values**2 - means[0] ** 2) * (n - on) / n + (
+        tilted @ values**2 - means[1] ** 2
+    ) * on / n
     lift = means[1] - means[0]
     variance = within + lift**2 * on * (n - on) / n**2
     hits = 0
     for _ in range(draws):
         losses = np.concatenate([rng.choice(5, on, p=tilted), rng.choice(5, n - on, p=probability)])
         shuffled = rng.permuted(np.tile(losses, (2000, 1)), axis=1)[:, :on].sum(axis=1)
-        far = np.abs(shuffled - on * losses.mean()) >= abs(losses[:on].sum() - on * losses.mean()) - 1e-9
+        far = (
+            np.abs(shuffled - on * losses.mean())
+            >= abs(losses[:on].sum() - on * losses.mean()) - 1e-9
+        )
         hits += (1 + far.sum()) / 2001 <= level
-    design = Design.full_sample(n=n, on=on, error_rate=float(rate), level=level, variance=float(variance))
+    design = Design.full_sample(
+        n=n, on=on, error_rate=float(rate), level=level, variance=float(variance)
+    )
     assert design.power(float(lift)) == pytest.approx(hits / draws, abs=0.09)
     assert 0.3 < hits / draws < 0.9  # else the comparison says little
 
 
-@pytest.mark.parametrize(("effect", "least"), [("risk_difference", 0.1), ("risk_ratio", log(1.5)), ("odds_ratio", 0.5)])
+@pytest.mark.parametrize(
+    ("effect", "least"), [("risk_difference", 0.1), ("risk_ratio", log(1.5)), ("odds_ratio", 0.5)]
+)
 def test_normal_approximation_joins_the_exact_power(effect: str, least: float) -> None:
-    settings_ = {"n": 4000, "on": 1200, "error_rate": 0.3, "level": 0.1, "least": least, "effect": effect}
+    settings_ = {
+        "n": 4000,
+        "on": 1200,
+        "error_rate": 0.3,
+        "level": 0.1,
+        "least": least,
+        "effect": effect,
+    }
     exact = Design.split(**settings_, floor=least)
     normal = Design.split(**settings_, floor=least, variance=0.3 * 0.7)
     for lift in np.linspace(-0.2, 0.2, 9):
         assert normal.power(lift) == pytest.approx(exact.power(lift), abs=0.03)
 
 
-# ------------------------------------------------------------------------------------------ minimum detectable lift
+# -------------------------------------------------------------------------- minimum detectable lift
 
 
 @given(st.integers(40, 3000), st.floats(0.1, 0.9), st.floats(0.01, 0.7), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_minimum_detectable_lift_is_the_least_to_three_digits(n: int, share: float, rate: float, split: bool) -> None:
+def test_minimum_detectable_lift_is_the_least_to_three_digits(
+    n: int, share: float, rate: float, split: bool
+) -> None:
     on = round(n * share)
     if split:
         design = Design.split(n=n, on=on, error_rate=rate, floor=0.15, level=0.1, least=0.1)
@@ -252,7 +290,7 @@ def test_interpolated_totals_move_power_little(monkeypatch: pytest.MonkeyPatch) 
         return [d.power(lift) for d in designs for lift in (0.0, 0.015, 0.02, 0.04, 0.1, d.largest)]
 
     full = powers()
-    monkeypatch.setattr(regions, "_MOST_CELLS", 1e5)
+    monkeypatch.setattr(critical_regions, "_MOST_CELLS", 1e5)
     assert powers() == pytest.approx(full, abs=0.005)
 
 
@@ -263,11 +301,13 @@ def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
     on = np.array([3, 8, 9, 60, 1440, 60, *range(101, 1399, 20)])
     together = minimum_detectable_lifts(on, design)
     alone = [minimum_detectable_lift(design(int(k))) for k in on]
-    assert together == pytest.approx([np.nan if a is None else a for a in alone], abs=0.005, nan_ok=True)
+    assert together == pytest.approx(
+        [np.nan if a is None else a for a in alone], abs=0.005, nan_ok=True
+    )
     assert len(minimum_detectable_lifts(on[:0], design)) == 0
 
 
-# ---------------------------------------------------------------------------------------------------- lone floor
+# --------------------------------------------------------------------------------------- lone floor
 
 
 @given(
@@ -278,7 +318,9 @@ def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
 @settings(max_examples=1500, deadline=None)
 @example([11, 29], 4, "risk_ratio")
 @example([11, 29], 4, "odds_ratio")
-def test_lone_floor_is_where_procedure_a_keeps_one_alone(on: list[int], errors: int, effect: str) -> None:
+def test_lone_floor_is_where_procedure_a_keeps_one_alone(
+    on: list[int], errors: int, effect: str
+) -> None:
     floor = decoy_floor(np.array(on), n=40, errors=errors, q=0.1, effect=effect)
     ones = np.ones(len(on), dtype=np.int64)
     margins, _, counts = lawbook.distinct(Margins(ones * 40, np.array(on), ones * errors, ones * 0))
@@ -301,7 +343,9 @@ def test_lone_floor_rises_with_the_library_and_may_be_out_of_reach() -> None:
 
 
 @given(st.integers(2, 100_000), st.data())
-def test_a_holdout_share_worked_out_from_counts_gives_the_counts_again(n: int, data: st.DataObject) -> None:
+def test_a_holdout_share_worked_out_from_counts_gives_the_counts_again(
+    n: int, data: st.DataObject
+) -> None:
     held = data.draw(st.integers(1, n - 1))
     design = Design.split(n=n, on=1, error_rate=0.3, floor=0.1, holdout=held / n)
     assert [s.n for s in design.stages] == [n - held, held]

@@ -6,13 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.stats import irt, low_rank
-from groundfault.taxonomy.fitting import fit
-from groundfault.taxonomy.matrix import Matrix
-from groundfault.taxonomy.prediction import METHODS, Peers, predict
-from groundfault.taxonomy.settings import Settings
+from groundfault.taxonomy.fitting.fit import fit
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.use.prediction import METHODS, Peers, predict
 from groundfault.testing.abilities import AbilityWorld
 
 CELLS = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 0]])
@@ -21,7 +21,9 @@ CELLS = np.array([[1, 0, 1], [0, 0, 1], [1, 1, 0], [0, 1, 0]])
 def peers(cells: np.ndarray = CELLS, holes: np.ndarray | None = None) -> Peers:
     trials = np.ones_like(cells) if holes is None else 1 - holes
     names = tuple(f"e{i}" for i in range(len(cells))), tuple(f"m{j}" for j in range(cells.shape[1]))
-    return Peers.of(Matrix(*names, (cells * trials).astype(np.int64), trials.astype(np.int64)), rank=0)
+    return Peers.of(
+        Matrix(*names, (cells * trials).astype(np.int64), trials.astype(np.int64)), rank=0
+    )
 
 
 def asked(answers: dict[int, int], n: int = 4) -> tuple[np.ndarray, np.ndarray]:
@@ -34,17 +36,23 @@ def asked(answers: dict[int, int], n: int = 4) -> tuple[np.ndarray, np.ndarray]:
 def test_majority_nearest_and_neighbours_by_hand() -> None:
     passed, trials = asked({0: 1, 2: 1})  # as the first model; the others agree on one of two
     known = peers()
-    np.testing.assert_allclose(known.chances("majority", passed, trials)[0][:, 0], [2 / 3, 1 / 3, 2 / 3, 1 / 3])
+    np.testing.assert_allclose(
+        known.chances("majority", passed, trials)[0][:, 0], [2 / 3, 1 / 3, 2 / 3, 1 / 3]
+    )
     np.testing.assert_allclose(known.chances("nearest", passed, trials)[0][:, 0], CELLS[:, 0])
     assert known.nearest(passed, trials, 3).tolist() == [[0, 1, 2]]
-    np.testing.assert_allclose(known.chances("neighbours", passed, trials)[0][:, 0], CELLS.mean(axis=1))
+    np.testing.assert_allclose(
+        known.chances("neighbours", passed, trials)[0][:, 0], CELLS.mean(axis=1)
+    )
 
 
 def test_agreement_is_on_what_both_were_asked() -> None:
     holes = np.zeros_like(CELLS)
     holes[:2, 1] = 1
     passed, trials = asked({0: 1, 1: 0, 2: 1, 3: 1})
-    assert peers(holes=holes).nearest(passed, trials, 1).tolist() == [[1]]  # two of two, the first three of four
+    assert peers(holes=holes).nearest(passed, trials, 1).tolist() == [
+        [1]
+    ]  # two of two, the first three of four
 
 
 def test_ability_and_majority_say_nothing_beyond_ability() -> None:
@@ -85,14 +93,22 @@ def test_no_factor_is_found_where_one_ability_is_all() -> None:
 
 
 def test_a_prediction_and_what_it_refuses() -> None:
-    matrix, _ = AbilityWorld(examples=200, models=12, modes=2, strength=1.6).draw(np.random.default_rng(4))
-    taxonomy = fit(matrix.without("m0000"), Settings(worlds=19, refits=0, permutations=0, bootstraps=0))
-    frame = pl.DataFrame({"id": matrix.examples[:70], "error": 1 - matrix.passed[:70, 0], "model": ["new"] * 70})
+    matrix, _ = AbilityWorld(examples=200, models=12, modes=2, strength=1.6).draw(
+        np.random.default_rng(4)
+    )
+    taxonomy = fit(
+        matrix.without("m0000"), Settings(worlds=19, refits=0, permutations=0, bootstraps=0)
+    )
+    frame = pl.DataFrame(
+        {"id": matrix.examples[:70], "error": 1 - matrix.passed[:70, 0], "model": ["new"] * 70}
+    )
     given = Evidence.from_table(frame, id="id", model="model", outcome="error")
     truth = dict(zip(matrix.examples, 1 - matrix.passed[:, 0], strict=True))
     for method in METHODS:
         found = predict(taxonomy, given, method=method)
-        assert set(found.frame["example"]) == set(taxonomy.matrix.examples) - set(matrix.examples[:70])
+        assert set(found.frame["example"]) == set(taxonomy.matrix.examples) - set(
+            matrix.examples[:70]
+        )
         assert found.frame["failure"].is_between(0, 1).all()
         assert found.frame["failure"].to_list() == sorted(found.frame["failure"], reverse=True)
     real = np.mean([truth[name] for name in found.frame["example"]])
@@ -100,7 +116,11 @@ def test_a_prediction_and_what_it_refuses() -> None:
     with pytest.raises(PlanError, match="method"):
         predict(taxonomy, given, method="oracle")  # type: ignore[arg-type]
     empty = Evidence.from_table(
-        frame.with_columns(error=pl.lit(None, dtype=pl.Int64)), id="id", model="model", outcome="error", empty="missing"
+        frame.with_columns(error=pl.lit(None, dtype=pl.Int64)),
+        id="id",
+        model="model",
+        outcome="error",
+        empty="missing",
     )
     with pytest.raises(InputError, match="nothing to predict from"):
         predict(taxonomy, empty)

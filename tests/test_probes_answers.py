@@ -1,4 +1,6 @@
-"""Answers: what is read from a response, whether it says the same as the key, and that a mismatch only routes."""
+"""Answers: what is read from a response, whether it says the same as the key, and that a mismatch
+only routes.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groundfault.core.equivalence import RULES, compare, natural_rule
 from groundfault.errors import InputError
 from groundfault.models import Response
 from groundfault.probes import Task, extract, route
-from groundfault.probes.answers import Routing
-from groundfault.probes.equivalence import RULES, compare, natural_rule
+from groundfault.probes.running.answers import Routing
 
 
 def task(answer: str, rule: str, **more: object) -> Task:
@@ -36,12 +38,27 @@ def task(answer: str, rule: str, **more: object) -> Task:
         ("The answer is not 10", "integer", None, "none"),
         ("It costs 5 cents.", "integer", "5", "search"),
         ("It costs 5 cents, so 5.", "integer", "5", "search"),
-        ("It is either 5 or 10, which nobody who was there could have told.", "integer", None, "none"),
+        (
+            "It is either 5 or 10, which nobody who was there could have told.",
+            "integer",
+            None,
+            "none",
+        ),
         ("No, since the drawer stayed.", "yes_no", "no", "search"),
-        ("There is no doubt that it does, and this is all there is to say of it.", "yes_no", None, "none"),
+        (
+            "There is no doubt that it does, and this is all there is to say of it.",
+            "yes_no",
+            None,
+            "none",
+        ),
         ("Yes.\nNo.", "yes_no", None, "none"),
         ("They stand in a row.\nMara", "exact", "Mara", "search"),
-        ("They stand in a row, and whoever looks from the left to the right finds Mara", "exact", None, "none"),
+        (
+            "They stand in a row, and whoever looks from the left to the right finds Mara",
+            "exact",
+            None,
+            "none",
+        ),
         ("50% of it", "numeric", None, "none"),
         ("x" * ((1 << 20) + 1), "exact", None, "none"),
     ],
@@ -111,19 +128,26 @@ def test_tolerance_is_inclusive_and_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "rule"), [("yes", "yes_no"), ("No", "yes_no"), ("12", "integer"), ("1.5", "numeric"), ("Mara", "exact")]
+    ("key", "rule"),
+    [("yes", "yes_no"), ("No", "yes_no"), ("12", "integer"), ("1.5", "numeric"), ("Mara", "exact")],
 )
 def test_the_form_of_a_key_names_its_rule(key: str, rule: str) -> None:
     assert natural_rule(key) == rule
 
 
-@given(st.integers(-(10**9), 10**9), st.sampled_from(["It is {} in all.", "**{}**", "{}", "= {} cents", "`{}`,"]))
+@given(
+    st.integers(-(10**9), 10**9),
+    st.sampled_from(["It is {} in all.", "**{}**", "{}", "= {} cents", "`{}`,"]),
+)
 def test_an_integer_in_a_sentence_is_that_integer_and_no_other(number: int, sentence: str) -> None:
     assert compare(sentence.format(number), str(number), "integer").same is True
     assert compare(sentence.format(number), str(number + 1), "integer").same is False
 
 
-@given(st.text(max_size=80), st.sampled_from([("7", "integer"), ("yes", "yes_no"), ("a, b", "set"), ("x", "exact")]))
+@given(
+    st.text(max_size=80),
+    st.sampled_from([("7", "integer"), ("yes", "yes_no"), ("a, b", "set"), ("x", "exact")]),
+)
 def test_any_text_is_routed_with_a_reason(response: str, key: tuple[str, str]) -> None:
     found = route(task(*key), response)
     assert found.reason
@@ -132,7 +156,13 @@ def test_any_text_is_routed_with_a_reason(response: str, key: tuple[str, str]) -
 
 
 def test_a_key_is_equivalent_to_itself_under_every_rule() -> None:
-    for key, rule in [("x", "exact"), ("no", "yes_no"), ("5", "integer"), ("1/3", "numeric"), ("a, b", "set")]:
+    for key, rule in [
+        ("x", "exact"),
+        ("no", "yes_no"),
+        ("5", "integer"),
+        ("1/3", "numeric"),
+        ("a, b", "set"),
+    ]:
         assert compare(key, key, rule).same is True
     assert len(RULES) == 5
 
@@ -168,7 +198,13 @@ def test_bytes_are_refused() -> None:
 
 @pytest.mark.parametrize(
     "response",
-    ["answer is" + " " * 900_000, "answer is x " * 70_000, "*" * 900_000, "1," * 400_000, "no " * 300_000 + "x"],
+    [
+        "answer is" + " " * 900_000,
+        "answer is x " * 70_000,
+        "*" * 900_000,
+        "1," * 400_000,
+        "no " * 300_000 + "x",
+    ],
 )
 def test_long_responses_take_no_longer_than_they_are(response: str) -> None:
     start = time.perf_counter()

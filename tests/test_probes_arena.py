@@ -1,4 +1,6 @@
-"""``probe arena``: from the shell, over simulated landscapes and over a run in which everything was asked."""
+"""``probe arena``: from the shell, over simulated landscapes and over a run in which everything was
+asked.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from groundfault.cli.main import cli
 from groundfault.errors import GroundfaultError, InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Config, Grammar, probes, run
-from groundfault.probes.arena import arena
-from groundfault.probes.auditing import Audit
-from groundfault.probes.bank import SHIPPED
-from groundfault.probes.landscapes import WORLDS, landscape, replayed
+from groundfault.probes.bank.bank import SHIPPED
 from groundfault.probes.policies import POLICIES
+from groundfault.probes.review.reviewed_runs import Audit
+from groundfault.probes.use.arena import arena
+from groundfault.probes.use.landscapes import WORLDS, landscape, replayed
 from groundfault.review import Decision
-from groundfault.studies import probe_policies
+from groundfault_studies import probe_policies
 
 
 def shell(*args: Any) -> Result:
@@ -35,11 +37,24 @@ def lines(*rows: dict[str, Any] | str) -> str:
 
 def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    given = ["--world", "diffuse", "--policy", "uniform", "--landscapes", 20, "--budget", 12, "--budget", 15]
+    given = [
+        "--world",
+        "diffuse",
+        "--policy",
+        "uniform",
+        "--landscapes",
+        20,
+        "--budget",
+        12,
+        "--budget",
+        15,
+    ]
     told = shell(*given)
     assert told.exit_code == 0, told.output
     head, _, *table, note = told.output.splitlines()
-    assert head.split() == "landscape policy budget keys difference ratio tasks rows artefacts".split()
+    assert (
+        head.split() == "landscape policy budget keys difference ratio tasks rows artefacts".split()
+    )
     assert [line.split()[2] for line in table] == ["12", "15"]
     number, ends = r"[\d.]+", r"\[[+-]?[\d.]+, [+-]?[\d.]+\]"
     row = rf"diffuse +uniform +\d+ +{number} +[+-]{number} {ends} +{number} {ends} +{number} +{number} +{number}"
@@ -52,7 +67,7 @@ def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "at least 20" in str(shell("--landscapes", 3).exception)
 
 
-# --------------------------------------------------------------------------------------------------------- replayed
+# ----------------------------------------------------------------------------------------- replayed
 
 
 def test_a_replayed_file_is_the_landscape_that_was_written(tmp_path: Path) -> None:
@@ -99,14 +114,29 @@ def test_without_an_audit_a_replay_is_a_proxy_and_says_so(tmp_path: Path) -> Non
     keys = [f"{task}|{option}" for task in "abcd" for option in "xyz"]
     place.write_text(
         lines(
-            *({"key": key, "mismatch": key < "b", "model": model} for model in ("one", "two") for key in keys[:-1]),
+            *(
+                {"key": key, "mismatch": key < "b", "model": model}
+                for model in ("one", "two")
+                for key in keys[:-1]
+            ),
             {"key": keys[-1], "mismatch": True, "wrong": False, "model": "two"},
         )
     )
     replay = replayed(place)
     assert not replay.audited
     assert replay.landscapes["two"].wrong.sum() == 4  # the one that is said to be no error, too
-    told = shell("--replay", place, "--world", "two", "--policy", "uniform", "--landscapes", 20, "--budget", 3)
+    told = shell(
+        "--replay",
+        place,
+        "--world",
+        "two",
+        "--policy",
+        "uniform",
+        "--landscapes",
+        20,
+        "--budget",
+        3,
+    )
     assert told.output.startswith("proxy: not all of this run was reviewed")
     with pytest.raises(GroundfaultError, match="no landscape 'three'; there are one, two"):
         arena(["gp"], ["three"], replay=replay)
@@ -122,9 +152,15 @@ def test_without_an_audit_a_replay_is_a_proxy_and_says_so(tmp_path: Path) -> Non
         (lines({"key": 3, "mismatch": True}), "line 1: model and key must be texts"),
         (lines({"key": "a|b", "mismatch": 1}), "line 1: mismatch and wrong must be true or false"),
         (lines(*[{"key": "a|b", "mismatch": True}] * 2), "line 2: the key 'a|b' was there before"),
-        (lines({"key": "a|b", "mismatch": True}, {"key": "a|b|c", "mismatch": True}), "as many in each"),
+        (
+            lines({"key": "a|b", "mismatch": True}, {"key": "a|b|c", "mismatch": True}),
+            "as many in each",
+        ),
         (lines({"key": "a", "mismatch": True}), "a key is a task and one option of each group"),
-        (lines(*({"key": f"{n}|{n}", "mismatch": True} for n in range(1001))), "more than 1,000,000 keys"),
+        (
+            lines(*({"key": f"{n}|{n}", "mismatch": True} for n in range(1001))),
+            "more than 1,000,000 keys",
+        ),
     ],
 )
 def test_a_bad_replay_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
@@ -155,7 +191,9 @@ class Brittle:
     async def answer(self, question: Question) -> Response:
         probe = self.probes[question.messages[0]["content"]]
         if probe.task.id == "machines" and "check" in probe.assignment:
-            return Response("Well, that depends on many things, of which I would rather not speak here at all.")
+            return Response(
+                "Well, that depends on many things, of which I would rather not speak here at all."
+            )
         said = probe.task.slots["shortcut"] if "shortcut" in probe.assignment else probe.task.answer
         return Response(f"Answer: {said}")
 
@@ -165,8 +203,13 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     bank.write(tmp_path / "bank.toml")
     (tmp_path / "grammar.toml").write_bytes((SHIPPED / "grammar.toml").read_bytes())
     files = {"bank": tmp_path / "bank.toml", "grammar": tmp_path / "grammar.toml"}
-    part = run(Config(**files, policies=["exhaustive"], seeds=[0], budget=80, batch=20), Brittle(bank, grammar))
-    with pytest.raises(InputError, match=r"1 of 81 valid prompts have no answer .* with a budget of 81"):
+    part = run(
+        Config(**files, policies=["exhaustive"], seeds=[0], budget=80, batch=20),
+        Brittle(bank, grammar),
+    )
+    with pytest.raises(
+        InputError, match=r"1 of 81 valid prompts have no answer .* with a budget of 81"
+    ):
         replayed(part.folder)
     config = Config(**files, policies=["exhaustive", "gp"], seeds=[0], budget=81, batch=20)
     runs = run(config, Brittle(bank, grammar), out=tmp_path / "whole")
@@ -176,7 +219,9 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     proxy = replayed(runs.folder)
     land = proxy.landscapes["scripted/brittle"]
     shortcut = np.array(["shortcut" in probe.assignment for probe in probes(bank, grammar)])
-    vague = np.array([p.task.id == "machines" and "check" in p.assignment for p in probes(bank, grammar)])
+    vague = np.array(
+        [p.task.id == "machines" and "check" in p.assignment for p in probes(bank, grammar)]
+    )
     assert not proxy.audited
     assert not land.blocked.any()
     assert (land.mismatch == (shortcut & ~vague)).all()
@@ -186,23 +231,47 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     for item in audit.seal().items:
         wrong = "no" if item.task == "lily-pond" else "yes"
         audit.store.add(
-            [Decision(reviewer="ana", item=item.id, prompt_valid="yes", extraction_valid="yes", model_wrong=wrong)]
+            [
+                Decision(
+                    reviewer="ana",
+                    item=item.id,
+                    prompt_valid="yes",
+                    extraction_valid="yes",
+                    model_wrong=wrong,
+                )
+            ]
             if item.extracted
-            else [Decision(reviewer="ana", item=item.id, prompt_valid="yes", extraction_valid="no", artefact="format")]
+            else [
+                Decision(
+                    reviewer="ana",
+                    item=item.id,
+                    prompt_valid="yes",
+                    extraction_valid="no",
+                    artefact="format",
+                )
+            ]
         )
     audited = replayed(runs.folder)
     lily = np.array([p.task.id == "lily-pond" for p in probes(bank, grammar)])
     assert audited.audited
     shown = shortcut | vague  # to the reviewer; of the rest only controls were
-    assert (audited.landscapes["scripted/brittle"].wrong[shown] == (shortcut & ~vague & ~lily)[shown]).all()
+    assert (
+        audited.landscapes["scripted/brittle"].wrong[shown] == (shortcut & ~vague & ~lily)[shown]
+    ).all()
 
 
-def test_the_study_has_a_table_of_keys_and_two_of_ratios_for_each_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_study_has_a_table_of_keys_and_two_of_ratios_for_each_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(probe_policies, "BUDGETS", (6, 9))
     found = probe_policies.study(replicates=20)
-    assert [table.title.split(":")[0] for table in found.tables] == ["6 queries"] * 3 + ["9 queries"] * 3
+    assert [table.title.split(":")[0] for table in found.tables] == ["6 queries"] * 3 + [
+        "9 queries"
+    ] * 3
     assert "over 20 landscapes" in found.tables[0].note
-    for table, policies in zip(found.tables, itertools.cycle((len(POLICIES), len(POLICIES) - 1, len(POLICIES) - 1))):
+    for table, policies in zip(
+        found.tables, itertools.cycle((len(POLICIES), len(POLICIES) - 1, len(POLICIES) - 1))
+    ):
         assert list(table.columns) == list(WORLDS)
         assert len(table.rows) == policies
         assert all(set(row.here) == set(WORLDS) for row in table.rows)

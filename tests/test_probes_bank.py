@@ -1,4 +1,6 @@
-"""Task banks: every key is solved again by other code, a changed bank is noticed, and bad input is one clear line."""
+"""Task banks: every key is solved again by other code, a changed bank is noticed, and bad input is
+one clear line.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ SOLVED = {
         lambda at: at["Tom"] < at["Lea"],
         lambda at: at["Ivo"] < at["Mara"],
     )[1],
-    "moved-key": lambda: "yes" if {"key": "drawer", "drawer": "kitchen"}["drawer"] == "cellar" else "no",
+    "moved-key": lambda: (
+        "yes" if {"key": "drawer", "drawer": "kitchen"}["drawer"] == "cellar" else "no"
+    ),
     "four-turns": lambda: turned("north", ["right", "right", "left", "right"]),
     "queue-place": lambda: orders(
         "Ana Ben Cleo Dirk",
@@ -89,17 +93,21 @@ SOLVED = {
 
 
 def test_every_shipped_key_is_what_other_code_makes_of_the_task() -> None:
-    assert {task.id: task.answer for task in Bank.shipped()} == {id: str(solve()) for id, solve in SOLVED.items()}
+    assert {task.id: task.answer for task in Bank.shipped()} == {
+        id: str(solve()) for id, solve in SOLVED.items()
+    }
 
 
 def test_shipped_bank_has_three_families_of_six_and_is_what_it_was() -> None:
     bank = Bank.shipped()
-    assert [sum(t.family == f for t in bank) for f in ("arithmetic", "relation", "counterfactual")] == [6, 6, 6]
+    assert [
+        sum(t.family == f for t in bank) for f in ("arithmetic", "relation", "counterfactual")
+    ] == [6, 6, 6]
     assert all(task.derivation and task.tags and task.slots["shortcut"] for task in bank)
     assert bank.hash.startswith("4f6080f04690d861")
 
 
-# --------------------------------------------------------------------------------- generated: parsed and solved anew
+# ---------------------------------------------------------------- generated: parsed and solved anew
 
 
 def solve(task: Task) -> str:
@@ -120,7 +128,11 @@ def solve(task: Task) -> str:
             for high, low in pairs:
                 below[high] = max(below[high], below[low] + 1)
         order = sorted(names, key=lambda name: -below[name])
-        return order[("first", "second", "third", "fourth", "fifth").index(re.findall(r"the (\w+) tallest", said)[0])]
+        return order[
+            ("first", "second", "third", "fourth", "fifth").index(
+                re.findall(r"the (\w+) tallest", said)[0]
+            )
+        ]
     if kind == "turning":
         start, turns = re.findall(r"faces (\w+)\..*order: ([^.]*)\.", said)[0]
         return turned(start, turns.split(", "))
@@ -156,7 +168,9 @@ def carried(said: str) -> str:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_every_generated_key_is_what_other_code_reads_from_the_question(seed: int) -> None:
     bank = generate(450, seed)
-    wrong = [(task.question, task.answer, solve(task)) for task in bank if solve(task) != task.answer]
+    wrong = [
+        (task.question, task.answer, solve(task)) for task in bank if solve(task) != task.answer
+    ]
     assert wrong == []
     assert len({task.question for task in bank}) == 450
     for task in bank:
@@ -188,7 +202,7 @@ def test_generating_refuses(call: Callable[[], object], said: str) -> None:
         call()
 
 
-# ------------------------------------------------------------------------------------------------ files and evidence
+# ------------------------------------------------------------------------------- files and evidence
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 TASKS = st.builds(
@@ -205,13 +219,22 @@ TASKS = st.builds(
 
 
 @settings(max_examples=30)
-@given(TEXT.filter(bool), st.lists(TASKS, min_size=1, max_size=3, unique_by=lambda task: task.id), TEXT)
-def test_a_bank_that_is_written_is_read_back(tmp_path_factory, name: str, tasks: list[Task], about: str) -> None:
+@given(
+    TEXT.filter(bool), st.lists(TASKS, min_size=1, max_size=3, unique_by=lambda task: task.id), TEXT
+)
+def test_a_bank_that_is_written_is_read_back(
+    tmp_path_factory, name: str, tasks: list[Task], about: str
+) -> None:
     path = tmp_path_factory.getbasetemp() / "round.toml"
     bank = Bank(name, tuple(tasks), about)
     bank.write(path)
     again = Bank.load(path)
-    assert (again.name, again.tasks, again.about, again.hash) == (bank.name, bank.tasks, bank.about, bank.hash)
+    assert (again.name, again.tasks, again.about, again.hash) == (
+        bank.name,
+        bank.tasks,
+        bank.about,
+        bank.hash,
+    )
 
 
 def written(folder: Path, text: str | bytes) -> Path:
@@ -229,7 +252,10 @@ ONE = '[[task]]\nid = "a"\nquestion = "q?"\nanswer = "1"\n'
         ("", "name is missing|no task"),
         ('name = "b"', "no task"),
         ('name = "b"\n' + ONE + ONE, "two tasks with the id 'a'"),
-        ('name = "b"\n' + ONE + 'rule = "fuzzy"', "task 'a'.*'fuzzy'; there are exact, yes_no, integer, numeric, set"),
+        (
+            'name = "b"\n' + ONE + 'rule = "fuzzy"',
+            "task 'a'.*'fuzzy'; there are exact, yes_no, integer, numeric, set",
+        ),
         ('name = "b"\n' + ONE.replace('"1"', '"blue"') + 'rule = "integer"', "must be a number"),
         ('name = "b"\n' + ONE.replace('"1"', '"1.5"') + 'rule = "integer"', "whole number"),
         ('name = "b"\n' + ONE.replace('"1"', '" "'), "is empty"),
@@ -239,7 +265,10 @@ ONE = '[[task]]\nid = "a"\nquestion = "q?"\nanswer = "1"\n'
         ('name = "b"\n' + ONE.replace('"a"', '"a|b"'), "cannot have the id"),
         ('name = "b"\n' + ONE + 'anser = "1"', "no 'anser'"),
         ('name = "b"\n' + ONE + 'anchors = ["w"]', "anchor 'w' is not in its question"),
-        ('name = "b"\n' + ONE + 'tolerance = "1/0"\nrule = "numeric"', "tolerance must be a number"),
+        (
+            'name = "b"\n' + ONE + 'tolerance = "1/0"\nrule = "numeric"',
+            "tolerance must be a number",
+        ),
         ('name = "b"\n' + ONE + 'tolerance = "0.1"', "only the rule numeric"),
         ('name = "b"\nsha256 = "00"\n' + ONE, "was frozen as 00 and is now"),
         ('name = "b"\ntask = 3', "must be written as"),
@@ -263,7 +292,7 @@ def test_a_bank_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_shipped_key_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    from groundfault.probes.bank import SHIPPED
+    from groundfault.probes.bank.bank import SHIPPED
 
     text = (SHIPPED / "bank.toml").read_text()
     assert text.count('answer = "46"') == 1
@@ -301,7 +330,9 @@ def test_a_bank_of_any_evidence() -> None:
         ("q3", "sum", "numeric", "0.5"),
     ]
     short = [probe for probe in probes(bank, Grammar.shipped()) if "shortcut" in probe.key]
-    assert {probe.errors for probe in short} == {("the task has no shortcut, which distractor = shortcut needs",)}
+    assert {probe.errors for probe in short} == {
+        ("the task has no shortcut, which distractor = shortcut needs",)
+    }
 
 
 @pytest.mark.parametrize(
@@ -313,7 +344,9 @@ def test_a_bank_of_any_evidence() -> None:
         ({}, {"rule": "fuzzy"}, "'fuzzy'"),
     ],
 )
-def test_evidence_that_makes_no_bank(more: dict[str, list[object]], options: dict[str, str], said: str) -> None:
+def test_evidence_that_makes_no_bank(
+    more: dict[str, list[object]], options: dict[str, str], said: str
+) -> None:
     with pytest.raises(InputError, match=said):
         Bank.from_evidence(evidence(rows(**more)), **options)
 
@@ -333,7 +366,10 @@ def test_a_grammar_that_fits_asks_for_no_slot_that_is_not_there() -> None:
     grammar = Grammar.shipped()
     assert grammar.fitting(["shortcut"]) is grammar
     short = grammar.fitting([])
-    assert [[option.name for option in group.options] for group in short.groups][1] == ["none", "number"]
+    assert [[option.name for option in group.options] for group in short.groups][1] == [
+        "none",
+        "number",
+    ]
     assert short.hash != grammar.hash
     bank = Bank.from_table(rows())
     assert [probe.key for probe in probes(bank, short) if probe.errors] == []

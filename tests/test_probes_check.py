@@ -1,4 +1,6 @@
-"""``probe init`` and ``probe check``: what they write and show, what they refuse, and a card that cannot be broken."""
+"""``probe init`` and ``probe check``: what they write and show, what they refuse, and a card that
+cannot be broken.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from click.testing import CliRunner, Result
 from groundfault.cli.probe import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, Grammar, Group, Option, Task, generate
-from groundfault.probes.checking import check
+from groundfault.probes.bank.checking import check
 from groundfault.render import probes as render
 
 
@@ -56,16 +58,21 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
 def test_check_fails_where_a_prompt_must_not_be_asked(tmp_path: Path) -> None:
     run("init", tmp_path / "b")
     place = tmp_path / "b" / "grammar.toml"
-    place.write_text(re.sub('(?m)^sha256 = ".*"$', "", place.read_text().replace("page 613", "page 46")))
+    place.write_text(
+        re.sub('(?m)^sha256 = ".*"$', "", place.read_text().replace("page 613", "page 46"))
+    )
     told = run("check", tmp_path / "b", "--samples", 0)
     assert told.exit_code == 1
     assert "477 of 486" in told.output
     assert (
-        "9 prompts: distractor = number gives the answer away (first lily-pond|canonical|number|direct)" in told.output
+        "9 prompts: distractor = number gives the answer away (first lily-pond|canonical|number|direct)"
+        in told.output
     )
 
 
-@pytest.mark.parametrize(("name", "said"), [("bank.toml", "cannot read the bank"), ("grammar.toml", "the grammar")])
+@pytest.mark.parametrize(
+    ("name", "said"), [("bank.toml", "cannot read the bank"), ("grammar.toml", "the grammar")]
+)
 def test_check_of_what_is_not_there(tmp_path: Path, name: str, said: str) -> None:
     run("init", tmp_path / "b")
     (tmp_path / "b" / name).unlink()
@@ -86,15 +93,26 @@ def test_samples_are_valid_repeat_and_differ_by_seed() -> None:
 
 
 def test_samples_are_drawn_from_all_valid_prompts_alike() -> None:
-    bank, grammar = generate(4, 2), Grammar("two", (Group("g", (Option("a"), Option("b"))),), "{question}{g}")
-    drawn = [probe.key for seed in range(400) for probe in check(bank, grammar, samples=2, seed=seed).samples]
+    bank, grammar = (
+        generate(4, 2),
+        Grammar("two", (Group("g", (Option("a"), Option("b"))),), "{question}{g}"),
+    )
+    drawn = [
+        probe.key
+        for seed in range(400)
+        for probe in check(bank, grammar, samples=2, seed=seed).samples
+    ]
     counts = [drawn.count(key) for key in set(drawn)]
     assert len(counts) == 8
-    assert sum((count - 100) ** 2 / 100 for count in counts) < 25  # chi-square with 7 degrees of freedom: p = 0.0008
+    assert (
+        sum((count - 100) ** 2 / 100 for count in counts) < 25
+    )  # chi-square with 7 degrees of freedom: p = 0.0008
 
 
 def test_tasks_without_any_valid_prompt_are_named() -> None:
-    grammar = Grammar("hints", (Group("hint", (Option("only", "Think of {hint}."),)),), "{question}\n{hint}")
+    grammar = Grammar(
+        "hints", (Group("hint", (Option("only", "Think of {hint}."),)),), "{question}\n{hint}"
+    )
     tasks = (
         Task(id="bare", question="q?", answer="1"),
         Task(id="full", question="q?", answer="1", slots={"hint": "2"}),
@@ -107,7 +125,17 @@ def test_tasks_without_any_valid_prompt_are_named() -> None:
 def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
     evil = "<script>alert(1)</script> | \x1b[31m [x](http://y.z)\n# head"
     grammar = Grammar("g", (Group("g", (Option("a", evil),)),), "{question}{g}")
-    tasks = (Task(id="t", family=evil, question=evil, answer=evil, derivation=evil, tags=(evil,), slots={evil: evil}),)
+    tasks = (
+        Task(
+            id="t",
+            family=evil,
+            question=evil,
+            answer=evil,
+            derivation=evil,
+            tags=(evil,),
+            slots={evil: evil},
+        ),
+    )
     found = check(Bank(evil, tasks, evil), grammar)
     card, shown = render.card(found), "\n".join(render.lines(found))
     assert "<script" not in card
@@ -124,7 +152,9 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
         "distractor: none, number, shortcut. Never changes: wording, facts, operations, relations, answer."
         in (tmp_path / "card.md").read_text()
     )
-    grammar = Grammar("g", (Group("tone", (Option("a"), Option("b", "Sir,")), ("wording",)),), "{question}{tone}")
+    grammar = Grammar(
+        "g", (Group("tone", (Option("a"), Option("b", "Sir,")), ("wording",)),), "{question}{tone}"
+    )
     found = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
     assert "no group promises to keep the answer" in "\n".join(render.lines(found))
     assert found.to_dict()["relations"] == []
@@ -133,10 +163,20 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "said"),
     [
-        ("bank.toml", 'id = "machines"', 'id = "lily-pond"', "two tasks with the id 'lily-pond'; rename one"),
+        (
+            "bank.toml",
+            'id = "machines"',
+            'id = "lily-pond"',
+            "two tasks with the id 'lily-pond'; rename one",
+        ),
         ("bank.toml", 'answer = "46"\n', "", "task 'lily-pond': answer is missing"),
         ("bank.toml", 'answer = "46"', 'answer = ""', "task 'lily-pond': the answer '' is empty"),
-        ("bank.toml", 'answer = "46"', 'answer = "the 46th"', "must be a number under the rule integer"),
+        (
+            "bank.toml",
+            'answer = "46"',
+            'answer = "the 46th"',
+            "must be a number under the rule integer",
+        ),
         (
             "bank.toml",
             'rule = "integer"',
@@ -149,10 +189,17 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
             '[[group]]\nname = "none"\n\n[[group]]\nname = "cue"',
             "'none' is empty",
         ),
-        ("grammar.toml", "{cue}\n", "", "the layout must hold {question}, {cue}, {distractor}, {format}"),
+        (
+            "grammar.toml",
+            "{cue}\n",
+            "",
+            "the layout must hold {question}, {cue}, {distractor}, {format}",
+        ),
     ],
 )
-def test_a_bad_bank_or_grammar_is_one_line(tmp_path: Path, file: str, old: str, new: str, said: str) -> None:
+def test_a_bad_bank_or_grammar_is_one_line(
+    tmp_path: Path, file: str, old: str, new: str, said: str
+) -> None:
     run("init", tmp_path / "b")
     place = tmp_path / "b" / file
     text = place.read_text()
@@ -165,18 +212,31 @@ def test_a_bad_bank_or_grammar_is_one_line(tmp_path: Path, file: str, old: str, 
     assert "\n" not in str(told.exception)
 
 
-# ---------------------------------------------------------------------------------------------- banks of one's own
+# ------------------------------------------------------------------------------- banks of one's own
 
 
 def table(folder: Path) -> Path:
     place = folder / "results.csv"
-    place.write_text("no,ask,key,kind\n01,What is 2 + 2?,4,sum\n01,What is 2 + 2?,4,sum\n02,Is 7 prime?,yes,fact\n")
+    place.write_text(
+        "no,ask,key,kind\n01,What is 2 + 2?,4,sum\n01,What is 2 + 2?,4,sum\n02,Is 7 prime?,yes,fact\n"
+    )
     return place
 
 
 def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Path) -> None:
     home = tmp_path / "b"
-    told = run("init", home, "--from", table(tmp_path), "--question", "ask", "--target", "key", "--family", "kind")
+    told = run(
+        "init",
+        home,
+        "--from",
+        table(tmp_path),
+        "--question",
+        "ask",
+        "--target",
+        "key",
+        "--family",
+        "kind",
+    )
     assert told.exit_code == 0, told.exception
     bank = Bank.load(home / "bank.toml")
     assert (bank.name, [(task.id, task.family, task.answer, task.rule) for task in bank]) == (
@@ -185,7 +245,18 @@ def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Pa
     )
     assert "prompts  36 of 36 structurally valid" in run("check", home, "--samples", 0).output
     assert (home / "config.toml").exists()
-    run("init", tmp_path / "c", "--from", table(tmp_path), "--question", "ask", "--target", "key", "--id", "no")
+    run(
+        "init",
+        tmp_path / "c",
+        "--from",
+        table(tmp_path),
+        "--question",
+        "ask",
+        "--target",
+        "key",
+        "--id",
+        "no",
+    )
     assert [task.id for task in Bank.load(tmp_path / "c" / "bank.toml")] == ["01", "02"]
 
 
@@ -214,9 +285,15 @@ def test_a_bank_of_a_log_needs_no_columns(tmp_path: Path) -> None:
             "no column 'keys'; name those with question and target (there",
         ),
         (["--question", "ask", "--target", "key", "--rule", "close"], "'close'; there are exact"),
-        (["--question", "ask", "--target", "key", "--rule", "integer"], "task '2': the answer 'yes' must be a number"),
+        (
+            ["--question", "ask", "--target", "key", "--rule", "integer"],
+            "task '2': the answer 'yes' must be a number",
+        ),
         (["--question", "ask", "--target", "key", "--generated", 3], "leave one of them out"),
-        (["--question", "kind", "--target", "key", "--id", "kind", "--family", "none"], "no column 'none'"),
+        (
+            ["--question", "kind", "--target", "key", "--id", "kind", "--family", "none"],
+            "no column 'none'",
+        ),
     ],
 )
 def test_a_table_that_makes_no_bank(tmp_path: Path, given: list[str], said: str) -> None:

@@ -1,4 +1,6 @@
-"""Endpoints of probe runs: rows and keys apart, first failures, shared keys, paired differences, rates."""
+"""Endpoints of probe runs: rows and keys apart, first failures, shared keys, paired differences,
+rates.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from probe_rows import row
 from scipy.stats import ttest_1samp
 
 from groundfault.errors import InputError
-from groundfault.probes import comparison
-from groundfault.probes.endpoints import KeySets, Results, RowCounts
+from groundfault.probes.use import comparison
+from groundfault.probes.use.endpoints import KeySets, Results, RowCounts
 from groundfault.stats.paired import student
 
 CONFIRMED = "confirmed_model_error"
@@ -34,11 +36,28 @@ def test_one_run_is_counted_by_rows_and_by_keys() -> None:
         row(7, "t3|plain|none", "unanswered", status="refused", score=None),
         row(8, "t2|reversed|shortcut", "mismatch"),
     ]
-    statuses = {rows[1].id: CONFIRMED, rows[2].id: CONFIRMED, rows[3].id: "format_artifact", rows[4].id: "disputed"}
+    statuses = {
+        rows[1].id: CONFIRMED,
+        rows[2].id: CONFIRMED,
+        rows[3].id: "format_artifact",
+        rows[4].id: "disputed",
+    }
     (run,) = Results.of(rows, statuses, 10).runs  # type: ignore[arg-type]
     counts = run.rows
-    assert (counts.queries, counts.mismatches, counts.unreadable, counts.refused, counts.failed) == (8, 4, 1, 1, 1)
-    assert (counts.reviewed, counts.confirmed, counts.excluded, counts.disputed, counts.waiting) == (4, 2, 1, 1, 1)
+    assert (
+        counts.queries,
+        counts.mismatches,
+        counts.unreadable,
+        counts.refused,
+        counts.failed,
+    ) == (8, 4, 1, 1, 1)
+    assert (
+        counts.reviewed,
+        counts.confirmed,
+        counts.excluded,
+        counts.disputed,
+        counts.waiting,
+    ) == (4, 2, 1, 1, 1)
     assert run.keys.confirmed == {"t1|plain|shortcut"}
     assert run.keys.open == {"t2|reversed|none", "t2|reversed|shortcut"}
     assert run.keys.tasks == {"t1"}
@@ -59,7 +78,12 @@ def test_rows_and_keys_are_never_added_together() -> None:
 def test_a_match_that_reviewers_find_wrong_is_confirmed_without_being_a_mismatch() -> None:
     rows = [row(1), row(2, "t2|plain|none")]
     (run,) = Results.of(rows, {rows[0].id: CONFIRMED, rows[1].id: "no_error"}, 2).runs
-    assert (run.rows.mismatches, run.rows.confirmed, run.rows.no_error, run.rows.reviewed) == (0, 1, 1, 2)
+    assert (run.rows.mismatches, run.rows.confirmed, run.rows.no_error, run.rows.reviewed) == (
+        0,
+        1,
+        1,
+        2,
+    )
     assert run.keys.mismatched == frozenset()
 
 
@@ -72,10 +96,18 @@ def test_a_key_that_is_confirmed_anywhere_is_open_nowhere() -> None:
 
 
 def test_pools_sum_rows_and_unite_keys_over_seeds_and_models() -> None:
-    rows = [row(1, signal="mismatch", seed=seed, model=model) for seed, model in itertools.product((0, 1), ("a", "b"))]
+    rows = [
+        row(1, signal="mismatch", seed=seed, model=model)
+        for seed, model in itertools.product((0, 1), ("a", "b"))
+    ]
     results = Results.of(rows, audited(rows), 4)
     pool = results.pool("uniform")
-    assert (pool.rows.confirmed, len(pool.keys.confirmed), pool.budget, pool.audited_yield) == (4, 1, 16, 0.25)
+    assert (pool.rows.confirmed, len(pool.keys.confirmed), pool.budget, pool.audited_yield) == (
+        4,
+        1,
+        16,
+        0.25,
+    )
     assert [p.model for p in results.pools] == ["a", "b", None]
 
 
@@ -88,13 +120,17 @@ def test_first_failure_is_censored_at_the_budget() -> None:
     pool = Results.of(rows, audited(rows), 4).pool("uniform")
     assert [run.first for run in pool.runs] == [3, 4, None]
     assert (pool.found, pool.first) == (2, 4)
-    late = Results.of([r for r in rows if r.seed], audited([r for r in rows if r.seed]), 4).pool("uniform")
+    late = Results.of([r for r in rows if r.seed], audited([r for r in rows if r.seed]), 4).pool(
+        "uniform"
+    )
     assert (late.found, late.first) == (1, 4)
     assert Results.of([r for r in rows if r.seed == 2], {}, 4).pool("uniform").first is None
 
 
 def test_shared_keys_as_the_paper_counts_them() -> None:
-    """The paper's v4: 13 and 11 rows, 12 and 11 keys, of which 11 are shared and one is CAPS's alone."""
+    """The paper's v4: 13 and 11 rows, 12 and 11 keys, of which 11 are shared and one is CAPS's
+    alone.
+    """
     caps = [row(q, f"t{min(q, 12)}|plain|none", "mismatch", policy="caps") for q in range(1, 14)]
     uniform = [row(q, f"t{q}|plain|none", "mismatch") for q in range(1, 12)]
     results = Results.of([*caps, *uniform], audited([*caps, *uniform]), 96)
@@ -108,16 +144,25 @@ def test_the_papers_fixture_ties_on_every_seed() -> None:
     """Table 6: five seeds, equal mean best scores of 0.8115, no wins."""
     scores = [0.75, 0.8, 0.8275, 0.83, 0.85]
     rows = [
-        row(1, seed=seed, policy=policy, score=s) for seed, s in enumerate(scores) for policy in ("caps", "uniform")
+        row(1, seed=seed, policy=policy, score=s)
+        for seed, s in enumerate(scores)
+        for policy in ("caps", "uniform")
     ]
     (duel,) = comparison.duels(Results.of(rows, {}, 1), "uniform")
     assert duel.best == duel.control_best == pytest.approx(0.8115)
     assert (duel.seeds, duel.wins, duel.losses, duel.ties) == (5, 0, 0, 5)
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), min_size=1, max_size=30))
-def test_confirmed_keys_never_outnumber_rows_and_the_curve_ends_at_them(asked: list[tuple[int, bool, bool]]) -> None:
-    rows = [row(q, f"t{task}|plain|none", "mismatch" if m else "match") for q, (task, m, _) in enumerate(asked, 1)]
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), min_size=1, max_size=30)
+)
+def test_confirmed_keys_never_outnumber_rows_and_the_curve_ends_at_them(
+    asked: list[tuple[int, bool, bool]],
+) -> None:
+    rows = [
+        row(q, f"t{task}|plain|none", "mismatch" if m else "match")
+        for q, (task, m, _) in enumerate(asked, 1)
+    ]
     statuses = {r.id: CONFIRMED for r, (_, m, c) in zip(rows, asked, strict=True) if m and c}
     (run,) = Results.of(rows, statuses).runs  # type: ignore[arg-type]
     assert len(run.keys.confirmed) <= run.rows.confirmed <= run.rows.mismatches
@@ -136,7 +181,7 @@ def test_bad_rows_are_refused() -> None:
         Results.of([row(1), row(2)], {}, 1)
 
 
-# ------------------------------------------------------------------------------------------------------- comparison
+# --------------------------------------------------------------------------------------- comparison
 
 
 def runs(found: dict[str, list[int]], budget: int = 6) -> tuple[list[Any], Results]:
@@ -157,7 +202,10 @@ def test_differences_are_paired_by_seed() -> None:
     assert keys.values == (1, 0, 2, -1)
     low, high = ttest_1samp(keys.values, 0).confidence_interval(0.95)
     assert keys.interval == pytest.approx((low, high))
-    assert keys.p == sum(abs(a + 2 * b + c) >= 2 for a, b, c in itertools.product((1, -1), repeat=3)) / 8
+    assert (
+        keys.p
+        == sum(abs(a + 2 * b + c) >= 2 for a, b, c in itertools.product((1, -1), repeat=3)) / 8
+    )
     assert keys.least_p == 0.125
     assert found["audited yield"].values == pytest.approx((1 / 6, 0, 2 / 6, -1 / 6))
 
@@ -190,7 +238,10 @@ def test_the_control_is_a_policy_that_does_not_look() -> None:
     _, results = runs({"a": [1], "uniform, repeats": [1], "stratified, most=3": [1]})
     assert comparison.control(results) == "stratified, most=3"
     assert comparison.control(runs({"b": [1], "a": [1]})[1]) == "a"
-    assert [comparison.looks(p) for p in ("uniform, most=2", "caps, repeats", "exhaustive, order=canonical")] == [
+    assert [
+        comparison.looks(p)
+        for p in ("uniform, most=2", "caps, repeats", "exhaustive, order=canonical")
+    ] == [
         False,
         True,
         True,
@@ -210,9 +261,15 @@ def rate(rows: list[Any], results: Results, prompts: int, even: bool = True) -> 
 def test_rates_are_given_only_where_they_can_be_had() -> None:
     rows, results = runs({"caps": [3, 2], "uniform": [2, 1]})
     found = rate(rows, results, 100)
-    assert (found["caps"].how, found["caps"].value, found["caps"].interval) == ("not available", None, None)
+    assert (found["caps"].how, found["caps"].value, found["caps"].interval) == (
+        "not available",
+        None,
+        None,
+    )
     assert (found["uniform"].how, found["uniform"].value) == ("draws", 0.25)
-    assert found["uniform"].interval == pytest.approx((0.0889, 0.5323), abs=1e-4)  # Wilson's, of 3 in 12
+    assert found["uniform"].interval == pytest.approx(
+        (0.0889, 0.5323), abs=1e-4
+    )  # Wilson's, of 3 in 12
     assert rate(rows, results, 100, even=False)["uniform"].how == "not available"
     assert rate(rows, results, 6)["caps"].how == "all asked"
     assert rate(rows, results, 6)["caps"].value == pytest.approx(3 / 6)
@@ -228,6 +285,8 @@ def test_known_chances_weight_an_adaptive_policy() -> None:
 
 def test_students_interval() -> None:
     values = [1.0, 2.5, -0.5, 3.0]
-    assert student(values, 0.9) == pytest.approx(tuple(ttest_1samp(values, 0).confidence_interval(0.9)))
+    assert student(values, 0.9) == pytest.approx(
+        tuple(ttest_1samp(values, 0).confidence_interval(0.9))
+    )
     assert student([1.0]) is None
     assert student([2.0, 2.0]) is None

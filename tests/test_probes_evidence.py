@@ -1,4 +1,6 @@
-"""Audited rows as evidence: what has a loss, prompts with repeats, tasks held out as wholes, effects within tasks."""
+"""Audited rows as evidence: what has a loss, prompts with repeats, tasks held out as wholes,
+effects within tasks.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ import polars as pl
 import pytest
 from probe_rows import row
 
+from groundfault.core.status import Status as Outcome
 from groundfault.errors import InputError, PlanError
-from groundfault.outcome import Status as Outcome
-from groundfault.probes import effects
-from groundfault.probes import evidence as source
-from groundfault.probes.grammar import Grammar, Group, Option
-from groundfault.probes.outcomes import outcome
-from groundfault.probes.summary import Summary
+from groundfault.probes.bank.grammar import Grammar, Group, Option
+from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.use import effects
+from groundfault.probes.use import evidence as source
+from groundfault.probes.use.summary import Summary
 
 GRAMMAR = Grammar(
     "two",
@@ -39,7 +41,9 @@ def manifest(tasks: int, budget: int) -> dict[str, Any]:
     }
 
 
-def everything(tasks: int, wrong: Any, policy: str = "exhaustive") -> tuple[list[Any], dict[str, Any]]:
+def everything(
+    tasks: int, wrong: Any, policy: str = "exhaustive"
+) -> tuple[list[Any], dict[str, Any]]:
     """Every prompt asked once; ``wrong(task, cue, distractor)`` says where the model errs."""
     cells = itertools.product(range(tasks), ("plain", "reversed"), ("none", "shortcut"))
     rows = [
@@ -79,7 +83,9 @@ def test_only_what_review_settles_has_a_loss(changes: Any, status: Any, expected
 
 def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:
     rows = [
-        row(q, key, policy=p) for p in ("a", "b") for q, key in enumerate(["t1|plain|none", "t2|plain|none"] * 2, 1)
+        row(q, key, policy=p)
+        for p in ("a", "b")
+        for q, key in enumerate(["t1|plain|none", "t2|plain|none"] * 2, 1)
     ]
     made = source.evidence(rows, {}, GRAMMAR)
     assert (len(made), made.unit_count) == (8, 2)
@@ -102,7 +108,10 @@ def test_tasks_are_held_out_as_wholes_for_components_and_are_units_for_families(
         "distractor = none",
         "distractor = shortcut",
     ]
-    assert [c.name for c in source.candidates(rows, GRAMMAR, unit="task")] == ["family = even", "family = odd"]
+    assert [c.name for c in source.candidates(rows, GRAMMAR, unit="task")] == [
+        "family = even",
+        "family = odd",
+    ]
 
 
 def test_a_group_named_like_a_column_keeps_out_of_its_way() -> None:
@@ -137,7 +146,9 @@ def test_the_audit_confirms_a_planted_component_and_family(tmp_path: Path) -> No
     assert families["family = even"] == "confirmed"
     assert "families, planned together" in found["families"].to_json()
     again = source.audits(rows, summary, ledger=tmp_path / "ledger.db")
-    assert [f.verdict for f in again["components"].findings] == [f.verdict for f in found["components"].findings]
+    assert [f.verdict for f in again["components"].findings] == [
+        f.verdict for f in found["components"].findings
+    ]
 
 
 def test_a_policy_that_looks_is_no_source_of_evidence() -> None:
@@ -155,19 +166,23 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
 
     rows, statuses = everything(30, lambda t, c, d: d == "shortcut" and t % 4 > 0)
     made = source.evidence(rows, statuses, GRAMMAR)
-    command = source.write(made, source.candidates(rows, GRAMMAR), tmp_path / "audited rows.parquet")
+    command = source.write(
+        made, source.candidates(rows, GRAMMAR), tmp_path / "audited rows.parquet"
+    )
     import shlex
 
     from click.testing import CliRunner
 
-    done = CliRunner().invoke(cli, [*shlex.split(command)[1:], "--no-ledger"], catch_exceptions=False)
+    done = CliRunner().invoke(
+        cli, [*shlex.split(command)[1:], "--no-ledger"], catch_exceptions=False
+    )
     assert done.exit_code == 0
     assert "2 confirmed findings" in done.output
     with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
         source.write(made, [], tmp_path / "rows.xlsx")
 
 
-# ---------------------------------------------------------------------------------------------------------- effects
+# ------------------------------------------------------------------------------------------ effects
 
 
 def test_effects_are_differences_within_tasks() -> None:
@@ -181,9 +196,15 @@ def test_effects_are_differences_within_tasks() -> None:
 
 
 def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> None:
-    """Tasks 0 to 3 always fail and were asked mostly with the shortcut: within tasks there is nothing."""
+    """Tasks 0 to 3 always fail and were asked mostly with the shortcut: within tasks there is
+    nothing.
+    """
     rows, _ = everything(8, lambda t, c, d: t < 4)
-    asked = [r for r in rows if r.assignment[1] == ("shortcut" if int(r.task[1:]) < 4 else "none") or "plain" in r.key]
+    asked = [
+        r
+        for r in rows
+        if r.assignment[1] == ("shortcut" if int(r.task[1:]) < 4 else "none") or "plain" in r.key
+    ]
     statuses = {r.id: CONFIRMED for r in asked if r.signal == "mismatch"}
     found = {(e.group, e.option): e.difference for e in effects.effects(asked, statuses, GRAMMAR)}
     assert found["distractor", "shortcut"] == 0
@@ -191,4 +212,6 @@ def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> N
 
 def test_without_both_sides_there_is_no_effect() -> None:
     rows = [row(1, "t1|plain|none"), row(2, "t2|plain|none")]
-    assert {(e.tasks, e.difference, e.p) for e in effects.effects(rows, {}, GRAMMAR)} == {(0, None, 1.0)}
+    assert {(e.tasks, e.difference, e.p) for e in effects.effects(rows, {}, GRAMMAR)} == {
+        (0, None, 1.0)
+    }

@@ -1,4 +1,6 @@
-"""Grammars and rendering: one prompt to a task and an assignment, rebuilt from a record, and what is wrong with it."""
+"""Grammars and rendering: one prompt to a task and an assignment, rebuilt from a record, and what
+is wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def small(*options: Option, layout: str = FULL, **more: object) -> Grammar:
     return Grammar("small", (Group("side", options or (Option("none"),)),), layout, **more)
 
 
-def bank(question: str = "2 + 2?", answer: str = "4", rule: str = "integer", **more: object) -> Bank:
+def bank(
+    question: str = "2 + 2?", answer: str = "4", rule: str = "integer", **more: object
+) -> Bank:
     return Bank("one", (Task(id="t", question=question, answer=answer, rule=rule, **more),))
 
 
@@ -55,7 +59,9 @@ def test_every_probe_is_rebuilt_from_its_record_also_in_another_process() -> Non
         "bank, grammar = Bank.shipped(), Grammar.shipped()\n"
         "for r in json.load(sys.stdin): assert rebuild(bank, grammar, r).prompt == r['prompt']\nprint('same')"
     )
-    told = subprocess.run([sys.executable, "-c", code], input=json.dumps(records), capture_output=True, text=True)
+    told = subprocess.run(
+        [sys.executable, "-c", code], input=json.dumps(records), capture_output=True, text=True
+    )
     assert told.stdout == "same\n", told.stderr
 
 
@@ -69,7 +75,10 @@ def test_every_probe_is_rebuilt_from_its_record_also_in_another_process() -> Non
         ({"answer": ""}, "lacks its answer"),
         ({"task": "nobody"}, "no task 'nobody'"),
         ({"assignment": ["canonical"]}, "names 3 options, one a group, not 1"),
-        ({"assignment": ["canonical", "none", "loud"]}, "no option 'loud'; it has direct, brief, check"),
+        (
+            {"assignment": ["canonical", "none", "loud"]},
+            "no option 'loud'; it has direct, brief, check",
+        ),
     ],
 )
 def test_a_record_of_something_else_is_refused(change: dict[str, object], said: str) -> None:
@@ -103,14 +112,30 @@ def test_braces_and_blank_lines_of_a_question_are_its_own(question: str) -> None
     ("asked", "grammar", "said"),
     [
         (bank(), small(longest=3), "longer than 3 characters"),
-        (bank(), small(Option("hint", "Think of {hint}.")), "the task has no hint, which side = hint needs"),
+        (
+            bank(),
+            small(Option("hint", "Think of {hint}.")),
+            "the task has no hint, which side = hint needs",
+        ),
         (bank(slots={"hint": "four"}), small(Option("hint", "Think of {hint}.")), None),
-        (bank(slots={"hint": "4"}), small(Option("hint", "Think of {hint}.")), "gives the answer away"),
+        (
+            bank(slots={"hint": "4"}),
+            small(Option("hint", "Think of {hint}.")),
+            "gives the answer away",
+        ),
         (bank(), small(Option("page", "This is page 4.")), "gives the answer away"),
         (bank(), small(Option("page", "This is page 5.")), None),
-        (bank("Who?", "Mara", "exact", slots={"s": "mara"}), small(Option("s", "{s}!")), "gives the answer away"),
+        (
+            bank("Who?", "Mara", "exact", slots={"s": "mara"}),
+            small(Option("s", "{s}!")),
+            "gives the answer away",
+        ),
         (bank("Who?", "Mara", "exact", slots={"s": "Tom"}), small(Option("s", "{s}!")), None),
-        (bank("Is it?", "yes", "yes_no", slots={"s": "Yes"}), small(Option("s", "{s}!")), "gives the answer away"),
+        (
+            bank("Is it?", "yes", "yes_no", slots={"s": "Yes"}),
+            small(Option("s", "{s}!")),
+            "gives the answer away",
+        ),
     ],
 )
 def test_structural_validity(asked: Bank, grammar: Grammar, said: str | None) -> None:
@@ -125,9 +150,15 @@ def test_structural_validity(asked: Bank, grammar: Grammar, said: str | None) ->
         (lambda: Group("side", ()), "the group 'side' is empty"),
         (lambda: Group("side", (Option("a"), Option("a"))), "the option 'a' twice"),
         (lambda: Group("side", (Option("a b"),)), "'a b'; a name is a letter"),
-        (lambda: Group("side", (Option("a"),), keeps=("mood",)), "keeps 'mood'; what can be kept is wording"),
+        (
+            lambda: Group("side", (Option("a"),), keeps=("mood",)),
+            "keeps 'mood'; what can be kept is wording",
+        ),
         (lambda: Grammar("g", (), "{question}"), "has no group"),
-        (lambda: Grammar("g", (Group("a", (Option("x"),)),) * 2, "{question}{a}{a}"), "the group 'a' twice"),
+        (
+            lambda: Grammar("g", (Group("a", (Option("x"),)),) * 2, "{question}{a}{a}"),
+            "the group 'a' twice",
+        ),
         (lambda: small(layout="{side}"), "must hold {question}, {side}, each once"),
         (lambda: small(layout="{question}{question}{side}"), "each once"),
         (lambda: small(layout="{question}{side}{mood}"), "nothing else in braces"),
@@ -140,18 +171,26 @@ def test_a_grammar_that_cannot_be(make, said: str) -> None:
         make()
 
 
-@pytest.mark.parametrize(("given", "said"), [({"mood": "x"}, "no group 'mood'"), ({"cue": "x"}, "no option 'x'")])
+@pytest.mark.parametrize(
+    ("given", "said"), [({"mood": "x"}, "no group 'mood'"), ({"cue": "x"}, "no option 'x'")]
+)
 def test_an_assignment_that_cannot_be(given: dict[str, str], said: str) -> None:
     with pytest.raises(PlanError, match=said):
         GRAMMAR.assignment(given)
 
 
 def test_a_grammar_that_is_written_is_read_back(tmp_path: Path) -> None:
-    made = small(Option("a", 'He said: "{hint}"\\\n\ttwice\x7f'), Option("b"), about="ours", longest=99)
+    made = small(
+        Option("a", 'He said: "{hint}"\\\n\ttwice\x7f'), Option("b"), about="ours", longest=99
+    )
     for grammar in (GRAMMAR, made):
         grammar.write(tmp_path / "g.toml")
         again = Grammar.load(tmp_path / "g.toml")
-        assert (again.hash, again.to_dict(), again.about) == (grammar.hash, grammar.to_dict(), grammar.about)
+        assert (again.hash, again.to_dict(), again.about) == (
+            grammar.hash,
+            grammar.to_dict(),
+            grammar.about,
+        )
 
 
 @pytest.mark.parametrize(
@@ -165,7 +204,7 @@ def test_a_grammar_that_is_written_is_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_grammar_is_one_clear_line(tmp_path: Path, old: str, new: str, said: str) -> None:
-    from groundfault.probes.bank import SHIPPED
+    from groundfault.probes.bank.bank import SHIPPED
 
     text = (SHIPPED / "grammar.toml").read_text()
     assert old in text

@@ -1,4 +1,6 @@
-"""Runs that are killed: `kill -9` at random moments of concurrent queries to a real server, and nothing is lost."""
+"""Runs that are killed: `kill -9` at random moments of concurrent queries to a real server, and
+nothing is lost.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,16 @@ from pathlib import Path
 
 import pytest
 
-from groundfault.ledger import Ledger
+from groundfault.base.ledger import Ledger
 from groundfault.models import Record
 from groundfault.probes import Bank, Runs
-from groundfault.probes.sealing import held
+from groundfault.probes.running.sealing import held
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and kill -9")
 
 CONCURRENCY = 6
-# what the server does is said by the first words of a prompt: it waits, or is busy the first time; it echoes the rest
+# what the server does is said by the first words of a prompt: it waits, or is busy the first time;
+# it echoes the rest
 GRAMMAR = """
 name = "paced"
 layout = "{pace} go NONCE\\n\\n{question}\\n\\n{said}"
@@ -44,12 +47,13 @@ batch = 3
 [asking]
 concurrency = {CONCURRENCY}
 """
-# imports once, then runs a child for each line it is told, so that a kill hits a run and not a start of Python
+# imports once, then runs a child for each line it is told, so that a kill hits a run and not a
+# start of Python
 NURSERY = """
 import os, sys
 from groundfault import models
 from groundfault.cli.main import cli, main
-from groundfault.probes import running
+from groundfault.probes.running import running
 import openai, sqlalchemy.dialects.sqlite
 print("ready", flush=True)
 for line in sys.stdin:
@@ -69,23 +73,37 @@ class Server:
     def __init__(self) -> None:
         place = Path(__file__).with_name("model_server.py")
         self.process = subprocess.Popen(
-            [sys.executable, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, str(place)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         assert self.process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 
     def seen(self) -> list[str]:
         with urllib.request.urlopen(self.url) as reply:
-            return [call["body"]["messages"][0]["content"] for call in json.loads(reply.read())["seen"]]
+            return [
+                call["body"]["messages"][0]["content"] for call in json.loads(reply.read())["seen"]
+            ]
 
 
 class Nursery:
     """Starts runs as processes."""
 
     def __init__(self, url: str) -> None:
-        settings = {**os.environ, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "k" * 10, "OPENBLAS_NUM_THREADS": "1"}
+        settings = {
+            **os.environ,
+            "OPENAI_BASE_URL": url,
+            "OPENAI_API_KEY": "k" * 10,
+            "OPENBLAS_NUM_THREADS": "1",
+        }
         self.process = subprocess.Popen(
-            [sys.executable, "-c", NURSERY], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=settings
+            [sys.executable, "-c", NURSERY],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=settings,
         )
         assert self.say() == "ready"
 
@@ -93,11 +111,15 @@ class Nursery:
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def run(self, home: Path, out: Path, rng: random.Random | None = None, how: int = signal.SIGKILL) -> int:
+    def run(
+        self, home: Path, out: Path, rng: random.Random | None = None, how: int = signal.SIGKILL
+    ) -> int:
         """Run, and kill at random; the exit status, which is -9 of one that was killed."""
         assert self.process.stdin is not None
         before = changed(out / "calls.db")
-        self.process.stdin.write(f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n")
+        self.process.stdin.write(
+            f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n"
+        )
         self.process.stdin.flush()
         child = int(self.say())
         if rng is not None:
@@ -174,7 +196,9 @@ def recorded(out: Path) -> set[str]:
     if not (out / "calls.db").exists():
         return set()
     return {
-        call.question.messages[0]["content"] for call in Record(out / "calls.db").calls() if not call.response.error
+        call.question.messages[0]["content"]
+        for call in Record(out / "calls.db").calls()
+        if not call.response.error
     }
 
 
@@ -183,8 +207,12 @@ def written(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
 
-def killed_to_the_end(home: Path, server: Server, nursery: Nursery, rng: random.Random, most: int) -> Tally:
-    """One run, killed again and again until it is done or was killed ``most`` times, and then left to its end."""
+def killed_to_the_end(
+    home: Path, server: Server, nursery: Nursery, rng: random.Random, most: int
+) -> Tally:
+    """One run, killed again and again until it is done or was killed ``most`` times, and then left
+    to its end.
+    """
     prepare(home)
     out, start, tally = home / "runs", len(server.seen()), Tally(runs=1)
     moments: list[tuple[int, set[str], dict[str, bytes]]] = []
@@ -201,7 +229,10 @@ def killed_to_the_end(home: Path, server: Server, nursery: Nursery, rng: random.
             if name.endswith(".jsonl"):
                 assert written(out)[name].startswith(data), "what was written is never changed"
     Ledger(out / "ledger.db").check()
-    events = [[(event.kind, event.body) for event in Ledger(f / "ledger.db").events()] for f in (out, home / "whole")]
+    events = [
+        [(event.kind, event.body) for event in Ledger(f / "ledger.db").events()]
+        for f in (out, home / "whole")
+    ]
     assert events[0] == events[1]
     asked = seen[start:]
     busy = sum(prompt.startswith("429") for prompt in set(asked))
@@ -215,7 +246,9 @@ def killed_to_the_end(home: Path, server: Server, nursery: Nursery, rng: random.
 def kill(times: int, tmp_path: Path, server: Server, nursery: Nursery) -> Tally:
     rng, total = random.Random(times), Tally()
     while total.kills < times:
-        one = killed_to_the_end(tmp_path / f"run-{total.runs}", server, nursery, rng, times - total.kills)
+        one = killed_to_the_end(
+            tmp_path / f"run-{total.runs}", server, nursery, rng, times - total.kills
+        )
         for name, number in vars(one).items():
             setattr(total, name, getattr(total, name) + number)
     print(total)
@@ -242,7 +275,9 @@ def test_interrupted_from_the_keyboard(tmp_path: Path, server: Server, nursery: 
     assert nursery.run(home, home / "runs") == 0
 
 
-def test_another_process_is_refused_while_a_folder_is_held(tmp_path: Path, server: Server, nursery: Nursery) -> None:
+def test_another_process_is_refused_while_a_folder_is_held(
+    tmp_path: Path, server: Server, nursery: Nursery
+) -> None:
     home = tmp_path / "run-h"
     prepare(home)
     with held(home / "runs"):

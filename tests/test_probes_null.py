@@ -1,4 +1,6 @@
-"""Where there is nothing, probe reports say so as often as they promise: policies, components within tasks, audits."""
+"""Where there is nothing, probe reports say so as often as they promise: policies, components
+within tasks, audits.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,21 @@ import pytest
 from probe_rows import row
 from test_probes_evidence import GRAMMAR, everything, manifest
 
-from groundfault.probes import comparison, effects
-from groundfault.probes import evidence as source
-from groundfault.probes.endpoints import Results, Run
-from groundfault.probes.summary import Summary
+from groundfault.probes.use import comparison, effects
+from groundfault.probes.use import evidence as source
+from groundfault.probes.use.endpoints import Results, Run
+from groundfault.probes.use.summary import Summary
 
 
 def hard_tasks(rng: np.random.Generator, tasks: int) -> Any:
-    """A third of the tasks fail four times in five, whatever the components; the others one time in fifty."""
+    """A third of the tasks fail four times in five, whatever the components; the others one time in
+    fifty.
+    """
     chance = np.where(rng.random(tasks) < 1 / 3, 0.8, 0.02)
     wrong = rng.random((tasks, 2, 2)) < chance[:, None, None]
-    return lambda t, cue, distractor: bool(wrong[t, int(cue == "reversed"), int(distractor == "shortcut")])
+    return lambda t, cue, distractor: bool(
+        wrong[t, int(cue == "reversed"), int(distractor == "shortcut")]
+    )
 
 
 def within(errors: int, worlds: int, level: float) -> bool:
@@ -27,12 +33,20 @@ def within(errors: int, worlds: int, level: float) -> bool:
 
 
 def drawn(rng: np.random.Generator, more: float, seeds: int) -> Results:
-    """Runs of 24 queries in which three policies fail by chance, the last of them with another one."""
+    """Runs of 24 queries in which three policies fail by chance, the last of them with another
+    one.
+    """
     runs = []
     for policy, chance in (("uniform", 0.15), ("caps", 0.15), ("gp", 0.15 + more)):
         for seed in range(seeds):
             rows = [
-                row(q, f"t{q}|plain|none", "mismatch" if rng.random() < chance else "match", policy=policy, seed=seed)
+                row(
+                    q,
+                    f"t{q}|plain|none",
+                    "mismatch" if rng.random() < chance else "match",
+                    policy=policy,
+                    seed=seed,
+                )
                 for q in range(1, 25)
             ]
             statuses: Any = {r.id: "confirmed_model_error" for r in rows if r.signal == "mismatch"}
@@ -63,7 +77,9 @@ def test_hard_tasks_make_no_component_effect() -> None:
 
 @pytest.mark.slow
 def test_hard_tasks_make_no_audit_confirm_a_component() -> None:
-    """Prompts are the units although those of a task fail together: components are crossed with tasks."""
+    """Prompts are the units although those of a task fail together: components are crossed with
+    tasks.
+    """
     rng = np.random.default_rng(2)
     errors = 0
     for world in range(100):

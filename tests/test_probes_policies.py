@@ -1,4 +1,6 @@
-"""Policies for prompt keys: pure, without repeats where they say so, CAPS by hand, and the arena's matched runs."""
+"""Policies for prompt keys: pure, without repeats where they say so, CAPS by hand, and the arena's
+matched runs.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,41 @@ import re
 import numpy as np
 import pytest
 
+from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
-from groundfault.plan import Plan
-from groundfault.probes.arena import arena, run
-from groundfault.probes.landscapes import SIZES, TASKS, WORLDS, landscape
-from groundfault.probes.policies import POLICIES, Asked, Capped, Caps, GaussianThompson, Stratified, Uniform, get
-from groundfault.probes.thompson import _kernel, _respects
+from groundfault.probes.policies import (
+    POLICIES,
+    Asked,
+    Capped,
+    Caps,
+    GaussianThompson,
+    Stratified,
+    Uniform,
+    get,
+)
+from groundfault.probes.policies.thompson import _kernel, _respects
+from groundfault.probes.use.arena import arena, run
+from groundfault.probes.use.landscapes import SIZES, TASKS, WORLDS, landscape
 from groundfault.testing import check_probe_policy
 
 FRESH = [name for name in POLICIES if "repeats" not in name]
 
 
 def asked(keys: list[int], mismatch: list[bool], *, batch: int = 1, batches: int = 8) -> Asked:
-    return Asked(TASKS, SIZES, np.array(keys, dtype=np.intp), np.array(mismatch, dtype=bool), batch, batches)
+    return Asked(
+        TASKS, SIZES, np.array(keys, dtype=np.intp), np.array(mismatch, dtype=bool), batch, batches
+    )
 
 
 def ask(policy, seen: Asked, size: int = 3, seed: int = 0) -> list[int]:
-    return policy.ask(seen, size, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])).tolist()
+    return policy.ask(
+        seen, size, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+    ).tolist()
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "caps, prior=stressor, schedule=geometric", "gp, most=3"])
+@pytest.mark.parametrize(
+    "name", [*POLICIES, "caps, prior=stressor, schedule=geometric", "gp, most=3"]
+)
 def test_a_policy_is_a_pure_function_and_goes_on_after_an_interruption(name: str) -> None:
     check_probe_policy(name)
     seen = asked([3, 100, 400], [True, False, True], batch=2)
@@ -41,7 +58,9 @@ class Bad:
     def __init__(self, fault: str) -> None:
         self.fault, self.count = fault, 0
 
-    def ask(self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator) -> np.ndarray:
+    def ask(
+        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+    ) -> np.ndarray:
         self.count += 1
         if self.fault == "remembers":
             rng = np.random.default_rng(self.count)
@@ -101,12 +120,21 @@ def test_caps_cools_and_its_chances_are_the_softmax_of_scores() -> None:
     policy = Caps(repeats=True, start=1.0, floor=0.2)
     for batch, temperature in ((1, 1.0), (5, 0.5), (8, 0.2)):
         weights = np.exp(np.array([0.3, 0, 0]) / temperature)
-        chance = policy.chances(asked([0], [True], batch=batch)).reshape(TASKS, 3, 9).sum(axis=(0, 2))
+        chance = (
+            policy.chances(asked([0], [True], batch=batch)).reshape(TASKS, 3, 9).sum(axis=(0, 2))
+        )
         np.testing.assert_allclose(chance, weights / weights.sum())
 
 
 def test_stratified_keeps_tasks_even_and_every_key_as_likely() -> None:
-    keys = run(Stratified(), landscape("diffuse", np.random.default_rng(0)), budget=40, batch=3, plan=Plan(), number=0)
+    keys = run(
+        Stratified(),
+        landscape("diffuse", np.random.default_rng(0)),
+        budget=40,
+        batch=3,
+        plan=Plan(),
+        number=0,
+    )
     counts = np.bincount(keys // 27, minlength=TASKS)
     assert counts.max() - counts.min() <= 1
 
@@ -131,7 +159,9 @@ def test_runs_are_matched() -> None:
     """Policies that draw tasks share their stream, and no other; budgets are met exactly."""
     land = landscape("diffuse", np.random.default_rng(3))
     settings = {"budget": 47, "batch": 3, "plan": Plan(seed=5), "number": 2}
-    one, two = (run(policy, land, **settings) for policy in (Uniform(repeats=True), Caps(repeats=True)))
+    one, two = (
+        run(policy, land, **settings) for policy in (Uniform(repeats=True), Caps(repeats=True))
+    )
     assert len(one) == len(two) == 47
     assert (one // 27 == two // 27).all()
     assert (one % 27 != two % 27).any()
@@ -143,27 +173,40 @@ def test_landscapes_fail_rarely_and_artefacts_are_no_errors(world: str) -> None:
     lands = [landscape(world, np.random.default_rng(seed)) for seed in range(60)]
     assert 0.04 < np.mean([land.wrong.mean() for land in lands]) < 0.17
     assert all((land.mismatch | ~land.wrong).all() for land in lands)
-    assert np.mean([(land.mismatch & ~land.wrong).mean() for land in lands]) == pytest.approx(0.1 / 3 * 0.9, abs=0.01)
+    assert np.mean([(land.mismatch & ~land.wrong).mean() for land in lands]) == pytest.approx(
+        0.1 / 3 * 0.9, abs=0.01
+    )
 
 
 def test_learning_pays_where_there_is_structure_and_repeats_cost() -> None:
-    found = {s.policy: s for s in arena(["uniform, repeats", "stratified", "gp"], ["sparse by task"], landscapes=24)}
+    found = {
+        s.policy: s
+        for s in arena(["uniform, repeats", "stratified", "gp"], ["sparse by task"], landscapes=24)
+    }
     assert found["gp"].gain_interval[0] > 0
     assert found["gp"].ratio_interval[0] > 1.3
     assert found["uniform, repeats"].gain_interval[1] < 0
-    assert (found["stratified"].gain, found["stratified"].gain_interval, found["stratified"].ratio) == (0, None, 1)
+    assert (
+        found["stratified"].gain,
+        found["stratified"].gain_interval,
+        found["stratified"].ratio,
+    ) == (0, None, 1)
     assert found["uniform, repeats"].rows > found["uniform, repeats"].keys
 
 
 def test_processes_make_no_difference() -> None:
     settings = {"worlds": ["diffuse"], "budget": 9, "landscapes": 20, "seed": 4}
     said: list[str] = []
-    assert arena(["gp", "caps"], jobs=2, progress=said.append, **settings) == arena(["gp", "caps"], **settings)
+    assert arena(["gp", "caps"], jobs=2, progress=said.append, **settings) == arena(
+        ["gp", "caps"], **settings
+    )
     assert said[-1] == "diffuse: 20 of 20"
 
 
 @pytest.mark.slow
-def test_without_repeats_beats_with_and_gaussian_thompson_finds_more_where_there_is_structure_alone() -> None:
+def test_without_repeats_beats_with_and_gaussian_thompson_finds_more_where_there_is_structure_alone() -> (
+    None
+):
     for control, beaten in (("uniform, repeats", "uniform"), ("uniform", "gp")):
         for each in arena([beaten], control=control, landscapes=60, seed=2, jobs=2):
             structured = each.world != "unstructured"
@@ -207,13 +250,33 @@ def test_blocked_keys_are_never_asked_and_do_not_stop_the_rest(name: str) -> Non
 
 
 def test_where_everything_is_blocked_nothing_is_asked() -> None:
-    seen = Asked(4, (2, 3), np.empty(0, dtype=np.intp), np.empty(0, dtype=bool), 1, 9, np.ones(24, dtype=bool))
-    assert [ask(policy, seen) for policy in (*POLICIES.values(), get("gp, most=1"))] == [[]] * (len(POLICIES) + 1)
+    seen = Asked(
+        4,
+        (2, 3),
+        np.empty(0, dtype=np.intp),
+        np.empty(0, dtype=bool),
+        1,
+        9,
+        np.ones(24, dtype=bool),
+    )
+    assert [ask(policy, seen) for policy in (*POLICIES.values(), get("gp, most=1"))] == [[]] * (
+        len(POLICIES) + 1
+    )
 
 
-@pytest.mark.parametrize("name", ["uniform", "uniform, repeats", "caps, repeats, prior=stressor", "caps", "stratified"])
+@pytest.mark.parametrize(
+    "name", ["uniform", "uniform, repeats", "caps, repeats, prior=stressor", "caps", "stratified"]
+)
 def test_draws_have_the_chances_that_are_told(name: str) -> None:
-    seen = Asked(2, (2,), np.array([1, 0, 1]), np.array([True, False, True]), 2, 5, np.array([0, 0, 0, 1], dtype=bool))
+    seen = Asked(
+        2,
+        (2,),
+        np.array([1, 0, 1]),
+        np.array([True, False, True]),
+        2,
+        5,
+        np.array([0, 0, 0, 1], dtype=bool),
+    )
     seen = seen if "repeats" in name else Asked(2, (2,), np.array([1]), np.array([True]), 2, 5)
     chance = get(name).chances(seen)
     assert chance.sum() == pytest.approx(1)
@@ -229,9 +292,13 @@ def test_exhaustive_in_canonical_order_is_the_order_of_the_bank() -> None:
 
 
 def test_temperatures_follow_their_schedule() -> None:
-    linear, geometric, constant = (Caps(schedule=schedule) for schedule in ("linear", "geometric", "constant"))
+    linear, geometric, constant = (
+        Caps(schedule=schedule) for schedule in ("linear", "geometric", "constant")
+    )
     assert [linear.temperature(batch, 8) for batch in (1, 5, 8)] == [1.0, 0.5, 0.2]
-    assert [geometric.temperature(batch, 3) for batch in (1, 2, 3)] == pytest.approx([1.0, 0.2**0.5, 0.2])
+    assert [geometric.temperature(batch, 3) for batch in (1, 2, 3)] == pytest.approx(
+        [1.0, 0.2**0.5, 0.2]
+    )
     assert [constant.temperature(batch, 3) for batch in (1, 3)] == [1.0, 1.0]
     assert geometric.temperature(1, 1) == 1.0
 
@@ -241,31 +308,44 @@ def test_caps_without_any_warmth_still_draws() -> None:
     assert len(ask(Caps(start=1e-300, floor=1e-300), seen, size=90)) == 90
 
 
-@pytest.mark.parametrize("name", [*POLICIES, "caps, repeats, prior=stressor, rate=0.5", "gp, scale=0.2, most=7"])
+@pytest.mark.parametrize(
+    "name", [*POLICIES, "caps, repeats, prior=stressor, rate=0.5", "gp, scale=0.2, most=7"]
+)
 def test_a_name_says_all_settings(name: str) -> None:
     assert get(name).name == name
     assert get(get(name).name) == get(name)
 
 
 def test_a_name_is_told_in_any_order() -> None:
-    assert get(" caps ,most=2, prior=stressor,repeats") == Capped(Caps(repeats=True, prior="stressor"), 2)
+    assert get(" caps ,most=2, prior=stressor,repeats") == Capped(
+        Caps(repeats=True, prior="stressor"), 2
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
         ("", "no policy ''"),
-        ("thompson", "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, gp, exhaustive"),
+        (
+            "thompson",
+            "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, gp, exhaustive",
+        ),
         ("gp, rate=1", "the policy gp has no setting 'rate'; it has mean, scale, noise, most"),
         ("caps, rate", "needs a value for 'rate', as in rate=..."),
         ("caps, repeats=yes", "needs 'repeats' without a value"),
         ("caps, rate=fast", "rate must be a number, not 'fast'"),
         ("caps, rate=0.1, rate=0.2", "sets 'rate' twice"),
         ("caps, prior=bold", "prior of the policy caps must be one of neutral, stressor"),
-        ("caps, schedule=cold", "schedule of the policy caps must be one of linear, geometric, constant"),
+        (
+            "caps, schedule=cold",
+            "schedule of the policy caps must be one of linear, geometric, constant",
+        ),
         ("caps, floor=2", "temperatures above 0 that do not rise"),
         ("caps, rate=nan", "rate in"),
-        ("exhaustive, order=random", "order of the policy exhaustive must be one of seeded, canonical"),
+        (
+            "exhaustive, order=random",
+            "order of the policy exhaustive must be one of seeded, canonical",
+        ),
         ("gp, noise=0", "noise above 0"),
         ("hierarchical, weight=-1", "weight above 0"),
         ("gp, most=0", "at least 1 query of a task"),

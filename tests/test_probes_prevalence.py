@@ -1,4 +1,6 @@
-"""Rates from adaptive draws: unbiased by exact enumeration of tiny worlds; intervals that cover on simulated ones."""
+"""Rates from adaptive draws: unbiased by exact enumeration of tiny worlds; intervals that cover on
+simulated ones.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +9,25 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from groundfault.plan import Plan
-from groundfault.probes.arena import landscape
-from groundfault.probes.asked import Asked, Policy, chances_of
+from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
+from groundfault.probes.policies.history import Asked, Policy, chances_of
+from groundfault.probes.use.arena import landscape
 from groundfault.stats.prevalence import Prevalence, stratified, with_repeats, without_repeats
 
 TASKS, SIZES = 2, (3,)
 WRONG = np.array([1, 0, 0, 1, 1, 0], dtype=bool)  # of two tasks by three options
-MISMATCH = np.array([1, 0, 1, 1, 0, 0], dtype=bool)  # what the policy learns from: artefacts, and an error unseen
+MISMATCH = np.array(
+    [1, 0, 1, 1, 0, 0], dtype=bool
+)  # what the policy learns from: artefacts, and an error unseen
 
 
 def courses(
     policy: Policy, budget: int, blocked: np.ndarray | None = None
 ) -> Iterator[tuple[float, list[int], list[float]]]:
-    """Every course that a run in batches of two can take: its probability, its keys, and the chance of each."""
+    """Every course that a run in batches of two can take: its probability, its keys, and the chance
+    of each.
+    """
 
     def go(keys: list[int], chances: list[float]) -> Iterator[tuple[float, list[int], list[float]]]:
         if len(keys) == budget:
@@ -29,7 +35,9 @@ def courses(
             return
         told = len(keys) // 2 * 2
         at, waiting = np.array(keys[:told], dtype=np.intp), np.array(keys[told:], dtype=np.intp)
-        chance = policy.chances(Asked(TASKS, SIZES, at, MISMATCH[at], told // 2 + 1, 3, blocked, waiting))
+        chance = policy.chances(
+            Asked(TASKS, SIZES, at, MISMATCH[at], told // 2 + 1, 3, blocked, waiting)
+        )
         assert chance is not None
         assert chance.sum() == pytest.approx(1)
         for key in np.flatnonzero(chance):
@@ -39,7 +47,10 @@ def courses(
 
 
 def moments(
-    policy: str, budget: int, estimate: Callable[[list[int], list[float]], Prevalence | None], **more: np.ndarray
+    policy: str,
+    budget: int,
+    estimate: Callable[[list[int], list[float]], Prevalence | None],
+    **more: np.ndarray,
 ) -> tuple[float, float, float]:
     """Mean of the estimate, its variance, and the mean of the variance it tells."""
     weight, value, told = np.array(
@@ -55,21 +66,33 @@ def moments(
 
 
 @pytest.mark.parametrize(
-    "policy", ["uniform", "exhaustive", "caps", "caps, prior=stressor, schedule=geometric, start=0.5, rate=0.9"]
+    "policy",
+    [
+        "uniform",
+        "exhaustive",
+        "caps",
+        "caps, prior=stressor, schedule=geometric, start=0.5, rate=0.9",
+    ],
 )
 @pytest.mark.parametrize("budget", [2, 3, 5])
 def test_without_repeats_the_mean_of_all_courses_is_the_rate(policy: str, budget: int) -> None:
-    mean, variance, told = moments(policy, budget, lambda keys, p: without_repeats(WRONG[keys], p, 6))
+    mean, variance, told = moments(
+        policy, budget, lambda keys, p: without_repeats(WRONG[keys], p, 6)
+    )
     assert mean == pytest.approx(WRONG.mean(), abs=1e-12)
     if policy == "exhaustive" or budget < 5:  # of six keys
-        assert told == pytest.approx(variance, abs=1e-12 if policy == "exhaustive" else 0.2 * variance)
+        assert told == pytest.approx(
+            variance, abs=1e-12 if policy == "exhaustive" else 0.2 * variance
+        )
 
 
 @pytest.mark.parametrize("policy", ["uniform, repeats", "caps, repeats, rate=0.9"])
 def test_with_repeats_the_mean_of_all_courses_is_the_rate(policy: str) -> None:
     mean, variance, told = moments(policy, 4, lambda keys, p: with_repeats(WRONG[keys], p, 6))
     assert mean == pytest.approx(WRONG.mean(), abs=1e-12)
-    assert told == pytest.approx(variance, abs=1e-12)  # exact: the places are uncorrelated and weigh the same
+    assert told == pytest.approx(
+        variance, abs=1e-12
+    )  # exact: the places are uncorrelated and weigh the same
 
 
 def test_a_plain_mean_of_adaptive_draws_is_biased() -> None:
@@ -79,7 +102,9 @@ def test_a_plain_mean_of_adaptive_draws_is_biased() -> None:
 
 def test_blocked_keys_are_no_part_of_the_population() -> None:
     blocked = np.array([0, 0, 1, 1, 0, 0], dtype=bool)
-    mean, _, _ = moments("caps", 3, lambda keys, p: without_repeats(WRONG[keys], p, 4), blocked=blocked)
+    mean, _, _ = moments(
+        "caps", 3, lambda keys, p: without_repeats(WRONG[keys], p, 4), blocked=blocked
+    )
     assert mean == pytest.approx(WRONG[~blocked].mean(), abs=1e-12)
 
 
@@ -136,7 +161,9 @@ def test_the_chance_of_a_draw_is_told_only_where_every_key_could_have_come() -> 
     assert chances_of(get("uniform, most=1"), asked, keys) == [None, None]
 
 
-@pytest.mark.parametrize("policy", ["uniform", "caps", "caps, repeats, prior=stressor", "stratified"])
+@pytest.mark.parametrize(
+    "policy", ["uniform", "caps", "caps, repeats, prior=stressor", "stratified"]
+)
 def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
     covered, values = 0, []
     worlds, runs, budget = ("sparse by task", "task by component", "diffuse"), 20, 50

@@ -1,4 +1,6 @@
-"""Published packages: no response is in them, they depend on none, and they add up by themselves."""
+"""Published packages: no response is in them, they depend on none, and they add up by
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,26 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.cli.probe_report import _tables as set_tables
 from groundfault.errors import InputError
-from groundfault.ledger import Ledger
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Grammar
-from groundfault.probes.auditing import Audit
-from groundfault.probes.bank import SHIPPED
-from groundfault.probes.config import Config
-from groundfault.probes.release import FILES, INDEX, RELEASED, check, package, public_names, release
-from groundfault.probes.running import run
-from groundfault.probes.runs import LEDGER
+from groundfault.probes.bank.bank import SHIPPED
+from groundfault.probes.review.reviewed_runs import Audit
+from groundfault.probes.running.config import Config
+from groundfault.probes.running.run import run
+from groundfault.probes.running.runs import LEDGER
+from groundfault.probes.use.release import (
+    FILES,
+    INDEX,
+    RELEASED,
+    check,
+    package,
+    public_names,
+    release,
+)
 from groundfault.review import Decision, open_items
 from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
 
@@ -43,7 +53,11 @@ class Talkative(Brittle):
             return found
         prompt = question.messages[-1]["content"]
         told = hashlib.sha256(prompt.encode()).hexdigest()
-        said = f"Thinking aloud about case {told[:12]}, zebra {told[12:18]}.\n" if told[0] > "3" else prompt[:30] + "\n"
+        said = (
+            f"Thinking aloud about case {told[:12]}, zebra {told[12:18]}.\n"
+            if told[0] > "3"
+            else prompt[:30] + "\n"
+        )
         return Response(said + found.text, finish="stop")
 
 
@@ -60,7 +74,11 @@ def reviewed(folder: Path, target: Any, planted: Planted) -> Audit:
     )
     audit = Audit(run(config, target, out=folder))
     audit.seal()
-    for person in (Reviewer("ana", planted, 0.3), Reviewer("ben", planted, 0.3), Reviewer("cy", planted, 0.0, True)):
+    for person in (
+        Reviewer("ana", planted, 0.3),
+        Reviewer("ben", planted, 0.3),
+        Reviewer("cy", planted, 0.0, True),
+    ):
         left = open_items(audit.queue, audit.decisions, person.name, adjudicate=person.adjudicates)
         made = [person.decide(item) for item in left]
         audit.store.add([Decision(**{**d.to_dict(), "note": NOTE}) for d in made])
@@ -75,7 +93,9 @@ def planted() -> Planted:
 
 @pytest.fixture(scope="module")
 def audit(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> Audit:
-    return reviewed(tmp_path_factory.mktemp("released") / "runs", Talkative(planted, failing=0.0), planted)
+    return reviewed(
+        tmp_path_factory.mktemp("released") / "runs", Talkative(planted, failing=0.0), planted
+    )
 
 
 @pytest.fixture(scope="module")
@@ -88,15 +108,20 @@ def windows(text: str) -> set[str]:
 
 
 def test_no_response_is_in_the_package(audit: Audit, public: Path) -> None:
-    """Every response, and every 20 characters of one, unless prompts hold them: a prompt is published as it is."""
+    """Every response, and every 20 characters of one, unless prompts hold them: a prompt is
+    published as it is.
+    """
     texts = {name: (public / name).read_text(encoding="utf-8") for name in (*FILES, INDEX)}
     whole = "\n".join(texts.values()) + "\n".join(
-        json.loads(f'"{text}"') for text in re.findall(r'"((?:[^"\\]|\\.)*)"', "\n".join(texts.values()))
+        json.loads(f'"{text}"')
+        for text in re.findall(r'"((?:[^"\\]|\\.)*)"', "\n".join(texts.values()))
     )
     prompts = "\n".join(row.prompt for row in audit.runs.rows)
     responses = {row.response for row in audit.runs.rows if row.response}
     assert len(responses) > 50
-    assert any(prompts.count(response[:30]) for response in responses)  # echoes of prompts are among them
+    assert any(
+        prompts.count(response[:30]) for response in responses
+    )  # echoes of prompts are among them
     for response in responses:
         assert response not in whole
         for part in windows(response):
@@ -116,14 +141,19 @@ def test_no_name_note_place_or_reading_is_in_the_package(audit: Audit, public: P
         "the one number",
     ):
         assert not re.search(rf"\b{re.escape(hidden)}\b", whole), hidden
-    reviewers = {json.loads(line)["reviewer"] for line in (public / "decisions.jsonl").read_text().splitlines()}
+    reviewers = {
+        json.loads(line)["reviewer"]
+        for line in (public / "decisions.jsonl").read_text().splitlines()
+    }
     assert reviewers == {"r1", "r2", "r3"}
 
 
 def test_the_package_depends_on_responses_by_their_hash_alone(
     audit: Audit, public: Path, planted: Planted, tmp_path: Path
 ) -> None:
-    """Other responses, with the same signals and the same review, make the same package but for hashes."""
+    """Other responses, with the same signals and the same review, make the same package but for
+    hashes.
+    """
 
     class Other(Brittle):
         @property
@@ -143,7 +173,9 @@ def test_the_package_depends_on_responses_by_their_hash_alone(
     assert same.texts(set_tables) == mine.texts(set_tables)
 
 
-def test_hashes_are_of_the_responses_and_statuses_those_of_the_audit(audit: Audit, public: Path) -> None:
+def test_hashes_are_of_the_responses_and_statuses_those_of_the_audit(
+    audit: Audit, public: Path
+) -> None:
     told = [json.loads(line) for line in (public / "rows.jsonl").read_text().splitlines()]
     statuses = audit.statuses
     for row, line in zip(audit.runs.rows, told, strict=True):
@@ -164,7 +196,9 @@ def test_a_package_checks_itself_and_its_making_is_on_record(audit: Audit, publi
 def rehashed(folder: Path) -> None:
     """What somebody would do who wants a changed package to look whole."""
     index = json.loads((folder / INDEX).read_text())
-    index["files"] = {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+    index["files"] = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES
+    }
     (folder / INDEX).write_text(json.dumps(index))
 
 
@@ -184,19 +218,37 @@ def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
             changed("rows.jsonl", "confirmed_model_error", "no_error"),
             "rows.jsonl is not what rows and decisions come to",
         ),
-        (changed("decisions.jsonl", '"model_wrong": "yes"', '"model_wrong": "no"'), "is not what rows and decisions"),
+        (
+            changed("decisions.jsonl", '"model_wrong": "yes"', '"model_wrong": "no"'),
+            "is not what rows and decisions",
+        ),
         (changed("tables.json", '"confirmed": ', '"confirmed": 1'), "tables.json is not what"),
         (changed("tables.md", "unique audited", "audited"), "tables.md is not what"),
-        (changed("prompts.jsonl", '"prompt": "', '"prompt": "Please. '), "is not what bank and grammar make"),
+        (
+            changed("prompts.jsonl", '"prompt": "', '"prompt": "Please. '),
+            "is not what bank and grammar make",
+        ),
         (changed("rows.jsonl", '"how":', '"response": "Answer: 5", "how":'), "amiss"),
         (changed("config.json", '"valid": 486', '"valid": 485'), "tables.json is not what"),
         (changed("bank.toml", "racket", "bat"), "frozen as"),
-        (lambda folder: (folder / "responses.jsonl").write_text("{}"), "responses.jsonl is no part of the package"),
+        (
+            lambda folder: (folder / "responses.jsonl").write_text("{}"),
+            "responses.jsonl is no part of the package",
+        ),
         (lambda folder: (folder / "rows.jsonl").write_text("[1]\n"), "cannot be read"),
         (lambda folder: (folder / "rows.jsonl").write_text("[" * 100_000), "cannot be read"),
-        (changed("bank.toml", "[[task]]", "# Answer: 5, said the model\n[[task]]"), "holds more than its tables"),
-        (changed("config.json", '"seeds"', '"responses": ["Answer: 5"], "seeds"'), "config.json holds responses"),
-        (changed("MANIFEST.json", '"counts"', '"responses": [], "counts"'), "MANIFEST.json holds responses"),
+        (
+            changed("bank.toml", "[[task]]", "# Answer: 5, said the model\n[[task]]"),
+            "holds more than its tables",
+        ),
+        (
+            changed("config.json", '"seeds"', '"responses": ["Answer: 5"], "seeds"'),
+            "config.json holds responses",
+        ),
+        (
+            changed("MANIFEST.json", '"counts"', '"responses": [], "counts"'),
+            "MANIFEST.json holds responses",
+        ),
     ],
 )
 def test_changes_are_noticed_even_with_new_hashes(
@@ -271,19 +323,27 @@ def test_models_are_named_without_servers_and_folders() -> None:
     assert found["hf/Qwen/Qwen2.5-7B-Instruct"] == "hf/Qwen/Qwen2.5-7B-Instruct"
     assert found["replay:calls.db#0123456789ab"] == "replay:calls.db#0123456789ab"
     assert found["inspect/hf//srv/phi"] == "inspect/hf/phi"
-    assert sorted(v for k, v in found.items() if "qwen" in k) == ["hf/qwen", "hf/qwen (2)", "hf/qwen (3)"]
+    assert sorted(v for k, v in found.items() if "qwen" in k) == [
+        "hf/qwen",
+        "hf/qwen (2)",
+        "hf/qwen (3)",
+    ]
     assert len(set(found.values())) == len(names)
-    assert not any(part in name for name in found.values() for part in ("home", "ana", "10.0", "models", "srv"))
+    assert not any(
+        part in name for name in found.values() for part in ("home", "ana", "10.0", "models", "srv")
+    )
 
 
 def test_a_package_without_a_review(tmp_path: Path, planted: Planted) -> None:
-    config = Config(bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=1)
+    config = Config(
+        bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=1
+    )
     audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
     place = release(audit, tmp_path / "package", set_tables).parent
     assert check(place, set_tables).problems == ()
 
 
-# --------------------------------------------------------------------------------------------------------- commands
+# ----------------------------------------------------------------------------------------- commands
 
 
 def invoke(*words: object) -> Any:
@@ -318,11 +378,17 @@ def test_the_command_that_judges_components(audit: Audit, tmp_path: Path) -> Non
 
 
 def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: Planted) -> None:
-    config = Config(bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=6)
+    config = Config(
+        bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=6
+    )
     audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
-    assert invoke("report", tmp_path / "runs").exit_code == 0  # before a review there is nothing to open
+    assert (
+        invoke("report", tmp_path / "runs").exit_code == 0
+    )  # before a review there is nothing to open
     audit.seal()
-    assert invoke("report", tmp_path / "runs").exit_code != 0  # it would tell controls from mismatches
+    assert (
+        invoke("report", tmp_path / "runs").exit_code != 0
+    )  # it would tell controls from mismatches
     audit.store.add([Reviewer("ana", planted).decide(item) for item in audit.queue.items])
     refused = invoke("report", tmp_path / "runs")
     assert refused.exit_code != 0
@@ -339,7 +405,10 @@ def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: P
     [
         (["report", "{empty}"], "holds no runs"),
         (["report", "{runs}", "--control", "nobody"], "no run of 'nobody'"),
-        (["report", "{runs}", "--evidence", "x.parquet", "--policy", "caps, repeats"], "biased sample"),
+        (
+            ["report", "{runs}", "--evidence", "x.parquet", "--policy", "caps, repeats"],
+            "biased sample",
+        ),
         (["release", "{runs}"], "--out DIR"),
         (["release", "{runs}", "--check", "--out", "x"], "goes with no other option"),
         (["release", "{empty}", "--check"], "holds no package"),

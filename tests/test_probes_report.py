@@ -10,8 +10,8 @@ from probe_rows import row
 from test_probes_evidence import GRAMMAR, manifest
 
 from groundfault.errors import InputError, PlanError
-from groundfault.probes.auditing import Missed
-from groundfault.probes.summary import Summary
+from groundfault.probes.review.reviewed_runs import Missed
+from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words
 from groundfault.render.page import html, markdown, show
 from groundfault.render.probe_report import page, reviewed
@@ -20,10 +20,19 @@ from groundfault.review import Resolution
 CONFIRMED = "confirmed_model_error"
 
 
-def summary(found: dict[str, list[int]], *, status: Any = CONFIRMED, budget: int = 6, **changes: Any) -> Summary:
+def summary(
+    found: dict[str, list[int]], *, status: Any = CONFIRMED, budget: int = 6, **changes: Any
+) -> Summary:
     """Runs in which each policy has so many mismatches with each seed, all of one status."""
     rows = [
-        row(q, f"t{q}|plain|none", "mismatch" if q <= count else "match", policy=policy, seed=seed, **changes)
+        row(
+            q,
+            f"t{q}|plain|none",
+            "mismatch" if q <= count else "match",
+            policy=policy,
+            seed=seed,
+            **changes,
+        )
         for policy, counts in found.items()
         for seed, count in enumerate(counts)
         for q in range(1, budget + 1)
@@ -43,7 +52,10 @@ def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
 
 def test_few_seeds_are_no_evidence_and_the_report_says_how_many_would_be() -> None:
     said = " ".join(probe_words.conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]})))
-    assert "no matched-budget evidence that gp finds more unique audited prompt keys than uniform: +4.33 a seed" in said
+    assert (
+        "no matched-budget evidence that gp finds more unique audited prompt keys than uniform: +4.33 a seed"
+        in said
+    )
     assert "3 seeds" in said
     assert "the smallest p they allow is 0.250. At least 6 are needed" in said
 
@@ -51,7 +63,9 @@ def test_few_seeds_are_no_evidence_and_the_report_says_how_many_would_be() -> No
 def test_a_difference_that_the_seeds_show_is_said() -> None:
     seeds = 7
     more = summary({"gp": [5, 4] * 3 + [5], "uniform": [1] * seeds})
-    assert "With the same budget gp finds more unique audited prompt keys" in " ".join(probe_words.conclusions(more))
+    assert "With the same budget gp finds more unique audited prompt keys" in " ".join(
+        probe_words.conclusions(more)
+    )
     fewer = summary({"gp": [1] * seeds, "uniform": [5, 4] * 3 + [5]})
     assert "gp finds fewer" in " ".join(probe_words.conclusions(fewer))
     assert probe_words.short_conclusion(more, "gp", "m") == "gp finds more"
@@ -62,7 +76,11 @@ def test_conclusions_are_provisional_while_keys_are_open() -> None:
     said = " ".join(probe_words.conclusions(made))
     assert "This may change while prompt keys are open" in said
     assert "no evidence for gp; keys open" in {
-        cell for t in page(made, "r", figures=False).sections for x in t.tables for r in x.rows for cell in r
+        cell
+        for t in page(made, "r", figures=False).sections
+        for x in t.tables
+        for r in x.rows
+        for cell in r
     }
 
 
@@ -78,7 +96,13 @@ def test_unmatched_policies_are_not_concluded_about() -> None:
 def test_every_table_of_the_paper_has_its_form() -> None:
     made = page(summary({"caps, repeats": [2, 1], "uniform, repeats": [1, 0]}), "runs")
     notes = " ".join(table.note for section in made.sections for table in section.tables)
-    for tables in ("Table 2 ", "Table 5 ", "Table 6 ", "Tables 7, 9 and 11 ", "Tables 8, 10 and 12 "):
+    for tables in (
+        "Table 2 ",
+        "Table 5 ",
+        "Table 6 ",
+        "Tables 7, 9 and 11 ",
+        "Tables 8, 10 and 12 ",
+    ):
         assert f"The paper's {tables}in form" in notes
     found = {table.caption: table for section in made.sections for table in section.tables}
     assert found["Matched comparison (audited)"].rows[0][:5] == (
@@ -161,7 +185,13 @@ def test_what_controls_and_reviewers_say() -> None:
     }
     section = reviewed(resolutions, {}, Missed(40, 4, 4, 1, 0.25, 0.05, 0.7))
     said = " ".join(section.sentences)
-    assert "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for more" in said
-    assert "4 were reviewed unseen among the others: 1 are model errors all the same (25%, 95% interval 5.0% to" in said
+    assert (
+        "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for more"
+        in said
+    )
+    assert (
+        "4 were reviewed unseen among the others: 1 are model errors all the same (25%, 95% interval 5.0% to"
+        in said
+    )
     assert "1 item rests on decisions made after unblinding" in said
     assert "their agreement is not known" in said

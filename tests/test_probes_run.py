@@ -1,4 +1,6 @@
-"""Probe runs: matched budgets, what is written, resuming after any crash, changes refused, services that fail."""
+"""Probe runs: matched budgets, what is written, resuming after any crash, changes refused, services
+that fail.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,13 @@ import pytest
 from click.testing import CliRunner
 
 from groundfault import probes
+from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.ledger import Ledger
 from groundfault.models import Question, Record, Response
-from groundfault.probes import Bank, Config, Grammar, Runs, run, running, sealing
-from groundfault.probes.bank import SHIPPED
+from groundfault.probes import Bank, Config, Grammar, Runs, run
+from groundfault.probes.bank.bank import SHIPPED
+from groundfault.probes.running import running, sealing
 
 PROBES = {probe.prompt: probe for probe in probes.probes(Bank.shipped(), Grammar.shipped())}
 
@@ -42,7 +45,9 @@ class Brittle:
         self.now -= 1
         probe = PROBES[question.messages[0]["content"]]
         wrong = "shortcut" in probe.assignment and len(probe.task.id) % 2
-        return self.says(probe, f"Answer: {probe.task.slots['shortcut'] if wrong else probe.task.answer}")
+        return self.says(
+            probe, f"Answer: {probe.task.slots['shortcut'] if wrong else probe.task.answer}"
+        )
 
     def says(self, probe: probes.Probe, text: str) -> Response:
         return Response(text)
@@ -69,7 +74,12 @@ def home(tmp_path: Path) -> Path:
 
 
 def config(home: Path, **changed: Any) -> Config:
-    settings = {"policies": ["stratified", "caps, repeats"], "seeds": [0, 1], "iterations": 3, "batch": 2}
+    settings = {
+        "policies": ["stratified", "caps, repeats"],
+        "seeds": [0, 1],
+        "iterations": 3,
+        "batch": 2,
+    }
     if "budget" in changed:
         del settings["iterations"]
     return Config(bank=home / "bank.toml", grammar=home / "grammar.toml", **{**settings, **changed})
@@ -77,7 +87,11 @@ def config(home: Path, **changed: Any) -> Config:
 
 def written(folder: Path) -> dict[str, bytes]:
     """The files that must come out the same, whatever happened in between."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix in (".json", ".jsonl", ".toml"))
+    files = (
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and path.suffix in (".json", ".jsonl", ".toml")
+    )
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
@@ -89,7 +103,7 @@ def of(runs: Runs, policy: str, seed: int = 0) -> list[probes.Row]:
     return [row for row in runs.rows if (row.policy, row.seed) == (policy, seed)]
 
 
-# --- what is asked ----------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------- --- what is asked
 
 
 def test_every_policy_and_seed_gets_the_same_budget(home: Path) -> None:
@@ -108,21 +122,35 @@ def test_a_budget_that_batches_do_not_fill(home: Path) -> None:
 
 
 def test_a_policy_with_nothing_left_ends_early_and_the_others_go_on(home: Path) -> None:
-    found = run(config(home, policies=["gp, most=1", "uniform, repeats"], seeds=[0], budget=12, batch=4), Brittle())
+    found = run(
+        config(home, policies=["gp, most=1", "uniform, repeats"], seeds=[0], budget=12, batch=4),
+        Brittle(),
+    )
     assert len(of(found, "gp, most=1")) == 6
     assert len(of(found, "uniform, repeats")) == 12
-    status = {place.parent.parent.name: json.loads(place.read_text()) for place in home.rglob("status.json")}
+    status = {
+        place.parent.parent.name: json.loads(place.read_text())
+        for place in home.rglob("status.json")
+    }
     assert [status[name]["queries"] for name in ("gp-most-1", "uniform-repeats")] == [6, 12]
     assert all(each["finished"] for each in status.values())
 
 
 def test_tasks_are_matched_and_components_only_where_declared(home: Path) -> None:
     for streams, same in (("shared", True), ("independent", False)):
-        settings = config(home, policies=["uniform, repeats", "caps, repeats"], streams=streams, iterations=1, batch=6)
+        settings = config(
+            home,
+            policies=["uniform, repeats", "caps, repeats"],
+            streams=streams,
+            iterations=1,
+            batch=6,
+        )
         found = run(settings, Brittle(), out=home / streams)
         one, other = of(found, "uniform, repeats"), of(found, "caps, repeats")
         assert [row.task for row in one] == [row.task for row in other]
-        assert ([row.key for row in one] == [row.key for row in other]) is same, "all scores are still 0"
+        assert ([row.key for row in one] == [row.key for row in other]) is same, (
+            "all scores are still 0"
+        )
         assert found.manifest["streams"] == {"tasks": "matched", "components": streams}
         assert one != of(found, "uniform, repeats", 1)
 
@@ -139,7 +167,9 @@ def test_prompts_that_must_not_be_asked_are_not(home: Path) -> None:
 def test_no_prompt_at_all(home: Path) -> None:
     text = (home / "grammar.toml").read_text().replace('sha256 = "', '# sha256 = "')
     (home / "grammar.toml").write_text(text.replace("longest = 8000", "longest = 8"))
-    with pytest.raises(PlanError, match="no prompt may be asked: the prompt is longer than 8 characters"):
+    with pytest.raises(
+        PlanError, match="no prompt may be asked: the prompt is longer than 8 characters"
+    ):
         run(config(home), Brittle())
 
 
@@ -149,7 +179,9 @@ def test_policies_see_mismatches_and_take_nothing_else_for_one(home: Path) -> No
             probe.assignment[1], Response("Answer: wrong 77")
         )
 
-    found = run(config(home, policies=["caps, repeats"], seeds=[0], iterations=6, batch=3), Saying(says))
+    found = run(
+        config(home, policies=["caps, repeats"], seeds=[0], iterations=6, batch=3), Saying(says)
+    )
     by_signal = {row.assignment[1]: (row.status, row.signal, row.score) for row in found.rows}
     assert by_signal["none"] == ("refused", "unanswered", None)
     assert by_signal["number"] == ("answered", "unreadable", None)
@@ -160,12 +192,21 @@ def test_policies_see_mismatches_and_take_nothing_else_for_one(home: Path) -> No
 
 def test_answers_are_shared_at_temperature_0_and_fresh_above(home: Path) -> None:
     model = Brittle()
-    settings = {"policies": ["uniform, repeats", "caps, repeats"], "streams": "shared", "batch": 6, "iterations": 1}
+    settings = {
+        "policies": ["uniform, repeats", "caps, repeats"],
+        "streams": "shared",
+        "batch": 6,
+        "iterations": 1,
+    }
     run(config(home, **settings), model, out=home / "shared")
-    assert len(model.asked) == len({question.messages[0]["content"] for question in model.asked}) < 24
+    assert (
+        len(model.asked) == len({question.messages[0]["content"] for question in model.asked}) < 24
+    )
     warm = Brittle()
     found = run(config(home, **settings, decoding={"temperature": 0.7}), warm, out=home / "fresh")
-    assert len(warm.asked) == len({question.hash for question in warm.asked}) == len(found.rows) == 24
+    assert (
+        len(warm.asked) == len({question.hash for question in warm.asked}) == len(found.rows) == 24
+    )
     assert found.manifest["answers"] == "fresh"
     cold = run(config(home, **settings, answers="fresh"), Brittle(), out=home / "cold")
     assert len(list(Record(cold.folder / "calls.db").calls())) == 24
@@ -188,10 +229,15 @@ def test_the_chance_of_a_draw_is_told_where_it_is_known(home: Path) -> None:
 def test_settings_of_decoding_reach_the_model(home: Path) -> None:
     model = Brittle()
     run(config(home, iterations=1, decoding={"top_p": 0.9, "stop": ["\n\n"]}), model)
-    assert model.asked[0].settings == {"temperature": 0.0, "max_tokens": 192, "top_p": 0.9, "stop": ["\n\n"]}
+    assert model.asked[0].settings == {
+        "temperature": 0.0,
+        "max_tokens": 192,
+        "top_p": 0.9,
+        "stop": ["\n\n"],
+    }
 
 
-# --- what is written --------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------ --- what is written
 
 
 def test_the_records_are_what_the_paper_lists(home: Path) -> None:
@@ -211,9 +257,15 @@ def test_the_records_are_what_the_paper_lists(home: Path) -> None:
         {"seed": 1, "purpose": "tasks", "counter": 4},
         {"seed": 1, "purpose": "components caps, repeats", "counter": 4},
     ]
-    best = next(row for row in of(found, "caps, repeats", 1) if row.score == max(r.score or 0 for r in found.rows))
+    best = next(
+        row
+        for row in of(found, "caps, repeats", 1)
+        if row.score == max(r.score or 0 for r in found.rows)
+    )
     assert probes.Row.from_dict(status["best"]) == best
-    sealed = {(b["policy"], b["seed"], b["iteration"]): b["record"] for kind, b in told(found.folder)[1:]}
+    sealed = {
+        (b["policy"], b["seed"], b["iteration"]): b["record"] for kind, b in told(found.folder)[1:]
+    }
     assert sealed[("caps, repeats", 1, 2)] == hashlib.sha256(lines[1]).hexdigest()
     assert len(sealed) == 12
 
@@ -259,7 +311,7 @@ def test_two_models_in_one_folder(home: Path) -> None:
         run(config(home), other)
 
 
-# --- going on ---------------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------------- --- going on
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
@@ -278,7 +330,9 @@ class Killed(BaseException):
 
 
 def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is on disk and whatever is not yet: going on ends in the same bytes, and pays for nothing twice."""
+    """Whatever is on disk and whatever is not yet: going on ends in the same bytes, and pays for
+    nothing twice.
+    """
     monkeypatch.setattr(os, "fsync", int)
     settings = config(home, seeds=[0], iterations=2, batch=1)
     whole = run(settings, Brittle(), out=home / "whole").folder
@@ -293,7 +347,11 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
 
         return act
 
-    for owner, name in ((sealing, "write_bytes"), (running, "write_bytes"), (running.Journal, "_append")):
+    for owner, name in (
+        (sealing, "write_bytes"),
+        (running, "write_bytes"),
+        (running.Journal, "_append"),
+    ):
         monkeypatch.setattr(owner, name, fragile(getattr(owner, name)))
     for owner, name in ((Ledger, "extend"), (Record, "add")):
         monkeypatch.setattr(owner, name, fragile(getattr(owner, name)))
@@ -303,7 +361,11 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
             run(settings, Brittle(), out=out)
         except Killed:
             crashed = True
-        paid = {call.question.hash for call in Record(out / "calls.db").calls()} if (out / "calls.db").exists() else {}
+        paid = (
+            {call.question.hash for call in Record(out / "calls.db").calls()}
+            if (out / "calls.db").exists()
+            else {}
+        )
         left[0], model = 0, Brittle()
         run(settings, model, out=out)
         assert written(out) == written(whole), point
@@ -337,7 +399,7 @@ def test_a_second_process_is_refused(home: Path) -> None:
     run(config(home), Brittle())
 
 
-# --- what is refused --------------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------------ --- what is refused
 
 
 @pytest.mark.parametrize(
@@ -353,7 +415,9 @@ def test_a_second_process_is_refused(home: Path) -> None:
         ({"reviewers": 2}, "another review reviewers"),
     ],
 )
-def test_going_on_with_other_settings_is_refused(home: Path, changed: dict[str, Any], said: str) -> None:
+def test_going_on_with_other_settings_is_refused(
+    home: Path, changed: dict[str, Any], said: str
+) -> None:
     before = written(run(config(home), Brittle()).folder)
     with pytest.raises(InputError, match=said):
         run(config(home, **changed), Brittle())
@@ -367,7 +431,11 @@ def test_going_on_with_another_bank_or_grammar_is_refused(home: Path, name: str)
     text = place.read_text()
     place.write_text(f"# the same\n{text}")
     run(config(home), Brittle())  # a comment is no change
-    text = text.replace('sha256 = "', '# sha256 = "').replace("cents", "pennies").replace("skimmed", "skipped")
+    text = (
+        text.replace('sha256 = "', '# sha256 = "')
+        .replace("cents", "pennies")
+        .replace("skimmed", "skipped")
+    )
     place.write_text(text)
     with pytest.raises(InputError, match=f"begun with another {name}: "):
         run(config(home), Brittle())
@@ -379,7 +447,12 @@ def test_files_that_were_tampered_with(home: Path) -> None:
     for place, old, new, said in (
         (trajectory, b'"score": 0.0', b'"score": 1.0', "line 1 was changed"),
         (folder / "bank.toml", b"cents", b"pennies", "frozen as"),
-        (folder / "manifest.json", b'"seeds": [', b'"seeds": [ ', "was changed after the run began"),
+        (
+            folder / "manifest.json",
+            b'"seeds": [',
+            b'"seeds": [ ',
+            "was changed after the run began",
+        ),
         (folder / "manifest.json", b'"batch": 2', b'"batch": 3', "another batch"),
     ):
         data = place.read_bytes()
@@ -411,13 +484,15 @@ def test_answers_that_were_changed(home: Path) -> None:
 
     folder = run(config(home), Brittle()).folder
     with sqlite3.connect(folder / "calls.db") as calls:
-        calls.execute("UPDATE groundfault_calls SET response = replace(response, 'Answer: ', 'Answer: not ')")
+        calls.execute(
+            "UPDATE groundfault_calls SET response = replace(response, 'Answer: ', 'Answer: not ')"
+        )
     calls.close()
     with pytest.raises(LedgerError, match="iteration 1 of stratified, seed 0 comes out otherwise"):
         run(config(home), Brittle())
 
 
-# --- a service that fails ---------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------- --- a service that fails
 
 
 def test_a_failure_of_the_service_is_no_mismatch_and_spends_nothing(home: Path) -> None:
@@ -431,7 +506,9 @@ def test_a_failure_of_the_service_is_no_mismatch_and_spends_nothing(home: Path) 
             return await super().answer(question)
 
     model, whole = Failing(), run(config(home), Brittle(), out=home / "whole")
-    with pytest.raises(InputError, match="did not answer in iteration 2: out of memory; nothing of this iteration"):
+    with pytest.raises(
+        InputError, match="did not answer in iteration 2: out of memory; nothing of this iteration"
+    ):
         run(config(home, retries=0, concurrency=1), model)
     assert len(Runs(home / "runs").rows) == 8
     model.broken = False
@@ -458,12 +535,14 @@ def test_an_error_that_passes_is_asked_again_at_once(home: Path) -> None:
 
 def test_a_wrong_key_stops_the_run_at_once(home: Path) -> None:
     model = Saying(lambda probe, text: Response.failed("401: no such key", fatal=True))
-    with pytest.raises(InputError, match=r"cannot be asked: 401: no such key; what was answered is in .*calls\.db"):
+    with pytest.raises(
+        InputError, match=r"cannot be asked: 401: no such key; what was answered is in .*calls\.db"
+    ):
         run(config(home, concurrency=1), model)
     assert len(model.asked) == 1
 
 
-# --- the config -------------------------------------------------------------------------------------------------------
+# ----------------------------------------------------------------------------------- --- the config
 
 
 @pytest.mark.parametrize(
@@ -527,12 +606,13 @@ def test_files_that_are_no_config(home: Path, text: str, said: str) -> None:
         Config.load(home / "config.toml")
 
 
-# --- the command ------------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------------------- --- the command
 
 
 def replay(home: Path, **more: str) -> str:
     lines = [
-        json.dumps({"prompt": probe.prompt, "response": f"Answer: {probe.task.answer}"}) for probe in PROBES.values()
+        json.dumps({"prompt": probe.prompt, "response": f"Answer: {probe.task.answer}"})
+        for probe in PROBES.values()
     ]
     (home / "answers.jsonl").write_text("\n".join(lines) + "\n")
     return f"replay:{home / 'answers.jsonl'}"
@@ -560,7 +640,9 @@ def test_the_command(home: Path) -> None:
 
 def test_the_command_counts_prompts_that_must_not_be_asked(home: Path) -> None:
     grammar = (home / "grammar.toml").read_text(encoding="utf-8").replace("sha256 =", "# sha256 =")
-    (home / "grammar.toml").write_text(grammar.replace("Read what", "{hint} Read what"), encoding="utf-8")
+    (home / "grammar.toml").write_text(
+        grammar.replace("Read what", "{hint} Read what"), encoding="utf-8"
+    )
     call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
     assert "54 of 162 prompts must not be asked" in CliRunner().invoke(cli, call).output
 
@@ -569,12 +651,16 @@ def test_a_run_is_replayed_from_its_calls(home: Path) -> None:
     settings = config(home, policies=["caps, repeats"], decoding={"temperature": 1})
     first = run(settings, Brittle(), out=home / "first")
     again = run(settings, f"replay:{first.folder / 'calls.db'}", out=home / "again")
-    assert [{**vars(row), "model": ""} for row in again.rows] == [{**vars(row), "model": ""} for row in first.rows]
+    assert [{**vars(row), "model": ""} for row in again.rows] == [
+        {**vars(row), "model": ""} for row in first.rows
+    ]
 
 
 def test_a_replay_that_is_not_utf_8(home: Path) -> None:
     replay(home)
-    (home / "answers.jsonl").write_bytes((home / "answers.jsonl").read_bytes().replace(b"Answer: 5", b"Answer: \xff5"))
+    (home / "answers.jsonl").write_bytes(
+        (home / "answers.jsonl").read_bytes().replace(b"Answer: 5", b"Answer: \xff5")
+    )
     with pytest.raises(InputError, match="UTF-8"):
         run(home / "config.toml", f"replay:{home / 'answers.jsonl'}")
 
@@ -583,7 +669,10 @@ def test_a_replay_without_an_answer(home: Path) -> None:
     replay(home)
     lines = (home / "answers.jsonl").read_text().splitlines()[:100]
     (home / "answers.jsonl").write_text("\n".join(lines))
-    with pytest.raises(InputError, match=r"did not answer in iteration 1: there is no recorded answer|in a row failed"):
+    with pytest.raises(
+        InputError,
+        match=r"did not answer in iteration 1: there is no recorded answer|in a row failed",
+    ):
         run(home / "config.toml", f"replay:{home / 'answers.jsonl'}")
 
 

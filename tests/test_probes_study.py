@@ -10,9 +10,9 @@ import pytest
 
 from groundfault.probes import Bank, Grammar, route
 from groundfault.review import Item
-from groundfault.studies.probes import study
-from groundfault.studies.tables import Study
 from groundfault.testing.brittle import Planted, Reviewer, plant
+from groundfault_studies.probes import study
+from groundfault_studies.tables import Study
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +35,12 @@ def test_what_is_planted_routes_as_it_should(planted: Planted) -> None:
     assert plant(bank, Grammar.shipped(), 1) != planted
 
 
-def test_reviewers_know_the_truth_by_what_they_see_and_slip_as_often_as_told(planted: Planted) -> None:
+def test_reviewers_know_the_truth_by_what_they_see_and_slip_as_often_as_told(
+    planted: Planted,
+) -> None:
     items = {
-        key: Item(key.split("|")[0], prompt, "", "", planted.responses[prompt]) for prompt, key in planted.keys.items()
+        key: Item(key.split("|")[0], prompt, "", "", planted.responses[prompt])
+        for prompt, key in planted.keys.items()
     }
     expected = {
         "right": "no_error",
@@ -73,16 +76,25 @@ def test_artefacts_are_excluded_and_errors_found(found: tuple[Study, Path]) -> N
         wrong = rows[f"{name}: wrong answers"].here
         assert wrong["proxy"] == wrong["rows"]
         assert wrong["confirmed"] >= 0.9 * wrong["rows"]
-        for kind in ("misread by the machine", "right, in another form", "prompts that changed the task"):
+        for kind in (
+            "misread by the machine",
+            "right, in another form",
+            "prompts that changed the task",
+        ):
             here = rows[f"{name}: {kind}"].here
             assert (here["confirmed"], here["open"]) == (0, 0)
             assert here["excluded"] + here["no_error"] == here["rows"]
         assert rows[f"{name}: right answers"].here["proxy"] == 0
-    assert rows["exhaustive: wrong answers"].here["keys"] == rows["exhaustive: wrong answers"].here["planted"]
+    assert (
+        rows["exhaustive: wrong answers"].here["keys"]
+        == rows["exhaustive: wrong answers"].here["planted"]
+    )
 
 
 @pytest.mark.slow
-def test_the_papers_tables_stand_beside_ours_and_all_fixtures_tie(found: tuple[Study, Path]) -> None:
+def test_the_papers_tables_stand_beside_ours_and_all_fixtures_tie(
+    found: tuple[Study, Path],
+) -> None:
     matched = table(found, "Table 2")
     assert matched["v4"].paper["rows"] == "13 CAPS / 11 Uniform"
     fixture = table(found, "Table 6")
@@ -109,7 +121,9 @@ def test_the_planted_component_is_confirmed_and_the_others_are_not_said_to_raise
 
 
 @pytest.mark.slow
-def test_the_replay_is_identical_the_package_reproduces_and_the_study_resumes(found: tuple[Study, Path]) -> None:
+def test_the_replay_is_identical_the_package_reproduces_and_the_study_resumes(
+    found: tuple[Study, Path],
+) -> None:
     said = [row.here["said"] for row in table(found, "Again, from the recorded calls").values()]
     assert said == ["identical, byte by byte", "identical", "reproduces"]
     again = study(quick=True, keep=found[1] / "probes.rows.jsonl")

@@ -1,4 +1,6 @@
-"""Proposing: slices of the discovery units, what is said of them, and that what was mined stays known as mined."""
+"""Proposing: slices of the discovery units, what is said of them, and that what was mined stays
+known as mined.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from test_fitted_slices import evidence as embedded
 
 import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders
+from groundfault.auditing.proposals import configured, propose
 from groundfault.cli.slices import slices
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine
-from groundfault.proposals import configured, propose
 
 
 def table(n: int = 1200, seed: int = 0) -> pl.DataFrame:
@@ -24,7 +26,9 @@ def table(n: int = 1200, seed: int = 0) -> pl.DataFrame:
     words, lang = rng.integers(0, 1000, n), np.array(["de", "en", "fr"])[rng.integers(0, 3, n)]
     bad = (words >= 500) & (lang == "de")
     error = (rng.random(n) < np.where(bad, 0.75, 0.15)).astype(int)
-    return pl.DataFrame({"item": [f"i{i:05d}" for i in range(n)], "error": error, "words": words, "lang": lang})
+    return pl.DataFrame(
+        {"item": [f"i{i:05d}" for i in range(n)], "error": error, "words": words, "lang": lang}
+    )
 
 
 def results(n: int = 1200, seed: int = 0) -> Evidence:
@@ -49,14 +53,19 @@ def test_a_row_says_what_the_slice_comes_to_on_the_discovery_units_and_nothing_o
         inside = seen.frame.select(candidate.parsed.to_polars()).to_series().fill_null(False)
         assert (row.on, row.off) == (inside.sum(), (~inside).sum())
         assert row.on_rate == pytest.approx(seen.loss.filter(inside).mean())
-        assert row.lift == pytest.approx(seen.loss.filter(inside).mean() - seen.loss.filter(~inside).mean())
+        assert row.lift == pytest.approx(
+            seen.loss.filter(inside).mean() - seen.loss.filter(~inside).mean()
+        )
     first = found.rows[0]
     assert (first.p, first.group) == (0.05, 0)
     assert first.score == pytest.approx(SliceLine(bins=2).find(seen)[0].score)
     poisoned = data.frame.with_columns(
         error=pl.when(pl.col("item").is_in(seen.frame["item"].to_list())).then("error").otherwise(1)
     )
-    again = propose(Evidence.from_table(poisoned, id="item", outcome="error"), SliceLine(bins=2, permutations=19))
+    again = propose(
+        Evidence.from_table(poisoned, id="item", outcome="error"),
+        SliceLine(bins=2, permutations=19),
+    )
     assert again.rows == found.rows
 
 
@@ -69,8 +78,12 @@ def test_the_first_so_many_are_kept_and_finders_go_by_name():
 
 
 def test_scores_are_of_the_search_that_proposed():
-    leaky = table().with_columns(grade=pl.when(pl.col("error") == 1).then(pl.lit("bad")).otherwise(pl.lit("good")))
-    found = propose(Evidence.from_table(leaky, id="item", outcome="error"), SliceLine(permutations=9))
+    leaky = table().with_columns(
+        grade=pl.when(pl.col("error") == 1).then(pl.lit("bad")).otherwise(pl.lit("good"))
+    )
+    found = propose(
+        Evidence.from_table(leaky, id="item", outcome="error"), SliceLine(permutations=9)
+    )
     assert found.rows
     assert all(row.score is not None and row.p is not None for row in found.rows)
     assert all("grade" not in candidate.columns for candidate in found.library)
@@ -85,7 +98,9 @@ def test_several_models_are_averaged():
 
 def test_nothing_to_propose_is_no_error():
     rng = np.random.default_rng(0)
-    plain = Evidence.from_table(pl.DataFrame({"error": rng.integers(0, 2, 60), "flag": [0, 1] * 30}), outcome="error")
+    plain = Evidence.from_table(
+        pl.DataFrame({"error": rng.integers(0, 2, 60), "flag": [0, 1] * 30}), outcome="error"
+    )
     found = propose(plain, SliceLine(columns=("flag",), min_support=25, least_share=0))
     assert found.rows == ()
     assert found.to_dict()["slices"] == []
@@ -116,19 +131,29 @@ def test_settings_that_cannot_be(name: str, settings: dict[str, object], said: s
 def test_no_discovery_p_value_is_quoted_for_what_was_mined(finder: finders.Finder, judge: str):
     data = embedded(600) if finder.name == "spotlight" else results()
     named = [
-        Candidate("first", "CAST(SUBSTR(item, 2, 9) AS INTEGER) < 600" if finder.name != "spotlight" else "id < 300")
+        Candidate(
+            "first",
+            "CAST(SUBSTR(item, 2, 9) AS INTEGER) < 600"
+            if finder.name != "spotlight"
+            else "id < 300",
+        )
     ]
     report = groundfault.audit(data, Plan(judge=judge, prevalence=(0, 1)), named, finders=[finder])
     [plain] = [f for f in report.findings if f.source == "declared"]
     others = [f for f in report.findings if f.source == finder.name]
     assert plain.discovery.p is not None
     assert others
-    assert all(f.discovery.p is None and f.discovery.p_adjusted is None and f.decoys is None for f in others)
+    assert all(
+        f.discovery.p is None and f.discovery.p_adjusted is None and f.decoys is None
+        for f in others
+    )
     reached = [f for f in others if f.verdict in (Verdict.CONFIRMED, Verdict.NOT_REPLICATED)]
     assert all(f.holdout.p is not None for f in reached)
 
 
-def test_a_mined_library_is_judged_on_the_split_it_was_mined_with_or_on_other_evidence(tmp_path: Path):
+def test_a_mined_library_is_judged_on_the_split_it_was_mined_with_or_on_other_evidence(
+    tmp_path: Path,
+):
     data = results()
     mined(data).freeze(tmp_path / "library.json")
     library = Library.load(tmp_path / "library.json")
@@ -141,23 +166,34 @@ def test_a_mined_library_is_judged_on_the_split_it_was_mined_with_or_on_other_ev
             groundfault.audit(data, plan, library, finders=[])
     fresh = groundfault.audit(results(seed=1), Plan(seed=1), library, finders=[])
     assert fresh.confirmed
-    assert all(f.discovery.p is not None for f in fresh.findings if f.verdict is not Verdict.UNTESTABLE)
+    assert all(
+        f.discovery.p is not None for f in fresh.findings if f.verdict is not Verdict.UNTESTABLE
+    )
 
 
 def test_a_check_freezes_what_was_mined_as_mined():
-    library = groundfault.check(results(), finders=["thresholds", "sliceline", "interactions:2"]).library
+    library = groundfault.check(
+        results(), finders=["thresholds", "sliceline", "interactions:2"]
+    ).library
     assert {bool(c.mined) for c in library if c.source == "thresholds"} == {False}
     assert {bool(c.mined) for c in library if c.source == "sliceline"} == {True}
     parts = {c.name: c for c in library}
     for candidate in library:
         if candidate.source == "interactions":
-            bases = [c for name, c in parts.items() if f"({c.rule})" in candidate.rule and c is not candidate]
+            bases = [
+                c
+                for name, c in parts.items()
+                if f"({c.rule})" in candidate.rule and c is not candidate
+            ]
             assert bool(candidate.mined) == any(base.mined for base in bases)
 
 
 def test_conjunctions_of_fitted_slices_carry_their_function():
     data = embedded(600)
-    fitted = list(finders.Domino().propose(data))[:2] + list(finders.Spotlight(size=0.2).propose(data))[:1]
+    fitted = (
+        list(finders.Domino().propose(data))[:2]
+        + list(finders.Spotlight(size=0.2).propose(data))[:1]
+    )
     named = Candidate("late", "id >= 300")
     both = Interactions((named, *fitted), order=(2,), least=1).propose(data)
     assert {c.derived for c in both} == {f.derived for f in fitted}
@@ -195,13 +231,20 @@ def test_grouped_evidence_is_replayed_in_groups():
     }
     frame = pl.DataFrame(rows)
     finder = SliceLine(permutations=99)
-    wrong = propose(Evidence.from_table(frame, id="item", outcome="error", ignore=["group"]), finder)
+    wrong = propose(
+        Evidence.from_table(frame, id="item", outcome="error", ignore=["group"]), finder
+    )
     right = propose(Evidence.from_table(frame, id="item", outcome="error", group="group"), finder)
     assert wrong.rows[0].p < 0.05 < right.rows[0].p
     assert right.summary["n"] == 80
     varied = frame.with_columns(late=pl.Series([0, 1] * 200), early=pl.col("c0") == "1")
     found = propose(Evidence.from_table(varied, id="item", outcome="error", group="group"), finder)
-    assert {column for c in found.library for column in c.columns} - {"early"} <= {"c0", "c1", "c2", "c3"}
+    assert {column for c in found.library for column in c.columns} - {"early"} <= {
+        "c0",
+        "c1",
+        "c2",
+        "c3",
+    }
 
 
 def test_groups_of_the_wrong_shape_are_refused():
@@ -214,7 +257,9 @@ def test_groups_of_the_wrong_shape_are_refused():
 
 def run(*words: str) -> tuple[int, str]:
     done = CliRunner().invoke(slices, list(words))
-    return done.exit_code, done.output if done.exception is None or done.exit_code == 0 else str(done.exception)
+    return done.exit_code, done.output if done.exception is None or done.exit_code == 0 else str(
+        done.exception
+    )
 
 
 @pytest.fixture
@@ -224,13 +269,29 @@ def source(tmp_path: Path) -> str:
 
 
 def test_the_command_shows_writes_and_freezes(source: str, tmp_path: Path):
-    words = (source, "--id", "item", "--outcome", "error", "--set", "bins=2", "-k", "3", "--permutations", "19")
-    code, text = run(*words, "--library", str(tmp_path / "l.json"), "--json", str(tmp_path / "s.json"))
+    words = (
+        source,
+        "--id",
+        "item",
+        "--outcome",
+        "error",
+        "--set",
+        "bins=2",
+        "-k",
+        "3",
+        "--permutations",
+        "19",
+    )
+    code, text = run(
+        *words, "--library", str(tmp_path / "l.json"), "--json", str(tmp_path / "s.json")
+    )
     assert code == 0
     assert "lift*" in text
     assert "selected" in text
     told = json.loads((tmp_path / "s.json").read_text())
-    assert [row["name"] for row in told["slices"]] == [c.name for c in Library.load(tmp_path / "l.json")]
+    assert [row["name"] for row in told["slices"]] == [
+        c.name for c in Library.load(tmp_path / "l.json")
+    ]
     assert told["slices"][0]["p"] == 0.05
     assert told["settings"]["bins"] == 2
     assert json.loads(run(*words, "--json", "-")[1]) == told
@@ -238,14 +299,18 @@ def test_the_command_shows_writes_and_freezes(source: str, tmp_path: Path):
 
 def test_the_command_says_what_it_left_out(tmp_path: Path):
     table().with_columns(grade=pl.col("error") * 10).write_parquet(tmp_path / "r.parquet")
-    code, text = run(str(tmp_path / "r.parquet"), "--id", "item", "--outcome", "error", "--permutations", "0")
+    code, text = run(
+        str(tmp_path / "r.parquet"), "--id", "item", "--outcome", "error", "--permutations", "0"
+    )
     assert code == 0
     assert "Left out, since they tell the outcome: grade" in text
 
 
 def test_the_command_sets_what_any_finder_has(source: str):
     words = (source, "--id", "item", "--outcome", "error", "--json", "-", "--finder")
-    assert json.loads(run(*words, "thresholds", "--set", "quantiles=0.5,0.75", "--set", "columns=words")[1])["slices"]
+    assert json.loads(
+        run(*words, "thresholds", "--set", "quantiles=0.5,0.75", "--set", "columns=words")[1]
+    )["slices"]
     assert json.loads(run(*words, "tree", "--set", "depth=1")[1])["settings"]["depth"] == 1
     said = {
         ("sliceline", "--set", "alpha"): "not of the form NAME=VALUE",
@@ -264,5 +329,8 @@ def test_the_command_passes_on_what_a_finder_says(tmp_path: Path):
     words = [str(tmp_path / "few.parquet"), "--id", "id", "--outcome", "error", "--finder", "edisa"]
     done = CliRunner().invoke(slices, words)
     assert done.exit_code == 0
-    assert "note: edisa proposes nothing: 30 discovery examples have all it reads, and it needs 40" in done.stderr
+    assert (
+        "note: edisa proposes nothing: 30 discovery examples have all it reads, and it needs 40"
+        in done.stderr
+    )
     assert "Nothing to propose" in done.stdout

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundfault import readers
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.every_eval_ever import EveryEvalEver, write
 from groundfault.readers.log import COLUMNS, Log, Observation
 
@@ -27,7 +27,12 @@ RECORD: dict[str, Any] = {
     "evaluation_name": "narrativeqa",
     "sample_id": "id1413",
     "interaction_type": "single_turn",
-    "input": {"raw": "Who is Todd?", "formatted": None, "reference": ["the mascot", "a mascot"], "choices": None},
+    "input": {
+        "raw": "Who is Todd?",
+        "formatted": None,
+        "reference": ["the mascot", "a mascot"],
+        "choices": None,
+    },
     "output": {"raw": [" Olive."], "reasoning_trace": []},
     "messages": None,
     "answer_attribution": [
@@ -102,11 +107,24 @@ def test_statuses(tmp_path: Path, change: dict[str, Any], status: str, value: fl
 
 
 def test_conversations_and_results_of_a_name(tmp_path: Path) -> None:
-    messages = [{"turn_idx": i, "role": role, "content": role} for i, role in enumerate(("user", "assistant", "tool"))]
-    change = {"interaction_type": "agentic", "output": None, "messages": messages, "evaluation_result_id": "f1"}
+    messages = [
+        {"turn_idx": i, "role": role, "content": role}
+        for i, role in enumerate(("user", "assistant", "tool"))
+    ]
+    change = {
+        "interaction_type": "agentic",
+        "output": None,
+        "messages": messages,
+        "evaluation_result_id": "f1",
+    }
     change["evaluation"] = {"score": 1.0, "is_correct": True, "num_turns": 4, "tool_calls_count": 2}
     [row] = read(lines(tmp_path / "s.jsonl", RECORD | change))[1]
-    assert (row.response, row.scorer, row.measured["turns"], row.measured["tool_calls"]) == ("assistant", "f1", 4, 2)
+    assert (row.response, row.scorer, row.measured["turns"], row.measured["tool_calls"]) == (
+        "assistant",
+        "f1",
+        4,
+        2,
+    )
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
@@ -143,9 +161,17 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 
 @settings(max_examples=30)
 @given(given=st.lists(rows(), min_size=1, max_size=4))
-def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory, given: list[dict[str, Any]]) -> None:
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, given: list[dict[str, Any]]
+) -> None:
     path = tmp_path_factory.getbasetemp() / "written_samples.jsonl"
-    types = {"subject": pl.String, "level": pl.Int64, "share": pl.Float64, "hard": pl.Boolean, "seconds": pl.Float64}
+    types = {
+        "subject": pl.String,
+        "level": pl.Int64,
+        "share": pl.Float64,
+        "hard": pl.Boolean,
+        "seconds": pl.Float64,
+    }
     schema = {**COLUMNS, **types, "input_tokens": pl.Int64, "output_tokens": pl.Int64}
     frame = pl.DataFrame(given, schema=schema)
     assert write(frame, path) == len(given)
@@ -164,13 +190,31 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
 def test_a_written_record_is_what_the_schema_asks_for(tmp_path: Path) -> None:
     path = tmp_path / "w_samples.jsonl"
     frame = pl.DataFrame(
-        {"example_id": ["1", "2"], "model": ["m"] * 2, "task": ["t"] * 2, "scorer": ["match"] * 2, "prompt": ["é?"] * 2}
-        | {"target": ["a"] * 2, "answer": ["a", None], "response": ["it is a", None], "value": [1.0, None]}
+        {
+            "example_id": ["1", "2"],
+            "model": ["m"] * 2,
+            "task": ["t"] * 2,
+            "scorer": ["match"] * 2,
+            "prompt": ["é?"] * 2,
+        }
+        | {
+            "target": ["a"] * 2,
+            "answer": ["a", None],
+            "response": ["it is a", None],
+            "value": [1.0, None],
+        }
         | {"status": ["scored", "error"], "error": [None, "boom"]}
     )
     write(frame, path)
     first, second = map(json.loads, path.read_text().splitlines())
-    required = {"schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type"}
+    required = {
+        "schema_version",
+        "evaluation_id",
+        "model_id",
+        "evaluation_name",
+        "sample_id",
+        "interaction_type",
+    }
     for record in (first, second):
         assert required | {"input", "answer_attribution", "evaluation", "output"} <= set(record)
         assert "messages" not in record
@@ -183,7 +227,8 @@ def test_a_written_record_is_what_the_schema_asks_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [b"{", b"[]", b'{"sample_id": 1}', b'{"sample_id": "\xff"}', b'{"metadata": ' + b"[" * 100_000]
+    "bad",
+    [b"{", b"[]", b'{"sample_id": 1}', b'{"sample_id": "\xff"}', b'{"metadata": ' + b"[" * 100_000],
 )
 def test_nonsense_is_one_line(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "s.jsonl"
@@ -208,4 +253,6 @@ def test_any_bytes_are_records_or_one_error(
 def test_any_value_anywhere_is_a_record_or_one_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    read_or_refused(lines(tmp_path_factory.getbasetemp() / "odd.jsonl", odd(RECORD, data)), "every_eval_ever")
+    read_or_refused(
+        lines(tmp_path_factory.getbasetemp() / "odd.jsonl", odd(RECORD, data)), "every_eval_ever"
+    )

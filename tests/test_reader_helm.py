@@ -74,7 +74,12 @@ def test_what_is_said_of_an_instance(logs: Path) -> None:
     assert row.response == state["result"]["completions"][0]["text"]
     assert row.answer == state["output_mapping"]["D"]
     assert row.target == "internalmeaning"
-    assert row.attributes == {"subject": "philosophy", "split": "test", "references": 4, "groups": "mmlu"}
+    assert row.attributes == {
+        "subject": "philosophy",
+        "split": "test",
+        "references": 4,
+        "groups": "mmlu",
+    }
     assert row.measured["input_tokens"] == 333
     assert row.measured["parsed"] is True
     assert row.logprob is None  # the log says 0 for want of one
@@ -147,15 +152,22 @@ def test_of_a_conversation_the_last_question_is_the_prompt(run: Path) -> None:
 
 
 def test_choices_asked_about_one_by_one(run: Path) -> None:
-    """The request of the choice that the metric took is the answer, and its probability the confidence."""
+    """The request of the choice that the metric took is the answer, and its probability the
+    confidence.
+    """
 
     def separate(states: list[Any]) -> None:
         for state in list(states):
             states.remove(state)
             for index in range(4):
-                each = json.loads(json.dumps(state)) | {"reference_index": index, "request_mode": "original"}
+                each = json.loads(json.dumps(state)) | {
+                    "reference_index": index,
+                    "request_mode": "original",
+                }
                 del each["output_mapping"]
-                each["result"]["completions"] = [{"text": f"choice {index}", "logprob": -1.5 - index, "tokens": []}]
+                each["result"]["completions"] = [
+                    {"text": f"choice {index}", "logprob": -1.5 - index, "tokens": []}
+                ]
                 states += [each, each | {"request_mode": "calibration"}]
 
     def choose(entries: list[Any]) -> None:
@@ -179,7 +191,9 @@ def test_published_runs_have_only_what_their_page_shows(run: Path) -> None:
             "instance_id": state["instance"]["id"],
             "train_trial_index": 0,
             "predicted_text": state["result"]["completions"][0]["text"],
-            "mapped_output": state["output_mapping"][state["result"]["completions"][0]["text"].strip()],
+            "mapped_output": state["output_mapping"][
+                state["result"]["completions"][0]["text"].strip()
+            ],
             "stats": {"exact_match": whole[state["instance"]["id"]].value},
         }
         for state in states
@@ -225,9 +239,15 @@ def test_a_folder_of_anything_else_is_not_helm(run: Path, logs: Path) -> None:
 
 
 @settings(max_examples=60)
-@given(how=BYTES, name=st.sampled_from(["run_spec.json", "per_instance_stats.json", "scenario_state.json"]))
+@given(
+    how=BYTES,
+    name=st.sampled_from(["run_spec.json", "per_instance_stats.json", "scenario_state.json"]),
+)
 def test_any_bytes_are_a_run_or_one_error(
-    logs: Path, tmp_path_factory: pytest.TempPathFactory, how: tuple[list[tuple[float, int]], float], name: str
+    logs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    how: tuple[list[tuple[float, int]], float],
+    name: str,
 ) -> None:
     place = tmp_path_factory.mktemp("damaged")
     for path in (logs / MMLU).iterdir():
@@ -246,7 +266,11 @@ def test_any_value_anywhere_is_a_run_or_one_error(
     state["request_states"] = state["request_states"][:2]
     documents["per_instance_stats.json"] = documents["per_instance_stats.json"][:2]
     changed = odd(
-        {name: documents[name] for name in ("run_spec.json", "per_instance_stats.json", "scenario_state.json")}, data
+        {
+            name: documents[name]
+            for name in ("run_spec.json", "per_instance_stats.json", "scenario_state.json")
+        },
+        data,
     )
     place = tmp_path_factory.mktemp("odd")
     for name, document in changed.items():

@@ -43,7 +43,9 @@ def entries(path: Path) -> dict[str, bytes]:
             packed = data[at + 30 + name + extra :][: entry.compress_size]
             zstd = entry.compress_type == 93
             found[entry.filename] = (
-                zstandard.ZstdDecompressor().decompressobj().decompress(packed) if zstd else archive.read(entry)
+                zstandard.ZstdDecompressor().decompressobj().decompress(packed)
+                if zstd
+                else archive.read(entry)
             )
     return found
 
@@ -93,7 +95,9 @@ def test_every_sample_of_every_real_log_has_a_row_a_score(logs: Path) -> None:
             for sample in samples_of(path)
             for name in (sample.get("scores") or {"": None})
         )
-        found = Counter((row.example_id, row.epoch, row.scorer) for row in rows if row.prompt is not None)
+        found = Counter(
+            (row.example_id, row.epoch, row.scorer) for row in rows if row.prompt is not None
+        )
         assert found == expected, path.name
 
 
@@ -118,14 +122,19 @@ def test_scores_are_those_in_the_log(logs: Path) -> None:
 def test_log_probability_of_an_answer_is_the_sum_over_its_tokens(logs: Path) -> None:
     path = logs / "own_hf_local_logprobs_zstd.eval"
     tokens = {
-        s["id"]: sum(t["logprob"] for t in s["output"]["choices"][0]["logprobs"]["content"]) for s in samples_of(path)
+        s["id"]: sum(t["logprob"] for t in s["output"]["choices"][0]["logprobs"]["content"])
+        for s in samples_of(path)
     }
     assert {r.example_id: r.logprob for r in read(path)[1]} == pytest.approx(tokens, abs=1e-9)
 
 
 def test_runs_that_were_not_finished_say_so(logs: Path) -> None:
     log, rows = read(logs / "2025-05-12T20-28-13-04-00_no-samples.json")
-    assert [(r.example_id, r.status) for r in rows] == [("1", "missing"), ("2", "missing"), ("3", "missing")]
+    assert [(r.example_id, r.status) for r in rows] == [
+        ("1", "missing"),
+        ("2", "missing"),
+        ("3", "missing"),
+    ]
     assert log.notes == ["no samples", "cancelled after 0 of 3 samples"]
     log, rows = read(logs / "2025-02-11T15-17-00-05-00_popularity_dPiJifoWeEQBrfWsAopzWr.eval")
     assert {r.status for r in rows} == {"missing"}
@@ -137,7 +146,9 @@ def test_runs_that_were_not_finished_say_so(logs: Path) -> None:
     ]
 
 
-def test_an_errored_sample_is_an_error_whatever_it_was_scored(logs: Path, changed: Callable[[Change], Path]) -> None:
+def test_an_errored_sample_is_an_error_whatever_it_was_scored(
+    logs: Path, changed: Callable[[Change], Path]
+) -> None:
     _, rows = read(logs / "eee_data_cvebench_empty_choices.json")
     assert [(r.status, r.value, r.scorer) for r in rows] == [("error", None, "")]
     error = {"message": "boom\nsecond line", "traceback": "", "traceback_ansi": ""}
@@ -174,14 +185,20 @@ def test_an_errored_sample_is_an_error_whatever_it_was_scored(logs: Path, change
     ],
 )
 def test_values_and_reasons(
-    changed: Callable[[Change], Path], value: Any, more: dict[str, Any], status: str, number: float | None
+    changed: Callable[[Change], Path],
+    value: Any,
+    more: dict[str, Any],
+    status: str,
+    number: float | None,
 ) -> None:
     _, rows = read(changed(scored(value, **more)))
     assert (rows[0].status, rows[0].value) == (status, number)
     assert [(r.status, r.value) for r in rows[1:]] == [("scored", 1.0)] * 4
 
 
-def test_a_blocked_answer_is_refused_but_a_full_score_stands(changed: Callable[[Change], Path]) -> None:
+def test_a_blocked_answer_is_refused_but_a_full_score_stands(
+    changed: Callable[[Change], Path],
+) -> None:
     def block(log: dict[str, Any]) -> None:
         for sample, value in zip(log["samples"][:2], ("I", "C"), strict=True):
             sample["output"]["choices"][0]["stop_reason"] = "content_filter"
@@ -217,7 +234,13 @@ def test_edits_and_invalidations(changed: Callable[[Change], Path]) -> None:
     assert rows[0].value == 1.0
     assert rows[0].measured["edited"] is True
     _, rows = read(
-        changed(first(lambda sample: sample.update(invalidation={"author": "ann", "reason": "bad sandbox"})))
+        changed(
+            first(
+                lambda sample: sample.update(
+                    invalidation={"author": "ann", "reason": "bad sandbox"}
+                )
+            )
+        )
     )
     assert (rows[0].status, rows[0].value) == ("artefact", None)
 
@@ -237,9 +260,15 @@ def test_attachments_stand_for_their_text(changed: Callable[[Change], Path]) -> 
 
 def test_what_is_measured_of_an_answer(changed: Callable[[Change], Path]) -> None:
     def long(sample: dict[str, Any]) -> None:
-        sample |= {"limit": {"type": "token", "limit": 100}, "turn_count": 3, "error_retries": [{"message": "x"}]}
+        sample |= {
+            "limit": {"type": "token", "limit": 100},
+            "turn_count": 3,
+            "error_retries": [{"message": "x"}],
+        }
         sample["messages"][-1]["tool_calls"] = [{"id": "1", "function": "f", "arguments": {}}]
-        sample["model_usage"] = {"anthropic/claude-sonnet-4-0": {"input_tokens": 5, "output_tokens": 7}}
+        sample["model_usage"] = {
+            "anthropic/claude-sonnet-4-0": {"input_tokens": 5, "output_tokens": 7}
+        }
         sample["choices"] = ["a", "b"]
         sample["input"] = [
             {"role": "system", "content": "be"},
@@ -261,7 +290,10 @@ def test_the_judge_is_named(changed: Callable[[Change], Path]) -> None:
         def change(log: dict[str, Any]) -> None:
             log["eval"]["scorers"] = [{"name": "choice", "options": options}]
             log["eval"]["model_roles"] = roles
-            grading = [{"role": "user", "content": "?"}, {"role": "assistant", "model": "judge-2026-01-01"}]
+            grading = [
+                {"role": "user", "content": "?"},
+                {"role": "assistant", "model": "judge-2026-01-01"},
+            ]
             log["samples"][0]["scores"]["choice"]["metadata"] = {"grading": grading}
 
         measured = read(changed(change))[1][0].measured
@@ -271,17 +303,25 @@ def test_the_judge_is_named(changed: Callable[[Change], Path]) -> None:
     own = {"grader_model": {"model": "google/judge", "config": {}}}
     assert grade(own) == {"judge": "google/judge", "judge_version": version}
     assert grade({"model": "openai/judge"}) == {"judge": "openai/judge", "judge_version": version}
-    roles = {"grader": {"model": "openai/other", "config": {}}, "second": [{"model": "a"}, {"model": "b"}]}
+    roles = {
+        "grader": {"model": "openai/other", "config": {}},
+        "second": [{"model": "a"}, {"model": "b"}],
+    }
     # the role grader is the default, which the log does not note
     assert grade({"model": None}, roles) == {"judge": "openai/other", "judge_version": version}
     assert grade({"model_role": "second"}, roles) == {"judge": "a, b", "judge_version": version}
-    assert grade({"model": None}) == {"judge": "anthropic/claude-sonnet-4-0", "judge_version": version}
+    assert grade({"model": None}) == {
+        "judge": "anthropic/claude-sonnet-4-0",
+        "judge_version": version,
+    }
     assert grade({}) == {"judge": version, "judge_version": version}
 
 
 def test_clustered_standard_errors_name_the_group(changed: Callable[[Change], Path]) -> None:
     def cluster(log: dict[str, Any]) -> None:
-        log["eval"]["scorers"][0]["metrics"] = [{"name": "stderr", "options": {"cluster": "passage"}}]
+        log["eval"]["scorers"][0]["metrics"] = [
+            {"name": "stderr", "options": {"cluster": "passage"}}
+        ]
         for i, sample in enumerate(log["samples"]):
             sample["metadata"] = {"passage": i // 2}
 
@@ -293,7 +333,10 @@ def test_an_interrupted_archive_is_read_as_far_as_it_goes(logs: Path, tmp_path: 
     path = tmp_path / "started.eval"
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in kept.items():
-            if name.startswith("_journal/start") or name in ("samples/ex0_epoch_1.json", "samples/ex1_epoch_2.json"):
+            if name.startswith("_journal/start") or name in (
+                "samples/ex0_epoch_1.json",
+                "samples/ex1_epoch_2.json",
+            ):
                 archive.writestr(name, data)
     log, rows = read(path)
     assert Counter(r.status for r in rows) == {"scored": 4, "missing": 22}
@@ -301,7 +344,9 @@ def test_an_interrupted_archive_is_read_as_far_as_it_goes(logs: Path, tmp_path: 
 
 
 def test_samples_in_parts(logs: Path, tmp_path: Path) -> None:
-    """The layout of logs that Inspect splits: shell, metadata and attachments are entries of their own."""
+    """The layout of logs that Inspect splits: shell, metadata and attachments are entries of their
+    own.
+    """
     kept = entries(logs / "own_mockllm_2scorers_2epochs_zstd.eval")
     whole = read(logs / "own_mockllm_2scorers_2epochs_zstd.eval")[1]
     path = tmp_path / "parts.eval"
@@ -316,25 +361,39 @@ def test_samples_in_parts(logs: Path, tmp_path: Path) -> None:
             archive.writestr(f"{folder}/attachments/1.json", json.dumps([sample["input"]]))
             archive.writestr(f"{folder}/attachments/0.json", json.dumps(["another"]))
             archive.writestr(f"{folder}/messages/0.json", json.dumps(sample.pop("messages")))
-            archive.writestr(f"{folder}/sample.json", json.dumps(sample | {"input": "attachment://1"}))
+            archive.writestr(
+                f"{folder}/sample.json", json.dumps(sample | {"input": "attachment://1"})
+            )
     found = read(path)[1]
     for a, b in zip(whole, found, strict=True):
-        assert (a.example_id, a.value, a.prompt, a.attributes) == (b.example_id, b.value, b.prompt, b.attributes)
+        assert (a.example_id, a.value, a.prompt, a.attributes) == (
+            b.example_id,
+            b.value,
+            b.prompt,
+            b.attributes,
+        )
 
 
 def with_entry(path: Path, packed: bytes, content: bytes) -> Path:
-    """An archive of one zstd entry, header.json, which the standard library cannot write before Python 3.14."""
+    """An archive of one zstd entry, header.json, which the standard library cannot write before
+    Python 3.14.
+    """
     name, crc, method = b"header.json", zlib.crc32(content), 93
     sizes = crc, len(packed), len(content), len(name)
     local = struct.pack("<4s5H3I2H", b"PK\x03\x04", 63, 0, method, 0, 0, *sizes, 0) + name + packed
-    listed = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", 63, 63, 0, method, 0, 0, *sizes, 0, 0, 0, 0, 0, 0) + name
+    listed = (
+        struct.pack("<4s6H3I5H2I", b"PK\x01\x02", 63, 63, 0, method, 0, 0, *sizes, 0, 0, 0, 0, 0, 0)
+        + name
+    )
     end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(listed), len(local), 0)
     path.write_bytes(local + listed + end)
     return path
 
 
 def test_zstd_frames_of_any_kind_and_none_that_lies(tmp_path: Path) -> None:
-    content = json.dumps({"eval": {"task": "t", "model": "m"}, "status": "success", "more": "a" * 5000}).encode()
+    content = json.dumps(
+        {"eval": {"task": "t", "model": "m"}, "status": "success", "more": "a" * 5000}
+    ).encode()
     packer = zstandard.ZstdCompressor()
     stream = packer.compressobj()
     good = {
@@ -375,7 +434,10 @@ def test_nonsense_is_one_line(tmp_path: Path, bad: bytes) -> None:
 @settings(max_examples=60)
 @given(how=BYTES)
 def test_any_bytes_are_a_log_or_one_error(
-    logs: Path, tmp_path_factory: pytest.TempPathFactory, name: str, how: tuple[list[tuple[float, int]], float]
+    logs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    how: tuple[list[tuple[float, int]], float],
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"damaged-{name}"
     path.write_bytes(damaged((logs / name).read_bytes(), how))

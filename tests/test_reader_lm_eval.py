@@ -1,4 +1,6 @@
-"""lm-evaluation-harness samples: doubled rows, quoted log-likelihoods, answers that no filter found."""
+"""lm-evaluation-harness samples: doubled rows, quoted log-likelihoods, answers that no filter
+found.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ Rows = list[dict[str, Any]]
 @pytest.fixture
 def folder(shared: Path, tmp_path: Path) -> Path:
     """A copy of a real run of two tasks, to be edited."""
-    return Path(shutil.copytree(shared / "real/native_logs/lm_eval/own_tinygpt2", tmp_path / "org__tiny"))
+    return Path(
+        shutil.copytree(shared / "real/native_logs/lm_eval/own_tinygpt2", tmp_path / "org__tiny")
+    )
 
 
 def samples(folder: Path, task: str) -> Path:
@@ -50,12 +54,20 @@ def test_every_document_has_one_row_a_metric(shared: Path) -> None:
 
 def test_the_results_file_names_model_and_version_and_tells_what_is_missing(shared: Path) -> None:
     """The samples file alone says neither."""
-    log = readers.read(next((shared / "real/native_logs/lm_eval/eee_math_perturbed").glob("samples_*")))
+    log = readers.read(
+        next((shared / "real/native_logs/lm_eval/eee_math_perturbed").glob("samples_*"))
+    )
     first = next(iter(log.observations))
     assert log.harness == "lm_eval 0.4.9.2"
     assert first.model == "RylanSchaeffer/mem_Qwen3-93M_minerva_math_rep_0_sbst_1.0000_epch_1_ot_1"
-    assert (first.task, first.attributes["level"], first.target) == ("math_perturbed_full", "Level 3", "3")
-    assert first.prompt == first.attributes["problem"]  # the document's own question, without its frame
+    assert (first.task, first.attributes["level"], first.target) == (
+        "math_perturbed_full",
+        "Level 3",
+        "3",
+    )
+    assert (
+        first.prompt == first.attributes["problem"]
+    )  # the document's own question, without its frame
     list(log.observations)
     assert log.notes == ["holds 10 of the 5,000 documents that were evaluated"]
 
@@ -68,7 +80,9 @@ def test_the_choice_taken_from_log_likelihoods_is_the_one_the_harness_scored(fol
     row = json.loads(samples(folder, "add_mc").read_text().splitlines()[0])
     logs = [float(log) for log, _ in row["filtered_resps"]]
     assert read[0].logprob == max(logs)
-    assert read[0].confidence == pytest.approx(math.exp(max(logs)) / sum(map(math.exp, logs)), rel=1e-12)
+    assert read[0].confidence == pytest.approx(
+        math.exp(max(logs)) / sum(map(math.exp, logs)), rel=1e-12
+    )
 
 
 def test_old_files_have_numbers_and_name_neither_filter_nor_metrics(folder: Path) -> None:
@@ -91,21 +105,29 @@ def test_files_of_early_2024_are_one_list_named_by_the_models_arguments(folder: 
     path = samples(folder, "add_gen")
     before = observations(path)
     old = folder / "pretrained__tinygpt2,dtype__float32_add_gen.jsonl"
-    old.write_text(json.dumps([json.loads(line) for line in path.read_text().splitlines()], indent=2))
+    old.write_text(
+        json.dumps([json.loads(line) for line in path.read_text().splitlines()], indent=2)
+    )
     next(folder.glob("results_*.json")).rename(folder / "results.json")
     assert readers.sniff(old) == "lm_eval"
     assert observations(old) == before
 
 
 def test_two_filters_are_two_scorers(folder: Path) -> None:
-    """The harness writes every document twice; neither the count of documents nor a score is doubled."""
+    """The harness writes every document twice; neither the count of documents nor a score is
+    doubled.
+    """
     path = edited(
         samples(folder, "add_gen"),
-        lambda rows: [r | {"filter": f} for f in ("strict-match", "flexible-extract") for r in rows],
+        lambda rows: [
+            r | {"filter": f} for f in ("strict-match", "flexible-extract") for r in rows
+        ],
     )
     log = readers.read(path)
     read = list(log.observations)
-    assert [o.scorer for o in read] == ["exact_match,strict-match"] * 40 + ["exact_match,flexible-extract"] * 40
+    assert [o.scorer for o in read] == ["exact_match,strict-match"] * 40 + [
+        "exact_match,flexible-extract"
+    ] * 40
     assert len({o.example_id for o in read}) == 40
     assert log.notes == []
 
@@ -114,13 +136,20 @@ def test_an_old_file_with_two_filters_takes_their_names_from_the_results(folder:
     """One block of rows a filter, in the order of the task's configuration."""
     results = next(folder.glob("results_*.json"))
     held = json.loads(results.read_text())
-    held["configs"]["add_gen"]["filter_list"] = [{"name": "strict-match"}, {"name": "flexible-extract"}]
+    held["configs"]["add_gen"]["filter_list"] = [
+        {"name": "strict-match"},
+        {"name": "flexible-extract"},
+    ]
     results.chmod(0o644)
     results.write_text(json.dumps(held))
     path = edited(
-        samples(folder, "add_gen"), lambda rows: [{k: v for k, v in r.items() if k != "filter"} for r in rows * 2]
+        samples(folder, "add_gen"),
+        lambda rows: [{k: v for k, v in r.items() if k != "filter"} for r in rows * 2],
     )
-    assert {o.scorer for o in observations(path)} == {"exact_match,strict-match", "exact_match,flexible-extract"}
+    assert {o.scorer for o in observations(path)} == {
+        "exact_match,strict-match",
+        "exact_match,flexible-extract",
+    }
 
 
 def test_an_answer_that_no_filter_found_is_not_a_failure(folder: Path) -> None:
@@ -136,9 +165,14 @@ def test_an_answer_that_no_filter_found_is_not_a_failure(folder: Path) -> None:
 
 @pytest.mark.parametrize("metric", ["f1", "bypass"])
 def test_what_has_no_number_a_document_is_noted(folder: Path, metric: str) -> None:
-    """Ingredients of a metric of the whole task, and runs that only predict: missing, never 0 or 999."""
+    """Ingredients of a metric of the whole task, and runs that only predict: missing, never 0 or
+    999.
+    """
     value = [0, 1] if metric == "f1" else 999
-    path = edited(samples(folder, "add_gen"), lambda rows: [r | {"metrics": [metric], metric: value} for r in rows])
+    path = edited(
+        samples(folder, "add_gen"),
+        lambda rows: [r | {"metrics": [metric], metric: value} for r in rows],
+    )
     log = readers.read(path)
     assert {(o.status, o.value) for o in log.observations} == {("missing", None)}
     assert len(log.notes) == 1
@@ -165,8 +199,12 @@ def test_without_results_the_folder_names_the_model(folder: Path) -> None:
 
 
 def test_ids_are_those_of_the_documents_and_never_merge_two(folder: Path) -> None:
-    """Without an id of its own a document has its number in the task; a shared one is told apart."""
-    path = edited(samples(folder, "add_gen"), lambda rows: [r | {"doc": {"id": "same"}} for r in rows])
+    """Without an id of its own a document has its number in the task; a shared one is told
+    apart.
+    """
+    path = edited(
+        samples(folder, "add_gen"), lambda rows: [r | {"doc": {"id": "same"}} for r in rows]
+    )
     ids = [o.example_id for o in observations(path)]
     assert ids[:2] == ["same", "same#1"]
     assert len(set(ids)) == 40

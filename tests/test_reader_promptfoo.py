@@ -1,4 +1,6 @@
-"""promptfoo results: rows conserved in all three files, errors no failures, prompts and repeats kept apart."""
+"""promptfoo results: rows conserved in all three files, errors no failures, prompts and repeats
+kept apart.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,18 @@ def test_the_three_files_tell_the_same(logs: Path) -> None:
     def told(name: str, *fields: str) -> set[tuple[Any, ...]]:
         return {tuple(getattr(r, f) for f in fields) for r in read(logs / name)[1]}
 
-    both = "example_id", "group", "model", "epoch", "scorer", "value", "status", "response", "prompt", "target"
+    both = (
+        "example_id",
+        "group",
+        "model",
+        "epoch",
+        "scorer",
+        "value",
+        "status",
+        "response",
+        "prompt",
+        "target",
+    )
     assert told("out.json", *both) == told("out.jsonl", *both)
     # an error has no output, which the table writes as an empty one
     also = both[:7]
@@ -87,11 +100,15 @@ def test_a_test_under_two_prompts_is_two_examples_of_a_group(logs: Path) -> None
     assert (row.prompt, row.target) == ("Answer with a number only: 0 + 0", "0")
 
 
-def test_one_prompt_needs_no_name_and_a_test_run_again_is_an_epoch(logs: Path, tmp_path: Path) -> None:
+def test_one_prompt_needs_no_name_and_a_test_run_again_is_an_epoch(
+    logs: Path, tmp_path: Path
+) -> None:
     one = [r for r in results(logs) if r["promptIdx"] == 0]
     again = [row | {"testIdx": row["testIdx"] + 24} for row in one]
     rows = [r for r in read(lines(tmp_path / "o.jsonl", one + again))[1] if r.scorer == "pass"]
-    assert {(r.example_id, r.epoch) for r in rows} == {(str(i), e) for i in range(24) for e in (1, 2)}
+    assert {(r.example_id, r.epoch) for r in rows} == {
+        (str(i), e) for i in range(24) for e in (1, 2)
+    }
     assert {r.group for r in rows} == {None}
 
 
@@ -101,18 +118,35 @@ def test_refusals_judges_and_people(logs: Path, tmp_path: Path) -> None:
     part = graded["gradingResult"]["componentResults"][0]["assertion"]
     part |= {"type": "llm-rubric", "provider": {"id": "openai:judge"}}
     person = json.loads(json.dumps(row))
-    person["gradingResult"]["componentResults"].append({"pass": True, "score": 1, "assertion": {"type": "human"}})
+    person["gradingResult"]["componentResults"].append(
+        {"pass": True, "score": 1, "assertion": {"type": "human"}}
+    )
     made = [
         row | {"response": {"output": "no", "isRefusal": True}},
         row | {"response": {"output": "", "finishReason": "content_filter"}, "testIdx": 1},
         row | {"success": True, "response": {"output": "no", "isRefusal": True}, "testIdx": 2},
         graded,
         person,
-        row | {"response": {"output": {"a": 1}, "finishReason": "length", "tokenUsage": {"completion": 9}}},
+        row
+        | {
+            "response": {
+                "output": {"a": 1},
+                "finishReason": "length",
+                "tokenUsage": {"completion": 9},
+            }
+        },
         {k: v for k, v in row.items() if k not in ("failureReason", "gradingResult")},
     ]
     rows = [r for r in read(lines(tmp_path / "o.jsonl", made))[1] if r.scorer in ("", "pass")]
-    assert [r.status for r in rows] == ["refused", "refused", "scored", "scored", "scored", "scored", "error"]
+    assert [r.status for r in rows] == [
+        "refused",
+        "refused",
+        "scored",
+        "scored",
+        "scored",
+        "scored",
+        "error",
+    ]
     assert rows[3].measured["judge"] == "openai:judge"
     assert rows[4].measured["edited"] is True
     assert rows[5].response == '{"a": 1}'
@@ -130,12 +164,20 @@ def test_of_a_conversation_the_last_question_is_the_prompt(logs: Path, tmp_path:
 def test_older_files(logs: Path, tmp_path: Path) -> None:
     """Version 2: no test numbers, providers by name, and the table beside the results."""
     old = [
-        {k: v for k, v in row.items() if k not in ("testIdx", "promptIdx", "failureReason", "testCase")}
+        {
+            k: v
+            for k, v in row.items()
+            if k not in ("testIdx", "promptIdx", "failureReason", "testCase")
+        }
         | {"provider": row["provider"]["id"]}
         for row in results(logs)
     ]
     path = tmp_path / "old.json"
-    path.write_text(json.dumps({"results": {"version": 2, "results": old, "stats": {}, "table": {}}, "config": {}}))
+    path.write_text(
+        json.dumps(
+            {"results": {"version": 2, "results": old, "stats": {}, "table": {}}, "config": {}}
+        )
+    )
     rows = read(path)[1]
     assert Counter(r.status for r in rows) == {"scored": 276, "error": 4}
     assert len({r.group for r in rows}) == 24
@@ -143,7 +185,9 @@ def test_older_files(logs: Path, tmp_path: Path) -> None:
 
 def test_no_results(tmp_path: Path) -> None:
     path = tmp_path / "none.json"
-    path.write_text(json.dumps({"evalId": "x", "results": {"version": 3, "prompts": [], "results": []}}))
+    path.write_text(
+        json.dumps({"evalId": "x", "results": {"version": 3, "prompts": [], "results": []}})
+    )
     assert read(path)[0].notes == ["no samples"]
 
 
@@ -174,7 +218,10 @@ def test_nonsense_is_one_line(tmp_path: Path, name: str, bad: bytes) -> None:
 @settings(max_examples=60)
 @given(how=BYTES)
 def test_any_bytes_are_results_or_one_error(
-    logs: Path, tmp_path_factory: pytest.TempPathFactory, name: str, how: tuple[list[tuple[float, int]], float]
+    logs: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    how: tuple[list[tuple[float, int]], float],
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"damaged-{name}"
     path.write_bytes(damaged((logs / name).read_bytes(), how))

@@ -1,4 +1,6 @@
-"""Readers of event logs, failures-only files, Parquet details and exports of servers, on files as written there."""
+"""Readers of event logs, failures-only files, Parquet details and exports of servers, on files as
+written there.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,11 @@ def told(observations: list[Observation]) -> list[tuple[str, str, float | None, 
 def test_each_made_file_is_known_to_its_reader_alone(tmp_path: Path) -> None:
     """Tried with every reader of a tool."""
     for name, path in samples.all_samples(tmp_path).items():
-        assert [other for other in readers.known() if other != "table" and readers.get(other).sniff(path)] == [name]
+        assert [
+            other
+            for other in readers.known()
+            if other != "table" and readers.get(other).sniff(path)
+        ] == [name]
 
 
 # OpenAI evals
@@ -39,9 +45,15 @@ def test_openai_evals_match_and_metrics_are_scorers(tmp_path: Path) -> None:
         ("arith.dev.4", "", None, "missing"),
         ("arith.dev.3", "", None, "error"),
     ]
-    assert (observations[0].prompt, observations[0].response, observations[1].target) == ("1+1", "2", "4 | four")
+    assert (observations[0].prompt, observations[0].response, observations[1].target) == (
+        "1+1",
+        "2",
+        "4 | four",
+    )
     assert observations[4].response == "6"  # of the model, not of the judge
-    assert {(o.model, o.measured["judge"], o.task) for o in observations} == {("gpt-4", "judge", "arith.dev.v0")}
+    assert {(o.model, o.measured["judge"], o.task) for o in observations} == {
+        ("gpt-4", "judge", "arith.dev.v0")
+    }
     assert log.notes == []
 
 
@@ -56,7 +68,9 @@ def test_openai_evals_cut_short_are_noted(tmp_path: Path) -> None:
 
 
 def test_a_hit_of_garak_is_a_failure_of_the_model(tmp_path: Path) -> None:
-    """Each attempt is twice in the report; only the judged one counts, and the unjudged is missing."""
+    """Each attempt is twice in the report; only the judged one counts, and the unjudged is
+    missing.
+    """
     log, observations = read(write_json(tmp_path / "garak.r.report.jsonl", samples.GARAK), "garak")
     assert [(o.scorer, o.epoch, o.value, str(o.status), o.response) for o in observations] == [
         ("dan.DAN", 1, 1, "scored", "no"),
@@ -101,7 +115,9 @@ def test_bfcl_failures_alone_leave_the_denominator_unknown(tmp_path: Path) -> No
 
 
 def test_the_result_file_gives_bfcl_those_that_passed(tmp_path: Path) -> None:
-    """Found under result/ as the score file lies under score/; an error in calling the model is no failure."""
+    """Found under result/ as the score file lies under score/; an error in calling the model is no
+    failure.
+    """
     log, observations = read(samples.all_samples(tmp_path)["bfcl"], "bfcl")
     assert told(observations) == [
         ("simple_0", "valid", 1, "scored"),
@@ -120,9 +136,17 @@ def test_relevance_of_bfcl_counts_rows_from_one(tmp_path: Path) -> None:
     write_json(tmp_path / "BFCL_v3_live_relevance_result.jsonl", rows).rename(
         tmp_path / "BFCL_v3_live_relevance_result.json"
     )
-    failed = {"id": 2, "valid": False, "error": ["x"], "error_type": "relevance_error:decoder_failed", "prompt": {}}
+    failed = {
+        "id": 2,
+        "valid": False,
+        "error": ["x"],
+        "error_type": "relevance_error:decoder_failed",
+        "prompt": {},
+    }
     header = {"accuracy": 2 / 3, "correct_count": 2, "total_count": 3}
-    path = write_json(tmp_path / "s.jsonl", [header, failed]).rename(tmp_path / "BFCL_v3_live_relevance_score.json")
+    path = write_json(tmp_path / "s.jsonl", [header, failed]).rename(
+        tmp_path / "BFCL_v3_live_relevance_score.json"
+    )
     assert [o.value for o in read(path, "bfcl")[1]] == [1, 0, 1]
 
 
@@ -141,7 +165,11 @@ def test_lighteval_details_have_metrics_and_confidence(tmp_path: Path) -> None:
     first = observations[0]
     assert (first.answer, first.target, first.prompt, first.response) == ("4", "4", "2+2", "4")
     assert first.confidence == pytest.approx(1 / (1 + math.exp(-1.5)), rel=1e-12)
-    assert (first.model, first.task, first.attributes) == ("org/model", "arith|0", {"level": "easy"})
+    assert (first.model, first.task, first.attributes) == (
+        "org/model",
+        "arith|0",
+        {"level": "easy"},
+    )
     assert log.notes == ["corpus is not one number for each example: it is left out"]
 
 
@@ -157,7 +185,9 @@ def test_lighteval_of_the_first_leaderboard_has_a_column_a_metric(tmp_path: Path
             "acc_norm": [1.0],
         }
     )
-    frame.write_parquet(path := tmp_path / "details_harness|arc:challenge|25_2023-08-19T14:00:00.000000.parquet")
+    frame.write_parquet(
+        path := tmp_path / "details_harness|arc:challenge|25_2023-08-19T14:00:00.000000.parquet"
+    )
     _, observations = read(path, "lighteval")
     assert told(observations) == [("0", "acc", 0, "scored"), ("0", "acc_norm", 1, "scored")]
     assert (observations[0].answer, observations[0].target) == ("3", "4")
@@ -170,13 +200,24 @@ def test_lighteval_of_the_first_leaderboard_has_a_column_a_metric(tmp_path: Path
 def test_phoenix_experiments_in_each_export(tmp_path: Path, suffix: str) -> None:
     """A task that raised is an error in every annotation; so is an evaluator that did."""
     path = tmp_path / f"experiment{suffix}"
-    path = write_csv(path, samples.phoenix_csv()) if suffix == ".csv" else write_json(path, samples.PHOENIX)
+    path = (
+        write_csv(path, samples.phoenix_csv())
+        if suffix == ".csv"
+        else write_json(path, samples.PHOENIX)
+    )
     log, observations = read(path, "phoenix")
     first = {o.scorer: (o.value, str(o.status)) for o in observations if o.epoch == 1}
-    expected = {"match": (1, "scored"), "judge": (0, "scored"), "tone": (None, "missing"), "flaky": (None, "error")}
+    expected = {
+        "match": (1, "scored"),
+        "judge": (0, "scored"),
+        "tone": (None, "missing"),
+        "flaky": (None, "error"),
+    }
     assert first == expected
     assert {o.status for o in observations if o.epoch == 2} == {"error"}
-    assert {(o.prompt, o.target, o.measured["seconds"]) for o in observations} == {("2+2", "4", 1.5)}
+    assert {(o.prompt, o.target, o.measured["seconds"]) for o in observations} == {
+        ("2+2", "4", 1.5)
+    }
     assert log.notes == ["labels that are no verdict are missing: tone=polite"]
 
 
@@ -184,17 +225,45 @@ def test_phoenix_experiments_of_the_client_and_spans(tmp_path: Path) -> None:
     """evaluation_runs point to task_runs; annotations of spans name the span."""
     ran = {
         "experiment_id": "e",
-        "task_runs": [{"id": "r1", "dataset_example_id": "x1", "repetition_number": 2, "output": "4", "error": None}],
+        "task_runs": [
+            {
+                "id": "r1",
+                "dataset_example_id": "x1",
+                "repetition_number": 2,
+                "output": "4",
+                "error": None,
+            }
+        ],
         "evaluation_runs": [
-            {"experiment_run_id": "r1", "name": "match", "annotator_kind": "CODE", "result": {"score": 0.5}},
-            {"experiment_run_id": "r1", "name": "judge", "annotator_kind": "LLM", "error": "e", "result": None},
+            {
+                "experiment_run_id": "r1",
+                "name": "match",
+                "annotator_kind": "CODE",
+                "result": {"score": 0.5},
+            },
+            {
+                "experiment_run_id": "r1",
+                "name": "judge",
+                "annotator_kind": "LLM",
+                "error": "e",
+                "result": None,
+            },
         ],
     }
     _, observations = read(write_json(tmp_path / "ran.json", ran), "phoenix")
     assert told(observations) == [("x1", "match", 0.5, "scored"), ("x1", "judge", None, "error")]
     assert {o.epoch for o in observations} == {2}
-    spans = [{"span_id": "s", "annotation_name": "qa", "annotator_kind": "HUMAN", "result.label": "correct"}]
-    assert told(read(write_csv(tmp_path / "spans.csv", spans), "phoenix")[1]) == [("s", "qa", 1, "scored")]
+    spans = [
+        {
+            "span_id": "s",
+            "annotation_name": "qa",
+            "annotator_kind": "HUMAN",
+            "result.label": "correct",
+        }
+    ]
+    assert told(read(write_csv(tmp_path / "spans.csv", spans), "phoenix")[1]) == [
+        ("s", "qa", 1, "scored")
+    ]
 
 
 # Langfuse
@@ -202,9 +271,15 @@ def test_phoenix_experiments_of_the_client_and_spans(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".csv"])
 def test_langfuse_scores_in_each_export(tmp_path: Path, suffix: str) -> None:
-    """An observation is the example where one is scored; a category that is no verdict is missing, not its index."""
+    """An observation is the example where one is scored; a category that is no verdict is missing,
+    not its index.
+    """
     path = tmp_path / f"scores{suffix}"
-    path = write_csv(path, samples.LANGFUSE) if suffix == ".csv" else write_json(path, samples.LANGFUSE)
+    path = (
+        write_csv(path, samples.LANGFUSE)
+        if suffix == ".csv"
+        else write_json(path, samples.LANGFUSE)
+    )
     log, observations = read(path, "langfuse")
     assert told(observations) == [
         ("t0", "accuracy", 0.75, "scored"),
@@ -218,7 +293,9 @@ def test_langfuse_scores_in_each_export(tmp_path: Path, suffix: str) -> None:
 
 def test_langfuse_traces_hold_scores_as_columns(tmp_path: Path) -> None:
     """Several of a name are epochs; a trace without scores is missing; tags are no scores."""
-    _, observations = read(write_json(tmp_path / "traces.json", samples.LANGFUSE_TRACES), "langfuse")
+    _, observations = read(
+        write_json(tmp_path / "traces.json", samples.LANGFUSE_TRACES), "langfuse"
+    )
     assert [(*row, o.epoch) for row, o in zip(told(observations), observations, strict=True)] == [
         ("t1", "accuracy", 1, "scored", 1),
         ("t1", "accuracy", 0, "scored", 2),
@@ -231,20 +308,45 @@ def test_langfuse_traces_hold_scores_as_columns(tmp_path: Path) -> None:
 def test_langfuse_download_of_a_trace_and_export_to_a_bucket(tmp_path: Path) -> None:
     """Scores beside their trace; names in snake case."""
     trace = {"id": "t1", "name": "qa", "projectId": "p", "input": "q", "output": "a"}
-    scores = [{"name": "accuracy", "value": 1, "dataType": "NUMERIC", "observationId": "o1", "source": "API"}]
+    scores = [
+        {
+            "name": "accuracy",
+            "value": 1,
+            "dataType": "NUMERIC",
+            "observationId": "o1",
+            "source": "API",
+        }
+    ]
     spans = [{"id": "o1", "traceId": "t1", "input": "inner", "output": "x", "model": "gpt-4o"}]
     content = {"trace": trace, "observations": spans, "scores": scores}
     _, (one,) = read(write_json(tmp_path / "trace-t1.json", content), "langfuse")
-    assert (one.example_id, one.group, one.prompt, one.model, one.value) == ("o1", "t1", "inner", "gpt-4o", 1)
-    row = {"id": "s", "trace_id": "t9", "name": "acc", "value": 0.5, "data_type": "NUMERIC", "source": "API"}
-    assert told(read(write_json(tmp_path / "b.jsonl", [row]), "langfuse")[1]) == [("t9", "acc", 0.5, "scored")]
+    assert (one.example_id, one.group, one.prompt, one.model, one.value) == (
+        "o1",
+        "t1",
+        "inner",
+        "gpt-4o",
+        1,
+    )
+    row = {
+        "id": "s",
+        "trace_id": "t9",
+        "name": "acc",
+        "value": 0.5,
+        "data_type": "NUMERIC",
+        "source": "API",
+    }
+    assert told(read(write_json(tmp_path / "b.jsonl", [row]), "langfuse")[1]) == [
+        ("t9", "acc", 0.5, "scored")
+    ]
 
 
 # Label Studio
 
 
 def test_label_studio_verdicts_ratings_and_skipped_tasks(tmp_path: Path) -> None:
-    """Marks of a span are no decision; a rating keeps its range; a task without annotations is missing."""
+    """Marks of a span are no decision; a rating keeps its range; a task without annotations is
+    missing.
+    """
     log, observations = read(write_json(tmp_path / "p.json", samples.LABEL_STUDIO), "label_studio")
     assert told(observations) == [
         ("ex7", "verdict", 1, "scored"),
@@ -254,8 +356,17 @@ def test_label_studio_verdicts_ratings_and_skipped_tasks(tmp_path: Path) -> None
         ("8", "", None, "missing"),
     ]
     first = observations[0]
-    assert (first.model, first.prompt, first.response, first.measured["judge"]) == ("m", "2+2", "4", "a@example.org")
-    assert (observations[3].measured["skipped"], observations[3].epoch, observations[3].measured["judge"]) == (
+    assert (first.model, first.prompt, first.response, first.measured["judge"]) == (
+        "m",
+        "2+2",
+        "4",
+        "a@example.org",
+    )
+    assert (
+        observations[3].measured["skipped"],
+        observations[3].epoch,
+        observations[3].measured["judge"],
+    ) == (
         True,
         2,
         "4",

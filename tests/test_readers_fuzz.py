@@ -1,4 +1,6 @@
-"""Damaged logs: whatever happens to a file, every reader gives a log or one clear line, and soon."""
+"""Damaged logs: whatever happens to a file, every reader gives a log or one clear line, and
+soon.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ from groundfault import readers
 from groundfault.errors import InputError
 
 REAL = {
-    "inspect": ["inspect/mmlu-summary-choices.eval", "inspect/eee_data_cyse2_vuln_exploit_challenges.json"],
+    "inspect": [
+        "inspect/mmlu-summary-choices.eval",
+        "inspect/eee_data_cyse2_vuln_exploit_challenges.json",
+    ],
     "helm": ["helm/mmlu-subject=philosophy,method=multiple_choice_joint,model=openai_gpt2"],
     "promptfoo": ["promptfoo/out.json", "promptfoo/out.jsonl"],
     "lm_eval": ["lm_eval/own_tinygpt2/samples_add_mc_2026-11-21T22-31-09.272605.jsonl"],
@@ -60,7 +65,9 @@ ODD: list[Any] = [
 def made(folder: Path) -> dict[str, list[Path]]:
     """Samples of the formats without a real file."""
     table = folder / "evidence.parquet"
-    pl.DataFrame({"example_id": ["a", "b"], "value": [1.0, 0.0], "level": ["x", "y"]}).write_parquet(table)
+    pl.DataFrame(
+        {"example_id": ["a", "b"], "value": [1.0, 0.0], "level": ["x", "y"]}
+    ).write_parquet(table)
     samples = {name: [path] for name, path in reader_samples.all_samples(folder).items()}
     exports = [
         reader_samples.write_csv(folder / "runs.csv", reader_samples.phoenix_csv()),
@@ -73,7 +80,9 @@ def made(folder: Path) -> dict[str, list[Path]]:
 
 
 @pytest.fixture(scope="module", params=readers.known())
-def sample(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[Path]]:
+def sample(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, list[Path]]:
     """The name of a reader, and small logs that it reads."""
     name: str = request.param
     folder = tmp_path_factory.mktemp(name)
@@ -129,8 +138,14 @@ def retyped(data: st.DataObject, content: bytes) -> bytes:
     for _ in range(data.draw(st.integers(1, 3))):
         node = tree
         while isinstance(node, dict | list) and node:
-            where = data.draw(st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node))))
-            if not isinstance(node[where], dict | list) or not node[where] or data.draw(st.integers(0, 3)) == 0:
+            where = data.draw(
+                st.sampled_from(sorted(node) if isinstance(node, dict) else range(len(node)))
+            )
+            if (
+                not isinstance(node[where], dict | list)
+                or not node[where]
+                or data.draw(st.integers(0, 3)) == 0
+            ):
                 if isinstance(node, dict) and data.draw(st.booleans()):
                     del node[where]
                 else:
@@ -155,7 +170,9 @@ def damaged(data: st.DataObject, content: bytes, suffix: str) -> bytes:
 
 
 def outcome(name: str, path: Path) -> int:
-    """How many observations are read, and fit into a table; -1 where it is one line of complaint."""
+    """How many observations are read, and fit into a table; -1 where it is one line of
+    complaint.
+    """
     readers.get(name).sniff(path)
     try:
         log = readers.read(path, name)
@@ -168,10 +185,18 @@ def outcome(name: str, path: Path) -> int:
 @settings(
     max_examples=40,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+    ],
 )
-def test_a_damaged_log_is_a_log_or_one_line(sample: tuple[str, list[Path]], data: st.DataObject) -> None:
-    """Bytes, lines and types changed: never another error, never more rows than a log of that size can hold."""
+def test_a_damaged_log_is_a_log_or_one_line(
+    sample: tuple[str, list[Path]], data: st.DataObject
+) -> None:
+    """Bytes, lines and types changed: never another error, never more rows than a log of that size
+    can hold.
+    """
     name, paths = sample
     whole = data.draw(st.sampled_from(paths))
     path = whole

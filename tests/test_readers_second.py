@@ -1,4 +1,6 @@
-"""Readers of many small formats: rows conserved, statuses kept apart, what a file does not say is noted."""
+"""Readers of many small formats: rows conserved, statuses kept apart, what a file does not say is
+noted.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def logs(shared: Path) -> Path:
 
 
 def test_each_real_file_is_known_to_its_reader_and_to_no_other(logs: Path) -> None:
-    """Every log under native_logs, tried with every reader of a tool; companions such as results files are none's."""
+    """Every log under native_logs, tried with every reader of a tool; companions such as results
+    files are none's.
+    """
     expected = {path: name for pattern, name in FORMATS.items() for path in logs.glob(pattern)}
     assert len(expected) == 16
     for path in (p for p in logs.rglob("*") if p.is_file()):
@@ -49,7 +53,9 @@ def test_swebench_pro_maps_keep_every_instance_under_an_id_without_its_version(l
         held = json.loads(path.read_text())
         _, observations = read(path, "swebench")
         assert [bool(o.value) for o in observations] == list(held.values())
-        assert [o.example_id.partition("-v")[0] for o in observations] == [name.partition("-v")[0] for name in held]
+        assert [o.example_id.partition("-v")[0] for o in observations] == [
+            name.partition("-v")[0] for name in held
+        ]
         assert len({o.example_id for o in observations}) == len(held)
         assert {o.model for o in observations} == {path.name.removesuffix(".eval_results.json")}
         ids.append({o.example_id for o in observations})
@@ -62,7 +68,9 @@ def test_the_version_of_an_instance_is_an_attribute(tmp_path: Path, suffix: str)
     name = "instance_element-hq__element-web-" + "1a" * 20
     _, (one,) = read(write_json(tmp_path / "a.json", {name + suffix: True}), "swebench")
     assert one.example_id == name
-    assert one.attributes == {"repo": "element-hq/element-web"} | ({"version": suffix[2:]} if suffix else {})
+    assert one.attributes == {"repo": "element-hq/element-web"} | (
+        {"version": suffix[2:]} if suffix else {}
+    )
 
 
 def test_a_swebench_run_keeps_errors_empty_patches_and_the_unrun_apart(tmp_path: Path) -> None:
@@ -97,7 +105,12 @@ def test_a_swebench_run_keeps_errors_empty_patches_and_the_unrun_apart(tmp_path:
 def test_a_run_whose_first_lists_are_long_is_still_known(tmp_path: Path) -> None:
     """Over 64 KB of ids before the list of the resolved."""
     many = [f"sympy__sympy-{i}" for i in range(5000)]
-    report = {"total_instances": 5000, "completed_ids": many, "resolved_ids": many[:7], "unresolved_ids": many[7:]}
+    report = {
+        "total_instances": 5000,
+        "completed_ids": many,
+        "resolved_ids": many[:7],
+        "unresolved_ids": many[7:],
+    }
     _, observations = read(write_json(tmp_path / "m.r.json", report), "swebench")
     assert sum(o.value or 0 for o in observations) == 7
 
@@ -105,7 +118,12 @@ def test_a_run_whose_first_lists_are_long_is_still_known(tmp_path: Path) -> None
 def test_reports_of_one_instance(tmp_path: Path) -> None:
     """report.json in the folder of its instance, in the folder of its model."""
     name = "astropy__astropy-12907"
-    applied = {"patch_is_None": False, "patch_exists": True, "patch_successfully_applied": True, "resolved": False}
+    applied = {
+        "patch_is_None": False,
+        "patch_exists": True,
+        "patch_successfully_applied": True,
+        "resolved": False,
+    }
     for told, expected in (
         (applied | {"resolved": True}, (1, "scored")),
         (applied | {"patch_successfully_applied": False}, (0, "scored")),
@@ -132,11 +150,18 @@ def test_reports_of_one_instance(tmp_path: Path) -> None:
         (0, None, "unparsed"),
     ],
 )
-def test_a_preference_is_a_value(tmp_path: Path, preference: float, value: float, status: str) -> None:
+def test_a_preference_is_a_value(
+    tmp_path: Path, preference: float, value: float, status: str
+) -> None:
     """1 is the baseline's, 2 the model's; null was not judged."""
     path = write_json(tmp_path / "annotations.json", [ANNOTATION | {"preference": preference}])
     _, (one,) = read(path, "alpaca_eval")
-    assert (one.value, one.status, one.model, one.scorer) == (value, status, "my-model", "alpaca_eval_gpt4")
+    assert (one.value, one.status, one.model, one.scorer) == (
+        value,
+        status,
+        "my-model",
+        "alpaca_eval_gpt4",
+    )
 
 
 def test_annotations_are_named_by_their_instruction(tmp_path: Path) -> None:
@@ -152,7 +177,9 @@ def test_annotations_are_named_by_their_instruction(tmp_path: Path) -> None:
 
 
 def test_brief_files_of_evalperf_give_shares_of_a_hundred(logs: Path) -> None:
-    """No outcome of a single answer is in them; a task with too few right answers has no score of speed."""
+    """No outcome of a single answer is in them; a task with too few right answers has no score of
+    speed.
+    """
     for path in logs.glob("evalplus/*.json"):
         held = json.loads(path.read_text())["eval"]
         log, observations = read(path, "evalplus")
@@ -169,14 +196,28 @@ def test_brief_files_of_evalperf_give_shares_of_a_hundred(logs: Path) -> None:
 def test_plus_wants_the_base_tests_too_and_samples_are_epochs(tmp_path: Path) -> None:
     """A time-out of the program is its failure; base-only runs have no scorer plus."""
     answers = [
-        {"task_id": "HumanEval/0", "solution": "s", "base_status": b, "plus_status": p, "base_fail_tests": []}
-        for b, p in (("pass", "pass"), ("pass", "fail"), ("fail", "pass"), ("timeout", "timeout"), ("pass", None))
+        {
+            "task_id": "HumanEval/0",
+            "solution": "s",
+            "base_status": b,
+            "plus_status": p,
+            "base_fail_tests": [],
+        }
+        for b, p in (
+            ("pass", "pass"),
+            ("pass", "fail"),
+            ("fail", "pass"),
+            ("timeout", "timeout"),
+            ("pass", None),
+        )
     ]
     path = tmp_path / "humaneval/org--model_vllm_temp_0.8.eval_results.json"
     write_json(path, {"date": "2024-10-27 18:01", "hash": "x", "eval": {"HumanEval/0": answers}})
     _, observations = read(path, "evalplus")
     base = [o.value for o in observations if o.scorer == "base"]
-    plus = [(o.epoch, o.value, o.measured["test_status"]) for o in observations if o.scorer == "plus"]
+    plus = [
+        (o.epoch, o.value, o.measured["test_status"]) for o in observations if o.scorer == "plus"
+    ]
     assert base == [1, 1, 0, 0, 1]
     assert plus == [(1, 1, "pass"), (2, 0, "fail"), (3, 0, "pass"), (4, 0, "timeout")]
     assert {o.model for o in observations} == {"org/model"}
@@ -185,13 +226,33 @@ def test_plus_wants_the_base_tests_too_and_samples_are_epochs(tmp_path: Path) ->
 def test_bigcodebench_and_full_evalperf_and_the_first_layout_of_evalplus(tmp_path: Path) -> None:
     """One observation an answer in each."""
     name = "org--m--main--bigcodebench-instruct--vllm-0-1-sanitized_calibrated_eval_results.json"
-    big = {"BigCodeBench/0": [{"task_id": "BigCodeBench/0", "solution": "s", "status": "fail", "details": {}}]}
+    big = {
+        "BigCodeBench/0": [
+            {"task_id": "BigCodeBench/0", "solution": "s", "status": "fail", "details": {}}
+        ]
+    }
     log, (one,) = read(write_json(tmp_path / name, {"date": "d", "eval": big}), "evalplus")
-    assert (one.value, one.model, one.task, log.harness) == (0, "org/m", "BigCodeBench", "bigcodebench")
-    perf = {"HumanEval/1": {"task_id": "HumanEval/1", "results": [{"solution": "a", "pass": True}, {"pass": False}]}}
+    assert (one.value, one.model, one.task, log.harness) == (
+        0,
+        "org/m",
+        "BigCodeBench",
+        "bigcodebench",
+    )
+    perf = {
+        "HumanEval/1": {
+            "task_id": "HumanEval/1",
+            "results": [{"solution": "a", "pass": True}, {"pass": False}],
+        }
+    }
     _, two = read(write_json(tmp_path / "m_evalperf_results.json", {"eval": perf}), "evalplus")
     assert [(o.epoch, o.value) for o in two] == [(1, 1), (2, 0)]
-    old = {"HumanEval/2": {"nfiles": 2, "base": [["pass", []], ["fail", []]], "plus": [["pass", []], ["pass", []]]}}
+    old = {
+        "HumanEval/2": {
+            "nfiles": 2,
+            "base": [["pass", []], ["fail", []]],
+            "plus": [["pass", []], ["pass", []]],
+        }
+    }
     _, three = read(write_json(tmp_path / "old_eval_results.json", {"eval": old}), "evalplus")
     assert [(o.scorer, o.epoch, o.value) for o in three] == [
         ("base", 1, 1),
@@ -227,7 +288,13 @@ def test_a_metric_that_raised_is_an_error_and_a_low_score_may_be_good(tmp_path: 
                 "actualOutput": "a",
                 "success": None,
                 "metricsData": [
-                    {"name": "Bias", "threshold": 0.5, "success": None, "score": None, "error": "time-out"}
+                    {
+                        "name": "Bias",
+                        "threshold": 0.5,
+                        "success": None,
+                        "score": None,
+                        "error": "time-out",
+                    }
                 ],
             }
         ],
@@ -236,7 +303,10 @@ def test_a_metric_that_raised_is_an_error_and_a_low_score_may_be_good(tmp_path: 
                 "name": "talk",
                 "success": True,
                 "metricsData": [{"name": "Bias", "threshold": 0.5, "success": True, "score": 0.1}],
-                "turns": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}],
+                "turns": [
+                    {"role": "user", "content": "hi"},
+                    {"role": "assistant", "content": "hello"},
+                ],
                 "scenario": "greeting",
             }
         ],
@@ -267,7 +337,9 @@ def test_trials_of_a_task_are_its_epochs(logs: Path) -> None:
         (str(r["task_id"]), r["trial"] + 1, r["reward"]) for r in rows
     ]
     assert {(o.model, o.task) for o in observations} == {("gpt-4o", "tau-bench airline")}
-    assert observations[0].measured["tool_calls"] == sum(m["role"] == "tool" for m in rows[0]["traj"])
+    assert observations[0].measured["tool_calls"] == sum(
+        m["role"] == "tool" for m in rows[0]["traj"]
+    )
 
 
 def test_an_exception_of_the_harness_is_no_failure_of_the_agent(logs: Path, tmp_path: Path) -> None:
@@ -275,7 +347,9 @@ def test_an_exception_of_the_harness_is_no_failure_of_the_agent(logs: Path, tmp_
     (path,) = logs.glob("taubench/*.json")
     rows = json.loads(path.read_text())[:3]
     rows[1] |= {"reward": 0.0, "info": {"error": "rate limit", "traceback": "..."}, "traj": []}
-    made = write_json(tmp_path / "tool-calling-my-model-0.0_range_0--1_user-gpt-4o-llm_0101.json", rows)
+    made = write_json(
+        tmp_path / "tool-calling-my-model-0.0_range_0--1_user-gpt-4o-llm_0101.json", rows
+    )
     _, observations = read(made, "tau_bench")
     assert [(o.status, o.value) for o in observations] == [
         ("scored", 0),
@@ -289,13 +363,47 @@ def test_tau2_leaves_out_what_tau2_calls_not_evaluable(tmp_path: Path) -> None:
     """Simulations, with tasks beside them."""
     results = {
         "timestamp": "t",
-        "info": {"user_info": {"llm": "u"}, "agent_info": {"llm": "a"}, "environment_info": {"domain_name": "retail"}},
-        "tasks": [{"id": "7", "user_scenario": {"instructions": "return it"}, "evaluation_criteria": {"actions": []}}],
+        "info": {
+            "user_info": {"llm": "u"},
+            "agent_info": {"llm": "a"},
+            "environment_info": {"domain_name": "retail"},
+        },
+        "tasks": [
+            {
+                "id": "7",
+                "user_scenario": {"instructions": "return it"},
+                "evaluation_criteria": {"actions": []},
+            }
+        ],
         "simulations": [
-            {"id": "x", "task_id": "7", "trial": 0, "termination_reason": "user_stop", "reward_info": {"reward": 1.0}},
-            {"id": "y", "task_id": "7", "trial": 1, "termination_reason": "infrastructure_error", "reward_info": None},
-            {"id": "z", "task_id": "7", "trial": 2, "termination_reason": "max_steps", "reward_info": {"reward": 0.0}},
-            {"id": "w", "task_id": "7", "trial": 3, "termination_reason": "user_stop", "reward_info": None},
+            {
+                "id": "x",
+                "task_id": "7",
+                "trial": 0,
+                "termination_reason": "user_stop",
+                "reward_info": {"reward": 1.0},
+            },
+            {
+                "id": "y",
+                "task_id": "7",
+                "trial": 1,
+                "termination_reason": "infrastructure_error",
+                "reward_info": None,
+            },
+            {
+                "id": "z",
+                "task_id": "7",
+                "trial": 2,
+                "termination_reason": "max_steps",
+                "reward_info": {"reward": 0.0},
+            },
+            {
+                "id": "w",
+                "task_id": "7",
+                "trial": 3,
+                "termination_reason": "user_stop",
+                "reward_info": None,
+            },
         ],
     }
     _, observations = read(write_json(tmp_path / "r.json", results), "tau_bench")
@@ -305,7 +413,9 @@ def test_tau2_leaves_out_what_tau2_calls_not_evaluable(tmp_path: Path) -> None:
         (3, 0, "scored"),
         (4, None, "missing"),
     ]
-    assert {(o.model, o.task, o.prompt) for o in observations} == {("a", "tau2-bench retail", "return it")}
+    assert {(o.model, o.task, o.prompt) for o in observations} == {
+        ("a", "tau2-bench retail", "return it")
+    }
 
 
 # MINT, ZeroEval, GSM8K
@@ -317,7 +427,9 @@ def test_mint_keeps_what_follows_from_failing_as_measured(logs: Path) -> None:
         rows = [json.loads(line) for line in path.read_text().splitlines()]
         _, observations = read(path, "mint")
         assert [bool(o.value) for o in observations] == [r["state"]["success"] for r in rows]
-        assert [o.measured["terminate_reason"] for o in observations] == [r["state"]["terminate_reason"] for r in rows]
+        assert [o.measured["terminate_reason"] for o in observations] == [
+            r["state"]["terminate_reason"] for r in rows
+        ]
         assert {f"{o.model}_max5_{o.task}.results.jsonl" for o in observations} == {path.name}
 
 
@@ -325,7 +437,9 @@ def test_a_mint_episode_that_ended_in_an_error_is_one(logs: Path, tmp_path: Path
     """In the folders of MINT the model is named above the feedback setting."""
     row = json.loads(next(logs.glob("mint/gpt*gsm8k*")).read_text().splitlines()[0])
     row["state"] |= {"terminate_reason": "error", "error": "context length", "success": False}
-    path = write_json(tmp_path / "gpt-4/F=None/max5_p2+tool+cd/reasoning/gsm8k/results.jsonl", [row])
+    path = write_json(
+        tmp_path / "gpt-4/F=None/max5_p2+tool+cd/reasoning/gsm8k/results.jsonl", [row]
+    )
     _, (one,) = read(path, "mint")
     assert (one.status, one.value, one.model, one.task) == ("error", None, "gpt-4", "gsm8k")
 
@@ -337,7 +451,10 @@ def test_zero_eval_is_graded_as_zero_eval_grades(logs: Path, shared: Path) -> No
     outcomes = pl.read_parquet(shared / "real/zeroeval/outcomes.parquet").filter(
         pl.col("model") == "gpt-4o-2024-08-06", pl.col("benchmark") == "crux"
     )
-    expected = {name: (c, p) for name, c, p in outcomes.select("example_id", "correct", "answer_parsed").iter_rows()}
+    expected = {
+        name: (c, p)
+        for name, c, p in outcomes.select("example_id", "correct", "answer_parsed").iter_rows()
+    }
     for o in observations:
         correct, parsed = expected[o.example_id]
         assert (o.value, o.status) == ((correct, "scored") if parsed else (None, "unparsed"))
@@ -362,7 +479,10 @@ def test_each_column_of_gsm8k_is_a_model(logs: Path) -> None:
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     _, observations = read(path, "gsm8k")
     right = Counter(
-        model for row in rows for model, told in row.items() if isinstance(told, dict) and told["is_correct"]
+        model
+        for row in rows
+        for model, told in row.items()
+        if isinstance(told, dict) and told["is_correct"]
     )
     assert Counter(o.model for o in observations if o.value) == right
     assert len(observations) == 4 * len(rows)
@@ -370,7 +490,9 @@ def test_each_column_of_gsm8k_is_a_model(logs: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(FORMATS.values())))
-@pytest.mark.parametrize("bad", [b"{", b"[1]", b'{"eval": 3}', b"\xff\xfe{\x00", b"[" * 200_000, b"3"])
+@pytest.mark.parametrize(
+    "bad", [b"{", b"[1]", b'{"eval": 3}', b"\xff\xfe{\x00", b"[" * 200_000, b"3"]
+)
 def test_nonsense_is_one_line(tmp_path: Path, name: str, bad: bytes) -> None:
     """Cut short, of another shape, not UTF-8, nested too deeply."""
     path = tmp_path / "x.json"

@@ -1,4 +1,6 @@
-"""Renderings: they say what the report says, load nothing, and never take text from data for markup."""
+"""Renderings: they say what the report says, load nothing, and never take text from data for
+markup.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def plain_report(n: int = 300, lift: float = 0.0, models: int = 1, **plan: objec
     frames = []
     for model in range(models):
         failed = rng.random(n) < 0.3 + lift * columns["f0"]
-        frames.append(pl.DataFrame({"id": np.arange(n), "model": f"m{model}", "error": failed, **columns}))
+        frames.append(
+            pl.DataFrame({"id": np.arange(n), "model": f"m{model}", "error": failed, **columns})
+        )
     role = {"model": "model"} if models > 1 else {"ignore": ["model"]}
     evidence = Evidence.from_table(pl.concat(frames), id="id", outcome="error", **role)
     return groundfault.audit(evidence, Plan(**plan), [Candidate(c, c) for c in columns])
@@ -143,16 +147,33 @@ def test_page_is_well_formed(page: Page) -> None:
 
 
 def test_page_loads_nothing_and_runs_nothing(page: Page) -> None:
-    forbidden = ("script", "link", "img", "image", "iframe", "object", "embed", "form", "base", "foreignobject", "use")
+    forbidden = (
+        "script",
+        "link",
+        "img",
+        "image",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "base",
+        "foreignobject",
+        "use",
+    )
     assert page.all(*forbidden) == []
     for tag, attributes in page.tags:
         for name, value in attributes.items():
             assert not name.startswith("on"), (tag, name)
-            assert name not in ("src", "srcset", "action", "xlink:href", "data", "poster"), (tag, name)
+            assert name not in ("src", "srcset", "action", "xlink:href", "data", "poster"), (
+                tag,
+                name,
+            )
             assert name != "href" or (value or "").startswith("#"), (tag, value)
             if name == "style":
                 assert re.fullmatch(r"(--[a-z]+:\d+;?)+", value or ""), (tag, value)
-    policy = [a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy"]
+    policy = [
+        a["content"] for a in page.all("meta") if a.get("http-equiv") == "Content-Security-Policy"
+    ]
     assert len(policy) == 1
     assert "default-src 'none'" in (policy[0] or "")
 
@@ -161,7 +182,9 @@ def test_page_loads_nothing_and_runs_nothing(page: Page) -> None:
 def test_page_source_names_no_address(name: str, request: pytest.FixtureRequest) -> None:
     source = html(request.getfixturevalue(name)).replace('xmlns="http://www.w3.org/2000/svg"', "")
     assert source.startswith("<!doctype html>\n")
-    assert not re.search(r"""(src|href)\s*=\s*["']?\s*(https?:)?//|url\(|@import|<script|javascript:""", source, re.I)
+    assert not re.search(
+        r"""(src|href)\s*=\s*["']?\s*(https?:)?//|url\(|@import|<script|javascript:""", source, re.I
+    )
     if name != "hostile":
         assert not re.search(r"https?://", source)
 
@@ -206,9 +229,13 @@ def test_figures_hold_hostile_text_as_text(hostile: Report) -> None:
         attributes = {name.rpartition("}")[2] for element in root.iter() for name in element.attrib}
         assert not {a for a in attributes if a.startswith("on") or a in ("href", "src", "style")}
         assert root.attrib["aria-label"] == figure.alt
-        assert all("Arial" in e.attrib["font-family"] for e in root.iter() if "font-family" in e.attrib)
+        assert all(
+            "Arial" in e.attrib["font-family"] for e in root.iter() if "font-family" in e.attrib
+        )
     texts = [
-        "".join(e.itertext()) for e in ElementTree.fromstring(drawn["slices"].svg).iter() if e.tag.endswith("text")
+        "".join(e.itertext())
+        for e in ElementTree.fromstring(drawn["slices"].svg).iter()
+        if e.tag.endswith("text")
     ]
     assert SCRIPT in texts
     assert IMAGE in texts
@@ -225,7 +252,11 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
                 assert words.interval(cell) in text
     for digest in hostile.summary["hashes"].values():
         assert digest in text
-    for said in (hostile.summary["guarantee"], hostile.summary["conclusion"], *hostile.summary["hints"]):
+    for said in (
+        hostile.summary["guarantee"],
+        hostile.summary["conclusion"],
+        *hostile.summary["hints"],
+    ):
         assert words.capital(said) in text or said in text
     assert "Holdout opened 2 times, with 2 candidate libraries" in text
     assert "10 observations could not be scored" in text
@@ -235,16 +266,27 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
     assert "too few units with the property" in text
 
 
-def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(hostile: Report) -> None:
+def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(
+    hostile: Report,
+) -> None:
     said = Outline(hostile)
     grouped = [f for group in said.groups for f in (group.lead, *group.others)]
     assert sorted(f.name for f in grouped) == sorted(f.name for f in hostile.confirmed)
     assert all(group.lead.lead is None for group in said.groups)
     assert all(f.lead == group.lead.name for group in said.groups for f in group.others)
-    lead = next(group for group in said.groups if SCRIPT in (group.lead.name, *(f.name for f in group.others)))
+    lead = next(
+        group
+        for group in said.groups
+        if SCRIPT in (group.lead.name, *(f.name for f in group.others))
+    )
     assert {SCRIPT, IMAGE, MARKDOWN} <= {lead.lead.name, *(f.name for f in lead.others)}
     text = Page(html(hostile)).text
-    order = [said.headline, " ".join(words.clean(lead.lead.sentence).split()), "Figures", "Confirmed findings"]
+    order = [
+        said.headline,
+        " ".join(words.clean(lead.lead.sentence).split()),
+        "Figures",
+        "Confirmed findings",
+    ]
     order += ["All candidates", "What this audit could not have seen", "Hashes (SHA-256)"]
     places = [text.rindex(part) if part in order[2:] else text.index(part) for part in order]
     assert places == sorted(places)
@@ -264,7 +306,11 @@ def test_nothing_found_is_an_answer(nothing: Report) -> None:
     assert not nothing.confirmed
     least = f"{nothing.summary['minimum_detectable_lift']:.3g}"
     page = Page(html(nothing))
-    assert page.text.index("No reportable finding") < page.text.index(least) < page.text.index("Figures")
+    assert (
+        page.text.index("No reportable finding")
+        < page.text.index(least)
+        < page.text.index("Figures")
+    )
     assert "confirmed-head" not in [a.get("id") for a in page.all("h2")]
     assert [figure.name for figure in figures(nothing)] == ["funnel", "shrinkage", "floor"]
     assert markdown(nothing).startswith("# No reportable finding\n")
@@ -319,7 +365,9 @@ def many(report: Report, times: int) -> Report:
 def test_thousands_of_candidates_are_capped_and_the_page_says_so(nothing: Report) -> None:
     report = many(nothing, 600)
     shrinkage = next(figure for figure in figures(report) if figure.name == "shrinkage")
-    drawn = shrinkage.svg.count('aria-roledescription="point"') or shrinkage.svg.count("<path transform")
+    drawn = shrinkage.svg.count('aria-roledescription="point"') or shrinkage.svg.count(
+        "<path transform"
+    )
     assert MOST_POINTS <= drawn <= MOST_POINTS + 10
     assert f"{MOST_POINTS} of 6,000 candidates are drawn" in shrinkage.caption
     page = Page(html(report))
@@ -358,13 +406,19 @@ def test_markdown_tables_are_rectangular(name: str, request: pytest.FixtureReque
     tables = re.findall(r"<table>.*?</table>", rendered, re.S)
     assert len(tables) >= 6
     for table in tables:
-        widths = {len(re.findall(r"<t[hd]", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.S)}
+        widths = {
+            len(re.findall(r"<t[hd]", row)) for row in re.findall(r"<tr>.*?</tr>", table, re.S)
+        }
         assert len(widths) == 1
     # nothing that was meant as a table is left standing as text
-    assert "|" not in re.sub(r"<table>.*?</table>|a\|b.*?&lt;b&gt;|\|(log|discovery)[^|]*\|", "", rendered, flags=re.S)
+    assert "|" not in re.sub(
+        r"<table>.*?</table>|a\|b.*?&lt;b&gt;|\|(log|discovery)[^|]*\|", "", rendered, flags=re.S
+    )
 
 
-printable = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda t: words.clean(t).strip())
+printable = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(
+    lambda t: words.clean(t).strip()
+)
 
 
 @given(printable)
@@ -376,14 +430,24 @@ def test_markdown_gives_back_any_text(text: str) -> None:
         assert {tag for tag, _ in in_text.tags} <= {"p", "code"}
         in_table = Page(GITHUB.render(f"| a | b |\n| --- | --- |\n| x {written} x | y |"))
         assert " ".join(in_table.text.split()) == f"a b x {seen} x y"
-        assert {tag for tag, _ in in_table.tags} <= {"table", "thead", "tbody", "tr", "th", "td", "code"}
+        assert {tag for tag, _ in in_table.tags} <= {
+            "table",
+            "thead",
+            "tbody",
+            "tr",
+            "th",
+            "td",
+            "code",
+        }
 
 
 @given(st.text())
 def test_clean_text_stands_on_one_line_and_steers_nothing(text: str) -> None:
     cleaned = words.clean(text)
     assert len(cleaned.splitlines()) <= 1
-    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202d\u202e\u2066\u2067" for c in cleaned)
+    assert not any(
+        ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202d\u202e\u2066\u2067" for c in cleaned
+    )
     cleaned.encode("utf-8")
     assert words.clean(cleaned) == cleaned
 
@@ -425,7 +489,9 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     said = stream.getvalue()
     assert "30 of 31 candidates could be confirmed" in said
     assert "and 10 more" in said
-    assert f"{found.summary['minimum_detectable_lift']:.3g} at prevalence 30%" in " ".join(said.split())
+    assert f"{found.summary['minimum_detectable_lift']:.3g} at prevalence 30%" in " ".join(
+        said.split()
+    )
     assert "min_on" in said
     assert "[bold]markup[/bold]" in said
     assert "\x1b" not in said
@@ -441,7 +507,9 @@ def test_numbers_are_written_as_they_are_read() -> None:
         "+0.25",
         "−0.25",
     ]
-    shares = [words.rate(x) for x in (None, 0.0, 0.0001, 0.0044, 0.095, 0.1, 0.5, 0.996, 0.9999, 1.0)]
+    shares = [
+        words.rate(x) for x in (None, 0.0, 0.0001, 0.0044, 0.095, 0.1, 0.5, 0.996, 0.9999, 1.0)
+    ]
     assert shares == ["–", "0%", "<0.1%", "0.4%", "9.5%", "10%", "50%", "99.6%", ">99.9%", "100%"]
     assert [words.level(x) for x in (0.9, 0.975, 1 - 0.07)] == ["90%", "97.5%", "93%"]
     assert words.decimal("1/3") == pytest.approx(1 / 3, abs=1e-15)
@@ -455,7 +523,9 @@ def test_nothing_heavy_is_imported_before_it_is_used() -> None:
         "import sys, groundfault.render.html, groundfault.render.markdown, groundfault.render.terminal; "
         "print(sorted({'altair', 'vl_convert', 'jinja2', 'markupsafe', 'rich'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -463,9 +533,16 @@ def test_report_of_the_paper_is_written_whole(shared: Path, tmp_path: Path) -> N
     source = shared / "janus_public" / "table1_reconstruction.csv"
     evidence = Evidence.from_table(source, id="item_id", outcome="error", split="split")
     names = [c for c in pl.read_csv(source).columns if c.startswith("d__")]
-    report = groundfault.audit(evidence, Plan(judge="janus-a"), [Candidate(c[3:], f"{c} = 1") for c in names])
+    report = groundfault.audit(
+        evidence, Plan(judge="janus-a"), [Candidate(c[3:], f"{c} = 1") for c in names]
+    )
     report.write(tmp_path)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["library.json", "report.html", "report.json", "report.md"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "library.json",
+        "report.html",
+        "report.json",
+        "report.md",
+    ]
     text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert "6 confirmed findings, in 2 groups" in text
     assert "floor 0.25" in text

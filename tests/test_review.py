@@ -1,4 +1,6 @@
-"""The review room: what is shown, what is decided, what it comes to, who sees what in which order."""
+"""The review room: what is shown, what is decided, what it comes to, who sees what in which
+order.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.ledger import Ledger
 from groundfault.review import Decision, Item, Queue, Session, Store, agreement, open_items, resolve
 from groundfault.review.decision import VERDICTS, latest
 
 ITEMS = tuple(Item("t", f"prompt {n}", "1", "2", "Answer: 2") for n in range(13))
 SAYS: dict[str, dict[str, Any]] = {
     "invalid_prompt": {"prompt_valid": "no"},
-    "extraction_artifact": {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "extraction"},
+    "extraction_artifact": {
+        "prompt_valid": "yes",
+        "extraction_valid": "no",
+        "artefact": "extraction",
+    },
     "format_artifact": {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "format"},
     "model_error": {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes"},
     "no_error": {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "no"},
@@ -44,13 +50,27 @@ decisions = st.lists(
 ).map(lambda said: [replace(d, seq=n) for n, d in enumerate(said, start=1)])
 
 
-# ------------------------------------------------------------------------------------------------- items, decisions
+# --------------------------------------------------------------------------------- items, decisions
 
 
 def test_the_id_is_the_hash_of_what_is_shown_and_nothing_else() -> None:
     item = Item("t", "p", "a", None, "r")
-    assert {f.name for f in fields(item)} == {"task", "prompt", "answer", "extracted", "response", "copy", "question"}
-    for name, other in (("task", "x"), ("prompt", "x"), ("answer", "x"), ("extracted", ""), ("response", "x")):
+    assert {f.name for f in fields(item)} == {
+        "task",
+        "prompt",
+        "answer",
+        "extracted",
+        "response",
+        "copy",
+        "question",
+    }
+    for name, other in (
+        ("task", "x"),
+        ("prompt", "x"),
+        ("answer", "x"),
+        ("extracted", ""),
+        ("response", "x"),
+    ):
         assert replace(item, **{name: other}).id != item.id
     assert replace(item, copy=2).id != item.id
     assert replace(item, question="which the task names").id == item.id
@@ -69,7 +89,10 @@ def test_a_text_is_kept_as_utf8_can_hold_it(text: str) -> None:
 def test_the_first_question_that_is_not_answered_in_its_favour_decides() -> None:
     for verdict in VERDICTS:
         assert says("ana", verdict).verdict == verdict
-    assert Decision(reviewer="a", item="i", prompt_valid="no", extraction_valid="unsure").verdict == "invalid_prompt"
+    assert (
+        Decision(reviewer="a", item="i", prompt_valid="no", extraction_valid="unsure").verdict
+        == "invalid_prompt"
+    )
     assert says("ana", "format_artifact", model_wrong="yes").verdict == "format_artifact"
     assert says("ana", "model_error", prompt_valid="unsure").verdict == "unsure"
     assert says("ana", "model_error", extraction_valid="unsure").verdict == "unsure"
@@ -95,7 +118,7 @@ def test_what_is_no_decision_is_refused(said: dict[str, Any], message: str) -> N
         Decision(**{"reviewer": "ana", "item": "i", **said})
 
 
-# ------------------------------------------------------------------------------------------------------- resolving
+# ---------------------------------------------------------------------------------------- resolving
 
 
 @pytest.mark.parametrize(
@@ -114,7 +137,9 @@ def test_what_is_no_decision_is_refused(said: dict[str, Any], message: str) -> N
         (["extraction_artifact", "format_artifact"], 2, "disputed", None),
     ],
 )
-def test_most_of_enough_reviewers_settle_an_item(said: list[str], needed: int, how: str, verdict: str | None) -> None:
+def test_most_of_enough_reviewers_settle_an_item(
+    said: list[str], needed: int, how: str, verdict: str | None
+) -> None:
     (found,) = resolve([says(f"r{n}", each) for n, each in enumerate(said)], needed).values()
     assert (found.how, found.verdict, found.reviewers) == (how, verdict, len(said))
 
@@ -137,13 +162,18 @@ def test_the_last_decision_counts_and_the_others_are_history() -> None:
     for order in (said, said[::-1]):
         (found,) = resolve(order).values()
         assert found.verdict == "no_error"
-    timed = [says("ana", "model_error", time="2026-01-02T00:00"), says("ana", "no_error", time="2026-01-01T00:00")]
+    timed = [
+        says("ana", "model_error", time="2026-01-02T00:00"),
+        says("ana", "no_error", time="2026-01-01T00:00"),
+    ]
     assert next(iter(resolve(timed).values())).verdict == "model_error"
 
 
 @given(decisions, st.integers(1, 3), st.randoms(use_true_random=False))
 @settings(max_examples=150)
-def test_the_order_of_decisions_does_not_matter(said: list[Decision], needed: int, order: random.Random) -> None:
+def test_the_order_of_decisions_does_not_matter(
+    said: list[Decision], needed: int, order: random.Random
+) -> None:
     shuffled = said[:]
     order.shuffle(shuffled)
     assert resolve(shuffled, needed) == resolve(said, needed)
@@ -154,7 +184,9 @@ def test_the_order_of_decisions_does_not_matter(said: list[Decision], needed: in
 @settings(max_examples=150)
 def test_names_do_not_matter_and_items_do_not_meet(said: list[Decision], needed: int) -> None:
     names = {"ana": "zoe", "ben": "ana", "cy": "ben"}
-    assert resolve([replace(d, reviewer=names[d.reviewer]) for d in said], needed) == resolve(said, needed)
+    assert resolve([replace(d, reviewer=names[d.reviewer]) for d in said], needed) == resolve(
+        said, needed
+    )
     found = resolve(said, needed)
     for item in {d.item for d in said}:
         assert resolve([d for d in said if d.item == item], needed) == {item: found[item]}
@@ -172,7 +204,11 @@ def test_an_error_needs_most_of_enough_people(said: list[Decision], needed: int)
             assert 2 * sum(d.verdict == found.verdict for d in reviewers) > len(reviewers)
         if found.how == "adjudicated":
             others = {d.reviewer for d in reviewers}
-            assert any(d.verdict == found.verdict for d in last if d.role != "reviewer" and d.reviewer not in others)
+            assert any(
+                d.verdict == found.verdict
+                for d in last
+                if d.role != "reviewer" and d.reviewer not in others
+            )
         assert (found.verdict is None) == (found.how in ("waiting", "disputed"))
 
 
@@ -181,7 +217,7 @@ def test_an_item_needs_somebody() -> None:
         resolve([], 0)
 
 
-# ---------------------------------------------------------------------------------------------------------- queues
+# ------------------------------------------------------------------------------------------- queues
 
 
 def test_every_reviewer_has_an_order_of_their_own() -> None:
@@ -226,7 +262,12 @@ def test_the_hash_tells_items_and_settings() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"reviewers": 0}, {"seed": -1}, {"split": ("ana", "ana")}, {"split": ("ana", "ben"), "reviewers": 2}],
+    [
+        {"reviewers": 0},
+        {"seed": -1},
+        {"split": ("ana", "ana")},
+        {"split": ("ana", "ben"), "reviewers": 2},
+    ],
 )
 def test_impossible_queues_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(PlanError):
@@ -245,7 +286,7 @@ def test_open_items_are_those_one_may_still_decide() -> None:
     assert {item.id for item in open_items(queue, settled, "cy")} == {ITEMS[1].id, ITEMS[2].id}
 
 
-# ---------------------------------------------------------------------------------------------------------- stores
+# ------------------------------------------------------------------------------------------- stores
 
 
 @pytest.fixture
@@ -256,7 +297,9 @@ def store(tmp_path: Path) -> Store:
 
 
 def test_decisions_come_back_with_time_and_place(store: Store) -> None:
-    kept = store.add([says("ana", "model_error", note="why\x00\ud800?"), says("ben", "no_error", 1)])
+    kept = store.add(
+        [says("ana", "model_error", note="why\x00\ud800?"), says("ben", "no_error", 1)]
+    )
     assert store.decisions() == kept
     assert [d.seq for d in kept] == [2, 3]
     assert kept[0].time.endswith("+00:00")
@@ -275,7 +318,9 @@ def test_nothing_is_decided_before_the_queue_is_sealed(tmp_path: Path) -> None:
 
 def test_of_several_decisions_all_are_kept_or_none(store: Store) -> None:
     with pytest.raises(InputError, match="not in the queue"):
-        store.add([says("ana", "no_error"), Decision(reviewer="ana", item="f" * 64, prompt_valid="no")])
+        store.add(
+            [says("ana", "no_error"), Decision(reviewer="ana", item="f" * 64, prompt_valid="no")]
+        )
     assert store.decisions() == []
 
 
@@ -316,7 +361,7 @@ def test_decisions_after_unblinding_are_marked(store: Store) -> None:
     assert agreement(said)["verdict"]["raw"].value == 1  # what was decided blind
 
 
-# -------------------------------------------------------------------------------------------------------- sessions
+# ----------------------------------------------------------------------------------------- sessions
 
 
 def test_a_session_goes_on_where_the_last_one_stopped(store: Store) -> None:
@@ -369,7 +414,7 @@ def test_an_adjudicator_sees_what_is_disputed(tmp_path: Path) -> None:
     assert resolve(store.decisions(), 2)[ITEMS[0].id].how == "adjudicated"
 
 
-# ------------------------------------------------------------------------------------------------------- agreement
+# ---------------------------------------------------------------------------------------- agreement
 
 
 def test_agreement_is_measured_for_each_question() -> None:

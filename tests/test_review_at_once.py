@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from groundfault.base.ledger import Ledger
 from groundfault.errors import LedgerError
-from groundfault.ledger import Ledger
 from groundfault.review import Decision, Item, Queue, Store
 from groundfault.review.decision import latest
 
@@ -27,7 +27,9 @@ QUEUE = Queue(ITEMS, reviewers=REVIEWERS)
 
 
 def said(who: int, n: int) -> Decision:
-    """A decision whose parts tell which it is, so that half of one and half of another would show."""
+    """A decision whose parts tell which it is, so that half of one and half of another would
+    show.
+    """
     note = f"{who}-{n} " * 40
     answer: Any = ("yes", "no", "unsure")[n % 3]
     return Decision(
@@ -50,7 +52,9 @@ def _decide(place: str, who: int, each: int, start: Any) -> None:
 def _all_at_once(place: str, each: int) -> float:
     Store(place, "audit").seal(QUEUE)
     start = SPAWN.Barrier(REVIEWERS + 1)
-    workers = [SPAWN.Process(target=_decide, args=(place, who, each, start)) for who in range(REVIEWERS)]
+    workers = [
+        SPAWN.Process(target=_decide, args=(place, who, each, start)) for who in range(REVIEWERS)
+    ]
     for worker in workers:
         worker.start()
     start.wait()
@@ -58,7 +62,9 @@ def _all_at_once(place: str, each: int) -> float:
     reading = Store(place, "audit")
     seen = 0
     while any(worker.is_alive() for worker in workers):
-        found = reading.decisions()  # a reader among writers sees whole decisions, and never fewer than before
+        found = (
+            reading.decisions()
+        )  # a reader among writers sees whole decisions, and never fewer than before
         assert len(found) >= seen
         seen = len(found)
         assert all(d.note == d.note[: d.note.index(" ") + 1] * 40 for d in found)
@@ -78,7 +84,9 @@ def _nothing_is_lost(place: str, each: int) -> None:
     assert len(last) == REVIEWERS * min(each, len(ITEMS))
     for who in range(REVIEWERS):
         n = each - 1
-        assert last[ITEMS[n % len(ITEMS)].id, f"reviewer {who}", "reviewer"].note == said(who, n).note
+        assert (
+            last[ITEMS[n % len(ITEMS)].id, f"reviewer {who}", "reviewer"].note == said(who, n).note
+        )
 
 
 def test_eight_reviewers_at_once(place: str) -> None:
@@ -131,7 +139,9 @@ def test_audits_share_a_place_and_nothing_else(place: str) -> None:
         "DELETE FROM groundfault_ledger WHERE seq = 3",
     ],
 )
-def test_a_decision_that_was_changed_or_taken_away_is_noticed(tmp_path: Path, statement: str) -> None:
+def test_a_decision_that_was_changed_or_taken_away_is_noticed(
+    tmp_path: Path, statement: str
+) -> None:
     store = Store(tmp_path / "reviews.db", "audit")
     store.seal(QUEUE)
     for n in range(4):

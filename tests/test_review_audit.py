@@ -1,4 +1,6 @@
-"""Audits of probe runs: what is queued, how decisions become statuses of rows, and that nothing hidden is shown."""
+"""Audits of probe runs: what is queued, how decisions become statuses of rows, and that nothing
+hidden is shown.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +19,39 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.cli.reviewing import review
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.ledger import Ledger
 from groundfault.models import Response
 from groundfault.probes import Bank, Config, Grammar, render, route, run
-from groundfault.probes.auditing import Audit, Status, items, queue, statuses
-from groundfault.probes.bank import SHIPPED
-from groundfault.probes.runs import Row
+from groundfault.probes.bank.bank import SHIPPED
+from groundfault.probes.review.reviewed_runs import Audit, Status, items, queue, statuses
+from groundfault.probes.running.runs import Row
 from groundfault.review import Decision, Session
 
 BANK, GRAMMAR = Bank.shipped(), Grammar.shipped()
 MODELS = ("vendor/secret-model-7b", "rival/other-model-9b")
 POLICIES = ("stratified", "gp")
-HIDDEN = [*MODELS, *POLICIES, "secret-model", "other-model", "seed", "4711", "mismatch", "unreadable", "signal"]
+HIDDEN = [
+    *MODELS,
+    *POLICIES,
+    "secret-model",
+    "other-model",
+    "seed",
+    "4711",
+    "mismatch",
+    "unreadable",
+    "signal",
+]
 HIDDEN += ["policy", "strategy", "score", "chance", "iteration", "query", "control"]
 ERROR: dict[str, Any] = {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes"}
 FINE: dict[str, Any] = {**ERROR, "model_wrong": "no"}
 
 
-def row(model: str, policy: str, query: int, task: str, said: str | None, distractor: str = "none") -> Row:
+def row(
+    model: str, policy: str, query: int, task: str, said: str | None, distractor: str = "none"
+) -> Row:
     probe = render(BANK, GRAMMAR, task, {"distractor": distractor})
     sent = route(probe.task, said) if said is not None else None
     return Row(
@@ -66,7 +80,9 @@ def row(model: str, policy: str, query: int, task: str, said: str | None, distra
 
 
 def _rows() -> list[Row]:
-    """Two models, two policies, 12 queries each: right, wrong, unreadable, refused; some of them twice."""
+    """Two models, two policies, 12 queries each: right, wrong, unreadable, refused; some of them
+    twice.
+    """
     tasks, made = [task.id for task in BANK], []
     for model in MODELS:
         for policy in POLICIES:
@@ -79,7 +95,9 @@ def _rows() -> list[Row]:
                     2: "It may be 41, or 42; I leave it open, and \x1b[2J[red]say[/red] no more about it here today.",
                     3: None if query > 10 else f"Hm.\nAnswer: {key}",
                 }[query % 4]
-                made.append(row(model, policy, query, task, said, "none" if query % 2 else "number"))
+                made.append(
+                    row(model, policy, query, task, said, "none" if query % 2 else "number")
+                )
     return made
 
 
@@ -90,7 +108,10 @@ ROUTED = [each for each in ROWS if each.signal in ("mismatch", "unreadable")]
 def write_runs(folder: Path, rows: list[Row] = ROWS, **review: Any) -> Path:
     """A folder as ``probe run`` writes it."""
     folder.mkdir(parents=True, exist_ok=True)
-    manifest = {"seeds": [4711], "review": {"reviewers": 1, "unit": "key", "controls": 0.25, **review}}
+    manifest = {
+        "seeds": [4711],
+        "review": {"reviewers": 1, "unit": "key", "controls": 0.25, **review},
+    }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     for name in ("bank.toml", "grammar.toml"):
         (folder / name).write_bytes((SHIPPED / name).read_bytes())
@@ -111,7 +132,7 @@ def call(*arguments: Any, keys: str | None = None) -> Result:
     return CliRunner().invoke(cli, ["probe", "review", *map(str, arguments)], input=keys)
 
 
-# ----------------------------------------------------------------------------------------------------- what is queued
+# ----------------------------------------------------------------------------------- what is queued
 
 
 def test_what_is_routed_to_a_person_is_queued_and_a_share_of_what_matched() -> None:
@@ -131,7 +152,9 @@ def test_rows_that_show_the_same_are_one_item_and_by_row_they_are_not() -> None:
     by_key, by_row = queue(ROWS, controls=0), queue(ROWS, controls=0, unit="row")
     assert len(by_row.items) == len(ROUTED)
     assert len(by_key.items) < len(ROUTED)
-    assert max(item.copy for item in by_row.items) == max(Counter(items(ROUTED)[r.id].id for r in ROUTED).values())
+    assert max(item.copy for item in by_row.items) == max(
+        Counter(items(ROUTED)[r.id].id for r in ROUTED).values()
+    )
     assert by_key.hash != by_row.hash
 
 
@@ -151,17 +174,23 @@ def test_controls_are_drawn_at_random() -> None:
     assert all(110 < count < 190 for count in often)
 
 
-@pytest.mark.parametrize("settings", [{"controls": -0.1}, {"controls": 1.1}, {"unit": "model"}, {"reviewers": 0}])
+@pytest.mark.parametrize(
+    "settings", [{"controls": -0.1}, {"controls": 1.1}, {"unit": "model"}, {"reviewers": 0}]
+)
 def test_impossible_settings_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(PlanError):
         queue(ROWS, **settings)
 
 
-# --------------------------------------------------------------------------------------------------------- statuses
+# ----------------------------------------------------------------------------------------- statuses
 
 SAYS: dict[Status, dict[str, Any]] = {
     "invalid_prompt": {"prompt_valid": "no"},
-    "extraction_artifact": {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "extraction"},
+    "extraction_artifact": {
+        "prompt_valid": "yes",
+        "extraction_valid": "no",
+        "artefact": "extraction",
+    },
     "format_artifact": {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "format"},
     "confirmed_model_error": ERROR,
     "no_error": FINE,
@@ -174,7 +203,9 @@ def test_a_decision_holds_for_every_row_that_shows_the_same() -> None:
     for status, said in SAYS.items():
         for item in queue(ROWS, controls=0).items:
             found = statuses(ROWS, [Decision(reviewer="ana", item=item.id, **said)])
-            assert {id for id, each in found.items() if each == status} == {i for i in shown if shown[i] == item}
+            assert {id for id, each in found.items() if each == status} == {
+                i for i in shown if shown[i] == item
+            }
             assert set(found.values()) == {status, "unaudited"}
 
 
@@ -182,7 +213,9 @@ def test_by_row_a_decision_holds_for_one_row() -> None:
     shown = items(ROWS, unit="row")
     said = [Decision(reviewer="ana", item=shown[r.id].id, **ERROR) for r in ROUTED[::2]]
     found = statuses(ROWS, said, unit="row")
-    assert {id for id, status in found.items() if status == "confirmed_model_error"} == {r.id for r in ROUTED[::2]}
+    assert {id for id, status in found.items() if status == "confirmed_model_error"} == {
+        r.id for r in ROUTED[::2]
+    }
 
 
 def test_two_reviewers_agree_or_an_adjudicator_decides() -> None:
@@ -199,13 +232,17 @@ def test_two_reviewers_agree_or_an_adjudicator_decides() -> None:
     assert found(one, replace(one, reviewer="ben")) == {"confirmed_model_error"}
     assert found(one, other) == {"disputed"}
     assert found(one, other, said("cy", "no_error")) == {"no_error"}
-    assert found(one, other, said("cy", "format_artifact", role="adjudicator")) == {"format_artifact"}
+    assert found(one, other, said("cy", "format_artifact", role="adjudicator")) == {
+        "format_artifact"
+    }
 
 
 ROUTED_IDS = sorted(queue(ROWS, controls=0).by_id)
 said_of_rows = st.lists(
     st.builds(
-        lambda who, item, status, role: Decision(reviewer=who, item=item, role=role, **SAYS[status]),
+        lambda who, item, status, role: Decision(
+            reviewer=who, item=item, role=role, **SAYS[status]
+        ),
         st.sampled_from(["ana", "ben", "cy"]),
         st.sampled_from(ROUTED_IDS[:3]),
         st.sampled_from(list(SAYS)),
@@ -217,7 +254,9 @@ said_of_rows = st.lists(
 
 @given(said_of_rows, st.integers(1, 2), st.randoms(use_true_random=False))
 @settings(max_examples=60)
-def test_statuses_depend_on_no_order(said: list[Decision], needed: int, order: random.Random) -> None:
+def test_statuses_depend_on_no_order(
+    said: list[Decision], needed: int, order: random.Random
+) -> None:
     found = statuses(ROWS, said, reviewers=needed)
     assert set(found) == {r.id for r in ROWS}
     assert set(found.values()) <= set(get_args(Status))
@@ -232,7 +271,7 @@ def test_statuses_depend_on_no_order(said: list[Decision], needed: int, order: r
         assert "confirmed_model_error" not in found.values()
 
 
-# ------------------------------------------------------------------------------------------------------- a folder
+# ----------------------------------------------------------------------------------------- a folder
 
 
 def test_the_queue_is_sealed_in_the_ledger_before_the_first_decision(runs: Path) -> None:
@@ -277,7 +316,9 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
     made = run(Config(**files, policies=["stratified"], seeds=[0], iterations=2), Says())
     assert Audit(made).seal().items
     place = made.folder / (
-        "manifest.json" if change == "manifest" else "scripted-same/stratified/seed-0/trajectory.jsonl"
+        "manifest.json"
+        if change == "manifest"
+        else "scripted-same/stratified/seed-0/trajectory.jsonl"
     )
     text = place.read_text()
     lines = text.splitlines(keepends=True)
@@ -289,7 +330,9 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
         }[change]
     )
     assert place.read_text() != text
-    with pytest.raises(LedgerError, match=r"manifest.json was changed|line [13] is not what the run recorded"):
+    with pytest.raises(
+        LedgerError, match=r"manifest.json was changed|line [13] is not what the run recorded"
+    ):
         Audit(made.folder)
     place.write_text(text)
     assert Audit(made.folder).queue
@@ -318,7 +361,10 @@ def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
     assert (audit.missed.audited, audit.missed.rate) == (0, None)
     routed = {item.id for item in queue(ROWS, controls=0).items}
     controls = [item for item in made.items if item.id not in routed]
-    said = [Decision(reviewer="ana", item=item.id, **(FINE if n else ERROR)) for n, item in enumerate(controls)]
+    said = [
+        Decision(reviewer="ana", item=item.id, **(FINE if n else ERROR))
+        for n, item in enumerate(controls)
+    ]
     audit.store.add(said)
     found = audit.missed
     assert (found.controls, found.audited, found.errors) == (len(controls), len(controls), 1)
@@ -362,20 +408,26 @@ def test_unblinding_is_on_record_and_marks_later_decisions(runs: Path) -> None:
     assert {each["model"] for each in shown} == set(MODELS)
     assert {each["item"] for each in shown} == set(audit.queue.by_id)
     (event,) = audit.unblindings
-    assert (event.kind, event.body["actor"], event.body["reason"]) == ("unblinded", "ana", "all is reviewed")
+    assert (event.kind, event.body["actor"], event.body["reason"]) == (
+        "unblinded",
+        "ana",
+        "all is reviewed",
+    )
     session.decide(**ERROR)
     assert [d.unblinded for d in audit.decisions] == [False, True]
     assert sorted(found.unblinded for found in audit.resolutions.values()) == [False, True]
 
 
-# ------------------------------------------------------------------------------------------------------- the screen
+# --------------------------------------------------------------------------------------- the screen
 
 
 def screen(runs: Path, keys: str, reviewer: str = "ana", **options: Any) -> str:
     audit = Audit(runs)
     out = io.StringIO()
     pressed = iter(keys)
-    console = Console(file=out, force_terminal=True, width=100, highlight=False, color_system="truecolor")
+    console = Console(
+        file=out, force_terminal=True, width=100, highlight=False, color_system="truecolor"
+    )
     session = Session(audit.seal(), audit.store, reviewer, **options)
     review(session, console, lambda: next(pressed, "q"))
     return out.getvalue()
@@ -406,12 +458,20 @@ def test_keys_that_mean_nothing_help_and_lose_nothing(runs: Path) -> None:
 def test_what_a_model_says_is_shown_and_not_obeyed(runs: Path) -> None:
     said = screen(runs, "s" * 100)
     assert "\ufffd[2J[red]say[/red] no more" in said
-    own = re.sub(r"\x1b\[[0-9;]*m|\x1b\[2J\x1b\[H|\x1b\[H\x1b\[2J", "", said)  # colours, and the screen we clear
+    own = re.sub(
+        r"\x1b\[[0-9;]*m|\x1b\[2J\x1b\[H|\x1b\[H\x1b\[2J", "", said
+    )  # colours, and the screen we clear
     assert "\x1b" not in own
 
 
 def test_a_long_response_is_cut_and_shown_on_demand(tmp_path: Path) -> None:
-    long = row(MODELS[0], "gp", 1, "bat-and-ball", "word " * 5000 + "MIDDLE " + "word " * 5000 + "\nAnswer: 3")
+    long = row(
+        MODELS[0],
+        "gp",
+        1,
+        "bat-and-ball",
+        "word " * 5000 + "MIDDLE " + "word " * 5000 + "\nAnswer: 3",
+    )
     runs = write_runs(tmp_path / "runs", [long])
     said = screen(runs, "q")
     assert "characters are not shown" in said
@@ -436,12 +496,20 @@ def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
     other = Session(audit.seal(), audit.store, "annabel-the-other")
     while other.item:
         other.decide(**ERROR, note="this-is-what-another-thought")
-    hidden = [*HIDDEN, "annabel", "this-is-what", *{r.key for r in ROWS}, *{r.reason for r in ROUTED}]
+    hidden = [
+        *HIDDEN,
+        "annabel",
+        "this-is-what",
+        *{r.key for r in ROWS},
+        *{r.reason for r in ROUTED},
+    ]
     innocent = [*{r.prompt for r in ROWS}, *{r.response for r in ROWS if r.response}, BANK.name]
     for where, text in _everything_shown(runs, tmp_path).items():
         for word in hidden:
             if not any(word in each for each in innocent):
-                assert not re.search(rf"\b{re.escape(word)}\b", text), f"{word} is shown in the {where}"
+                assert not re.search(rf"\b{re.escape(word)}\b", text), (
+                    f"{word} is shown in the {where}"
+                )
         for each in ROUTED:
             assert each.id not in text
     assert sum(any(word in each for each in innocent) for word in hidden) <= 3
@@ -451,14 +519,19 @@ def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
     runs = write_runs(tmp_path / "runs", reviewers=2)
     audit = Audit(runs)
     first = audit.seal().items[0]
-    audit.store.add([Decision(reviewer=who, item=first.id, **said) for who, said in (("ana", ERROR), ("ben", FINE))])
+    audit.store.add(
+        [
+            Decision(reviewer=who, item=first.id, **said)
+            for who, said in (("ana", ERROR), ("ben", FINE))
+        ]
+    )
     said = screen(runs, "yyn", "cy", adjudicate=True)
     assert "adjudication, 0 of 1 decided" in said
     assert not re.search(r"\b(ana|ben)\b", said)
     assert Audit(runs).resolutions[first.id].how == "adjudicated"
 
 
-# ------------------------------------------------------------------------------------------------------ the command
+# -------------------------------------------------------------------------------------- the command
 
 
 def test_the_command_reviews_with_single_keys(runs: Path) -> None:
@@ -485,16 +558,26 @@ def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path)
     rows = [json.loads(line) for line in sheet.read_text().splitlines()]
     assert [each["item"] for each in rows] == [item.id for item in Audit(runs).queue.of("ben")]
     filled = [{**each, **ERROR} for each in rows]
-    sheet.write_text("".join(json.dumps(each) + "\n" for each in [*filled[:-1], {**filled[-1], "response": "other"}]))
+    sheet.write_text(
+        "".join(
+            json.dumps(each) + "\n" for each in [*filled[:-1], {**filled[-1], "response": "other"}]
+        )
+    )
     refused = call(runs, "--reviewer", "ben", "--import", sheet)
     assert isinstance(refused.exception, InputError)
     assert "response is not what item" in str(refused.exception)
     assert Audit(runs).decisions == []
     sheet.write_text("".join(json.dumps(each) + "\n" for each in filled))
-    assert f"kept {len(rows)} decisions" in call(runs, "--reviewer", "ben", "--import", sheet).output
+    assert (
+        f"kept {len(rows)} decisions" in call(runs, "--reviewer", "ben", "--import", sheet).output
+    )
     assert len(Audit(runs).decisions) == len(rows)
-    assert isinstance(call(runs, "--reviewer", "ben", "--export", sheet).exception, InputError)  # nothing is left
-    assert call(runs, "--reviewer", "ben", "--import", sheet).exit_code == 0  # revised: history is kept
+    assert isinstance(
+        call(runs, "--reviewer", "ben", "--export", sheet).exception, InputError
+    )  # nothing is left
+    assert (
+        call(runs, "--reviewer", "ben", "--import", sheet).exit_code == 0
+    )  # revised: history is kept
     assert json.loads(call(runs, "--status", "--json", "-").output)["revised"] == len(rows)
 
 
@@ -512,7 +595,9 @@ def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:
     assert "all ratings are of one category" in said
     assert json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1
     call(runs, "--reviewer", "ana", "--adjudicate", keys="yyy")
-    assert json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1  # who reviewed it may not
+    assert (
+        json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1
+    )  # who reviewed it may not
     call(runs, "--reviewer", "cy", "--adjudicate", keys="yyy")
     told = json.loads(call(runs, "--status", "--json", "-").output)
     assert (told["adjudicated"], told["adjudicators"]) == (1, {"cy": 1})
@@ -553,7 +638,9 @@ def test_unblinding_needs_a_reason(runs: Path) -> None:
         (["--status"], "no review of .* has begun"),
     ],
 )
-def test_what_does_not_go_together_is_one_clear_line(runs: Path, arguments: list[str], message: str) -> None:
+def test_what_does_not_go_together_is_one_clear_line(
+    runs: Path, arguments: list[str], message: str
+) -> None:
     refused = call(runs, *arguments)
     assert isinstance(refused.exception, InputError | PlanError)
     assert re.search(message, str(refused.exception))

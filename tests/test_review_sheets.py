@@ -1,4 +1,6 @@
-"""Sheets: nothing hidden on them, no formula in them, and nothing that was changed comes back unseen."""
+"""Sheets: nothing hidden on them, no formula in them, and nothing that was changed comes back
+unseen.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +20,31 @@ from groundfault.review import Decision, Item
 from groundfault.review.sheets import read, write
 
 ITEMS = [
-    Item("bat", "How much?\nIn cents.", "5", "10", "It is tempting:\r\nAnswer: 10", question="How much?"),
-    Item("bat", "How much?\nIn cents.", "5", None, '=HYPERLINK("http://x")\t"quoted", and; more\x1b[2J\x00'),
+    Item(
+        "bat",
+        "How much?\nIn cents.",
+        "5",
+        "10",
+        "It is tempting:\r\nAnswer: 10",
+        question="How much?",
+    ),
+    Item(
+        "bat",
+        "How much?\nIn cents.",
+        "5",
+        None,
+        '=HYPERLINK("http://x")\t"quoted", and; more\x1b[2J\x00',
+    ),
     Item("egg", "-1 + 1?", "0", "+0", "@SUM(A1)\n\n", copy=2),
 ]
 BY_ID = {item.id: item for item in ITEMS}
 ANSWERS: list[dict[str, Any]] = [
-    {"prompt_valid": "yes", "extraction_valid": "yes", "model_wrong": "yes", "note": "=1+1, ümlaut"},
+    {
+        "prompt_valid": "yes",
+        "extraction_valid": "yes",
+        "model_wrong": "yes",
+        "note": "=1+1, ümlaut",
+    },
     {"prompt_valid": "no"},
     {"prompt_valid": "yes", "extraction_valid": "no", "artefact": "format"},
 ]
@@ -43,9 +63,14 @@ def fill(path: Path, answers: list[dict[str, Any]], **changed: Any) -> Path:
         for task, said in zip(tasks, answers, strict=False):
             kinds = {"note": "text"}
             result = [
-                {"from_name": name, "value": {kinds.get(name, "choices"): [value]}} for name, value in said.items()
+                {"from_name": name, "value": {kinds.get(name, "choices"): [value]}}
+                for name, value in said.items()
             ]
-            task |= {"id": 7, "annotations": [{"result": result, "was_cancelled": False}], "predictions": []}
+            task |= {
+                "id": 7,
+                "annotations": [{"result": result, "was_cancelled": False}],
+                "predictions": [],
+            }
         path.write_text(json.dumps(tasks), encoding="utf-8")
         return path
     for row, said in zip(rows, answers, strict=False):
@@ -74,7 +99,10 @@ def sheet(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_a_sheet_comes_back_as_decisions(sheet: Path) -> None:
     fill(sheet, ANSWERS)
-    wanted = [Decision(reviewer="ana", item=item.id, **said) for item, said in zip(ITEMS, ANSWERS, strict=True)]
+    wanted = [
+        Decision(reviewer="ana", item=item.id, **said)
+        for item, said in zip(ITEMS, ANSWERS, strict=True)
+    ]
     assert read(sheet, BY_ID, "ana") == wanted
     assert {d.role for d in read(sheet, BY_ID, "cy", "adjudicator")} == {"adjudicator"}
 
@@ -93,7 +121,9 @@ def test_a_sheet_shows_the_item_and_its_id_alone(sheet: Path) -> None:
     if sheet.suffix == ".csv":
         assert set(next(csv.reader(io.StringIO(text)))) == {"item", *shown, *answers}
     elif sheet.suffix == ".jsonl":
-        assert all(set(json.loads(line)) == {"item", *shown, *answers} for line in text.splitlines())
+        assert all(
+            set(json.loads(line)) == {"item", *shown, *answers} for line in text.splitlines()
+        )
     else:
         assert all(task == {"data": task["data"]} for task in json.loads(text))
         assert all(set(task["data"]) == {"item", *shown} for task in json.loads(text))
@@ -104,7 +134,10 @@ def test_label_studio_is_told_the_questions(tmp_path: Path) -> None:
     assert [place.name for place in places] == ["tasks.json", "tasks-config.xml"]
     root = ElementTree.parse(places[1]).getroot()
     texts = {each.get("name") for each in root.iter("Text")}
-    asked = {each.get("name"): [c.get("value") for c in each.iter("Choice")] for each in root.iter("Choices")}
+    asked = {
+        each.get("name"): [c.get("value") for c in each.iter("Choice")]
+        for each in root.iter("Choices")
+    }
     assert asked == {
         "prompt_valid": ["yes", "no", "unsure"],
         "extraction_valid": ["yes", "no", "unsure"],
@@ -119,14 +152,18 @@ def test_label_studio_is_told_the_questions(tmp_path: Path) -> None:
 
 def test_no_cell_is_a_formula(tmp_path: Path) -> None:
     write(ITEMS, tmp_path / "s.csv", "csv")
-    for row in csv.reader(io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8-sig"), newline="")):
+    for row in csv.reader(
+        io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8-sig"), newline="")
+    ):
         assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) for cell in row)
 
 
-# --------------------------------------------------------------------------------------------- what does not come back
+# -------------------------------------------------------------------------- what does not come back
 
 
-@pytest.mark.parametrize("name", ["task", "question", "prompt", "answer", "extracted", "response", "copy"])
+@pytest.mark.parametrize(
+    "name", ["task", "question", "prompt", "answer", "extracted", "response", "copy"]
+)
 def test_text_that_was_changed_is_refused(sheet: Path, name: str) -> None:
     fill(sheet, ANSWERS, **{name: "something else"})
     with pytest.raises(InputError, match=f"1?.*: {name} is not what item .* showed"):
@@ -144,7 +181,8 @@ def test_an_unknown_item_is_refused(sheet: Path) -> None:
 def test_a_row_that_comes_twice_is_refused(sheet: Path) -> None:
     fill(sheet, ANSWERS, item=ITEMS[2].id, **ITEMS[2].shown)
     with pytest.raises(
-        InputError, match=r"(row 4|line 3|task 3): item .* comes twice, first in .*(row 2|line 1|task 1)"
+        InputError,
+        match=r"(row 4|line 3|task 3): item .* comes twice, first in .*(row 2|line 1|task 1)",
     ):
         read(sheet, BY_ID, "ana")
 
@@ -159,7 +197,9 @@ def test_a_row_that_comes_twice_is_refused(sheet: Path) -> None:
         ({"note": "odd"}, "has a note and no answer"),
     ],
 )
-def test_an_answer_that_is_none_is_refused_with_its_row(sheet: Path, said: dict[str, Any], message: str) -> None:
+def test_an_answer_that_is_none_is_refused_with_its_row(
+    sheet: Path, said: dict[str, Any], message: str
+) -> None:
     fill(sheet, [said, *ANSWERS[1:]])
     with pytest.raises(InputError, match=rf"(row 2|line 1|task 1): .*{message}"):
         read(sheet, BY_ID, "ana")
@@ -216,10 +256,14 @@ def test_a_missing_file_and_an_empty_sheet(tmp_path: Path) -> None:
 
 def test_semicolons_and_windows_line_ends_are_read(tmp_path: Path) -> None:
     write(ITEMS, tmp_path / "s.csv", "csv")
-    rows = list(csv.reader(io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8-sig"), newline="")))
+    rows = list(
+        csv.reader(io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8-sig"), newline=""))
+    )
     rows[1][-5:] = ["no", "", "", "", ""]
     made = io.StringIO()
-    csv.writer(made, delimiter=";").writerows([[cell.replace("\n", "\r\n") for cell in row] for row in rows])
+    csv.writer(made, delimiter=";").writerows(
+        [[cell.replace("\n", "\r\n") for cell in row] for row in rows]
+    )
     (tmp_path / "s.csv").write_text(made.getvalue(), encoding="utf-8", newline="")
     assert [d.verdict for d in read(tmp_path / "s.csv", BY_ID, "ana")] == ["invalid_prompt"]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundfault.candidate import Candidate, Library, unique_names
+from groundfault.core.candidate import Candidate, Library, unique_names
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import Rule, literal, quote
+from groundfault.core.units import Marks
 from groundfault.errors import InputError, RuleError
-from groundfault.evidence import Evidence
-from groundfault.rules import Rule, literal, quote
-from groundfault.units import Marks
 
 FRAME = pl.DataFrame(
     {
@@ -115,7 +115,9 @@ def test_null_becomes_a_value_only_where_the_rule_says_so(rule: str, expected: l
         ("1 % n > 1", [False, False, None, None]),
     ],
 )
-def test_what_arithmetic_does_not_define_is_neither_true_nor_false(rule: str, expected: list[bool | None]):
+def test_what_arithmetic_does_not_define_is_neither_true_nor_false(
+    rule: str, expected: list[bool | None]
+):
     assert values(rule) == expected
 
 
@@ -167,7 +169,10 @@ def test_any_number_comes_back_as_itself(number: float):
 @settings(deadline=None)
 @given(st.booleans())
 def test_truth_can_be_written(value: bool):
-    assert values(f"flag = {literal(value)}", pl.DataFrame({"flag": [value, not value]})) == [True, False]
+    assert values(f"flag = {literal(value)}", pl.DataFrame({"flag": [value, not value]})) == [
+        True,
+        False,
+    ]
 
 
 def evidence() -> Evidence:
@@ -189,7 +194,9 @@ def test_a_rule_that_is_neither_true_nor_false_is_refused(rule: str):
         marks(Candidate("odd", rule))
 
 
-@pytest.mark.parametrize("rule", ["s > 1", "LOWER(n) = 'x'", "s ~ '('", "CAST(s AS INT) > 1", "n IN ()", "s ~ s"])
+@pytest.mark.parametrize(
+    "rule", ["s > 1", "LOWER(n) = 'x'", "s ~ '('", "CAST(s AS INT) > 1", "n IN ()", "s ~ s"]
+)
 def test_a_rule_that_the_engine_cannot_evaluate_is_refused_in_one_line(rule: str):
     with pytest.raises(RuleError) as caught:
         marks(Candidate("odd", rule))
@@ -198,7 +205,9 @@ def test_a_rule_that_the_engine_cannot_evaluate_is_refused_in_one_line(rule: str
 
 
 def test_missing_values_reject_count_as_off_or_drop_out():
-    rejected, off, dropped = (marks(Candidate("c", "n > 1", missing=how)) for how in ("reject", "off", "drop"))
+    rejected, off, dropped = (
+        marks(Candidate("c", "n > 1", missing=how)) for how in ("reject", "off", "drop")
+    )
     assert rejected.unusable == ("missing",)
     assert (off.unusable, dropped.unusable) == (("",), ("",))
     assert [int(x[0]) for x in off.counts()] == [4, 1]
@@ -253,7 +262,9 @@ def test_a_tampered_library_is_refused(field: str, value: str):
         Library.from_json(json.dumps(data))
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"candidates": [{}], "hash": ""}', '{"candidates": 3, "hash": ""}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"candidates": [{}], "hash": ""}', '{"candidates": 3, "hash": ""}']
+)
 def test_what_is_no_library_is_refused(text: str, tmp_path: Path):
     path = tmp_path / "library.json"
     path.write_text(text)
@@ -278,4 +289,9 @@ def test_repeats_are_merged_and_contradictions_refused():
 
 def test_taken_names_are_numbered():
     named = [Candidate(name, f"n > {i}") for i, name in enumerate(["a", "a", "a (2)", "b"])]
-    assert [c.name for c in unique_names(named, taken=["b"])] == ["a", "a (2)", "a (2) (2)", "b (2)"]
+    assert [c.name for c in unique_names(named, taken=["b"])] == [
+        "a",
+        "a (2)",
+        "a (2) (2)",
+        "b (2)",
+    ]

@@ -1,4 +1,6 @@
-"""Silhouettes equal scikit-learn's; shuffles keep columns and labels; partitions and proportions have oracles."""
+"""Silhouettes equal scikit-learn's; shuffles keep columns and labels; partitions and proportions
+have oracles.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,15 @@ from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from groundfault.stats.partitions import adjusted_rand, best_jaccard
 from groundfault.stats.proportions import mcnemar, paired_difference, wilson
-from groundfault.stats.silhouette import _deal, _dealt, _shuffled_bits, _shuffled_floats, combined, shuffled, silhouette
+from groundfault.stats.silhouette import (
+    _deal,
+    _dealt,
+    _shuffled_bits,
+    _shuffled_floats,
+    combined,
+    shuffled,
+    silhouette,
+)
 
 
 def binary(n: int, m: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -27,7 +37,9 @@ def test_silhouette_is_scikit_learns(seed: int, n: int, d: int) -> None:
     points, labels = rng.normal(size=(n, d)), rng.integers(-1, 4, n)
     labels[:4] = [0, 0, 1, 1]
     kept = labels >= 0
-    assert silhouette(points, labels) == pytest.approx(silhouette_score(points[kept], labels[kept]), abs=1e-9)
+    assert silhouette(points, labels) == pytest.approx(
+        silhouette_score(points[kept], labels[kept]), abs=1e-9
+    )
 
 
 def test_equal_points_are_at_no_distance() -> None:
@@ -60,7 +72,9 @@ def test_shuffled_bits_are_the_silhouettes_of_shuffles() -> None:
 @pytest.mark.parametrize("m", [4, 18])
 @pytest.mark.parametrize("n", [150, 159, 160])
 def test_shuffled_floats_are_the_silhouettes_of_shuffles(n: int, m: int) -> None:
-    """Holes filled with column means, with and without what examples say, which stays with its row."""
+    """Holes filled with column means, with and without what examples say, which stays with its
+    row.
+    """
     values, labels = binary(n, m)
     rng = np.random.default_rng(1)
     filled = np.where(rng.random(values.shape) < 0.5, values.mean(axis=0), values)
@@ -75,7 +89,9 @@ def test_shuffled_floats_are_the_silhouettes_of_shuffles(n: int, m: int) -> None
         drawn = _shuffled_floats(columns, share, wide, order, starts, seeds)
         for seed, value in zip(seeds, drawn, strict=True):
             rows = _dealt(columns, share, order, seed)[:m, : len(order)].T.astype(np.float64)
-            np.testing.assert_allclose(np.sqrt((rows**2).sum(axis=1))[rows.any(axis=1)], share, rtol=1e-6)
+            np.testing.assert_allclose(
+                np.sqrt((rows**2).sum(axis=1))[rows.any(axis=1)], share, rtol=1e-6
+            )
             points = rows if share == 1.0 else np.hstack([rows, 0.3 * fixed])
             assert silhouette(points, labels[order]) == pytest.approx(value, abs=1e-6)
 
@@ -107,7 +123,9 @@ def test_both_paths_draw_from_one_law() -> None:
     values, labels = binary(150, 12)
     rng = np.random.default_rng(0)
     bits = shuffled(values, labels, 400, rng)
-    floats = shuffled(np.hstack([values, np.full((150, 1), 1e-9)]), labels, 400, rng)  # no longer zeros and ones
+    floats = shuffled(
+        np.hstack([values, np.full((150, 1), 1e-9)]), labels, 400, rng
+    )  # no longer zeros and ones
     assert abs(bits.mean() - floats.mean()) < 4 * floats.std() / np.sqrt(200)
     assert bits.std() == pytest.approx(floats.std(), rel=0.25)
 

@@ -20,19 +20,25 @@ def test_p_values_are_those_of_all_permutations() -> None:
     for f in range(2):
         means = [values[f, list(chosen)].mean() for chosen in combinations(range(8), 3)]
         exact = np.mean(np.array(means) >= values[f, 3:6].mean() - 1e-12)
-        assert said.p[0, f] == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
+        assert said.p[0, f] == pytest.approx(
+            exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4
+        )
     np.testing.assert_allclose(said.inside[0], values[:, 3:6].mean(axis=1))
     np.testing.assert_allclose(said.outside[0], values[:, [0, 1, 2, 6, 7]].mean(axis=1))
     assert (said.adjusted >= said.p).all()
 
 
 def test_the_correction_keeps_the_family_of_tests_at_its_level() -> None:
-    """Forty correlated features of five slices dealt at random: without correction some p is nearly always small."""
+    """Forty correlated features of five slices dealt at random: without correction some p is nearly
+    always small.
+    """
     raw = corrected = 0
     for seed in range(150):
         rng = np.random.default_rng(seed)
         base = rng.random((10, 60)) < 0.3
-        values = np.concatenate([base, base & (rng.random((10, 60)) < 0.9), rng.normal(size=(20, 60))]).astype(float)
+        values = np.concatenate(
+            [base, base & (rng.random((10, 60)) < 0.9), rng.normal(size=(20, 60))]
+        ).astype(float)
         members = np.zeros((5, 60), dtype=bool)
         for row in members:
             row[rng.choice(60, 12, replace=False)] = True
@@ -57,7 +63,9 @@ def test_a_planted_feature_is_found_and_one_that_does_not_vary_is_not() -> None:
 
 
 def test_rare_features_of_small_slices_do_not_drown_a_large_one() -> None:
-    """Among forty slices of 12 examples, some feature that one example in a hundred shows is always far out."""
+    """Among forty slices of 12 examples, some feature that one example in a hundred shows is always
+    far out.
+    """
     for seed in range(5):
         rng = np.random.default_rng(seed)
         slices = np.concatenate([np.zeros(120), 1 + np.arange(480) // 12])
@@ -69,11 +77,16 @@ def test_rare_features_of_small_slices_do_not_drown_a_large_one() -> None:
 
 @pytest.mark.parametrize("odd", [1.0, 5_000.0])
 def test_one_odd_example_and_a_tiny_slice_do_not_drown_a_large_feature(odd: float) -> None:
-    """In a slice of 8 of 6,000 examples the law of a feature that one example shows has a skew of 27."""
+    """In a slice of 8 of 6,000 examples the law of a feature that one example shows has a skew of
+    27.
+    """
     slices, row = np.repeat([0, 1, 2], [300, 8, 5_692]), np.arange(6_000)
     lead = np.where(slices == 0, row < 110, row % 100 < 27)
     said = larger_inside(
-        slices == np.arange(2)[:, None], np.array([lead, odd * (row == 999)], float), 199, np.random.default_rng(0)
+        slices == np.arange(2)[:, None],
+        np.array([lead, odd * (row == 999)], float),
+        199,
+        np.random.default_rng(0),
     )
     assert said.adjusted[0, 0] <= 0.05
 
@@ -82,7 +95,10 @@ def test_equal_values_tie_whatever_the_skew() -> None:
     """So the adjusted p-value is never below the other."""
     for n, size, seed in [(12, 10, 0), (40, 37, 1), (9, 2, 2)]:
         rng = np.random.default_rng(seed)
-        values = np.array([np.arange(n) == 0, np.arange(n) > 0, (np.arange(n) < 3) / 3, np.exp(-np.arange(n))], float)
+        values = np.array(
+            [np.arange(n) == 0, np.arange(n) > 0, (np.arange(n) < 3) / 3, np.exp(-np.arange(n))],
+            float,
+        )
         said = larger_inside(np.arange(n)[None] < size, values, 199, rng)
         assert (said.adjusted >= said.p).all()
 
@@ -100,11 +116,15 @@ def test_homogeneity_completeness_and_v_by_hand() -> None:
     said = fit(members, wrong, shown)
     np.testing.assert_allclose(said.homogeneity, [[2 / 4, 0], [0, 0]])
     np.testing.assert_allclose(said.completeness, [[2 / 3, np.nan], [0, np.nan]])
-    np.testing.assert_allclose(said.v, [[2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3), np.nan], [0, np.nan]])
+    np.testing.assert_allclose(
+        said.v, [[2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3), np.nan], [0, np.nan]]
+    )
 
 
 def test_edisa_in_table_10_is_the_harmonic_mean_of_its_columns() -> None:
-    """The paper's own numbers: homogeneity, completeness and V of Edisa on its nine data sets, in percent."""
+    """The paper's own numbers: homogeneity, completeness and V of Edisa on its nine data sets, in
+    percent.
+    """
     rows = [
         (13.18, 78.80, 22.58),
         (3.78, 60.12, 7.11),
@@ -117,13 +137,20 @@ def test_edisa_in_table_10_is_the_harmonic_mean_of_its_columns() -> None:
         (41.23, 52.35, 46.13),
     ]
     homogeneity, completeness, v = np.array(rows).T
-    np.testing.assert_allclose(v_measure(homogeneity, completeness), v, atol=0.1)  # of QQP; the others by 0.02
+    np.testing.assert_allclose(
+        v_measure(homogeneity, completeness), v, atol=0.1
+    )  # of QQP; the others by 0.02
     proportions = [0.8125, 0.5, 0.5, 0.5, 0.6875, 0.8125, 1.0, 0.75, 1.0]
     assert weighted_v(proportions, v) == pytest.approx(17.5, abs=0.1)  # the paper prints 21.74
 
 
 @settings(max_examples=50)
-@given(seed=st.integers(0, 2**32 - 1), n=st.integers(2, 30), slices=st.integers(1, 4), features=st.integers(1, 4))
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(2, 30),
+    slices=st.integers(1, 4),
+    features=st.integers(1, 4),
+)
 def test_laws(seed: int, n: int, slices: int, features: int) -> None:
     rng = np.random.default_rng(seed)
     members = rng.random((slices, n)) < 0.5
@@ -146,4 +173,7 @@ def test_laws(seed: int, n: int, slices: int, features: int) -> None:
 
 def test_of_degree_means_clearly_above_the_mean() -> None:
     values = np.array([[0.0, 1, 2, 3, 10], [0, 0, 1, 1, 1]])
-    assert shows(values, [True, False]).tolist() == [[False] * 4 + [True], [False, False, True, True, True]]
+    assert shows(values, [True, False]).tolist() == [
+        [False] * 4 + [True],
+        [False, False, True, True, True],
+    ]

@@ -1,4 +1,6 @@
-"""SliceLine: exact against brute force and golden lists, sound where bounded, honest where calibrated."""
+"""SliceLine: exact against brute force and golden lists, sound where bounded, honest where
+calibrated.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from hypothesis import strategies as st
 
 import groundfault
 from groundfault import finders
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.finders.levels import Levels, Range
 from groundfault.finders.sliceline import SliceLine
 from groundfault.stats import slice_search
@@ -35,8 +37,12 @@ GOLDEN = ("bc10", "bc30", "diabetes", "janus_like_160", "syn5k", "syn50k_skew")
 # the truth: every conjunction, one by one
 
 
-def brute(X: np.ndarray, errors: Iterable[float], finder: SliceLine, ties: str = "keep") -> list[tuple[Any, ...]]:
-    """Every slice there is, ranked as declared: (predicates, exact score, size, error sum, largest error)."""
+def brute(
+    X: np.ndarray, errors: Iterable[float], finder: SliceLine, ties: str = "keep"
+) -> list[tuple[Any, ...]]:
+    """Every slice there is, ranked as declared: (predicates, exact score, size, error sum, largest
+    error).
+    """
     errors = np.asarray(errors, dtype=float)
     n, total, alpha = len(X), Fraction(fsum(errors)), Fraction(str(finder.alpha))
     found = []
@@ -48,7 +54,9 @@ def brute(X: np.ndarray, errors: Iterable[float], finder: SliceLine, ties: str =
                 if rows.sum() < finder.min_support or any(o.all() for o in on):
                     continue
                 size, error = int(rows.sum()), fsum(errors[rows])
-                score = alpha * (Fraction(error) * n / (size * total) - 1) - (1 - alpha) * (Fraction(n, size) - 1)
+                score = alpha * (Fraction(error) * n / (size * total) - 1) - (1 - alpha) * (
+                    Fraction(n, size) - 1
+                )
                 if score > 0:
                     named = dict(zip(columns, values, strict=True))
                     found.append((named, score, size, error, errors[rows].max()))
@@ -79,7 +87,11 @@ KINDS = {
 def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, SliceLine]:
     n, m = draw(st.integers(4, 40)), draw(st.integers(1, 5))
     top = draw(st.integers(1, 3))
-    X = np.array(draw(st.lists(st.lists(st.integers(0, top), min_size=m, max_size=m), min_size=n, max_size=n)))
+    X = np.array(
+        draw(
+            st.lists(st.lists(st.integers(0, top), min_size=m, max_size=m), min_size=n, max_size=n)
+        )
+    )
     kind = draw(st.sampled_from(sorted(KINDS)))
     errors = np.array(draw(st.lists(KINDS[kind], min_size=n, max_size=n)))
     if errors.min() == errors.max():
@@ -96,7 +108,9 @@ def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, SliceLine]:
 
 @given(tables())
 @settings(max_examples=250, deadline=None)
-def test_every_slice_is_the_one_that_brute_force_finds(drawn: tuple[np.ndarray, np.ndarray, SliceLine]):
+def test_every_slice_is_the_one_that_brute_force_finds(
+    drawn: tuple[np.ndarray, np.ndarray, SliceLine],
+):
     X, errors, finder = drawn
     assert told(finder.fit(X, errors)) == expected(brute(X, errors, finder, finder.ties))
     assert finder.missed_ == -np.inf
@@ -112,7 +126,13 @@ def test_wide_and_deep_tables_too(errors: str):
         assert told(finder) == expected(brute(X, loss, finder))
 
 
-@given(st.integers(1, 60), st.integers(1, 40), st.integers(1, 9), st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]), st.data())
+@given(
+    st.integers(1, 60),
+    st.integers(1, 40),
+    st.integers(1, 9),
+    st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]),
+    st.data(),
+)
 @settings(max_examples=200, deadline=None)
 def test_the_bound_is_the_best_that_a_part_can_score(
     size: int, error: int, top: int, alpha: float, data: st.DataObject
@@ -127,7 +147,9 @@ def test_the_bound_is_the_best_that_a_part_can_score(
 
 
 def test_more_predicates_than_rows_do_not_break_the_bound():
-    """The published bound takes the number of predicates for the number of rows, and loses slices here."""
+    """The published bound takes the number of predicates for the number of rows, and loses slices
+    here.
+    """
     rng = np.random.default_rng(1)
     X = rng.integers(0, 4, (50, 30))
     errors = (rng.random(50) < 0.2).astype(float)
@@ -136,7 +158,9 @@ def test_more_predicates_than_rows_do_not_break_the_bound():
 
 
 def test_scores_that_tie_as_fractions_tie():
-    """At alpha = 0.95 and 38 errors, 3 errors in 10 rows score as 4 in 20, whatever rounding makes of it."""
+    """At alpha = 0.95 and 38 errors, 3 errors in 10 rows score as 4 in 20, whatever rounding makes
+    of it.
+    """
     X, errors = np.zeros((400, 2), dtype=int), np.zeros(400)
     X[:10, 0], X[10:30, 1] = 1, 1
     errors[:3], errors[10:14], errors[30:61] = 1, 1, 1
@@ -168,7 +192,13 @@ def golden(shared: Path) -> Any:
         else:
             g = case["generator"]
             X, errors = generator.synth(
-                g["seed"], g["n"], g["m"], g["dom"], g["planted"], base=g["base"], skew=g.get("skew", 0.0)
+                g["seed"],
+                g["n"],
+                g["m"],
+                g["dom"],
+                g["planted"],
+                base=g["base"],
+                skew=g.get("skew", 0.0),
             )
         assert int(X.sum()) == case["checksum_X"]
         assert errors.sum() == pytest.approx(case["checksum_e"])
@@ -181,7 +211,9 @@ def golden(shared: Path) -> Any:
 def test_golden_lists(golden: Any, name: str):
     X, errors, case = golden(name)
     p = case["params"]
-    finder = SliceLine(k=p["k"], alpha=p["alpha"], max_level=p["max_l"], min_support=p["sig"]).fit(X, errors)
+    finder = SliceLine(k=p["k"], alpha=p["alpha"], max_level=p["max_l"], min_support=p["sig"]).fit(
+        X, errors
+    )
     assert len(finder.slices_) == len(case["exact"])
     for mine, gold in zip(finder.slices_, case["exact"], strict=True):
         assert mine.predicates == dict(map(tuple, gold["conj"]))
@@ -194,7 +226,9 @@ def test_golden_lists(golden: Any, name: str):
 # what must not change the answer
 
 
-def noisy(n: int = 3000, m: int = 8, errors: str = "binary", seed: int = 3) -> tuple[np.ndarray, np.ndarray]:
+def noisy(
+    n: int = 3000, m: int = 8, errors: str = "binary", seed: int = 3
+) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 4, (n, m), dtype=np.int8)
     bad = (X[:, 0] == 1) & (X[:, 3] == 2)
@@ -221,7 +255,9 @@ def test_order_of_rows_and_scale_of_errors_do_not_matter(order: list[int], power
     first = SliceLine(min_support=3).fit(X, loss)
     again = SliceLine(min_support=3).fit(X[order], loss[order] * 2.0**power)
     assert [s.predicates for s in first.slices_] == [s.predicates for s in again.slices_]
-    assert [s.score for s in first.slices_] == pytest.approx([s.score for s in again.slices_], abs=1e-12)
+    assert [s.score for s in first.slices_] == pytest.approx(
+        [s.score for s in again.slices_], abs=1e-12
+    )
 
 
 def test_the_type_of_numbers_does_not_matter():
@@ -257,7 +293,9 @@ def test_numbers_far_apart_and_negative_are_levels():
 
 @pytest.mark.parametrize("errors", ["binary", "real"])
 @pytest.mark.parametrize("most", [1, 3, 10, 20])
-def test_what_bounded_memory_missed_is_told(monkeypatch: pytest.MonkeyPatch, errors: str, most: int):
+def test_what_bounded_memory_missed_is_told(
+    monkeypatch: pytest.MonkeyPatch, errors: str, most: int
+):
     X, loss = noisy(400, 7, errors)
     full = SliceLine(k=20, max_level=4, alpha=0.95).fit(X, loss)
     with pytest.warns(UserWarning, match=f"max_parents={most}: .* not extended; a slice missed"):
@@ -266,11 +304,18 @@ def test_what_bounded_memory_missed_is_told(monkeypatch: pytest.MonkeyPatch, err
     certain = [s.predicates for s in full.slices_ if s.score > bounded.missed_ + 1e-9]
     assert [s.predicates for s in bounded.slices_][: len(certain)] == certain
     assert all(level.extended <= most for level in bounded.levels_)
-    for name in ("_JOINED", "_FIRST_BATCH", "_LAST_BATCH"):  # what is held meanwhile is cut back more often
+    for name in (
+        "_JOINED",
+        "_FIRST_BATCH",
+        "_LAST_BATCH",
+    ):  # what is held meanwhile is cut back more often
         monkeypatch.setattr(slice_search, name, 7)
     with pytest.warns(UserWarning, match="not extended"):
         again = SliceLine(k=20, max_level=4, alpha=0.95, max_parents=most).fit(X, loss)
-    assert (again.slices_, again.missed_) == (bounded.slices_, pytest.approx(bounded.missed_, abs=1e-9))
+    assert (again.slices_, again.missed_) == (
+        bounded.slices_,
+        pytest.approx(bounded.missed_, abs=1e-9),
+    )
 
 
 def test_a_bound_that_does_not_bind_says_nothing(recwarn: pytest.WarningsRecorder):
@@ -302,12 +347,16 @@ def test_a_replay_is_the_search_on_permuted_errors(errors: str):
 
 
 def test_calibrated_p_of_mined_slices_is_honest_without_any_cause():
-    """In 80 tables of noise the best slice has p <= 1/20 about 4 times; a plain test of it would reject in most."""
+    """In 80 tables of noise the best slice has p <= 1/20 about 4 times; a plain test of it would
+    reject in most.
+    """
     rng = np.random.default_rng(20)
     small = 0
     for _ in range(80):
         X, loss = rng.integers(0, 3, (60, 4)), (rng.random(60) < 0.3).astype(float)
-        found = SliceLine(k=1, max_level=2, min_support=4, permutations=19, seed=int(rng.integers(1e9))).fit(X, loss)
+        found = SliceLine(
+            k=1, max_level=2, min_support=4, permutations=19, seed=int(rng.integers(1e9))
+        ).fit(X, loss)
         small += bool(found.slices_) and found.slices_[0].p <= 0.05
     assert 1 <= small <= 10, "within 3.2 standard errors of 80 / 20"
 
@@ -330,12 +379,20 @@ def test_groups_hold_parts_wholes_and_equals():
     assert sorted(leaders) == list(range(len(leaders)))
     best = set(leaders[0].predicates.items())
     assert {(0, 1), (3, 2)} <= {*best, (0, 1) if (6, 1) in best else (3, 2)}
-    copies = [s for s in finder.slices_ if s.predicates in ({0: 1, 3: 2}, {3: 2, 6: 1}, {0: 1, 3: 2, 6: 1})]
+    copies = [
+        s
+        for s in finder.slices_
+        if s.predicates in ({0: 1, 3: 2}, {3: 2, 6: 1}, {0: 1, 3: 2, 6: 1})
+    ]
     assert {s.group for s in copies} == {0}
     for found in finder.slices_:
         terms, leader = set(found.predicates.items()), leaders[found.group]
         same = (found.size, found.error_sum) == (leader.size, leader.error_sum)
-        assert terms <= set(leader.predicates.items()) or terms >= set(leader.predicates.items()) or same
+        assert (
+            terms <= set(leader.predicates.items())
+            or terms >= set(leader.predicates.items())
+            or same
+        )
 
 
 # columns of any kind
@@ -363,13 +420,22 @@ def people(n: int = 400, seed: int = 2) -> pl.DataFrame:
 def test_every_rule_is_true_for_the_rows_of_its_slice(missing: str, seed: int):
     frame = people(seed=seed)
     loss = np.random.default_rng(seed).random(400)
-    slices = SliceLine(k=400, alpha=1.0, max_level=2, missing=missing, min_support=3).fit(frame, loss).slices_
+    slices = (
+        SliceLine(k=400, alpha=1.0, max_level=2, missing=missing, min_support=3)
+        .fit(frame, loss)
+        .slices_
+    )
     assert len(slices) >= 100
     for found in slices:
-        on = frame.select(groundfault.Candidate("c", found.rule).parsed.to_polars().fill_null(False)).to_series()
+        on = frame.select(
+            groundfault.Candidate("c", found.rule).parsed.to_polars().fill_null(False)
+        ).to_series()
         assert int(on.sum()) == found.size, found.rule
         assert fsum(loss[on.to_numpy()]) == found.error_sum
-    values = {column: {str(s.predicates[column]) for s in slices if column in s.predicates} for column in frame.columns}
+    values = {
+        column: {str(s.predicates[column]) for s in slices if column in s.predicates}
+        for column in frame.columns
+    }
     assert ("None" in values["lang"]) == (missing == "value")
     assert values["few"] <= {"1", "2", "3"}
     assert all(isinstance(s.predicates["words"], Range) for s in slices if "words" in s.predicates)
@@ -385,7 +451,10 @@ def test_ranges_cover_every_number_once():
     assert ranges[-1].high is None
     assert [a.high for a in ranges[:-1]] == [b.low for b in ranges[1:]]
     assert all(60 <= c <= 100 for c in np.bincount(coded.codes[0]))
-    assert coded.values[5] == [Range(None, coded.values[5][0].high), Range(coded.values[5][1].low, None)]
+    assert coded.values[5] == [
+        Range(None, coded.values[5][0].high),
+        Range(coded.values[5][1].low, None),
+    ]
 
 
 @given(st.lists(st.floats(allow_nan=False, width=64), min_size=12, max_size=60), st.integers(2, 6))
@@ -396,10 +465,16 @@ def test_any_numbers_can_be_cut(numbers: list[float], bins: int):
     coded = Levels.of(frame, bins, "value")
     assert len(coded.values[0]) <= max(2 * bins, bins)
     for level, value in enumerate(coded.values[0]):
-        rule = groundfault.finders.levels.rule_of("x", value) if value is not None else '"x" IS NULL'
+        rule = (
+            groundfault.finders.levels.rule_of("x", value) if value is not None else '"x" IS NULL'
+        )
         if not rule:  # one range that covers all
             continue
-        on = frame.select(groundfault.Candidate("c", rule).parsed.to_polars()).to_series().fill_null(False)
+        on = (
+            frame.select(groundfault.Candidate("c", rule).parsed.to_polars())
+            .to_series()
+            .fill_null(False)
+        )
         assert on.to_list() == (coded.codes[0] == level).tolist(), (rule, numbers)
 
 
@@ -472,7 +547,9 @@ def test_constant_columns_and_noise_without_slices():
     X = np.column_stack([np.zeros(40, dtype=int), np.arange(40) % 2])
     loss = (np.arange(40) % 2).astype(float)
     found = SliceLine().fit(X, loss)
-    assert [s.predicates for s in found.slices_] == [{1: 1}], "what holds for every row is no predicate"
+    assert [s.predicates for s in found.slices_] == [{1: 1}], (
+        "what holds for every row is no predicate"
+    )
     assert SliceLine(permutations=5).fit(X[:, :1], loss).slices_ == ()
     assert SliceLine(min_support=0.6).fit(X, loss).slices_ == ()
     with pytest.raises(AttributeError, match="slices_"):
@@ -481,7 +558,10 @@ def test_constant_columns_and_noise_without_slices():
 
 def test_the_least_support_may_be_a_share():
     X, loss = noisy(1000, 5)
-    assert SliceLine(min_support=0.1).fit(X, loss).slices_ == SliceLine(min_support=100).fit(X, loss).slices_
+    assert (
+        SliceLine(min_support=0.1).fit(X, loss).slices_
+        == SliceLine(min_support=100).fit(X, loss).slices_
+    )
 
 
 # the finder
@@ -519,13 +599,18 @@ def test_the_finder_keeps_the_contract():
 
 @pytest.mark.parametrize(
     ("judge", "finder"),
-    [("janus", SliceLine(k=5, bins=2)), ("split-holm", SliceLine(k=5, least_share=0, min_support=20))],
+    [
+        ("janus", SliceLine(k=5, bins=2)),
+        ("split-holm", SliceLine(k=5, least_share=0, min_support=20)),
+    ],
 )
 def test_a_planted_slice_is_confirmed_and_noise_is_not(judge: str, finder: SliceLine):
     plan = groundfault.Plan(judge=judge, seed=1)
     findings = groundfault.audit(results(), plan, finders=[finder]).findings
     confirmed = [f for f in findings if f.verdict is groundfault.Verdict.CONFIRMED]
-    assert any({"lang", "words"} <= set(groundfault.Candidate(f.name, f.rule).columns) for f in confirmed)
+    assert any(
+        {"lang", "words"} <= set(groundfault.Candidate(f.name, f.rule).columns) for f in confirmed
+    )
     assert {f.source for f in findings} == {"sliceline"}
     false = 0
     for seed in range(8):
@@ -536,7 +621,9 @@ def test_a_planted_slice_is_confirmed_and_noise_is_not(judge: str, finder: Slice
 
 def test_slices_too_small_for_the_judge_are_not_proposed():
     data = results()
-    found = [data.frame.select(c.parsed.to_polars()).to_series().sum() for c in SliceLine().propose(data)]
+    found = [
+        data.frame.select(c.parsed.to_polars()).to_series().sum() for c in SliceLine().propose(data)
+    ]
     assert min(found) >= 120
     smaller = SliceLine(least_share=0).propose(data)
     assert min(data.frame.select(c.parsed.to_polars()).to_series().sum() for c in smaller) < 120
@@ -554,10 +641,14 @@ def test_several_models_repeats_and_gaps():
     two = Evidence.from_table(both, id="item", outcome="error", model="model")
     rules = [c.rule for c in SliceLine().propose(two)]
     assert rules == [c.rule for c in SliceLine().propose(one)]
-    gaps = frame.with_columns(error=pl.when(pl.col("item").str.ends_with("7")).then(None).otherwise("error"))
+    gaps = frame.with_columns(
+        error=pl.when(pl.col("item").str.ends_with("7")).then(None).otherwise("error")
+    )
     some = Evidence.from_table(gaps, id="item", outcome="error", empty="missing")
     scored = Evidence.from_table(gaps.drop_nulls("error"), id="item", outcome="error")
-    assert [c.rule for c in SliceLine().propose(some)] == [c.rule for c in SliceLine().propose(scored)]
+    assert [c.rule for c in SliceLine().propose(some)] == [
+        c.rule for c in SliceLine().propose(scored)
+    ]
 
 
 def test_columns_may_be_named():

@@ -18,7 +18,9 @@ DATASETS = ("pub_a", "pub_b")
 
 def loaded(shared: Path, dataset: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     folder = shared / "edisa_public"
-    return dict(np.load(folder / f"{dataset}_input.npz")), dict(np.load(folder / f"{dataset}__spotlight.npz"))
+    return dict(np.load(folder / f"{dataset}_input.npz")), dict(
+        np.load(folder / f"{dataset}__spotlight.npz")
+    )
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -33,11 +35,15 @@ def test_weights_are_the_reference(shared: Path, dataset: str) -> None:
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_the_climb_is_the_reference(shared: Path, dataset: str) -> None:
-    """In the units of the embedding, on losses with a second softmax; the reference runs in single precision."""
+    """In the units of the embedding, on losses with a second softmax; the reference runs in single
+    precision.
+    """
     data, out = loaded(shared, dataset)
     p, y = data["P_val"].astype(float), data["y_val"]
     losses = np.log(np.exp(p).sum(axis=1)) - p[np.arange(len(y)), y]
-    slicer = Spotlight(pca=None, reference=True, learning_rate=1e-3).fit_losses(data["Z_val"], losses)
+    slicer = Spotlight(pca=None, reference=True, learning_rate=1e-3).fit_losses(
+        data["Z_val"], losses
+    )
     for number, window in enumerate(slicer.windows_):
         np.testing.assert_allclose(window.centre, out["means"][number], atol=5e-5)
         assert window.log_precision == pytest.approx(out["log_precisions"][number], abs=5e-6)
@@ -45,7 +51,9 @@ def test_the_climb_is_the_reference(shared: Path, dataset: str) -> None:
 
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_windows_leave_the_start_and_find_what_is_planted(shared: Path, dataset: str) -> None:
-    """The reference's five slices hold 0.91, 0.01, 0.19, 0.19, 0.19 of planted examples on the first data set."""
+    """The reference's five slices hold 0.91, 0.01, 0.19, 0.19, 0.19 of planted examples on the
+    first data set.
+    """
     data, _ = loaded(shared, dataset)
     slicer = Spotlight().fit(data["Z_val"], data["y_val"], data["P_val"])
     members = slicer.members(data["Z_test"])
@@ -92,11 +100,19 @@ def test_units_do_not_matter(scale: float) -> None:
 def test_the_gradient_is_the_slope_of_the_objective() -> None:
     z, losses = bump(60, 3)
     window = Window(np.array([0.3, -0.2, 0.5]), -0.7)
-    for floor, scale in ((1.0, None), (50.0, None), (1.0, 10.0), (50.0, 10.0)):  # above the floor, and below it
+    for floor, scale in (
+        (1.0, None),
+        (50.0, None),
+        (1.0, 10.0),
+        (50.0, 10.0),
+    ):  # above the floor, and below it
         _, gradient = objective(window, z, losses, floor, scale)
         for i in range(4):
             step = np.eye(4)[i] * 1e-6
-            moved = [Window(window.centre + s * step[:3], window.log_precision + s * step[3]) for s in (1, -1)]
+            moved = [
+                Window(window.centre + s * step[:3], window.log_precision + s * step[3])
+                for s in (1, -1)
+            ]
             up, down = (objective(w, z, losses, floor, scale)[0] for w in moved)
             assert gradient[i] == pytest.approx((up - down) / 2e-6, abs=1e-6)
 

@@ -22,7 +22,12 @@ SETTINGS = {"threshold": 0.85, "groups": ["topic"], "budget": 20, "seed": 1}
 
 def samples(count=160):
     return [
-        Sample(id=f"s{i:03d}", input=str(i), target="yes", metadata={"topic": "sums" if i % 4 == 0 else "dates"})
+        Sample(
+            id=f"s{i:03d}",
+            input=str(i),
+            target="yes",
+            metadata={"topic": "sums" if i % 4 == 0 else "dates"},
+        )
         for i in range(count)
     ]
 
@@ -33,15 +38,21 @@ def right(number):
 
 
 def answer(messages, tools, tool_choice, config):
-    output = ModelOutput.from_content("mockllm/model", "yes" if right(int(messages[-1].text)) else "no")
-    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # without it tokens would be counted
+    output = ModelOutput.from_content(
+        "mockllm/model", "yes" if right(int(messages[-1].text)) else "no"
+    )
+    output.usage = ModelUsage(
+        input_tokens=1, output_tokens=1, total_tokens=2
+    )  # without it tokens would be counted
     return output
 
 
 def run(stopping, folder, **options):
     task = Task(dataset=stopping.dataset, scorer=match(), early_stopping=stopping)
     model = get_model("mockllm/model", custom_outputs=answer, memoize=False)
-    [log] = evaluate(task, model=model, display="none", log_dir=str(folder), max_samples=4, **options)
+    [log] = evaluate(
+        task, model=model, display="none", log_dir=str(folder), max_samples=4, **options
+    )
     return log
 
 
@@ -58,14 +69,18 @@ def test_an_evaluation_stops_when_a_null_falls(tmp_path):
     assert summary.early_stops[0].reason.startswith("failure mode found: ")
     scored = {sample.id: float(right(int(sample.input))) for sample in log.samples}
     assert all(scored[r.query.id] == r.score for r in stopping.audit.rounds)
-    assert verify_certificate(stopping.audit.certificate(), pool=stopping.audit.pool, policy=True).reproduces
+    assert verify_certificate(
+        stopping.audit.certificate(), pool=stopping.audit.pool, policy=True
+    ).reproduces
 
-    again = StopEarly(samples(), ledger=tmp_path / "audit.db", **SETTINGS)  # the same evaluation once more
+    again = StopEarly(
+        samples(), ledger=tmp_path / "audit.db", **SETTINGS
+    )  # the same evaluation once more
     assert not run(again, tmp_path).samples
     assert again.audit.log_wealth == stopping.audit.log_wealth
 
 
-# --- by hand ----------------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------------- --- by hand
 
 
 def complete(stopping, order):
@@ -105,7 +120,9 @@ def test_the_dataset_is_in_the_order_of_the_audit():
 def scored(stopping, value):
     async def play():
         await stopping.schedule_sample(stopping.dataset[0].id, 1)
-        scores = value if isinstance(value, dict) else {"match": SampleScore(score=Score(value=value))}
+        scores = (
+            value if isinstance(value, dict) else {"match": SampleScore(score=Score(value=value))}
+        )
         await stopping.complete_sample(stopping.dataset[0].id, 1, scores)
         return stopping.audit.rounds[0].score
 
@@ -114,7 +131,16 @@ def scored(stopping, value):
 
 @pytest.mark.parametrize(
     ("value", "score"),
-    [("C", 1.0), ("I", 0.0), ("P", 0.5), ("N", None), (0.25, 0.25), (True, 1.0), (float("nan"), None), ({}, None)],
+    [
+        ("C", 1.0),
+        ("I", 0.0),
+        ("P", 0.5),
+        ("N", None),
+        (0.25, 0.25),
+        (True, 1.0),
+        (float("nan"), None),
+        ({}, None),
+    ],
 )
 def test_scores_of_inspect(value, score):
     assert scored(StopEarly(samples(20), threshold=0.8), value) == score
@@ -127,7 +153,9 @@ def test_the_first_epoch_counts_not_the_first_to_complete():
     async def play():
         for epoch, value in ((2, "I"), (1, "C"), (3, "I")):
             await stopping.schedule_sample(first, epoch)
-            await stopping.complete_sample(first, epoch, {"match": SampleScore(score=Score(value=value))})
+            await stopping.complete_sample(
+                first, epoch, {"match": SampleScore(score=Score(value=value))}
+            )
 
     asyncio.run(play())
     assert [r.score for r in stopping.audit.rounds if r.told] == [1.0]
@@ -140,7 +168,9 @@ def test_a_sample_that_ended_in_an_error_is_unscored_at_the_end():
         for sample in stopping.dataset:
             await stopping.schedule_sample(sample.id, 1)
         for sample in list(stopping.dataset)[1:]:
-            await stopping.complete_sample(sample.id, 1, {"match": SampleScore(score=Score(value="C"))})
+            await stopping.complete_sample(
+                sample.id, 1, {"match": SampleScore(score=Score(value="C"))}
+            )
         assert stopping.audit.rounds_told == 0
         return await stopping.complete_task()
 
@@ -156,7 +186,9 @@ def test_bad_input(tmp_path):
     with pytest.raises(InputError, match="no scorer 'c'"):
         scored(StopEarly(samples(8), threshold=0.8, scorer="c"), two)
     with pytest.raises(InputError, match="not one number but a dict"):
-        scored(StopEarly(samples(8), threshold=0.8), {"a": SampleScore(score=Score(value={"x": 1}))})
+        scored(
+            StopEarly(samples(8), threshold=0.8), {"a": SampleScore(score=Score(value={"x": 1}))}
+        )
     with pytest.raises(InputError, match="outside"):
         scored(StopEarly(samples(8), threshold=0.8), 7.0)
     with pytest.raises(InputError, match="has no metadata 'level'"):

@@ -1,4 +1,6 @@
-"""The study of DEIM: pairs of data and model from a file, its tables, and going on where it was stopped."""
+"""The study of DEIM: pairs of data and model from a file, its tables, and going on where it was
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ from groundfault.cli.study import study as command
 from groundfault.errors import InputError, MissingExtraError
 from groundfault.finders import Spotlight
 from groundfault.language import DEFAULT, load_pipeline
-from groundfault.studies import deim, deim_explain, discover, pair_texts
-from groundfault.studies.deim import study
-from groundfault.studies.discover import FITTED
-from groundfault.studies.pairs import Pair, read_pairs
-from groundfault.studies.real_models import Predictions
+from groundfault_studies import deim, deim_explain, discover, pair_texts
+from groundfault_studies.deim import study
+from groundfault_studies.discover import FITTED
+from groundfault_studies.pairs import Pair, read_pairs
+from groundfault_studies.real_models import Predictions
 
 SMALL = """
 [[pair]]
@@ -41,7 +43,11 @@ def written(place: Path, text: str) -> Path:
 @pytest.fixture
 def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less of everything."""
-    monkeypatch.setattr(deim_explain, "ABLATIONS", {"defaults": {}, "embedding_weight = 1": {"embedding_weight": 1.0}})
+    monkeypatch.setattr(
+        deim_explain,
+        "ABLATIONS",
+        {"defaults": {}, "embedding_weight = 1": {"embedding_weight": 1.0}},
+    )
     monkeypatch.setattr(deim_explain, "_TABLE_9", deim_explain._TABLE_9[:2])
     monkeypatch.setattr(deim_explain, "mixes", partial(deim_explain.mixes, fewest=25))
     monkeypatch.setattr(deim, "QUICK_ROUNDS", 1)
@@ -50,7 +56,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deim, "QUICK_PERMUTATIONS", 99)
 
 
-# ------------------------------------------------------------------------------------------------------ made texts
+# --------------------------------------------------------------------------------------- made texts
 
 
 def test_a_bag_of_words_misreads_the_negations_of_made_reviews() -> None:
@@ -76,7 +82,7 @@ def test_documentation_is_prose_of_what_is_installed(monkeypatch: pytest.MonkeyP
     assert pair_texts.documentation.__wrapped__()[0].equals(texts)
 
 
-# ----------------------------------------------------------------------------------------------------- pairs files
+# -------------------------------------------------------------------------------------- pairs files
 
 
 def test_shipped_pairs_need_no_table() -> None:
@@ -102,7 +108,10 @@ def test_shipped_pairs_need_no_table() -> None:
         ("[[pair]]\nname = 'x'\ntable = 'x.csv'\ntext = 't'", "label is missing"),
         ("[[pair]]\nname = 'x'\ntable = 'x.csv'\nlabel = 'l'", "give text"),
         ("[[pair]]\nname = 'x'\ntable = 'x.csv'\nlabel = 'l'\nembedding = 'e'", "give text"),
-        ("[[pair]]\nname = 'x'\ntable = 'x.csv'\nlabel = 'l'\ntext = 't'\nembedding = 'e'", "give probability too"),
+        (
+            "[[pair]]\nname = 'x'\ntable = 'x.csv'\nlabel = 'l'\ntext = 't'\nembedding = 'e'",
+            "give probability too",
+        ),
         ("[[pair]]\nmade = 'reviews'\ntrain = 0", "train must be a whole number"),
         ("[[pair]]\nmade = 'reviews'\nname = 3", "name is not text"),
         ("[[pair]]\nmade = 'reviews'\n[[pair]]\nmade = 'reviews'", "two pairs are named 'reviews'"),
@@ -170,13 +179,21 @@ def test_what_another_model_predicted_is_read_row_by_row(tmp_path: Path) -> None
     (plain,) = read_pairs(written(tmp_path, EXPORTED.replace('embedding = "embedding"', "")))
     assert plain.predictions(0).embedding.shape == (300, 64)
     key = pair.key
-    lists = pl.DataFrame({"text": given.texts, "label": given.label, "said": list(given.probability)})
+    lists = pl.DataFrame(
+        {"text": given.texts, "label": given.label, "said": list(given.probability)}
+    )
     lists.write_parquet(tmp_path / "lists.parquet")
-    changes = {"model.parquet": "lists.parquet", 'embedding = "embedding"': "", '"probability*"': '"said"'}
+    changes = {
+        "model.parquet": "lists.parquet",
+        'embedding = "embedding"': "",
+        '"probability*"': '"said"',
+    }
     text = EXPORTED
     for old, new in changes.items():
         text = text.replace(old, new)
-    (numbered,) = read_pairs(written(tmp_path, text))  # of one column of lists classes are numbered from 0
+    (numbered,) = read_pairs(
+        written(tmp_path, text)
+    )  # of one column of lists classes are numbered from 0
     assert numbered.predictions(0).wrong.mean() == given.wrong.mean()
     frame = pl.read_parquet(tmp_path / "model.parquet")
     frame[1:].write_parquet(tmp_path / "model.parquet")
@@ -187,15 +204,23 @@ def test_what_another_model_predicted_is_read_row_by_row(tmp_path: Path) -> None
     ("change", "said"),
     [
         (lambda t: t.head(100), "it takes all, and 120"),
-        (lambda t: t.with_columns(label=pl.lit("rave")), "'rave', which is none of the classes complaint, praise"),
+        (
+            lambda t: t.with_columns(label=pl.lit("rave")),
+            "'rave', which is none of the classes complaint, praise",
+        ),
         (lambda t: t.drop("label"), "no column 'label'"),
         (lambda t: t.drop("embedding"), "no column is named, or matches, 'embedding'"),
         (lambda t: t.with_columns(text=pl.lit(3)), "not text"),
-        (lambda t: t.with_columns(probability_praise=pl.lit(float("nan"))), "0 of 300 examples have all numbers"),
+        (
+            lambda t: t.with_columns(probability_praise=pl.lit(float("nan"))),
+            "0 of 300 examples have all numbers",
+        ),
         (lambda t: t.with_columns(probability_praise=pl.lit(0.9)), "sum"),
     ],
 )
-def test_a_table_that_does_not_fit_is_refused_by_name(tmp_path: Path, change: Any, said: str) -> None:
+def test_a_table_that_does_not_fit_is_refused_by_name(
+    tmp_path: Path, change: Any, said: str
+) -> None:
     exported(tmp_path)
     change(pl.read_parquet(tmp_path / "model.parquet")).write_parquet(tmp_path / "model.parquet")
     (pair,) = read_pairs(written(tmp_path, EXPORTED))
@@ -209,22 +234,31 @@ def test_a_table_that_does_not_fit_is_refused_by_name(tmp_path: Path, change: An
     [
         (lambda t: t.head(250), "it takes 320"),
         (lambda t: t.with_columns(task=pl.lit("same")), "nothing to learn"),
-        (lambda t: t.with_columns(question=pl.format("{}", pl.int_range(pl.len()))), "no model can be trained"),
+        (
+            lambda t: t.with_columns(question=pl.format("{}", pl.int_range(pl.len()))),
+            "no model can be trained",
+        ),
     ],
 )
-def test_a_table_that_nothing_can_be_learnt_from_is_refused(tmp_path: Path, change: Any, said: str) -> None:
+def test_a_table_that_nothing_can_be_learnt_from_is_refused(
+    tmp_path: Path, change: Any, said: str
+) -> None:
     change(questions()).write_parquet(tmp_path / "q.parquet")
-    text = "[[pair]]\nname = 'q'\ntable = 'q.parquet'\ntext = 'question'\nlabel = 'task'\ntrain = 200"
+    text = (
+        "[[pair]]\nname = 'q'\ntable = 'q.parquet'\ntext = 'question'\nlabel = 'task'\ntrain = 200"
+    )
     (pair,) = read_pairs(written(tmp_path, text))
     with pytest.raises(InputError, match=said):
         pair.predictions(0)
 
 
-# --------------------------------------------------------------------------------------------------------- explain
+# ------------------------------------------------------------------------------------------ explain
 
 
 @pytest.mark.usefixtures("quickly")
-def test_the_errors_of_made_reviews_are_explained_by_their_negations(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_errors_of_made_reviews_are_explained_by_their_negations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
     monkeypatch.setattr(deim_explain, "mixes", lambda *_: [])
     given = Pair("reviews", made="reviews").predictions(0)
@@ -249,12 +283,15 @@ def test_methods_without_slices_group_as_they_must() -> None:
         assert given.wrong[row].mean() > 0.5  # error slices, labels known
 
 
-# ------------------------------------------------------------------------------------------------------- the study
+# ---------------------------------------------------------------------------------------- the study
 
 
 @pytest.mark.usefixtures("quickly")
 def test_a_run_that_was_stopped_is_the_same_as_one_that_was_not(tmp_path: Path) -> None:
-    path, keep = written(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'"), tmp_path / "kept" / "rows.jsonl"
+    path, keep = (
+        written(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'"),
+        tmp_path / "kept" / "rows.jsonl",
+    )
     given: dict[str, Any] = {"pairs": path, "pipeline": "blank", "seeds": 2, "quick": True}
     whole = study(**given, keep=keep)
     lines = keep.read_text().splitlines(keepends=True)
@@ -271,7 +308,16 @@ def test_all_tables_are_there_beside_the_numbers_of_the_paper(tmp_path: Path) ->
     pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
     whole = study(pairs=written(tmp_path, SMALL), pipeline="blank", quick=True)
     titles = [table.title for table in whole.tables]
-    for number in ("Table 4", "Table 5", "Table 8", "Table 9", "Table 10", "Table 11", "Table 12", "Figure 6"):
+    for number in (
+        "Table 4",
+        "Table 5",
+        "Table 8",
+        "Table 9",
+        "Table 10",
+        "Table 11",
+        "Table 12",
+        "Figure 6",
+    ):
         assert any(title.startswith(number) for title in titles), number
     assert not whole.lacking
     assert list(whole.figures) == ["figure-6-reviews"]
@@ -279,7 +325,10 @@ def test_all_tables_are_there_beside_the_numbers_of_the_paper(tmp_path: Path) ->
     for printed in ("63.32%", "29.22%", "33.72%", "21.74%", "85.48%", "91.77%"):
         assert printed in shown
     assert "other models and data" in whole.title
-    by_title = {table.title.split(":")[0]: {row.label: row.here for row in table.rows} for table in whole.tables}
+    by_title = {
+        table.title.split(":")[0]: {row.label: row.here for row in table.rows}
+        for table in whole.tables
+    }
     for method in ("edisa", "domino", "spotlight", "confidence", "random", "every error"):
         assert f"reviews: {method}" in by_title["Table 8"]
         assert f"reviews: {method}" in by_title["Table 10"]
@@ -293,9 +342,13 @@ def test_all_tables_are_there_beside_the_numbers_of_the_paper(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("quickly")
-def test_without_spacy_the_other_modules_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_spacy_the_other_modules_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def missing(name: str) -> Any:
-        raise MissingExtraError("linguistic features need spaCy: pip install 'groundfault[language]'")
+        raise MissingExtraError(
+            "linguistic features need spaCy: pip install 'groundfault[language]'"
+        )
 
     monkeypatch.setattr(deim, "load_pipeline", missing)
     path = written(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'")
@@ -316,7 +369,9 @@ def test_the_pipeline_falls_back_to_none_and_says_so(monkeypatch: pytest.MonkeyP
 
     def only_blank(name: str) -> Any:
         if name == DEFAULT:
-            raise MissingExtraError(f"the spaCy pipeline {name} is not installed: python -m spacy download {name}")
+            raise MissingExtraError(
+                f"the spaCy pipeline {name} is not installed: python -m spacy download {name}"
+            )
         return load_pipeline(name)
 
     monkeypatch.setattr(deim, "load_pipeline", only_blank)
@@ -352,10 +407,16 @@ def test_hardly_any_example_of_a_class_leaves_figure_6_out(monkeypatch: pytest.M
 def test_random_and_confidence_suspect_as_many_as_edisa() -> None:
     given = Pair("reviews", made="reviews", most=700).predictions(0)
     found = deim._improved(given, 0)
-    assert {by["rejected"].steps for name, by in found.items() if name in ("edisa", "confidence", "random")} == {
-        found["edisa"]["rejected"].steps
-    }
+    assert {
+        by["rejected"].steps
+        for name, by in found.items()
+        if name in ("edisa", "confidence", "random")
+    } == {found["edisa"]["rejected"].steps}
     _, rest = given.split(FITTED)
     assert found["random"]["rejected"].original == pytest.approx(1 - rest.wrong.mean())
-    np.testing.assert_allclose(found["confidence"]["rejected"].accuracy, found["edisa"]["rejected"].confidence)
-    np.testing.assert_allclose(found["confidence"]["relabelled"].accuracy, found["edisa"]["relabelled"].confidence)
+    np.testing.assert_allclose(
+        found["confidence"]["rejected"].accuracy, found["edisa"]["rejected"].confidence
+    )
+    np.testing.assert_allclose(
+        found["confidence"]["relabelled"].accuracy, found["edisa"]["relabelled"].confidence
+    )

@@ -1,4 +1,6 @@
-"""`groundfault study janus`: the paper's tables beside its numbers, and what is said where data are lacking."""
+"""`groundfault study janus`: the paper's tables beside its numbers, and what is said where data are
+lacking.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,17 @@ from click.testing import CliRunner
 from groundfault.cli import study as command
 from groundfault.cli.main import cli, main
 from groundfault.errors import InputError, PlanError
-from groundfault.studies import janus, janus_audits, janus_repeats
-from groundfault.studies.tables import Row, Study, Table, shown
+from groundfault_studies import janus, janus_audits, janus_repeats
+from groundfault_studies.tables import Row, Study, Table, shown
 
-LONG = {"long_chain", "long_x_indirect", "hard_join_combo", "long_x_collision", "flat_x_long", "long_x_late"}
+LONG = {
+    "long_chain",
+    "long_x_indirect",
+    "hard_join_combo",
+    "long_x_collision",
+    "flat_x_long",
+    "long_x_late",
+}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +89,13 @@ def test_table_three_removes_safeguards(whole: Study) -> None:
     assert null["fixed"] > 15
     assert null["full"] == 0
     ours = table(whole, "Table 3")["Controlled docs, reconstructed"].here
-    assert [ours[key] for key in ("candidates", "top_k", "fixed", "decoy_only", "full")] == [10, 5, 8, 5, 5]
+    assert [ours[key] for key in ("candidates", "top_k", "fixed", "decoy_only", "full")] == [
+        10,
+        5,
+        8,
+        5,
+        5,
+    ]
 
 
 def test_splits(whole: Study) -> None:
@@ -126,7 +141,9 @@ def test_error_classes_add_up(alone: Study) -> None:
     assert errors == pytest.approx(1 - rows["correct"].here["all"] / 160)
 
 
-def test_parallel_equals_serial(alone: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_equals_serial(
+    alone: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert janus.study(splits=20, jobs=2).to_dict() == alone.to_dict()
 
@@ -150,7 +167,9 @@ def test_the_command_shows_what_it_can_and_says_what_is_lacking(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GROUNDFAULT_SHARED", raising=False)
-    monkeypatch.setattr(sys, "argv", ["groundfault", "study", "janus", "--splits", "2", "--out", "here"])
+    monkeypatch.setattr(
+        sys, "argv", ["groundfault", "study", "janus", "--splits", "2", "--out", "here"]
+    )
     with pytest.raises(SystemExit) as stopped:
         main()
     out, err = capsys.readouterr()
@@ -191,7 +210,9 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_new_study_is_a_function_and_takes_only_its_own_options(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_study_is_a_function_and_takes_only_its_own_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(command.STUDIES, "small", f"{__name__}:small_study")
     assert "Small: 3" in run("small", "--shared", "3").stdout
     with pytest.raises(PlanError, match="no use for --splits"):

@@ -1,4 +1,6 @@
-"""`groundfault study sequential`: settings, one trajectory for all bets, figures, and going on after a kill."""
+"""`groundfault study sequential`: settings, one trajectory for all bets, figures, and going on
+after a kill.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ import pytest
 
 from groundfault.errors import InputError
 from groundfault.sequential import Audit, AuditPlan
-from groundfault.studies import audited, sequential
-from groundfault.studies.audited import MAIN, Method, digits
+from groundfault_studies import audited, sequential
+from groundfault_studies.audited import MAIN, Method, digits
 
 FEW = (
     Method("LR, oracle", "oracle", "lr"),
@@ -46,7 +48,9 @@ def test_digits_alone_where_there_are_no_data(few):
     shares = [row["share"] for row in rows_of(looked).values() if "share" in row]
     assert sum(shares) == pytest.approx(1.0)
     assert -1 <= rows_of(looked)["Spearman correlation"]["rho"] <= 1
-    assert set(found.figures) == {f"figure-e3-{kind}" for kind in ("verdicts", "labels", "wealth", "frequency")}
+    assert set(found.figures) == {
+        f"figure-e3-{kind}" for kind in ("verdicts", "labels", "wealth", "frequency")
+    }
     for svg in found.figures.values():
         assert ElementTree.fromstring(svg).tag.endswith("svg")
 
@@ -78,7 +82,9 @@ def test_one_trajectory_serves_all_bets_and_budgets(few):
     ]
     scores = setting.scores(1)
     for row, bet in zip(together, ("lr", "lr", "sr-lr-ui", "sr-lr-ui"), strict=True):
-        plan = AuditPlan(threshold=0.85, budget=row["m"], policy="stratified", bet=bet, seed=1, limit=80)
+        plan = AuditPlan(
+            threshold=0.85, budget=row["m"], policy="stratified", bet=bet, seed=1, limit=80
+        )
         alone = Audit.of(setting.pool, plan)
         alone.run(lambda query: float(scores[setting.pool.position[query.id]]))
         assert (alone.verdict, alone.rounds_told) == (row["verdict"], row["labelled"])
@@ -109,7 +115,11 @@ def test_wrong_verdicts_count_as_the_limit(few):
     setting = digits()
     row = {"experiment": "3", "setting": "digits", "labelled": 12, "right": setting.right(1)}
     assert row["right"] == "failure mode found"
-    for verdict, until in (("failure mode found", 12), ("audit passed", 250), ("inconclusive", 250)):
+    for verdict, until in (
+        ("failure mode found", 12),
+        ("audit passed", 250),
+        ("inconclusive", 250),
+    ):
         [told] = sequential._with_labels([{**row, "verdict": verdict}], [setting])
         assert told["until"] == until
 
@@ -125,7 +135,9 @@ def test_the_settings_are_what_they_say(shared):
     easy = audited.unlabelled_pool(shared)[3]
     assert easy.scores(1).mean() > 0.9
     assert easy.pool.sizes.min() >= 0.05 * len(easy.pool)
-    assert "audit passed" in {easy.right(r) for r in range(1, 20)}  # by luck, a small group may fall short
+    assert "audit passed" in {
+        easy.right(r) for r in range(1, 20)
+    }  # by luck, a small group may fall short
     bank, sound = (audited.generated_bank(shared)[i] for i in (0, 3))
     assert (bank.right(1), sound.right(1)) == ("failure mode found", "audit passed")
     assert bank.failing in bank.pool.groups

@@ -1,4 +1,6 @@
-"""Synthetic feature detection on planted sets, and the scores of slices and features against other people's code."""
+"""Synthetic feature detection on planted sets, and the scores of slices and features against other
+people's code.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from hypothesis import strategies as st
 from scipy.stats import permutation_test
 from sklearn.metrics import precision_recall_fscore_support, v_measure_score
 
+from groundfault.core.plan import Plan
 from groundfault.finders import Edisa
 from groundfault.language import FEATURES
 from groundfault.language.explain import LEAST, Measured, compare
 from groundfault.language.synthetic import Detection, Mix, Score, detect, mixes, naming
-from groundfault.plan import Plan
 from groundfault.stats.slice_features import fit, larger_inside, v_measure, weighted_v
 
 BINARY = tuple(f for f in FEATURES.values() if not f.graded)
@@ -34,7 +36,7 @@ def mix_of(name: str, texts: Measured, wrong: Any, seed: int = 0, fewest: int = 
     return next(m for m in mixes(texts, wrong, Plan(seed=seed), fewest=fewest) if m.feature == name)
 
 
-# --------------------------------------------------------------------------------------------------------- mixing
+# ------------------------------------------------------------------------------------------- mixing
 
 
 def test_a_mix_holds_every_target_once_and_as_many_others() -> None:
@@ -67,7 +69,7 @@ def test_a_feature_of_few_errors_is_not_planted_and_one_of_most_takes_what_is_le
     assert (mix.feature, len(mix.rows), int(mix.target.sum())) == (texts.features[1].name, 600, 400)
 
 
-# ------------------------------------------------------------------------------------------------------- grouping
+# ----------------------------------------------------------------------------------------- grouping
 
 
 @settings(max_examples=60)
@@ -89,7 +91,9 @@ def test_grouping_is_what_scikit_learn_says(seed: int, slices: int) -> None:
 
 
 def test_table_8_was_not_measured_on_mixes_of_equal_parts() -> None:
-    """Mean precision and recall of Edisa as printed: recall can be at most twice precision, feature by feature."""
+    """Mean precision and recall of Edisa as printed: recall can be at most twice precision, feature
+    by feature.
+    """
     printed = {
         "CoLA": (26.04, 95.17),
         "QNLI": (7.83, 25.12),
@@ -105,7 +109,7 @@ def test_table_8_was_not_measured_on_mixes_of_equal_parts() -> None:
     assert possible == ["SST-2", "Jigsaw-gender"]
 
 
-# --------------------------------------------------------------------------------------------------------- naming
+# ------------------------------------------------------------------------------------------- naming
 
 
 def test_slices_that_hold_the_targets_are_named_after_them() -> None:
@@ -119,7 +123,9 @@ def test_slices_that_hold_the_targets_are_named_after_them() -> None:
         assert PLANTED in found.corrected
         by_paper += len(found.named) > 1
         corrected += len(found.corrected) > 1
-    assert by_paper > 10  # eleven other features at 5 % each: in 43 % of draws one is named for nothing
+    assert (
+        by_paper > 10
+    )  # eleven other features at 5 % each: in 43 % of draws one is named for nothing
     assert corrected <= 40 * 0.05 + 3 * np.sqrt(40 * 0.05 * 0.95)
 
 
@@ -145,7 +151,9 @@ def test_edisa_groups_targets_that_its_embedding_tells_apart() -> None:
     z = np.column_stack([4 * negated, *rng.normal(size=(3, 1200))])[mix.rows]
     label = rng.integers(0, 2, 1200)[mix.rows]
     said = np.where(wrong[mix.rows], 1 - label, label)
-    edisa = Edisa(n_slices=10, init="confusion", embedding_weight=1.0, error_weight=1.0, confidence_weight=0.1)
+    edisa = Edisa(
+        n_slices=10, init="confusion", embedding_weight=1.0, error_weight=1.0, confidence_weight=0.1
+    )
     edisa.fit(z, label, 0.1 + 0.8 * np.eye(2)[said])
     members = edisa.labels_ == edisa.error_slices_[:, None]
     found = detect(mix, members, texts, wrong, Plan(), permutations=199)
@@ -156,7 +164,9 @@ def test_edisa_groups_targets_that_its_embedding_tells_apart() -> None:
 
 def test_naming_by_hand() -> None:
     def detection(feature: str, named: str, corrected: str) -> Detection:
-        return Detection(feature, 40, 80, 50, 30, 2, tuple(named.split()), tuple(corrected.split()), "")
+        return Detection(
+            feature, 40, 80, 50, 30, 2, tuple(named.split()), tuple(corrected.split()), ""
+        )
 
     seen = [
         detection("negation", "negation length", "negation"),
@@ -183,17 +193,25 @@ def test_small_slices_are_found_but_not_tested() -> None:
     assert (none.grouping.recall, none.grouping.f1) == (0.0, 0.0)
 
 
-# ----------------------------------------------------------------------------------- real-data scores, and oracles
+# -------------------------------------------------------------------- real-data scores, and oracles
 
 
 def test_footnote_7_is_precision_recall_and_f1_of_the_slice_as_a_classifier() -> None:
     rng = np.random.default_rng(5)
-    members, shown, wrong = rng.random((5, 300)) < 0.2, rng.random((4, 300)) < 0.3, rng.random(300) < 0.4
+    members, shown, wrong = (
+        rng.random((5, 300)) < 0.2,
+        rng.random((4, 300)) < 0.3,
+        rng.random(300) < 0.4,
+    )
     said = fit(members, wrong, shown)
     for s in range(5):
         for f in range(4):
-            oracle = precision_recall_fscore_support(shown[f] & wrong, members[s], average="binary")[:3]
-            np.testing.assert_allclose([x[s, f] for x in (said.homogeneity, said.completeness, said.v)], oracle)
+            oracle = precision_recall_fscore_support(
+                shown[f] & wrong, members[s], average="binary"
+            )[:3]
+            np.testing.assert_allclose(
+                [x[s, f] for x in (said.homogeneity, said.completeness, said.v)], oracle
+            )
 
 
 def test_v_is_the_harmonic_mean_of_scikit_learn() -> None:
@@ -230,7 +248,12 @@ def test_a_data_set_without_a_mark_counts_as_nothing_found() -> None:
     texts, wrong = world(8)
     texts.values[:] = 1  # of a feature that all texts have, no slice has more
     members = np.arange(600)[None] < 200
-    assert compare(members, texts, wrong, np.random.default_rng(0), permutations=99).summary()["weighted_v"] == 0
+    assert (
+        compare(members, texts, wrong, np.random.default_rng(0), permutations=99).summary()[
+            "weighted_v"
+        ]
+        == 0
+    )
 
 
 def test_a_mark_that_no_error_shows_has_no_completeness_and_spoils_no_mean() -> None:

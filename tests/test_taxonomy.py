@@ -1,4 +1,6 @@
-"""Taxonomies: failure modes that were planted are found and published, and where there are none nothing is."""
+"""Taxonomies: failure modes that were planted are found and published, and where there are none
+nothing is.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,24 @@ import pytest
 from click.testing import CliRunner
 from joblib import parallel_config
 
+from groundfault.auditing.flow import audit
+from groundfault.auditing.verification import verify
 from groundfault.cli.taxonomy import taxonomy as command
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
-from groundfault.evidence import Evidence
-from groundfault.finders.taxonomy import Clusters as Finder
-from groundfault.flow import audit
-from groundfault.plan import Plan
 from groundfault.render.taxonomy import html, markdown, page
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
-from groundfault.taxonomy import Matrix, Settings, Taxonomy, claims, fit, nulls, with_answers
-from groundfault.taxonomy.labels import contrasting_terms, enriched
-from groundfault.taxonomy.nulls import world
-from groundfault.taxonomy.partition import _split
-from groundfault.taxonomy.regimes import depth_profile, judge_gaps, profile_silhouettes
-from groundfault.taxonomy.replicates import Replicates
+from groundfault.taxonomy import Matrix, Settings, Taxonomy, claims, fit, with_answers
+from groundfault.taxonomy.finder import Clusters as Finder
+from groundfault.taxonomy.fitting import nulls
+from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
+from groundfault.taxonomy.fitting.nulls import world
+from groundfault.taxonomy.fitting.partition import _split
+from groundfault.taxonomy.fitting.replicates import Replicates
+from groundfault.taxonomy.use.regimes import depth_profile, judge_gaps, profile_silhouettes
 from groundfault.testing.abilities import AbilityWorld
-from groundfault.verification import verify
 
 QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
 SUBJECTS = (("invoice", "table", "total"), ("verb", "tense", "clause"), ("loop", "python", "index"))
@@ -47,14 +50,18 @@ def evidence_of(matrix: Matrix, mode: np.ndarray | None = None) -> Evidence:
     rows = []
     for i, example in enumerate(matrix.examples):
         k = 0 if mode is None else int(mode[i])
-        said = " ".join(np.random.default_rng(i).choice([*SUBJECTS[k], "the", "question", "what"], 8))
+        said = " ".join(
+            np.random.default_rng(i).choice([*SUBJECTS[k], "the", "question", "what"], 8)
+        )
         more = {"text": said, "subject": SUBJECTS[k][0], "bench": "ab"[i % 2]}
         rows += [
             {"id": example, "model": model, "ok": int(matrix.passed[i, j]), **more}
             for j, model in enumerate(matrix.models)
             if matrix.trials[i, j]
         ]
-    return Evidence.from_table(pl.DataFrame(rows), outcome="ok", positive_is_good=True, id="id", model="model")
+    return Evidence.from_table(
+        pl.DataFrame(rows), outcome="ok", positive_is_good=True, id="id", model="model"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -69,14 +76,20 @@ def found(planted: tuple[Evidence, np.ndarray]) -> Taxonomy:
     return fit(seen, QUICK, text="text", benchmark="bench")
 
 
-def test_planted_modes_are_found_and_published(found: Taxonomy, planted: tuple[Evidence, np.ndarray]) -> None:
+def test_planted_modes_are_found_and_published(
+    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+) -> None:
     assert found.dimensions == 2
     assert len(found.published) == 3
     truth = planted[1][[int(name[1:]) for name in found.matrix.examples]]
     assert adjusted_rand(truth, found.partition.labels) > 0.75
     assert found.partition.coverage > 0.75
-    assert {t for c in found.clusters for t in c.terms[:3]} == {word for words in SUBJECTS for word in words}
-    assert {c.attributes[0].what for c in found.clusters} == {f"subject = {words[0]}" for words in SUBJECTS}
+    assert {t for c in found.clusters for t in c.terms[:3]} == {
+        word for words in SUBJECTS for word in words
+    }
+    assert {c.attributes[0].what for c in found.clusters} == {
+        f"subject = {words[0]}" for words in SUBJECTS
+    }
     assert all(c.sources.keys() == {"a", "b"} for c in found.clusters)
 
 
@@ -97,7 +110,8 @@ def published(matrix: Matrix, settings: Settings) -> bool:
 
 
 @pytest.mark.parametrize(
-    "kind", [AbilityWorld(examples=120, models=9), AbilityWorld(examples=120, models=9, independent=True)]
+    "kind",
+    [AbilityWorld(examples=120, models=9), AbilityWorld(examples=120, models=9, independent=True)],
 )
 def test_without_failure_modes_nothing_is_published(kind: AbilityWorld) -> None:
     settings = replace(QUICK, permutations=0, bootstraps=0)
@@ -121,7 +135,9 @@ def test_without_failure_modes_nothing_is_published_in_many_worlds(kind: Ability
     assert sum(published(kind.draw(rng(i))[0], settings) for i in range(100)) <= 5
 
 
-@pytest.mark.parametrize(("strengths", "count"), [([5, 3, 1.3, 1.19, 0.9], 3), ([1.1, 1.05], 2), ([1.0, 0.9], 0)])
+@pytest.mark.parametrize(
+    ("strengths", "count"), [([5, 3, 1.3, 1.19, 0.9], 3), ([1.1, 1.05], 2), ([1.0, 0.9], 0)]
+)
 def test_bends_of_strong_directions_are_not_counted(
     monkeypatch: pytest.MonkeyPatch, strengths: list[float], count: int
 ) -> None:
@@ -137,7 +153,12 @@ def test_planted_modes_are_found_among_many_models() -> None:
     matrix, mode = AbilityWorld(examples=6000, models=120, modes=3).draw(rng(0))
     found = fit(matrix, replace(QUICK, permutations=0, bootstraps=0))
     assert (found.dimensions, len(found.published)) == (2, 3)
-    assert adjusted_rand(mode[[int(name[1:]) for name in found.matrix.examples]], found.partition.labels) > 0.9
+    assert (
+        adjusted_rand(
+            mode[[int(name[1:]) for name in found.matrix.examples]], found.partition.labels
+        )
+        > 0.9
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,8 +166,12 @@ def test_planted_modes_are_found_among_many_models() -> None:
     [AbilityWorld(examples=1000, models=8), AbilityWorld(examples=363, models=5, independent=True)],
 )
 def test_the_papers_rule_publishes_where_there_is_nothing(kind: AbilityWorld) -> None:
-    """Label-fixed shuffles reject in worlds of one ability, and of none: the contract that the paper's rule fails."""
-    settings = Settings.preset("paper", reducer="pca", alpha=0.0, worlds=0, refits=0, bootstraps=0, permutations=99)
+    """Label-fixed shuffles reject in worlds of one ability, and of none: the contract that the
+    paper's rule fails.
+    """
+    settings = Settings.preset(
+        "paper", reducer="pca", alpha=0.0, worlds=0, refits=0, bootstraps=0, permutations=99
+    )
     taxonomy = fit(kind.draw(rng(0))[0], settings)
     assert taxonomy.by_the_papers_rule > 1
     assert not taxonomy.published
@@ -170,7 +195,9 @@ def test_shuffled_worlds_keep_columns_and_holes() -> None:
     assert not np.array_equal(shuffled.passed, matrix.passed)
 
 
-def test_processes_and_interruptions_change_nothing(tmp_path: Path, planted: tuple[Evidence, np.ndarray]) -> None:
+def test_processes_and_interruptions_change_nothing(
+    tmp_path: Path, planted: tuple[Evidence, np.ndarray]
+) -> None:
     matrix, _ = AbilityWorld(examples=100, models=8, modes=2, strength=1.5).draw(rng(0))
     settings = replace(QUICK, refits=2, bootstraps=1)
     once = fit(matrix, settings).to_dict()
@@ -184,7 +211,9 @@ def test_processes_and_interruptions_change_nothing(tmp_path: Path, planted: tup
     assert list(kept.iterdir())
     said: list[str] = []
     assert fit(matrix, settings, resume=kept, progress=said.append).to_dict() == once
-    assert not any(text.startswith("strongest direction") for text in said)  # done before the end came
+    assert not any(
+        text.startswith("strongest direction") for text in said
+    )  # done before the end came
 
 
 KILLED = """
@@ -246,7 +275,9 @@ def test_clusters_are_rules_that_find_their_examples_again(
     assert (np.where(again < 0, 0, again) == mine).mean() > 0.99
 
 
-def test_claims_about_models_that_were_held_out(found: Taxonomy, planted: tuple[Evidence, np.ndarray]) -> None:
+def test_claims_about_models_that_were_held_out(
+    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+) -> None:
     evidence, _ = planted
     held = evidence.models[-3:]
     report = claims(found, evidence, held, Plan(min_lift="0.05"))
@@ -255,12 +286,17 @@ def test_claims_about_models_that_were_held_out(found: Taxonomy, planted: tuple[
     assert report.confirmed
     beyond = claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
     assert all(abs(f.full.lift or 0) <= 0.5 for f in beyond.findings)
-    assert (report.summary["manifest"]["taxonomy"], beyond.summary["manifest"]["taxonomy"]) == ("failures", "excess")
+    assert (report.summary["manifest"]["taxonomy"], beyond.summary["manifest"]["taxonomy"]) == (
+        "failures",
+        "excess",
+    )
     with pytest.raises(InputError, match="would be circular"):
         claims(found, evidence, evidence.models[:1])
 
 
-def test_a_rule_by_what_an_example_says(found: Taxonomy, planted: tuple[Evidence, np.ndarray]) -> None:
+def test_a_rule_by_what_an_example_says(
+    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+) -> None:
     vectors = np.eye(3)[planted[1][[int(name[1:]) for name in found.matrix.examples]]]
     rules = replace(found, matrix=replace(found.matrix, semantic=vectors)).text_candidates("vector")
     frame = pl.DataFrame({"vector": pl.Series(np.eye(3).tolist(), dtype=pl.List(pl.Float64))})
@@ -282,11 +318,15 @@ def test_large_clusters_are_split_once_more() -> None:
     same = np.ones((180, 8))
     assert np.array_equal(_split(labels, same, None, settings), labels)  # nothing to split by
     by_words = np.eye(3)[np.repeat([0, 1, 2], 60)] + gen.normal(0, 0.01, (180, 3))
-    assert adjusted_rand(np.repeat([0, 1], 60), _split(labels, same, by_words, settings)[:120]) == 1.0
+    assert (
+        adjusted_rand(np.repeat([0, 1], 60), _split(labels, same, by_words, settings)[:120]) == 1.0
+    )
 
 
 def test_reports_escape_what_came_from_data(found: Taxonomy) -> None:
-    hostile = replace(found, clusters=(replace(found.clusters[0], terms=("<script>alert(1)</script>", "a|b")),))
+    hostile = replace(
+        found, clusters=(replace(found.clusters[0], terms=("<script>alert(1)</script>", "a|b")),)
+    )
     content = page(hostile, "<b>title</b>")
     text = html(content)
     assert "<script>alert" not in text
@@ -316,7 +356,9 @@ def test_claims_can_be_verified(
         tmp_path / "answers.parquet", outcome="ok", positive_is_good=True, id="id", model="model"
     )
     report = claims(found, evidence, evidence.models[-2:], outcome=outcome)
-    assert any("half of the excess" in hint for hint in report.summary["hints"]) == (outcome == "excess")
+    assert any("half of the excess" in hint for hint in report.summary["hints"]) == (
+        outcome == "excess"
+    )
     found.save(tmp_path)
     report.write(tmp_path / "claims")
     checked = verify(tmp_path / "claims")
@@ -327,20 +369,42 @@ def test_claims_can_be_verified(
     assert not verify(tmp_path / "claims").reproduces
 
 
-def test_command_writes_and_bad_input_does_not(tmp_path: Path, planted: tuple[Evidence, np.ndarray]) -> None:
+def test_command_writes_and_bad_input_does_not(
+    tmp_path: Path, planted: tuple[Evidence, np.ndarray]
+) -> None:
     evidence, _ = planted
     table = tmp_path / "answers.parquet"
     evidence.frame.write_parquet(table)
-    base = [str(table), "--id", "id", "--model-column", "model", "--outcome", "ok", "--positive-is-good", "--jobs", "1"]
+    base = [
+        str(table),
+        "--id",
+        "id",
+        "--model-column",
+        "model",
+        "--outcome",
+        "ok",
+        "--positive-is-good",
+        "--jobs",
+        "1",
+    ]
     quick = ["--worlds", "19", "--refits", "2", "--bootstraps", "1", "--permutations", "19"]
     out = tmp_path / "out"
     held = ["--hold-out", evidence.models[-1]]
-    ran = CliRunner().invoke(command, ["fit", *base, *quick, *held, "--out", str(out)], catch_exceptions=False)
+    ran = CliRunner().invoke(
+        command, ["fit", *base, *quick, *held, "--out", str(out)], catch_exceptions=False
+    )
     assert ran.exit_code == 0
     assert "clusters are published" in ran.output
     assert "set apart: " in ran.output
     names = {p.name for p in out.iterdir()}
-    assert names == {"report.html", "report.md", "taxonomy.json", "arrays.npz", "examples.parquet", "claims"}
+    assert names == {
+        "report.html",
+        "report.md",
+        "taxonomy.json",
+        "arrays.npz",
+        "examples.parquet",
+        "claims",
+    }
     assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1
     two = ["--model", evidence.models[0], "--model", evidence.models[1]]
     one_benchmark = tmp_path / "one.parquet"
@@ -397,7 +461,9 @@ def test_terms_and_attributes_are_those_of_the_cluster() -> None:
     texts = ["red apple now"] * 20 + ["green pear now"] * 20 + [None] * 5
     assert set(contrasting_terms(texts, labels)[0]) == {"red", "apple"}
     assert contrasting_terms(["1 2"] * 45, labels) == ((), ())
-    table = pl.DataFrame({"fruit": ["a"] * 20 + ["p"] * 25, "n": np.arange(45) % 9, "same": [1] * 45})
+    table = pl.DataFrame(
+        {"fruit": ["a"] * 20 + ["p"] * 25, "n": np.arange(45) % 9, "same": [1] * 45}
+    )
     marked = enriched(table, labels)
     assert marked[0][0].what == "fruit = a"
     assert (marked[0][0].inside, marked[0][0].outside) == (1.0, 0.0)
@@ -428,7 +494,9 @@ def test_table_5_has_the_papers_silhouettes() -> None:
 def test_a_judge_that_is_at_fault() -> None:
     said = [1] * 30 + [0] * 30 + [1] * 20
     shown = [0] * 30 + [1] * 9 + [0] * 21 + [1] * 20
-    table = pl.DataFrame({"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "judge": said, "ran": shown})
+    table = pl.DataFrame(
+        {"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "judge": said, "ran": shown}
+    )
     v35, v39, v41 = judge_gaps(table, judge="judge", execution="ran", by=["attack"])
     assert (v35.gap, v39.gap, v41.gap) == (1.0, -0.3, 0.0)
     assert v35.at_fault
@@ -442,7 +510,14 @@ def test_a_judge_that_is_at_fault() -> None:
 
 EPISODES = pl.DataFrame(
     [
-        {"id": f"q{i}", "model": model, "turns": turns, "try": t, "ok": int(i < good + turns), "note": "x"}
+        {
+            "id": f"q{i}",
+            "model": model,
+            "turns": turns,
+            "try": t,
+            "ok": int(i < good + turns),
+            "note": "x",
+        }
         for model, good in (("a", 1), ("b", 4))
         for turns in (1, 2, 3)
         for i in range(10)
@@ -453,7 +528,9 @@ EPISODES = pl.DataFrame(
 
 def test_depth_profile() -> None:
     one = EPISODES.filter(pl.col("try") == 0)
-    evidence = Evidence.from_table(one, outcome="ok", positive_is_good=True, id="id", model="model", repeat="turns")
+    evidence = Evidence.from_table(
+        one, outcome="ok", positive_is_good=True, id="id", model="model", repeat="turns"
+    )
     profile = depth_profile(evidence, "turns")
     assert profile["failed"].to_list() == [8, 7, 6, 5, 4, 3]
     assert set(profile["examples"]) == {10}
@@ -470,23 +547,45 @@ def test_a_depth_is_passed_from_a_share_of_its_tries_on() -> None:
         ok=pl.col("try"),
         id=pl.format("{}/{}", "id", "turns"),  # each cell passes one try of two
     )
-    evidence = Evidence.from_table(half, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try")
+    evidence = Evidence.from_table(
+        half, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try"
+    )
     assert depth_profile(evidence, "turns")["failed"].sum() == 0
     assert (depth_profile(evidence, "turns", rate=0.6)["rate"] == 1).all()
 
 
 def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
     def run(*words: str) -> str:
-        return CliRunner().invoke(command, words, catch_exceptions=False, env={"COLUMNS": "80"}).output
+        return (
+            CliRunner().invoke(command, words, catch_exceptions=False, env={"COLUMNS": "80"}).output
+        )
 
     EPISODES.filter(pl.col("try") == 0).write_csv(tmp_path / "episodes.csv")
     columns = "--id id --model-column model --repeat turns --outcome ok --positive-is-good".split()
-    said = run("depth", str(tmp_path / "episodes.csv"), *columns, "--depth", "turns", "--out", str(tmp_path / "d.csv"))
+    said = run(
+        "depth",
+        str(tmp_path / "episodes.csv"),
+        *columns,
+        "--depth",
+        "turns",
+        "--out",
+        str(tmp_path / "d.csv"),
+    )
     assert "80% [49%, 94%]" in said
     assert pl.read_csv(tmp_path / "d.csv").height == 6
-    traces = pl.DataFrame({"attack": ["01"] * 30 + ["2"] * 9, "judge": [1] * 39, "ran": [0] * 30 + [1] * 9})
+    traces = pl.DataFrame(
+        {"attack": ["01"] * 30 + ["2"] * 9, "judge": [1] * 39, "ran": [0] * 30 + [1] * 9}
+    )
     traces.write_csv(tmp_path / "traces.csv")
-    asked = [str(tmp_path / "traces.csv"), "--judge", "judge", "--execution", "ran", "--by", "attack"]
+    asked = [
+        str(tmp_path / "traces.csv"),
+        "--judge",
+        "judge",
+        "--execution",
+        "ran",
+        "--by",
+        "attack",
+    ]
     said = run("gaps", *asked, "--out", str(tmp_path / "g.jsonl"))
     assert "disagree in 1 of 2 cells: there the instrument is at fault" in " ".join(said.split())
     assert "+1.00 [+0.84, +1.00]" in said
@@ -507,10 +606,18 @@ def test_the_finder_proposes_rules_that_hold_on_other_examples() -> None:
     spread = np.random.default_rng(0).normal(0, 0.05, (400, 3))
     vector = {f"e{i:06d}": (np.eye(3)[k] + spread[i]).tolist() for i, k in enumerate(mode)}
     frame = evidence.frame.with_columns(
-        embedding=pl.Series([vector[name] for name in evidence.frame["id"]], dtype=pl.List(pl.Float64))
+        embedding=pl.Series(
+            [vector[name] for name in evidence.frame["id"]], dtype=pl.List(pl.Float64)
+        )
     )
-    evidence = Evidence.from_table(frame, outcome="ok", positive_is_good=True, id="id", model="model")
+    evidence = Evidence.from_table(
+        frame, outcome="ok", positive_is_good=True, id="id", model="model"
+    )
     report = audit(evidence, Plan(seed=1), finders=[Finder(worlds=19, refits=3)])
     assert len(report.confirmed) >= 10
-    assert {f.name.partition(":")[0] for f in report.findings} == {"cluster 1", "cluster 2", "cluster 3"}
+    assert {f.name.partition(":")[0] for f in report.findings} == {
+        "cluster 1",
+        "cluster 2",
+        "cluster 3",
+    }
     assert list(Finder(worlds=19).propose(evidence.select_model(*evidence.models[:2]))) == []

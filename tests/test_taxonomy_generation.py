@@ -1,4 +1,6 @@
-"""New tasks: variants whose answer is certain or marked, models read strictly, copies turned down, Inspect runs."""
+"""New tasks: variants whose answer is certain or marked, models read strictly, copies turned down,
+Inspect runs.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +23,23 @@ from hypothesis import strategies as st
 from small_taxonomy import Scripted, taxonomy_of
 
 from groundfault.cli.taxonomy import taxonomy as command
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.exports.inspect_task import write
 from groundfault.models import Question, Response
 from groundfault.stats.near_duplicates import near_duplicates, trigrams
 from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy import arithmetic as sums
-from groundfault.taxonomy.generation import CHANGES, LEVELS, generate
-from groundfault.taxonomy.names import FEMALE, GENDER, MALE, persons, renamed
-from groundfault.taxonomy.new_tasks import NewTask, fault, kind_of_answers, same_answer, without_copies
-from groundfault.taxonomy.variants import RULES, Change, Source, vary
+from groundfault.taxonomy.words import arithmetic as sums
+from groundfault.taxonomy.words.generation import CHANGES, LEVELS, generate
+from groundfault.taxonomy.words.names import FEMALE, GENDER, MALE, persons, renamed
+from groundfault.taxonomy.words.new_tasks import (
+    NewTask,
+    fault,
+    kind_of_answers,
+    same_answer,
+    without_copies,
+)
+from groundfault.taxonomy.words.variants import RULES, Change, Source, vary
 
 KEY = "sk-right-0123456789abcdef"
 EGGS = (
@@ -56,7 +64,7 @@ def changed(rule: str, question: str, answer: str | None = None, seed: int = 0) 
     return found
 
 
-# ------------------------------------------------------------------------------------------------- variants by rule
+# --------------------------------------------------------------------------------- variants by rule
 
 
 @given(st.integers(0, 10_000))
@@ -91,15 +99,27 @@ def test_without_a_solution_nothing_tells_the_answer() -> None:
         ("<<16-3=13>>", [(16, 20)], set(), None),  # where the 3 comes from is not known
         ("<<6*7=42>>", [(7, 9), (6, 6)], {7}, None),  # seven things, or seven days
         ("<<8*5=40>><<40+8=48>>", [(8, 9), (5, 5)], set(), 54),
-        ("<<5*8=40>><<40-8=32>>", [(5, 5), (8, 9), (40, 40)], set(), None),  # 40 from two places, which now differ
+        (
+            "<<5*8=40>><<40-8=32>>",
+            [(5, 5), (8, 9), (40, 40)],
+            set(),
+            None,
+        ),  # 40 from two places, which now differ
         ("<<10/2=5>>", [(10, 11)], {2}, None),  # no longer whole
         ("<<10-4=6>>", [(10, 3), (4, 4)], set(), None),  # below zero
-        ("<<30-20=10>><<10*2=20>>", [(30, 40), (20, 20)], {2}, None),  # the result no longer equals the other number
+        (
+            "<<30-20=10>><<10*2=20>>",
+            [(30, 40), (20, 20)],
+            {2},
+            None,
+        ),  # the result no longer equals the other number
         ("<<9*2=18>>", [(9, 9), (2, 3)], set(), 27),
         ("<<9/4=2.25>>", [(9, 7)], {4}, Fraction(7, 4)),
     ],
 )
-def test_solutions_are_traced_or_given_up(worked: str, numbers: Any, fixed: set[int], said: Any) -> None:
+def test_solutions_are_traced_or_given_up(
+    worked: str, numbers: Any, fixed: set[int], said: Any
+) -> None:
     pairs = [(Fraction(a), Fraction(b)) for a, b in numbers]
     assert sums.recompute(sums.steps(worked), pairs, {Fraction(x) for x in fixed}) == said
 
@@ -192,7 +212,9 @@ def test_names_that_may_be_more_than_names_stay(text: str) -> None:
 
 def test_questions_about_words_keep_their_names() -> None:
     assert isinstance(varied("names", "How many letters has the name of Anna, who is 5?", "4"), str)
-    assert not changed("names", "Whom did Martha marry after he crossed the river?", "George").certain
+    assert not changed(
+        "names", "Whom did Martha marry after he crossed the river?", "George"
+    ).certain
     assert renamed("Ann Anna Anna's", {"Anna": "Ruth"}) == "Ann Ruth Ruth's"
     assert not set(FEMALE) & set(MALE)
 
@@ -276,12 +298,17 @@ SHREDS = [
 ]
 
 
-@given(st.lists(st.sampled_from(SHREDS), max_size=40).map("".join), st.sampled_from([None, "6", "Anna", "(A)", "x"]))
+@given(
+    st.lists(st.sampled_from(SHREDS), max_size=40).map("".join),
+    st.sampled_from([None, "6", "Anna", "(A)", "x"]),
+)
 def test_no_text_breaks_a_rule(question: str, answer: str | None) -> None:
     for rule in RULES:
         found = vary(rule, Source.of("e", question, answer, question), rng())
         assert isinstance(found, str) or not found.certain or found.answer
-        assert isinstance(found, str) or found.question.split() != question.split() or rule == "names"
+        assert (
+            isinstance(found, str) or found.question.split() != question.split() or rule == "names"
+        )
 
 
 def test_long_and_blank_texts_are_left_alone_at_once() -> None:
@@ -298,15 +325,21 @@ def test_long_and_blank_texts_are_left_alone_at_once() -> None:
         for rule in RULES:
             vary(rule, Source.of("e", text, text), rng())
     assert time.process_time() - start < 5
-    assert vary("numbers", Source.of("e", "What is 2 + 2? " * 1000, "4"), rng()) == "it has more than 8,000 characters"
+    assert (
+        vary("numbers", Source.of("e", "What is 2 + 2? " * 1000, "4"), rng())
+        == "it has more than 8,000 characters"
+    )
 
 
-# --------------------------------------------------------------------------------------------------- near-duplicates
+# ---------------------------------------------------------------------------------- near-duplicates
 
 
 def test_copies_are_found_by_each_measure() -> None:
     text = "A farmer has twelve cows and buys seven more at the market in town. How many cows does the farmer have now?"
-    known = [text, "Something else entirely, on another matter, with words of its own and nothing shared at all."]
+    known = [
+        text,
+        "Something else entirely, on another matter, with words of its own and nothing shared at all.",
+    ]
     assert [(p.other, p.how) for p in near_duplicates([text.upper()], known)] == [
         (0, "jaccard"),
         (0, "containment"),
@@ -316,7 +349,12 @@ def test_copies_are_found_by_each_measure() -> None:
     assert {p.how for p in near_duplicates([longer], known)} == {"containment"}
     typing = text.replace("market", "makret")
     assert {p.how for p in near_duplicates([typing], known)} == {"letters"}
-    assert near_duplicates(["How old was the tree when the last king of the island sat down below it?"], known) == []
+    assert (
+        near_duplicates(
+            ["How old was the tree when the last king of the island sat down below it?"], known
+        )
+        == []
+    )
     assert near_duplicates([], known) == []
     assert near_duplicates(["", "?!"], ["", "..."]) == []
 
@@ -330,19 +368,28 @@ def test_scripts_without_spaces_are_compared_by_letters() -> None:
 @given(st.lists(st.text(alphabet="ab ", max_size=40), min_size=1, max_size=8), st.integers(0, 3))
 def test_shared_trigrams_are_counted_exactly(texts: list[str], first: int) -> None:
     known, new = texts[:first], texts[first:]
-    found = {(p.text, p.other): p.value for p in near_duplicates(new, known, jaccard=0.5) if p.how == "jaccard"}
+    found = {
+        (p.text, p.other): p.value
+        for p in near_duplicates(new, known, jaccard=0.5)
+        if p.how == "jaccard"
+    }
     for i, a in enumerate(new):
         for j, b in enumerate([*known, *new[:i]]):
             both = trigrams(a) & trigrams(b)
             value = len(both) / len(trigrams(a) | trigrams(b)) if both else 0.0
-            assert found.get((i, j), 0.0) == (pytest.approx(value, abs=1e-4) if value >= 0.5 else 0.0)
+            assert found.get((i, j), 0.0) == (
+                pytest.approx(value, abs=1e-4) if value >= 0.5 else 0.0
+            )
 
 
 def test_a_form_that_all_share_is_no_copy() -> None:
     form = "You are given a Python function and an assertion with an input. Complete it with a literal of the output. "
     pick = random.Random(0)
     texts = [
-        form + " ".join(pick.choice("red blue green tall wide long late soon".split()) for _ in range(12))
+        form
+        + " ".join(
+            pick.choice("red blue green tall wide long late soon".split()) for _ in range(12)
+        )
         for _ in range(60)
     ]
     assert [p for p in near_duplicates(texts[:10], texts[10:]) if p.how != "jaccard"] == []
@@ -356,15 +403,24 @@ def test_thousands_of_texts_are_quick() -> None:
     near_duplicates(texts[:2], texts[2:4])
     start = time.process_time()
     found = near_duplicates([texts[7], *texts[2900:]], texts[:2900])
-    assert time.process_time() - start < 8  # measured: 15,000 known texts and 500 new ones in some 10 s
+    assert (
+        time.process_time() - start < 8
+    )  # measured: 15,000 known texts and 500 new ones in some 10 s
     assert {p.other for p in found} == {7}
 
 
-# ------------------------------------------------------------------------------------------------------ what is taken
+# ------------------------------------------------------------------------------------ what is taken
 
 
 def made(question: str, answer: str | None = "4", **more: Any) -> NewTask:
-    given = {"id": "c1-easy-001", "cluster": 1, "kind": "new", "how": "easy", "status": "needs_check", "reason": ""}
+    given = {
+        "id": "c1-easy-001",
+        "cluster": 1,
+        "kind": "new",
+        "how": "easy",
+        "status": "needs_check",
+        "reason": "",
+    }
     return NewTask(question=question, answer=answer, sources=("e000",), **{**given, **more})
 
 
@@ -400,8 +456,13 @@ def test_kinds_of_answers() -> None:
 
 
 def test_a_variant_may_resemble_its_source_and_a_new_task_may_not() -> None:
-    known = {"e000": EGGS, "e001": "Something else that nobody would ever take for the same as any of the others."}
-    longer = EGGS.replace("She sells", "A museum in another town shows 51 paintings on its second floor. She sells")
+    known = {
+        "e000": EGGS,
+        "e001": "Something else that nobody would ever take for the same as any of the others.",
+    }
+    longer = EGGS.replace(
+        "She sells", "A museum in another town shows 51 paintings on its second floor. She sells"
+    )
     longer = f"Think before you answer, and take all the time that you need for it, as there is no hurry. {longer}"
     new = made(longer)
     variant = replace(new, id="c1-distractor-001", kind="variant", how="distractor")
@@ -412,14 +473,19 @@ def test_a_variant_may_resemble_its_source_and_a_new_task_may_not() -> None:
         assert status == "needs_check" or "too like e000: share of its word 3-grams" in found.reason
     same = replace(variant, question=EGGS + " Now.")
     assert without_copies([same], known)[0].reason.startswith("too like e000: Jaccard")
-    twice = without_copies([made("What is the seventh prime?"), made("what is the seventh  prime", id="b")], {})
+    twice = without_copies(
+        [made("What is the seventh prime?"), made("what is the seventh  prime", id="b")], {}
+    )
     assert [task.status for task in twice] == ["needs_check", "rejected"]
     assert "c1-easy-001" in twice[1].reason
-    gone = [made("What is the seventh prime?", status="rejected"), made("what is the seventh  prime", id="b")]
+    gone = [
+        made("What is the seventh prime?", status="rejected"),
+        made("what is the seventh  prime", id="b"),
+    ]
     assert without_copies(gone, {})[1].status == "needs_check"
 
 
-# ------------------------------------------------------------------------------------------------ all of it together
+# ------------------------------------------------------------------------------- all of it together
 
 
 NAMES = ("Anna", "James", "Laura", "Peter", "Nancy", "Robert")
@@ -427,7 +493,12 @@ STORIES = [
     f"{name} picks {11 + i} baskets of {fruit} on each of {6 + i} farms and then gives {8 + i} baskets away to the "
     f"{to}. How many baskets has {name} got?"
     for i, (name, fruit, to) in enumerate(
-        zip(NAMES, "plums figs pears limes nuts dates".split(), "mayor cook nurse king baker poet".split(), strict=True)
+        zip(
+            NAMES,
+            "plums figs pears limes nuts dates".split(),
+            "mayor cook nurse king baker poet".split(),
+            strict=True,
+        )
     )
 ]
 SOLUTIONS = [
@@ -492,7 +563,10 @@ def test_only_published_clusters_unless_named(taxonomy: Taxonomy) -> None:
 
 def test_without_answers_nothing_is_keyed_but_what_needs_none(taxonomy: Taxonomy) -> None:
     found = generate(taxonomy, [1], text="question")
-    blind = replace(taxonomy, matrix=replace(taxonomy.matrix, attributes=taxonomy.matrix.attributes.drop("answer")))
+    blind = replace(
+        taxonomy,
+        matrix=replace(taxonomy.matrix, attributes=taxonomy.matrix.attributes.drop("answer")),
+    )
     assert found.keyed == ()  # the column of answers was not named
     assert generate(blind, [1]).keyed == ()
     assert generate(taxonomy, [1], answer="answer").keyed
@@ -516,12 +590,17 @@ def primes(prompt: str) -> str:
     """A model that asks for primes, and knows them but for the third."""
     if prompt.startswith("Solve"):
         number = int(re.findall(r"prime number (\d+)", prompt)[0])
-        return json.dumps({"answer": 4 if number == 3 else [2, 3, 5, 7, 11, 13, 17, 19][number - 1]})
+        return json.dumps(
+            {"answer": 4 if number == 3 else [2, 3, 5, 7, 11, 13, 17, 19][number - 1]}
+        )
     level = re.findall(r"Difficulty: (\w+)", prompt)[0]
     first = 1 + 2 * LEVELS.index(level)
     words = {"easy": "What is", "medium": "Say what comes as", "hard": "Find and write down"}[level]
     tasks = [
-        {"question": f"{words} prime number {n}, counted from two?", "answer": [2, 3, 5, 7, 11, 13][n - 1]}
+        {
+            "question": f"{words} prime number {n}, counted from two?",
+            "answer": [2, 3, 5, 7, 11, 13][n - 1],
+        }
         for n in (first, first + 1)
     ]
     return json.dumps({"tasks": tasks})
@@ -540,7 +619,9 @@ def test_a_model_writes_and_solves(taxonomy: Taxonomy) -> None:
     prompt = target.asked[0].messages[0]["content"]
     assert STORIES[0] in prompt
     assert "answer>>>\n58\n" in prompt
-    unsolved = generate(taxonomy, [1], model=Told(primes), kinds=LEVELS, count=2, solves=0, answer="answer")
+    unsolved = generate(
+        taxonomy, [1], model=Told(primes), kinds=LEVELS, count=2, solves=0, answer="answer"
+    )
     assert unsolved.keyed == ()
 
 
@@ -550,18 +631,40 @@ def test_a_model_writes_and_solves(taxonomy: Taxonomy) -> None:
         ("I would rather not.", "unparsed", "not the JSON"),
         ('{"tasks": []}', "unparsed", "0 tasks"),
         ('{"tasks": [{"question": "x"}]}', "unparsed", "answer"),
-        (json.dumps({"tasks": [{"question": "How many of them?", "answer": "3"}] * 3}), "unparsed", "3 tasks"),
+        (
+            json.dumps({"tasks": [{"question": "How many of them?", "answer": "3"}] * 3}),
+            "unparsed",
+            "3 tasks",
+        ),
         ("x" * (1 << 20), "unparsed", "1,048,576 characters"),
-        (json.dumps({"tasks": [{"question": STORIES[2], "answer": "96"}]}), "rejected", "too like e002"),
-        (json.dumps({"tasks": [{"question": "Who wrote it first?", "answer": "Homer"}]}), "rejected", "not a number"),
-        (json.dumps({"tasks": [{"question": "y" * 9000, "answer": "1"}]}), "rejected", "9,000 characters"),
-        (json.dumps({"tasks": [{"question": "a\u0000b <script>", "answer": "1"}]}), "rejected", "do not print"),
+        (
+            json.dumps({"tasks": [{"question": STORIES[2], "answer": "96"}]}),
+            "rejected",
+            "too like e002",
+        ),
+        (
+            json.dumps({"tasks": [{"question": "Who wrote it first?", "answer": "Homer"}]}),
+            "rejected",
+            "not a number",
+        ),
+        (
+            json.dumps({"tasks": [{"question": "y" * 9000, "answer": "1"}]}),
+            "rejected",
+            "9,000 characters",
+        ),
+        (
+            json.dumps({"tasks": [{"question": "a\u0000b <script>", "answer": "1"}]}),
+            "rejected",
+            "do not print",
+        ),
     ],
 )
 def test_what_a_model_gets_wrong_is_kept_with_its_reason(
     taxonomy: Taxonomy, reply: str, status: str, said: str
 ) -> None:
-    found = generate(taxonomy, [1], model=Told(lambda _: reply), kinds=["hard"], count=2, answer="answer")
+    found = generate(
+        taxonomy, [1], model=Told(lambda _: reply), kinds=["hard"], count=2, answer="answer"
+    )
     assert {task.status for task in found.tasks} == {status}
     assert said in found.tasks[0].reason
     assert found.keyed == ()
@@ -573,12 +676,19 @@ def test_a_variant_that_must_keep_the_answer_keeps_it(taxonomy: Taxonomy) -> Non
             return '{"answer": "58 baskets"}'
         kept = "58" if "other words" in prompt or "another order" in prompt else "77"
         first = re.findall(r"task 1>>>\n(.+)", prompt)[0]
-        return json.dumps({"question": f"Told once more, {len(prompt)} times over: {first[::-1]}", "answer": kept})
+        return json.dumps(
+            {"question": f"Told once more, {len(prompt)} times over: {first[::-1]}", "answer": kept}
+        )
 
-    found = generate(taxonomy, [1], model=Told(says), kinds=tuple(CHANGES), variants=2, answer="answer")
+    found = generate(
+        taxonomy, [1], model=Told(says), kinds=tuple(CHANGES), variants=2, answer="answer"
+    )
     told = {(task.how, task.sources[0]): (task.status, task.reason) for task in found.tasks}
     assert told["rephrase", "e000"] == ("keyed", "3 of 3 solutions by told give its answer")
-    assert told["rephrase", "e001"] == ("rejected", "its answer is not its source's, which this variant must keep")
+    assert told["rephrase", "e001"] == (
+        "rejected",
+        "its answer is not its source's, which this variant must keep",
+    )
     assert told["swap", "e000"][0] == "needs_check"  # the solutions say 58, the writer 77
     assert {task.kind for task in found.tasks} == {"variant"}
 
@@ -588,11 +698,15 @@ def test_batches_show_other_examples_each_time(taxonomy: Taxonomy) -> None:
     generate(taxonomy, [1], model=target, kinds=["easy"], count=25, text="question")
     first = [q for q in target.asked if len(q.messages) == 1]
     assert [q.repeat for q in first] == [0, 1, 2]
-    assert [re.findall(r"Write (\d+) new", q.messages[0]["content"])[0] for q in first] == ["10", "10", "5"]
+    assert [re.findall(r"Write (\d+) new", q.messages[0]["content"])[0] for q in first] == [
+        "10",
+        "10",
+        "5",
+    ]
     assert first[0].messages[0]["content"] != first[1].messages[0]["content"]
 
 
-# ------------------------------------------------------------------------------------------------- command and Inspect
+# ------------------------------------------------------------------------------ command and Inspect
 
 
 @pytest.fixture(scope="module")
@@ -605,7 +719,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripted]:
 
 def test_the_command_says_what_it_would_need(taxonomy: Taxonomy, tmp_path: Path) -> None:
     taxonomy.save(tmp_path / "t")
-    base = ["generate", str(tmp_path / "t"), "--cluster", "1", "--text", "question", "--out", str(tmp_path / "tasks")]
+    base = [
+        "generate",
+        str(tmp_path / "t"),
+        "--cluster",
+        "1",
+        "--text",
+        "question",
+        "--out",
+        str(tmp_path / "tasks"),
+    ]
     for more, noted in (([], True), (["--answer", "answer"], False)):
         ran = CliRunner().invoke(command, [*base, *more], catch_exceptions=False)
         assert ("note: no column of answers is named (--answer)" in ran.output) == noted
@@ -623,7 +746,11 @@ def test_the_command_resumes_and_lists_what_it_left_out(
             (["Solve"], ['{"answer": "1"}']),
             (
                 ["Difficulty: easy"],
-                ["```json\n" + json.dumps({"tasks": [{"question": injected, "answer": "56"}]}) + "\n```"],
+                [
+                    "```json\n"
+                    + json.dumps({"tasks": [{"question": injected, "answer": "56"}]})
+                    + "\n```"
+                ],
             ),
             (["could not be read"], ["still no JSON"]),
             (["Difficulty: hard"], ["no JSON"]),
@@ -632,14 +759,38 @@ def test_the_command_resumes_and_lists_what_it_left_out(
     taxonomy.save(tmp_path / "t")
     pl.DataFrame({"question": [None, "text of another table"]}).write_csv(tmp_path / "more.csv")
     out = tmp_path / "tasks"
-    base = ["generate", str(tmp_path / "t"), "--cluster", "2", "--model", "openai/tiny", "--answer", "answer"]
-    base += ["--count", "1", "--kind", "easy", "--kind", "hard", "--kind", "options", "--out", str(out)]
+    base = [
+        "generate",
+        str(tmp_path / "t"),
+        "--cluster",
+        "2",
+        "--model",
+        "openai/tiny",
+        "--answer",
+        "answer",
+    ]
+    base += [
+        "--count",
+        "1",
+        "--kind",
+        "easy",
+        "--kind",
+        "hard",
+        "--kind",
+        "options",
+        "--out",
+        str(out),
+    ]
     base += ["--against", str(tmp_path / "more.csv"), "--text", "question"]
     ran = CliRunner().invoke(command, base, catch_exceptions=False)
     assert ran.exit_code == 0
     assert "note: not published, so perhaps no failure mode: cluster 2" in ran.output
     rows = [json.loads(text) for text in (out / "candidates.jsonl").read_text().splitlines()]
-    assert {row["how"]: row["status"] for row in rows} == {"options": "keyed", "easy": "keyed", "hard": "unparsed"}
+    assert {row["how"]: row["status"] for row in rows} == {
+        "options": "keyed",
+        "easy": "keyed",
+        "hard": "unparsed",
+    }
     assert "onerror" not in (out / "tasks.py").read_text()
     asked = len(server.seen())
     assert CliRunner().invoke(command, base, catch_exceptions=False).output == ran.output
@@ -653,7 +804,9 @@ def test_the_command_resumes_and_lists_what_it_left_out(
         assert said in str(failed.exception)
 
 
-def test_inspect_runs_what_was_written(taxonomy: Taxonomy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_runs_what_was_written(
+    taxonomy: Taxonomy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inspect_ai = pytest.importorskip("inspect_ai", reason="pip install 'groundfault[inspect]'")
     from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
@@ -701,7 +854,9 @@ def test_inspect_runs_what_was_written(taxonomy: Taxonomy, tmp_path: Path, monke
         (" not Paris", "Paris", "text", False),
     ],
 )
-def test_the_written_scorer(taxonomy: Taxonomy, tmp_path: Path, said: str, target: str, form: str, right: bool) -> None:
+def test_the_written_scorer(
+    taxonomy: Taxonomy, tmp_path: Path, said: str, target: str, form: str, right: bool
+) -> None:
     pytest.importorskip("inspect_ai", reason="pip install 'groundfault[inspect]'")
     from groundfault.exports.inspect_task import _PROGRAM
 

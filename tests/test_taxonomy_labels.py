@@ -1,4 +1,6 @@
-"""Labels by a language model: read strictly, asked for once more, never made up; what a second labeller says."""
+"""Labels by a language model: read strictly, asked for once more, never made up; what a second
+labeller says.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,28 @@ from groundfault.models import Question, Response, get
 from groundfault.render.page import html, markdown
 from groundfault.render.taxonomy import page, write
 from groundfault.taxonomy import Taxonomy
-from groundfault.taxonomy.labeller import label
-from groundfault.taxonomy.labelling import LEVELS, MODES, Agreement, Label, Labelling, Membership
-from groundfault.taxonomy.replies import Unreadable, decode, fenced, fill, line, wording
+from groundfault.taxonomy.words.labeller import label
+from groundfault.taxonomy.words.labelling import (
+    LEVELS,
+    MODES,
+    Agreement,
+    Label,
+    Labelling,
+    Membership,
+)
+from groundfault.taxonomy.words.replies import Unreadable, decode, fenced, fill, line, wording
 
 KEY = "sk-right-0123456789abcdef"
-SUMS = [f"Ada has {i} apples and buys {i + 3} more. How many apples does Ada have?" for i in range(12)]
+SUMS = [
+    f"Ada has {i} apples and buys {i + 3} more. How many apples does Ada have?" for i in range(12)
+]
 VERBS = [f"Put the verb number {i} of the sentence into the past tense." for i in range(12)]
 LOOPS = [f"What does this loop print after {i} rounds?" for i in range(12)]
 
 
-def said(label: str = "sums of apples", mode: str = "reasoning_failure", bloom: str = "apply") -> str:
+def said(
+    label: str = "sums of apples", mode: str = "reasoning_failure", bloom: str = "apply"
+) -> str:
     return json.dumps({"label": label, "failure_mode": mode, "bloom": bloom})
 
 
@@ -66,8 +79,14 @@ def apart(question: Question) -> str:
     if "was given a name" in text:
         name = text.split("name>>>\n", 1)[1].split("\n", 1)[0]
         tasks = re.findall(r" task \d+>>>\n(.*)", text)
-        return json.dumps({"members": [i for i, task in enumerate(tasks, 1) if name.split()[0] in task]})
-    for word, mode in (("apples", "reasoning_failure"), ("verb", "knowledge_gap"), ("loop", "edge_case_blindness")):
+        return json.dumps(
+            {"members": [i for i, task in enumerate(tasks, 1) if name.split()[0] in task]}
+        )
+    for word, mode in (
+        ("apples", "reasoning_failure"),
+        ("verb", "knowledge_gap"),
+        ("loop", "edge_case_blindness"),
+    ):
         if f"{word} " in text.rsplit("task 1>>>", 1)[1][:80]:
             return said(f"{word} and such", mode)
     raise AssertionError(text)
@@ -76,8 +95,16 @@ def apart(question: Question) -> str:
 def test_every_cluster_is_labelled_and_the_unstable_one_marked(made: Taxonomy) -> None:
     target = Told("first", apart)
     found = label(made, target)
-    assert [each.label for each in found.labels] == ["apples and such", "verb and such", "loop and such"]
-    assert [each.mode for each in found.labels] == ["reasoning_failure", "knowledge_gap", "edge_case_blindness"]
+    assert [each.label for each in found.labels] == [
+        "apples and such",
+        "verb and such",
+        "loop and such",
+    ]
+    assert [each.mode for each in found.labels] == [
+        "reasoning_failure",
+        "knowledge_gap",
+        "edge_case_blindness",
+    ]
     assert [each.published for each in found.labels] == [True, True, False]
     assert found.labels[0].exemplars == ("e000", "e001", "e002", "e003", "e004")
     prompt = target.asked[0].messages[0]["content"]
@@ -98,7 +125,11 @@ def test_a_second_labeller_agrees_and_tells_tasks_apart(made: Taxonomy) -> None:
     assert bloom.kappa is None  # both say apply throughout: chance agreement is complete
     assert [(m.right, m.shown) for m in found.membership] == [(10, 10)] * 3
     assert found.accuracy == (1.0, None, 3)
-    checks = [q.messages[0]["content"] for q in second.asked if "was given a name" in q.messages[0]["content"]]
+    checks = [
+        q.messages[0]["content"]
+        for q in second.asked
+        if "was given a name" in q.messages[0]["content"]
+    ]
     assert len(checks) == 3
     assert not any(text in checks[0] for text in SUMS[:5])  # those the first labeller has seen
 
@@ -128,7 +159,9 @@ def test_as_many_others_as_members_are_shown() -> None:
 def test_kappa_and_shares_are_those_counted_by_hand() -> None:
     def of(modes: str) -> tuple[Label, ...]:
         names = {"r": "reasoning_failure", "k": "knowledge_gap"}
-        return tuple(Label(i, True, "read", "", "x", names[m], "apply") for i, m in enumerate(modes, 1))
+        return tuple(
+            Label(i, True, "read", "", "x", names[m], "apply") for i, m in enumerate(modes, 1)
+        )
 
     found = Labelling("", "a", of("rrrrrrrkkk"), "b", of("rrrrrkkkkr"))
     mode = found.agreement[1]
@@ -137,7 +170,9 @@ def test_kappa_and_shares_are_those_counted_by_hand() -> None:
     assert mode.kappa == pytest.approx((0.7 - 0.54) / 0.46, abs=1e-6)
     assert mode.interval == pytest.approx((0.3968, 0.8922), abs=1e-4)
     shares = (Membership(1, "read", "", 5, 5, 5, 5), Membership(2, "read", "", 5, 5, 4, 4))
-    mean, ends, count = replace(found, membership=(*shares, Membership(3, "unparsed"))).accuracy or (0, None, 0)
+    mean, ends, count = replace(
+        found, membership=(*shares, Membership(3, "unparsed"))
+    ).accuracy or (0, None, 0)
     assert (mean, count) == (0.9, 2)
     assert ends is not None
     assert ends == (0.0, 1.0)  # two clusters: next to nothing is known
@@ -173,11 +208,15 @@ def test_the_same_model_is_asked_at_another_seed(made: Taxonomy) -> None:
         ("x" * (1 << 20), "1,048,576 characters"),
     ],
 )
-def test_what_cannot_be_read_is_asked_for_once_more_and_never_made_up(made: Taxonomy, reply: str, why: str) -> None:
+def test_what_cannot_be_read_is_asked_for_once_more_and_never_made_up(
+    made: Taxonomy, reply: str, why: str
+) -> None:
     target = Told("bad", lambda _: reply)
     found = label(made, target)
     assert {each.status for each in found.labels} == {"unparsed"}
-    assert {(each.label, each.mode, each.bloom, each.attempts) for each in found.labels} == {("", "", "", 2)}
+    assert {(each.label, each.mode, each.bloom, each.attempts) for each in found.labels} == {
+        ("", "", "", 2)
+    }
     assert len(target.asked) == 6
     again = target.asked[-1].messages
     assert [m["role"] for m in again] == ["user", "assistant", "user"]
@@ -198,7 +237,9 @@ def test_what_cannot_be_read_is_asked_for_once_more_and_never_made_up(made: Taxo
 )
 def test_usual_ways_to_write_json_are_read(made: Taxonomy, reply: str) -> None:
     found = label(made, Told("good", lambda _: reply))
-    assert {(each.mode, each.bloom, each.attempts) for each in found.labels} == {("reasoning_failure", "apply", 1)}
+    assert {(each.mode, each.bloom, each.attempts) for each in found.labels} == {
+        ("reasoning_failure", "apply", 1)
+    }
 
 
 def test_refusals_and_errors_are_no_labels(made: Taxonomy) -> None:
@@ -225,7 +266,9 @@ def test_no_text_closes_the_marks_it_stands_between() -> None:
     assert len(fenced(["x" * 50_000])["tasks"]) < 4_200
     assert "\x1b" not in fenced(["\x1b[31mred\ud83d"])["tasks"]
     assert fenced(["$mark ${tasks}"])["tasks"].count("$mark ${tasks}") == 1
-    assert "$mark ${tasks}" in fill("label", count=1, **fenced(["$mark ${tasks}"]))  # not filled again
+    assert "$mark ${tasks}" in fill(
+        "label", count=1, **fenced(["$mark ${tasks}"])
+    )  # not filled again
 
 
 def test_an_injected_label_is_bounded_and_escaped(made: Taxonomy, tmp_path: Path) -> None:
@@ -243,7 +286,9 @@ def test_labels_are_read_back_and_belong_to_their_fit(made: Taxonomy, tmp_path: 
     found = label(made, Told("first", apart), second=Told("second", apart))
     found.save(tmp_path)
     assert Labelling.load(tmp_path, made) == found
-    other = replace(made, partition=replace(made.partition, labels=made.partition.labels[::-1].copy()))
+    other = replace(
+        made, partition=replace(made.partition, labels=made.partition.labels[::-1].copy())
+    )
     assert Labelling.load(tmp_path, other) is None
     (tmp_path / "labels.json").write_text('{"groundfault_labels": 1}')
     with pytest.raises(InputError, match="holds no labels"):
@@ -258,7 +303,10 @@ def test_prompts_name_every_mode_and_level() -> None:
 
 
 def test_texts_are_found_or_asked_for(made: Taxonomy) -> None:
-    two = replace(made.matrix, attributes=made.matrix.attributes.with_columns(other=made.matrix.attributes["question"]))
+    two = replace(
+        made.matrix,
+        attributes=made.matrix.attributes.with_columns(other=made.matrix.attributes["question"]),
+    )
     with pytest.raises(InputError, match="columns of prose: question, other"):
         label(replace(made, matrix=two), Told("x", apart))
     with pytest.raises(InputError, match="no attribute 'prompt'"):
@@ -281,7 +329,10 @@ def test_the_command_labels_through_a_server_and_resumes(
     write(made, tmp_path, title="three kinds")
     server.follow(
         [
-            (["tiny-b", "was given a name", "apples"], ['{"members": [1, 99]}', '{"members": [1]}']),
+            (
+                ["tiny-b", "was given a name", "apples"],
+                ['{"members": [1, 99]}', '{"members": [1]}'],
+            ),
             (["tiny-b", "was given a name"], ['{"members": []}']),
             (["tiny-b"], [said("by the second", "hallucination")]),
             (["could not be read", "apples"], [said("once more")]),

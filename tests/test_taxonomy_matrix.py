@@ -1,4 +1,6 @@
-"""The matrix of passes: binarised by a rule, repeats counted, holes kept, rows that say nothing set apart and named."""
+"""The matrix of passes: binarised by a rule, repeats counted, holes kept, rows that say nothing set
+apart and named.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ import numpy as np
 import polars as pl
 import pytest
 
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, MissingExtraError, PlanError
-from groundfault.evidence import Evidence
-from groundfault.taxonomy.fitting import read
-from groundfault.taxonomy.matrix import Matrix
-from groundfault.taxonomy.settings import Settings
+from groundfault.taxonomy.fitting.fit import read
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.settings import Settings
 
 _ = None
 
@@ -55,7 +57,9 @@ def test_repeats_are_kept_as_counts() -> None:
             "ok": [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1],
         }
     )
-    given = Evidence.from_table(frame, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try")
+    given = Evidence.from_table(
+        frame, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try"
+    )
     matrix = Matrix.of(given)
     assert matrix.passed.tolist() == [[1, 2, 0], [0, 1, 2]]
     assert matrix.values.tolist() == [[1, 1, 0], [0, 1, 1]]  # half of the tries is a pass
@@ -105,7 +109,9 @@ def test_a_column_mean_of_other_models_knows_nothing_of_this_one() -> None:
 
 def test_attributes_join_by_id() -> None:
     matrix = Matrix.of(evidence(CELLS))
-    table = pl.DataFrame({"key": [f"e{i}" for i in reversed(range(6))], "words": [5, 4, 3, 2, 1, 0]})
+    table = pl.DataFrame(
+        {"key": [f"e{i}" for i in reversed(range(6))], "words": [5, 4, 3, 2, 1, 0]}
+    )
     assert matrix.describe(table, "key").attributes["words"].to_list() == list(range(6))
     with pytest.raises(InputError, match="lacks 1 of 6 examples, such as 'e5'"):
         matrix.describe(table[1:], "key")
@@ -123,7 +129,11 @@ def test_what_examples_say_is_a_column_of_vectors_or_of_texts() -> None:
         {"e0": "a cat", "e1": "a dog", "e2": "no cat"},
     )
     frame = pl.DataFrame(
-        {"id": [e for e in vectors for _ in range(3)], "model": ["x", "y", "z"] * 3, "loss": [0, 1, 1] * 3}
+        {
+            "id": [e for e in vectors for _ in range(3)],
+            "model": ["x", "y", "z"] * 3,
+            "loss": [0, 1, 1] * 3,
+        }
     )
     rows = frame.with_columns(
         vector=pl.Series([vectors[e] for e in frame["id"]], dtype=pl.List(pl.Float64)),
@@ -133,7 +143,9 @@ def test_what_examples_say_is_a_column_of_vectors_or_of_texts() -> None:
     weighed = Settings.preset("paper", alpha=0.3, reducer="pca")
     by_column = read(given, weighed, vectors="vector").semantic
     np.testing.assert_allclose(by_column, [[0.6, 0.8], [1, 0], [0, 1]])
-    np.testing.assert_array_equal(read(given, weighed, vectors=list(vectors.values())).semantic, by_column)
+    np.testing.assert_array_equal(
+        read(given, weighed, vectors=list(vectors.values())).semantic, by_column
+    )
     by_text = read(given, weighed, text="text").semantic
     assert by_text is not None
     assert len(by_text) == 3
@@ -184,7 +196,9 @@ def test_what_cannot_be_compared(cells: list[list[object]], said: str) -> None:
 
 
 def test_constant_columns_leave_too_few_models() -> None:
-    with pytest.raises(InputError, match=r"only 2 models pass some and fail some of these \(m0 do not\)"):
+    with pytest.raises(
+        InputError, match=r"only 2 models pass some and fail some of these \(m0 do not\)"
+    ):
         Matrix.of(evidence([[0, 1, 1], [0, 0, 1], [0, 1, 0]])).informative()
     with pytest.raises(InputError, match="on 0 examples"):
         Matrix.of(evidence([[1, 1, 1], [0, 0, 0]])).informative()
@@ -195,7 +209,11 @@ def test_constant_columns_leave_too_few_models() -> None:
 def test_real_results_with_holes(shared: Path) -> None:
     folder = shared / "real" / "zeroeval"
     given = Evidence.from_table(
-        folder / "outcomes.parquet", outcome="correct", positive_is_good=True, id="example_id", model="model"
+        folder / "outcomes.parquet",
+        outcome="correct",
+        positive_is_good=True,
+        id="example_id",
+        model="model",
     )
     matrix = Matrix.of(given).describe(pl.read_parquet(folder / "examples.parquet"), "example_id")
     assert (len(matrix), len(matrix.models)) == (2119, 45)

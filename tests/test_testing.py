@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError, Screening, finders
+from groundfault.core.units import Marks, Units, unit_losses
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.thresholds import Thresholds
 from groundfault.judges import full_sample, janus
@@ -23,9 +24,11 @@ from groundfault.testing.calibration import contract, one, resolved
 from groundfault.testing.card import Promise, Row, interval, margin
 from groundfault.testing.checks import FAST
 from groundfault.testing.worlds import Permuted
-from groundfault.units import Marks, Units, unit_losses
 
-SMALL = (World(units=80, candidates=6), World(units=80, candidates=6, effects=(Effect(2, 0.6, 0.5),)))
+SMALL = (
+    World(units=80, candidates=6),
+    World(units=80, candidates=6, effects=(Effect(2, 0.6, 0.5),)),
+)
 
 
 def on(units):
@@ -36,12 +39,17 @@ def losses(units):
     return units.losses / (units.denominator or 1)
 
 
-# ------------------------------------------------------------------------------------------------------- worlds
+# ------------------------------------------------------------------------------------------- worlds
 
 
 @pytest.mark.parametrize(
     "world",
-    [*FAST, replace(FAST[2], rowwise=True), World(units=50, variants=3, gaps=0.3), World(variants=4, uneven=0.3)],
+    [
+        *FAST,
+        replace(FAST[2], rowwise=True),
+        World(units=50, variants=3, gaps=0.3),
+        World(variants=4, uneven=0.3),
+    ],
 )
 def test_a_draw_is_what_comes_through_the_front_door(world):
     drawn = world.draw(np.random.default_rng(5))
@@ -73,7 +81,9 @@ def test_planted_effects_have_their_size_and_leave_the_rest_alone():
 
 @pytest.mark.parametrize("kind", ["errors", "grid", "real"])
 def test_losses_have_their_rate_and_their_dependence_within_units(kind):
-    world = World(units=40_000, candidates=1, variants=2, icc=0.6, losses=kind, rowwise=True, rate=0.3)
+    world = World(
+        units=40_000, candidates=1, variants=2, icc=0.6, losses=kind, rowwise=True, rate=0.3
+    )
     rows = losses(world.draw(np.random.default_rng(1)))[0].reshape(-1, 2)
     assert rows.mean() == pytest.approx(0.3, abs=0.01)
     shared = 0.6 * 0.3 * 0.7  # the variance of the unit rates
@@ -83,13 +93,17 @@ def test_losses_have_their_rate_and_their_dependence_within_units(kind):
 
 
 def test_outcomes_of_a_unit_are_dependent():
-    two = losses(World(units=20_000, candidates=1, outcomes=2, icc=0.5).draw(np.random.default_rng(1)))
+    two = losses(
+        World(units=20_000, candidates=1, outcomes=2, icc=0.5).draw(np.random.default_rng(1))
+    )
     assert np.corrcoef(two)[0, 1] == pytest.approx(0.5, abs=0.03)
 
 
 def test_dependences_are_what_they_are_called():
     def draw(dependence):
-        return on(World(units=400, candidates=12, dependence=dependence).draw(np.random.default_rng(2)))
+        return on(
+            World(units=400, candidates=12, dependence=dependence).draw(np.random.default_rng(2))
+        )
 
     assert np.all(draw("tied").sum(axis=1) == 200)
     chains = draw("chains")
@@ -99,7 +113,9 @@ def test_dependences_are_what_they_are_called():
     across = np.corrcoef(chains[[1, 5, 9]])[np.triu_indices(3, 1)]
     assert np.all(across > 0.15)
     assert np.abs(np.corrcoef(draw("independent"))[np.triu_indices(12, 1)]).max() < 0.2
-    doubled = World(units=400, candidates=12, dependence="duplicates").draw(np.random.default_rng(2))
+    doubled = World(units=400, candidates=12, dependence="duplicates").draw(
+        np.random.default_rng(2)
+    )
     np.testing.assert_array_equal(duplicates(doubled.marks), np.arange(12) // 3 * 3)
     np.testing.assert_array_equal(on(doubled)[0], ~on(doubled)[2])
 
@@ -124,7 +140,12 @@ def test_worlds_of_the_contract_are_told_apart():
     worlds = [*contract(), *(replace(w, rowwise=True) for w in contract() if w.variants > 1)]
     assert len({(w.name, w.size) for w in worlds}) == len(worlds)
     null = {(w.dependence, *w.size) for w in worlds if not w.effects}
-    assert {(d, n, k) for d in ("independent", "chains") for n in (115, 160, 500, 2000) for k in (10, 34, 200)} <= null
+    assert {
+        (d, n, k)
+        for d in ("independent", "chains")
+        for n in (115, 160, 500, 2000)
+        for k in (10, 34, 200)
+    } <= null
     assert {w.units for w in worlds if w.variants > 1} == {32, 100, 400}
 
 
@@ -141,7 +162,7 @@ def test_permuting_evidence_keeps_candidates_and_the_outcomes_of_a_unit_together
     assert pairs(drawn) == pairs(units)
 
 
-# --------------------------------------------------------------------------------------------- calibration, cards
+# ------------------------------------------------------------------------------- calibration, cards
 
 
 def test_parallel_equals_serial():
@@ -244,7 +265,9 @@ def test_intervals_and_margins_are_the_textbook_ones():
     from statsmodels.stats.proportion import proportion_confint
 
     for hits, n in [(0, 10), (3, 10), (10, 10), (57, 1000)]:
-        assert interval(hits / n, n) == pytest.approx(proportion_confint(hits, n, method="beta"), abs=1e-12)
+        assert interval(hits / n, n) == pytest.approx(
+            proportion_confint(hits, n, method="beta"), abs=1e-12
+        )
     assert margin(0.1, 100) == pytest.approx(0.09)
 
 
@@ -257,22 +280,38 @@ def test_intervals_and_margins_are_the_textbook_ones():
         (Promise("none", 1.0), {"erred": 90}, ""),
         (Promise("global null", 0.1, 0.13), {"survived": 23}, ""),
         (Promise("global null", 0.1, 0.13), {"survived": 24}, "P(any survivor) 0.240"),
-        (Promise("global null", 0.1), {"erred": 30, "null": False, "planted": 100, "found": 90}, ""),
-        (Promise("family-wise", 0.1), {"erred": 30, "null": False, "planted": 100, "found": 90}, "false"),
+        (
+            Promise("global null", 0.1),
+            {"erred": 30, "null": False, "planted": 100, "found": 90},
+            "",
+        ),
+        (
+            Promise("family-wise", 0.1),
+            {"erred": 30, "null": False, "planted": 100, "found": 90},
+            "false",
+        ),
         (Promise("family-wise", 0.1), {"null": False, "planted": 100, "found": 68}, ""),
         (Promise("family-wise", 0.1), {"null": False, "planted": 100, "found": 67}, "power 0.670"),
     ],
 )
 def test_what_counts_as_a_broken_promise(promise, row, words):
     counted = Row(
-        **{"world": "w", "units": 1, "candidates": 1, "null": True, "least_power": 0.8, "replicates": 100} | row
+        **{
+            "world": "w",
+            "units": 1,
+            "candidates": 1,
+            "null": True,
+            "least_power": 0.8,
+            "replicates": 100,
+        }
+        | row
     )
     failures = counted.failures(promise)
     assert len(failures) == (1 if words else 0)
     assert not words or words in failures[0]
 
 
-# -------------------------------------------------------------------------------- judges that should not get through
+# --------------------------------------------------------------- judges that should not get through
 
 
 @dataclass(frozen=True)
@@ -336,13 +375,18 @@ class Forgetful(janus.Janus):
     """Janus, but its p-values are not."""
 
     def screen(self, units, hypotheses, plan, rng):
-        return replace(super().screen(units, hypotheses, plan, rng), p=np.full(len(hypotheses), 2.0))
+        return replace(
+            super().screen(units, hypotheses, plan, rng), p=np.full(len(hypotheses), 2.0)
+        )
 
 
 @pytest.mark.parametrize(
     ("judge", "words"),
     [
-        (Naive(), r"does not keep its promise: independent \(n = 115, L = 34.*rate of false confirmations"),
+        (
+            Naive(),
+            r"does not keep its promise: independent \(n = 115, L = 34.*rate of false confirmations",
+        ),
         (Mute(), r"survives of shape \(11,\) on 12 hypotheses"),
         (Moody(), "asked twice with the same seed"),
         (Partial(), "candidates in another order"),
@@ -368,7 +412,9 @@ def test_sampled_decoys_are_not_held_to_the_exact_floor():
     sampled = resolved(janus.JanusA(), Plan(decoys=100))
     assert Promise.of(janus.JanusA(), sampled).rate == "none"
     exact = resolved(janus.JanusA(), Plan(q=0.2))
-    assert Promise.of(janus.JanusA(), exact) == Promise("global null", 0.2, survivors=pytest.approx(0.26))
+    assert Promise.of(janus.JanusA(), exact) == Promise(
+        "global null", 0.2, survivors=pytest.approx(0.26)
+    )
 
 
 def test_the_rule_on_a_draw_holds_out_what_the_plan_says():
@@ -380,7 +426,7 @@ def test_the_rule_on_a_draw_holds_out_what_the_plan_says():
     assert len(ruling.verdicts) == 4
 
 
-# ------------------------------------------------------------------------------ finders, and those that should not pass
+# ---------------------------------------------------------- finders, and those that should not pass
 
 
 @pytest.fixture(scope="module")
@@ -397,7 +443,8 @@ def table():
             "code": [str(i) for i in rng.integers(0, 60, n)],
             "flag": rng.random(n) < 0.4,
             "question": [
-                f"What is {a} times {b}?" if a > 4 else f"Add {a}, {b}." for a, b in rng.integers(0, 9, (n, 2))
+                f"What is {a} times {b}?" if a > 4 else f"Add {a}, {b}."
+                for a, b in rng.integers(0, 9, (n, 2))
             ],
         }
     )
@@ -410,13 +457,21 @@ def test_our_finders_pass(name, table):
 
 
 def test_our_interactions_pass(table):
-    bases = (Candidate("long", "words > 40"), Candidate("german", "lang = 'de'"), Candidate("flagged", "flag"))
+    bases = (
+        Candidate("long", "words > 40"),
+        Candidate("german", "lang = 'de'"),
+        Candidate("flagged", "flag"),
+    )
     assert next(c.name for c in check_finder(Interactions(bases), table)) == "long AND german"
 
 
 @pytest.mark.parametrize("outcome", ["bool", "real", "empty"])
 def test_finders_are_checked_on_any_outcome(outcome, table):
-    values = {"bool": pl.col("error") == 1, "real": pl.col("error") * 0.5, "empty": pl.col("error").replace(1, None)}
+    values = {
+        "bool": pl.col("error") == 1,
+        "real": pl.col("error") * 0.5,
+        "empty": pl.col("error").replace(1, None),
+    }
     frame = table.frame.with_columns(values[outcome].alias("error"))
     evidence = Evidence.from_table(frame, id="id", outcome="error", empty="missing")
     assert len(check_finder(Thresholds(), evidence)) > 0
@@ -444,7 +499,11 @@ class Remembering(Proposer):
 
 class Peeking(Proposer):
     def propose(self, discovery):
-        return [Candidate("bad", f"words > {discovery.frame.filter(discovery.loss == 1)['words'].mean():.3f}")]
+        return [
+            Candidate(
+                "bad", f"words > {discovery.frame.filter(discovery.loss == 1)['words'].mean():.3f}"
+            )
+        ]
 
 
 class Searching(Peeking):
@@ -465,7 +524,9 @@ class Reading(Proposer):
     """Reads the file that the evidence came from."""
 
     def propose(self, discovery):
-        frame = pl.read_parquet(discovery.provenance[0]) if discovery.provenance else discovery.frame
+        frame = (
+            pl.read_parquet(discovery.provenance[0]) if discovery.provenance else discovery.frame
+        )
         return [Candidate("cut", f"words > {frame['words'].mean():.4f}")]
 
 
@@ -478,8 +539,14 @@ def test_finders_that_keep_to_the_rules_pass(table):
     ("finder", "words"),
     [
         (Remembering(), "after other evidence"),
-        (lambda whole: Proposer((f"words > {whole.frame['words'].mean():.3f}",)), "held-out rows overwritten"),
-        (lambda whole: Interactions(tuple(Thresholds().propose(whole))), "held-out rows overwritten"),
+        (
+            lambda whole: Proposer((f"words > {whole.frame['words'].mean():.3f}",)),
+            "held-out rows overwritten",
+        ),
+        (
+            lambda whole: Interactions(tuple(Thresholds().propose(whole))),
+            "held-out rows overwritten",
+        ),
         (Peeking(), "with other outcomes"),
         (Random(), "asked again"),
         (Repeating(), "more than one candidate: same"),
@@ -495,7 +562,9 @@ def test_bad_finders_are_caught(finder, words, table):
 
 def test_a_rule_that_breaks_on_unseen_rows_is_caught(table):
     seen = Plan().discovery_units(table)
-    frame = table.frame.with_columns(pl.when(pl.Series(seen)).then("code").otherwise(pl.lit("n/a")).alias("code"))
+    frame = table.frame.with_columns(
+        pl.when(pl.Series(seen)).then("code").otherwise(pl.lit("n/a")).alias("code")
+    )
     with pytest.raises(AssertionError, match="does not apply to rows it has not seen"):
         check_finder(Proposer(("CAST(code AS INT) > 30",)), replace(table, frame=frame))
 

@@ -9,21 +9,27 @@ import numpy as np
 import polars as pl
 import pytest
 
-from groundfault.candidate import Library
+from groundfault.core.candidate import Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.finders.confidence import Confidence
 from groundfault.finders.tree import Tree
 from groundfault.stats.discovery import least_confident
 from groundfault.testing import check_finder
-from groundfault.units import Marks
 
 
 def evidence(n: int = 600, **extra: Any) -> Evidence:
     rng = np.random.default_rng(3)
     x, flag, words = rng.normal(size=n), rng.random(n) < 0.5, rng.integers(0, 400, n)
     error = (rng.random(n) < np.where((words >= 300) & flag, 0.9, 0.1)).astype(int)
-    columns = {"id": [f"{i:04d}" for i in range(n)], "error": error, "x": x, "flag": flag, "words": words}
+    columns = {
+        "id": [f"{i:04d}" for i in range(n)],
+        "error": error,
+        "x": x,
+        "flag": flag,
+        "words": words,
+    }
     return Evidence.from_table(pl.DataFrame(columns | extra), id="id", outcome="error")
 
 
@@ -33,7 +39,9 @@ def test_the_tree_is_barlow(shared: Path, dataset: str) -> None:
     folder = shared / "edisa_public"
     data, out = (np.load(folder / f"{dataset}_{what}.npz") for what in ("input", "_barlow"))
     z, wrong = data["Z_val"], data["P_val"].argmax(axis=1) != data["y_val"]
-    frame = pl.DataFrame({f"z_{i}": z[:, i] for i in range(z.shape[1])}).with_columns(error=wrong.astype(int))
+    frame = pl.DataFrame({f"z_{i}": z[:, i] for i in range(z.shape[1])}).with_columns(
+        error=wrong.astype(int)
+    )
     table = Evidence.from_table(frame, outcome="error")
     proposed = Library.of(Tree(min_size=1, columns=("z_*",)).propose(table))
     rates = [wrong[out["leaf_member_val"] == leaf].mean() for leaf in range(int(out["n_leaves"]))]
@@ -55,7 +63,9 @@ def test_the_tree_finds_what_is_planted() -> None:
 
 
 def test_the_tree_leaves_out_what_it_cannot_cut() -> None:
-    gaps = evidence(gap=[None if i % 7 == 0 else float(i % 2) for i in range(600)], text=["a"] * 600)
+    gaps = evidence(
+        gap=[None if i % 7 == 0 else float(i % 2) for i in range(600)], text=["a"] * 600
+    )
     assert not any("gap" in c.columns or "text" in c.columns for c in Tree().propose(gaps))
     with pytest.raises(InputError, match="'gap' has 86 missing values"):
         list(Tree(columns=("gap",)).propose(gaps))
@@ -75,7 +85,11 @@ def test_confidence_is_the_least_confident_examples() -> None:
     assert len(library) == 4
     marks = Marks.of(data, Library.of(Confidence().propose(data)))
     assert np.abs(marks.counts()[1] - [20, 40, 100, 200]).max() <= 1
-    on = data.frame.select(next(Confidence((0.1,)).propose(data)).parsed.to_polars()).to_series().to_numpy()
+    on = (
+        data.frame.select(next(Confidence((0.1,)).propose(data)).parsed.to_polars())
+        .to_series()
+        .to_numpy()
+    )
     assert (on == least_confident(p, int(on.sum()))).all()
 
 

@@ -1,4 +1,6 @@
-"""Type-I error of sequential audits: small versions of `groundfault study validity`, and what a naive audit does."""
+"""Type-I error of sequential audits: small versions of `groundfault study validity`, and what a
+naive audit does.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,18 @@ import numpy as np
 import pytest
 
 from groundfault.sequential.bets import BETS, SOURCES
-from groundfault.studies import validity
-from groundfault.studies.null_games import Game, Groups, Move, bold, fresh, rejected, weighed, worst_cases
-from groundfault.studies.validity import games, measured, upper
+from groundfault_studies import validity
+from groundfault_studies.null_games import (
+    Game,
+    Groups,
+    Move,
+    bold,
+    fresh,
+    rejected,
+    weighed,
+    worst_cases,
+)
+from groundfault_studies.validity import games, measured, upper
 
 PAPERS = list(validity.PAPERS)
 MODEL, AUDITOR = games("model"), games("auditor")
@@ -35,7 +46,10 @@ def test_the_auditors_null_stands(key):
 @pytest.mark.parametrize(
     ("key", "least"),
     [
-        ("20x20", {"lr": 0.07, "sr-lr": 0.04, "lr-ui": 0.22, "sr-lr-ui": 0.28}),  # spec: .109 .065 .268 .342
+        (
+            "20x20",
+            {"lr": 0.07, "sr-lr": 0.04, "lr-ui": 0.22, "sr-lr-ui": 0.28},
+        ),  # spec: .109 .065 .268 .342
         ("gated", {"lr-ui": 0.95, "sr-lr-ui": 0.95}),
         ("nine", {"lr": 0.99, "lr-ui": 0.99, "sr-lr-ui": 0.99}),
         ("2268", {"lr": 1.0, "lr-ui": 1.0, "sr-lr-ui": 1.0}),
@@ -44,7 +58,9 @@ def test_the_auditors_null_stands(key):
     ],
 )
 def test_the_papers_sampling_loses_it(key, least):
-    """Spec 6c, rows (ii), (iii) and (v): an audit that tests against the threshold itself is wrong far too often."""
+    """Spec 6c, rows (ii), (iii) and (v): an audit that tests against the threshold itself is wrong
+    far too often.
+    """
     counts = measured(MODEL[key], PAPERS, "paper", 300)
     for bet, share in least.items():
         assert counts[bet] / 300 >= share
@@ -72,18 +88,23 @@ def test_every_default_stays_below_alpha():
         assert all(bound <= 0.05 for bound in table.rows[-1].here.values())
 
 
-# --- the measuring itself ---------------------------------------------------------------------------------------------
+# ------------------------------------------------------------------------- --- the measuring itself
 
 
 def test_weighing_agrees_with_counting():
-    for game, bet in ((fresh("0/1", 100), "lr-ui"), (Groups(5, (0.0,) + (1.0,) * 9, 50, 0.9).game("five"), "agrapa")):
+    for game, bet in (
+        (fresh("0/1", 100), "lr-ui"),
+        (Groups(5, (0.0,) + (1.0,) * 9, 50, 0.9).game("five"), "agrapa"),
+    ):
         counted = rejected(game, [bet], "guaranteed", 4000, [1]).mean()
         rate, error = weighed(game, bet, 1000, [2])
         assert abs(counted - rate) <= 4 * np.sqrt(rate * (1 - rate) / 4000) + 4 * error
 
 
 def test_weighing_would_see_an_unfair_game():
-    """Scores below the threshold: the null is false, and the weights say how often it falls, not alpha."""
+    """Scores below the threshold: the null is false, and the weights say how often it falls, not
+    alpha.
+    """
 
     def moves(rng, n, paper):
         for _ in range(100):
@@ -100,7 +121,11 @@ def test_the_games_are_null():
     rng = np.random.default_rng(0)
     for null, sign in (("model", 1), ("auditor", -1)):
         for key, game in games(null).items():
-            made = game.moves.__self__ if isinstance(getattr(game.moves, "__self__", None), Groups) else None
+            made = (
+                game.moves.__self__
+                if isinstance(getattr(game.moves, "__self__", None), Groups)
+                else None
+            )
             if made is not None:
                 assert sign * (np.mean(made.scores) - made.threshold) >= -1e-12, key
     play = worst_cases(1000, 15, 0.5).moves(rng, 4000, False)

@@ -1,7 +1,7 @@
 """groundfault: say where a model fails, and on what grounds.
 
-Evidence goes in, finders propose candidate explanations, a sealed plan fixes the rules, a judge rules, a report says
-what may be said::
+Evidence goes in, finders propose candidate explanations, a sealed plan fixes the rules, a judge
+rules, a report says what may be said::
 
     import groundfault
 
@@ -16,8 +16,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from groundfault.candidate import Candidate, Library
-    from groundfault.checking import Check, check
+    from groundfault.auditing.checking import Check, check
+    from groundfault.auditing.flow import audit
+    from groundfault.auditing.gating import gate
+    from groundfault.auditing.proposals import Proposals, propose
+    from groundfault.auditing.report import Report
+    from groundfault.auditing.verification import Verification, verify
+    from groundfault.base.ledger import Ledger
+    from groundfault.core.candidate import Candidate, Library
+    from groundfault.core.evidence import Evidence
+    from groundfault.core.finding import Cell, Finding, Verdict
+    from groundfault.core.judge import Judge, Screening
+    from groundfault.core.plan import Plan
+    from groundfault.core.status import Status
     from groundfault.errors import (
         GroundfaultError,
         InputError,
@@ -26,50 +37,40 @@ if TYPE_CHECKING:
         PlanError,
         RuleError,
     )
-    from groundfault.evidence import Evidence
-    from groundfault.finding import Cell, Finding, Verdict
-    from groundfault.flow import audit
-    from groundfault.gating import gate
-    from groundfault.judge import Judge, Screening
-    from groundfault.ledger import Ledger
-    from groundfault.outcome import Status
-    from groundfault.plan import Plan
-    from groundfault.proposals import Proposals, propose
-    from groundfault.report import Report
     from groundfault.sequential.pool import Pool
     from groundfault.sequential.session import Audit
-    from groundfault.verification import Verification, verify
 
-# where each public name lives; nothing is imported before it is asked for, so that the command line starts at once
+# where each public name lives; nothing is imported before it is asked for, so that the command line
+# starts at once
 _HOMES = {
     "Audit": "sequential.session",
-    "Candidate": "candidate",
-    "Cell": "finding",
-    "Check": "checking",
-    "Evidence": "evidence",
-    "Finding": "finding",
+    "Candidate": "core.candidate",
+    "Cell": "core.finding",
+    "Check": "auditing.checking",
+    "Evidence": "core.evidence",
+    "Finding": "core.finding",
     "GroundfaultError": "errors",
     "InputError": "errors",
-    "Judge": "judge",
-    "Ledger": "ledger",
+    "Judge": "core.judge",
+    "Ledger": "base.ledger",
     "LedgerError": "errors",
-    "Library": "candidate",
+    "Library": "core.candidate",
     "MissingExtraError": "errors",
-    "Plan": "plan",
+    "Plan": "core.plan",
     "Pool": "sequential.pool",
     "PlanError": "errors",
-    "Proposals": "proposals",
-    "Report": "report",
+    "Proposals": "auditing.proposals",
+    "Report": "auditing.report",
     "RuleError": "errors",
-    "Screening": "judge",
-    "Status": "outcome",
-    "Verdict": "finding",
-    "Verification": "verification",
-    "audit": "flow",
-    "check": "checking",
-    "gate": "gating",
-    "propose": "proposals",
-    "verify": "verification",
+    "Screening": "core.judge",
+    "Status": "core.status",
+    "Verdict": "core.finding",
+    "Verification": "auditing.verification",
+    "audit": "auditing.flow",
+    "check": "auditing.checking",
+    "gate": "auditing.gating",
+    "propose": "auditing.proposals",
+    "verify": "auditing.verification",
 }
 _ROOMS = (
     "exports",
@@ -78,12 +79,10 @@ _ROOMS = (
     "judges",
     "language",
     "models",
-    "policies",
     "probes",
     "readers",
     "sequential",
     "stats",
-    "studies",
     "taxonomy",
     "testing",
 )

@@ -9,9 +9,8 @@
     ├── LedgerError         a holdout was opened before, or the record was altered
     └── MissingExtraError   an optional library is needed and not installed
 
-Every message says what happened, where (file, column, record), and what to do. The command line prints it in
-one line and exits with status 2.
-"""
+Every message says what happened, where (file, column, record), and what to do. The command line
+prints it in one line and exits with status 2."""
 
 from __future__ import annotations
 
@@ -21,11 +20,15 @@ class GroundfaultError(Exception):
 
 
 class InputError(GroundfaultError, ValueError):
-    """Evidence cannot be read as given. Fix the named file, column or value and run again; nothing was written."""
+    """Evidence cannot be read as given. Fix the named file, column or value and run again; nothing
+    was written.
+    """
 
 
 class RuleError(GroundfaultError, ValueError):
-    """A candidate's rule is malformed, names an unknown column, or is not a true/false expression."""
+    """A candidate's rule is malformed, names an unknown column, or is not a true/false
+    expression.
+    """
 
 
 class PlanError(GroundfaultError, ValueError):
@@ -35,9 +38,8 @@ class PlanError(GroundfaultError, ValueError):
 class LedgerError(GroundfaultError, RuntimeError):
     """The holdout was opened before with other candidates, or the ledger does not add up.
 
-    To look again on purpose, say why: ``reopen="..."`` in Python, ``--reopen "..."`` in the shell. The reason stays
-    in the report.
-    """
+    To look again on purpose, say why: ``reopen="..."`` in Python, ``--reopen "..."`` in the shell.
+    The reason stays in the report."""
 
 
 class MissingExtraError(GroundfaultError, ImportError):

@@ -10,7 +10,7 @@ import click
 from groundfault.errors import GroundfaultError, InputError
 
 if TYPE_CHECKING:
-    from groundfault.policies import Query
+    from groundfault.sequential.policies import Query
 
 
 def ask(query: Query, columns: Sequence[str] = (), hidden: str | None = None) -> float | None:
@@ -42,7 +42,9 @@ def ask(query: Query, columns: Sequence[str] = (), hidden: str | None = None) ->
             click.echo(f"  {clean(name)}: {clean(value)}")
     words = {"p": "pass", "f": "fail", "u": "unscored"}
     while True:
-        said = click.prompt("score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > ")
+        said = click.prompt(
+            "score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > "
+        )
         if said.strip().lower() in ("q", "quit"):
             raise click.Abort
         try:
@@ -54,4 +56,6 @@ def ask(query: Query, columns: Sequence[str] = (), hidden: str | None = None) ->
 def clean(value: object) -> str:
     """A value without what a terminal would obey."""
     text = str(value)
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text
+    )

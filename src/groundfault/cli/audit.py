@@ -24,30 +24,66 @@ from groundfault.cli.options import (
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.report import Report
+    from groundfault.auditing.report import Report
 
 LEDGER = "groundfault-ledger.db"
 
 
 @click.command()
 @evidence_options
-@click.option("--compare", nargs=2, metavar="A B", help="Judge what changed from model A to model B, paired.")
+@click.option(
+    "--compare", nargs=2, metavar="A B", help="Judge what changed from model A to model B, paired."
+)
 @candidate_options
 @plan_options
-@click.option("--robustness", type=click.IntRange(0), default=0, metavar="N", help="Repeat over N random splits.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes for the repeats (-1: all cores).")
-@click.option("--ledger", metavar="FILE", help=f"Where openings are recorded [{LEDGER}, or $GROUNDFAULT_LEDGER].")
-@click.option("--no-ledger", is_flag=True, help="Do not record that the holdout was opened; the report says so.")
-@click.option("--reopen", metavar="REASON", help="Open again with other candidates; the reason stays in the report.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Write report.html, .md, .json and library.json here.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the report as JSON; - is standard output, alone.")
+@click.option(
+    "--robustness",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Repeat over N random splits.",
+)
+@click.option(
+    "--jobs",
+    type=int,
+    default=-1,
+    show_default=True,
+    help="Processes for the repeats (-1: all cores).",
+)
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    help=f"Where openings are recorded [{LEDGER}, or $GROUNDFAULT_LEDGER].",
+)
+@click.option(
+    "--no-ledger",
+    is_flag=True,
+    help="Do not record that the holdout was opened; the report says so.",
+)
+@click.option(
+    "--reopen",
+    metavar="REASON",
+    help="Open again with other candidates; the reason stays in the report.",
+)
+@click.option(
+    "--out",
+    type=click.Path(),
+    metavar="DIR",
+    help="Write report.html, .md, .json and library.json here.",
+)
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the report as JSON; - is standard output, alone.",
+)
 def audit(**given: Any) -> None:
     """Say which explanations of the failures in SOURCE hold up.
 
-    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, whose outcome column is named by --outcome;
-    or the logs of an evaluation tool, folders or patterns of them, which need no more said. Without --declare,
-    --candidate or --finders the default finders propose: what was measured with the answer, 0/1 columns, thresholds,
-    categories and text features.
+    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, whose outcome column is
+    named by --outcome; or the logs of an evaluation tool, folders or patterns of them, which need
+    no more said. Without --declare, --candidate or --finders the default finders propose: what was
+    measured with the answer, 0/1 columns, thresholds, categories and text features.
 
     \b
     groundfault audit results.parquet --id item_id --outcome error --out report/
@@ -55,7 +91,7 @@ def audit(**given: Any) -> None:
     groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' --finders thresholds
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     """
-    from groundfault.flow import audit as run
+    from groundfault.auditing.flow import audit as run
 
     require_writable(given["out"], directory=True)
     require_writable(given["json_path"])
@@ -88,21 +124,34 @@ def audit(**given: Any) -> None:
 @click.option("--compare", nargs=2, metavar="A B", help="Two models to compare, paired.")
 @candidate_options
 @plan_options
-@click.option("--freeze", metavar="FILE", help="Freeze the candidates into this library, for audit --library.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the check as JSON; - is standard output, alone.")
+@click.option(
+    "--freeze", metavar="FILE", help="Freeze the candidates into this library, for audit --library."
+)
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the check as JSON; - is standard output, alone.",
+)
 def check(**given: Any) -> None:
     """Before the holdout is spent: which candidates can be tested, and what could be found.
 
-    Reads no held-out outcome beyond the overall error rate of the discovery part, and records nothing.
-    """
+    Reads no held-out outcome beyond the overall error rate of the discovery part, and records
+    nothing."""
     import json
 
-    from groundfault.checking import check as run
+    from groundfault.auditing.checking import check as run
 
     require_writable(given["json_path"])
     named, finders = read_candidates(given)
     with warnings_told():
-        found = run(read_evidence(given), read_plan(given), named, finders=finders, compare=given["compare"] or None)
+        found = run(
+            read_evidence(given),
+            read_plan(given),
+            named,
+            finders=finders,
+            compare=given["compare"] or None,
+        )
     if given["freeze"]:
         found.library.freeze(given["freeze"])
     text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
@@ -129,7 +178,7 @@ def verify(source: str, evidence: str | None, ledger: str | None) -> None:
 
         found: Any = verify_certificate(source, ledger=ledger)
     else:
-        from groundfault.verification import verify as run
+        from groundfault.auditing.verification import verify as run
 
         found = run(source, evidence=evidence, ledger=ledger)
     for difference in found.differences:

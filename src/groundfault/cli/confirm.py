@@ -30,21 +30,43 @@ if TYPE_CHECKING:
 @evidence_options
 @candidate_options
 @plan_options
-@click.option("--label", type=click.Choice(["ask", "cmd", "file"]), required=True, help="Who gives the scores.")
-@click.option("--command", "program", metavar="CMD", help="The program: JSON of the case in, a score out.")
-@click.option("--show", metavar="COL", multiple=True, help="Columns shown when asking [all]; repeatable.")
+@click.option(
+    "--label",
+    type=click.Choice(["ask", "cmd", "file"]),
+    required=True,
+    help="Who gives the scores.",
+)
+@click.option(
+    "--command", "program", metavar="CMD", help="The program: JSON of the case in, a score out."
+)
+@click.option(
+    "--show", metavar="COL", multiple=True, help="Columns shown when asking [all]; repeatable."
+)
 @click.option("--limit", type=int, help="Most labels to buy.")
 @click.option("--cost", type=float, help="Cost of a label; what has been spent is shown.")
-@click.option("--ledger", metavar="FILE", default="groundfault.db", show_default=True, help="Run again to resume.")
-@click.option("--no-ledger", is_flag=True, help="Record nothing; an interruption then loses everything.")
-@click.option("--reopen", metavar="REASON", help="Why the holdout is opened again with other candidates.")
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    default="groundfault.db",
+    show_default=True,
+    help="Run again to resume.",
+)
+@click.option(
+    "--no-ledger", is_flag=True, help="Record nothing; an interruption then loses everything."
+)
+@click.option(
+    "--reopen", metavar="REASON", help="Why the holdout is opened again with other candidates."
+)
 @click.option("--gate", is_flag=True, help="Exit status 1 if anything is confirmed.")
-@click.option("--json", "json_path", metavar="FILE|-", help="The result as JSON; - is standard output, alone.")
+@click.option(
+    "--json", "json_path", metavar="FILE|-", help="The result as JSON; - is standard output, alone."
+)
 def confirm(**given: Any) -> None:
     """Confirm what survives the screen by labelling held-out units one at a time.
 
-    Held-out rows of SOURCE may lack an outcome (--empty missing). Each label serves every survivor, and one is
-    confirmed as soon as the evidence is enough: the family-wise error is at most alpha whenever you stop.
+    Held-out rows of SOURCE may lack an outcome (--empty missing). Each label serves every survivor,
+    and one is confirmed as soon as the evidence is enough: the family-wise error is at most alpha
+    whenever you stop.
 
     \b
     groundfault sequential confirm results.parquet --outcome error --id id --split part --empty missing \\
@@ -69,11 +91,18 @@ def confirm(**given: Any) -> None:
     if given["label"] == "cmd":
         answer = answers.command(shlex.split(given["program"]))
     else:
-        answer = audit.recorded if given["label"] == "file" else lambda query: ask(query, given["show"])
+        answer = (
+            audit.recorded if given["label"] == "file" else lambda query: ask(query, given["show"])
+        )
     try:
-        audit.run(answer, lambda _: None if quiet or given["label"] == "file" else _show(audit, given["cost"]))
+        audit.run(
+            answer,
+            lambda _: None if quiet or given["label"] == "file" else _show(audit, given["cost"]),
+        )
     except (KeyboardInterrupt, click.Abort):
-        click.echo("\nstopped; what was recorded is safe: run the same command again to go on", err=True)
+        click.echo(
+            "\nstopped; what was recorded is safe: run the same command again to go on", err=True
+        )
     text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False)
     if not write_json(text, given["json_path"]):
         _show(audit, given["cost"])
@@ -83,10 +112,14 @@ def confirm(**given: Any) -> None:
 
 def _show(audit: HoldoutAudit, cost: float | None) -> None:
     spent = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
-    standing = "; ".join(f"{clean(s.name)} {s.e_value:.3g}" for s in audit.standings if not s.confirmed)
+    standing = "; ".join(
+        f"{clean(s.name)} {s.e_value:.3g}" for s in audit.standings if not s.confirmed
+    )
     bar = 1 / float(audit.case.plan.settings["alpha"])
     line = f"{audit.labelled} labelled{spent}; confirmed: {', '.join(map(clean, audit.confirmed)) or 'none'}"
-    click.echo(f"{line}; e-values of the others ({bar:g} confirms): {standing}" if standing else line)
+    click.echo(
+        f"{line}; e-values of the others ({bar:g} confirms): {standing}" if standing else line
+    )
 
 
 def _say(audit: HoldoutAudit) -> None:
@@ -94,6 +127,8 @@ def _say(audit: HoldoutAudit) -> None:
         click.echo("nothing survived the screen: no label is worth buying")
     for s in audit.standings:
         lift = "" if s.lift is None else f", lift {s.lift:+.2f}"
-        click.echo(f"{'confirmed' if s.confirmed else 'not confirmed'}: {clean(s.name)}{lift}; {s.reason}")
+        click.echo(
+            f"{'confirmed' if s.confirmed else 'not confirmed'}: {clean(s.name)}{lift}; {s.reason}"
+        )
     if audit.opening is not None:
         click.echo(audit.opening.sentence)

@@ -8,19 +8,25 @@ import click
 
 
 @click.command()
-@click.option("--out", type=click.Path(), default="groundfault-demo", show_default=True, help="Where the report goes.")
+@click.option(
+    "--out",
+    type=click.Path(),
+    default="groundfault-demo",
+    show_default=True,
+    help="Where the report goes.",
+)
 def demo(out: str) -> None:
     """Audit a real classifier's real mistakes, offline, in under half a minute.
 
-    A classifier learns handwritten digits from 200 images and is tested on 1597 others. Declared, threshold, category
-    and pairwise candidates try to explain its mistakes; most do not hold up, and the report says why.
-    """
+    A classifier learns handwritten digits from 200 images and is tested on 1597 others. Declared,
+    threshold, category and pairwise candidates try to explain its mistakes; most do not hold up,
+    and the report says why."""
     from rich.console import Console
 
-    from groundfault.evidence import Evidence
-    from groundfault.flow import audit
+    from groundfault.auditing.flow import audit
+    from groundfault.core.evidence import Evidence
     from groundfault.render.terminal import show
-    from groundfault.studies.demo import DECLARED, digits_results
+    from groundfault_studies.demo import DECLARED, digits_results
 
     console = Console()
     with Console(stderr=True).status("training a classifier on handwritten digits") as status:
@@ -39,7 +45,8 @@ def demo(out: str) -> None:
     show(report, console, written=Path(out) / "report.html")
     rejected = next(f for f in report.findings if f.name == "scanned late")
     console.print(
-        f"\nOne that was declared and did not hold up: {rejected.sentence} Why: {rejected.reason}.", markup=False
+        f"\nOne that was declared and did not hold up: {rejected.sentence} Why: {rejected.reason}.",
+        markup=False,
     )
 
 

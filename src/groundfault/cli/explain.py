@@ -21,7 +21,7 @@ from groundfault.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from groundfault.evidence import Evidence
+    from groundfault.core.evidence import Evidence
     from groundfault.language.explain import Explained, Mark, Slice
 
 _SHOWN = 5
@@ -32,38 +32,94 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
 @click.command()
 @evidence_options
 @click.option("--text", required=True, metavar="COL", help="The column of texts.")
-@click.option("--finder", default="edisa", show_default=True, metavar="NAME", help="Whose slices are explained.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting of the finder; repeatable.")
-@click.option("-k", "most", type=click.IntRange(1), default=10, show_default=True, help="At most so many slices.")
 @click.option(
-    "--features", "names", default="surface,syntax,pragmatic", show_default=True, metavar="NAMES", help="Sets or names."
+    "--finder",
+    default="edisa",
+    show_default=True,
+    metavar="NAME",
+    help="Whose slices are explained.",
 )
 @click.option(
-    "--pipeline", default="en_core_web_sm", show_default=True, metavar="NAME", help="Or a directory, or blank."
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A setting of the finder; repeatable.",
 )
-@click.option("--permutations", type=click.IntRange(99), default=9_999, show_default=True, help="Of each test.")
-@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the tests.")
-@click.option("--holdout", default="0.5", show_default=True, help="Share of units held out, and not looked at.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Which ones; audit with the same seed.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write everything as JSON; - is standard output, alone.")
+@click.option(
+    "-k",
+    "most",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="At most so many slices.",
+)
+@click.option(
+    "--features",
+    "names",
+    default="surface,syntax,pragmatic",
+    show_default=True,
+    metavar="NAMES",
+    help="Sets or names.",
+)
+@click.option(
+    "--pipeline",
+    default="en_core_web_sm",
+    show_default=True,
+    metavar="NAME",
+    help="Or a directory, or blank.",
+)
+@click.option(
+    "--permutations",
+    type=click.IntRange(99),
+    default=9_999,
+    show_default=True,
+    help="Of each test.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, True, True),
+    default=0.05,
+    show_default=True,
+    help="Of the tests.",
+)
+@click.option(
+    "--holdout",
+    default="0.5",
+    show_default=True,
+    help="Share of units held out, and not looked at.",
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Which ones; audit with the same seed."
+)
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write everything as JSON; - is standard output, alone.",
+)
 def explain(**given: Any) -> None:
     """Say what the texts on each error slice of SOURCE have in common, in the terms of a linguist.
 
-    The finder proposes slices of the discovery units; each feature is compared on and off each slice by a permutation
-    test, beside it corrected for all tests made. Where the finder wants an embedding and there is none, it is given one
-    of the texts (TF-IDF). Nothing is confirmed by this: the finder language makes candidates of the same features.
+    The finder proposes slices of the discovery units; each feature is compared on and off each
+    slice by a permutation test, beside it corrected for all tests made. Where the finder wants an
+    embedding and there is none, it is given one of the texts (TF-IDF). Nothing is confirmed by
+    this: the finder language makes candidates of the same features.
 
     \b
     groundfault explain results.parquet --id item_id --outcome error --text question --finder edisa
     groundfault audit results.parquet --id item_id --outcome error --finders language
     """
+    from groundfault.auditing.proposals import configured, propose
+    from groundfault.core.plan import Plan
     from groundfault.language.explain import explain as run
-    from groundfault.plan import Plan
-    from groundfault.proposals import configured, propose
 
     require_writable(given["json_path"])
     quiet = given["json_path"] == "-"
-    plan, finder = Plan(holdout=given["holdout"], seed=given["seed"]), configured(given["finder"], _settings(given))
+    plan, finder = (
+        Plan(holdout=given["holdout"], seed=given["seed"]),
+        configured(given["finder"], _settings(given)),
+    )
     with warnings_told(), shown_progress(quiet) as progress:
         evidence = _embedded(read_evidence(given), finder, given["text"])
         progress(f"searching with {given['finder']}")
@@ -95,9 +151,9 @@ def _embedded(evidence: Evidence, finder: Any, text: str) -> Evidence:
     """The evidence with an embedding of the texts, where the finder reads one and there is none."""
     import polars as pl
 
-    from groundfault.columns import matching
-    from groundfault.embedding import embed
-    from groundfault.observed import EMBEDDING
+    from groundfault.core.columns import matching
+    from groundfault.slicing.embedding import embed
+    from groundfault.slicing.predictions import EMBEDDING
 
     if getattr(finder, "embedding", None) != EMBEDDING or _has(evidence, EMBEDDING):
         return evidence
@@ -126,14 +182,18 @@ def _show(found: Explained, finder: str, pipeline: str) -> None:
         click.echo(f"{finder} found no slice of {LEAST} examples or more; {_instead(finder)}")
         return
     for one in found.slices:
-        click.echo(f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors")
+        click.echo(
+            f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors"
+        )
         for line in lines(one, found.level):
             click.echo(f"  {line}")
     click.echo("")
     for label, corrected in (("as in the paper", False), ("corrected", True)):
         click.echo(f"{label}: {_measures(found.summary(corrected=corrected))}")
     for reason in dict.fromkeys(found.lacking.values()):
-        click.echo(f"{listing([name for name, why in found.lacking.items() if why == reason])} {reason}")
+        click.echo(
+            f"{listing([name for name, why in found.lacking.items() if why == reason])} {reason}"
+        )
     click.echo(
         "Nothing is confirmed: a slice cut by what its texts are like has features of its own. "
         f"To judge features: groundfault audit --finders language{'' if pipeline == DEFAULT else f':{pipeline}'}."
@@ -151,7 +211,9 @@ def _instead(finder: str) -> str:
 
 
 def lines(found: Slice, level: float) -> Iterator[str]:
-    """What marks a slice, in a few lines: first what is left after correction, then what only the paper would count."""
+    """What marks a slice, in a few lines: first what is left after correction, then what only the
+    paper would count.
+    """
     from groundfault.render.words import plural
 
     sure, marks = found.marked(level), found.marked(level, corrected=False)
@@ -171,7 +233,9 @@ def lines(found: Slice, level: float) -> Iterator[str]:
 
 
 def sentence(mark: Mark) -> str:
-    """A mark as a line: how much of the feature is on the slice and off it, and what the tests say."""
+    """A mark as a line: how much of the feature is on the slice and off it, and what the tests
+    say.
+    """
     ps = f"p {_p(mark.p)}, corrected {_p(mark.adjusted)}"
     if mark.graded:
         return f"{mark.says}: {mark.inside:.2f} on average, against {mark.outside:.2f} ({ps})"

@@ -18,15 +18,26 @@ TOOLS = ("inspect", "eee", "label-studio", "memberships")
 
 @click.command()
 @click.argument("report", type=click.Path())
-@click.option("--to", "tool", type=click.Choice(TOOLS), required=True, help="Which tool to write for.")
-@click.option("-o", "--out", type=click.Path(), required=True, metavar="OUT", help="Where to write.")
+@click.option(
+    "--to", "tool", type=click.Choice(TOOLS), required=True, help="Which tool to write for."
+)
+@click.option(
+    "-o", "--out", type=click.Path(), required=True, metavar="OUT", help="Where to write."
+)
 @click.option("--evidence", metavar="SRC", help="Where the evidence is now, if it has moved.")
-@click.option("--log", "logs", metavar="FILE", multiple=True, help="For inspect: a log to copy; repeatable.")
-@click.option("--every", is_flag=True, help="All candidates that were judged, not the confirmed ones alone.")
-def export(report: str, tool: str, out: str, evidence: str | None, logs: tuple[str, ...], every: bool) -> None:
+@click.option(
+    "--log", "logs", metavar="FILE", multiple=True, help="For inspect: a log to copy; repeatable."
+)
+@click.option(
+    "--every", is_flag=True, help="All candidates that were judged, not the confirmed ones alone."
+)
+def export(
+    report: str, tool: str, out: str, evidence: str | None, logs: tuple[str, ...], every: bool
+) -> None:
     """Write which examples are on the confirmed slices of REPORT, for another tool to show.
 
-    REPORT is the directory that audit --out wrote; the evidence is read again and must be unchanged.
+    REPORT is the directory that audit --out wrote; the evidence is read again and must be
+    unchanged.
 
     \b
     inspect       copies of the Inspect logs, with slices as sample metadata and findings as log metadata; OUT is a

@@ -20,7 +20,14 @@ _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
 
 @click.command()
 @click.argument("source", type=click.Path(), metavar="SOURCE")
-@click.option("--text", "columns", metavar="COL", multiple=True, required=True, help="A column of texts; repeatable.")
+@click.option(
+    "--text",
+    "columns",
+    metavar="COL",
+    multiple=True,
+    required=True,
+    help="A column of texts; repeatable.",
+)
 @click.option(
     "--set",
     "names",
@@ -37,14 +44,23 @@ _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
     help="A spaCy pipeline, its directory, or blank: no parser.",
 )
 @click.option("--norms", metavar="FILE", help="CSV of word norms: word, arousal, dominance.")
-@click.option("--cache", metavar="FILE", help="Keep what was annotated here, by hash of the text, for the next time.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that annotate.")
-@click.option("-o", "--out", required=True, metavar="FILE", help="Where to write: .parquet, .csv or .jsonl.")
+@click.option(
+    "--cache",
+    metavar="FILE",
+    help="Keep what was annotated here, by hash of the text, for the next time.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that annotate."
+)
+@click.option(
+    "-o", "--out", required=True, metavar="FILE", help="Where to write: .parquet, .csv or .jsonl."
+)
 def features(**given: Any) -> None:
     """Add linguistic features of texts to a table, the 38 of the benchmark DEIM.
 
-    SOURCE is a table; it is written again with a column a feature, such as question_negation: 1 or 0 of what a text has
-    or has not, and a number of what has a degree. What the pipeline cannot tell is listed, with what it would need.
+    SOURCE is a table; it is written again with a column a feature, such as question_negation: 1 or
+    0 of what a text has or has not, and a number of what has a degree. What the pipeline cannot
+    tell is listed, with what it would need.
 
     \b
     groundfault features texts.parquet --text question -o features.parquet
@@ -52,13 +68,22 @@ def features(**given: Any) -> None:
     groundfault audit features.parquet --outcome error --finders declared,thresholds
     """
     from groundfault.exports.slices import write_table
-    from groundfault.language import chosen, feature_table, load_memory, load_pipeline, read_norms, save_memory
+    from groundfault.language import (
+        chosen,
+        feature_table,
+        load_memory,
+        load_pipeline,
+        read_norms,
+        save_memory,
+    )
     from groundfault.readers.table import read_table
 
     for path in (given["out"], given["cache"]):
         require_writable(path)
     if not str(given["out"]).lower().endswith(_KINDS):
-        raise InputError(f"cannot tell from {given['out']!r} how to write a table; name it .parquet, .csv or .jsonl")
+        raise InputError(
+            f"cannot tell from {given['out']!r} how to write a table; name it .parquet, .csv or .jsonl"
+        )
     wanted = chosen([name.strip() for name in given["names"].split(",") if name.strip()])
     if not wanted:
         raise PlanError("--set names no feature")
@@ -71,7 +96,9 @@ def features(**given: Any) -> None:
     for column in given["columns"]:
         started = time.perf_counter()
         with warnings_told(), _bar(f"reading {column}", table[column].n_unique()) as progress:
-            found = feature_table(table[column], wanted, pipeline, norms=norms, jobs=given["jobs"], progress=progress)
+            found = feature_table(
+                table[column], wanted, pipeline, norms=norms, jobs=given["jobs"], progress=progress
+            )
         taken = [name for name in found.frame.columns if name in table.columns]
         if taken:
             raise InputError(f"the table has a column {taken[0]!r} already; rename it")
@@ -80,7 +107,9 @@ def features(**given: Any) -> None:
     write_table(table, given["out"])
     if given["cache"]:
         save_memory(pipeline, given["cache"])
-        click.echo(f"cache: {known:,} texts known, {len(pipeline.memory):,} kept in {given['cache']}")
+        click.echo(
+            f"cache: {known:,} texts known, {len(pipeline.memory):,} kept in {given['cache']}"
+        )
     click.echo(f"wrote {table.height:,} rows to {given['out']}")
 
 

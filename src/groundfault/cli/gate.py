@@ -8,18 +8,38 @@ from pathlib import Path
 
 import click
 
+from groundfault.auditing.gating import FAIL_ON
+from groundfault.base.files import write_text
 from groundfault.cli.options import require_writable, write_json
-from groundfault.files import write_text
-from groundfault.gating import FAIL_ON
 
 
 @click.command()
 @click.argument("report", type=click.Path())
-@click.option("--fail-on", metavar="SQL", default=FAIL_ON, show_default=True, help="What a finding must not be.")
-@click.option("--baseline", metavar="FILE", help="The report before: what it holds already does not fail the gate.")
-@click.option("--must-detect", type=float, metavar="LIFT", help="Fail if the audit could not have found such a lift.")
+@click.option(
+    "--fail-on",
+    metavar="SQL",
+    default=FAIL_ON,
+    show_default=True,
+    help="What a finding must not be.",
+)
+@click.option(
+    "--baseline",
+    metavar="FILE",
+    help="The report before: what it holds already does not fail the gate.",
+)
+@click.option(
+    "--must-detect",
+    type=float,
+    metavar="LIFT",
+    help="Fail if the audit could not have found such a lift.",
+)
 @click.option("--summary", metavar="FILE", help="Write a Markdown summary, for a pull request.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the verdict as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the verdict as JSON; - is standard output, alone.",
+)
 def gate(
     report: str,
     fail_on: str,
@@ -30,14 +50,15 @@ def gate(
 ) -> None:
     """Exit with status 1 if REPORT holds what it must not, and the baseline did not hold already.
 
-    REPORT and the baseline are what audit --json wrote, or folders that audit --out wrote. The expression is SQL over
-    what a report says of a finding: name, rule, meaning, source, outcome, model, verdict, confirmed, reason, lead,
-    n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift and frequency.
+    REPORT and the baseline are what audit --json wrote, or folders that audit --out wrote. The
+    expression is SQL over what a report says of a finding: name, rule, meaning, source, outcome,
+    model, verdict, confirmed, reason, lead, n_on, n_off, lift, p, p_adjusted, low, high,
+    discovery_lift and frequency.
 
     \b
     groundfault gate report.json --fail-on "confirmed and lift > 0" --baseline main/report.json
     """
-    from groundfault.gating import gate as run
+    from groundfault.auditing.gating import gate as run
     from groundfault.render import gate as render
     from groundfault.render import words
 
@@ -49,7 +70,9 @@ def gate(
         write_text(Path(summary), render.markdown(found))
     if not write_json(text, json_path):
         for met in found.new:
-            click.echo(f"{words.clean(words.named(met.name, met.outcome))}: {words.clean(met.sentence)}")
+            click.echo(
+                f"{words.clean(words.named(met.name, met.outcome))}: {words.clean(met.sentence)}"
+            )
         for line in render.lines(found):
             click.echo(line)
         click.echo(render.headline(found))

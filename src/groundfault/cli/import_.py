@@ -11,14 +11,20 @@ from groundfault.cli.options import log_options, read_evidence, require_writable
 
 @click.command("import")
 @log_options
-@click.option("-o", "--out", metavar="DIR", help="Write the evidence here, for every command that takes a SOURCE.")
+@click.option(
+    "-o",
+    "--out",
+    metavar="DIR",
+    help="Write the evidence here, for every command that takes a SOURCE.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the account as JSON.")
 def import_(**given: Any) -> None:
     """Read the logs of evaluation tools, merge them, and account for every row.
 
-    SOURCE is a log, a folder of logs, or a pattern in quotes. Inspect, lm-evaluation-harness, HELM, promptfoo, Every
-    Eval Ever and a dozen more are recognised by what they hold; tables of any other layout are read by --map, or one
-    at a time by the other commands with --outcome. Without -o nothing is written.
+    SOURCE is a log, a folder of logs, or a pattern in quotes. Inspect, lm-evaluation-harness, HELM,
+    promptfoo, Every Eval Ever and a dozen more are recognised by what they hold; tables of any
+    other layout are read by --map, or one at a time by the other commands with --outcome. Without
+    -o nothing is written.
 
     \b
     groundfault import logs/ -o evidence/
@@ -29,7 +35,7 @@ def import_(**given: Any) -> None:
     with shown_progress(given["as_json"]) as progress:
         evidence = read_evidence({**given, "outcome": None}, progress)
         if given["out"]:
-            from groundfault.importing import save
+            from groundfault.readers.importing import save
 
             progress("writing the evidence")
             save(evidence, given["out"])
@@ -37,7 +43,10 @@ def import_(**given: Any) -> None:
     if given["as_json"]:
         import json
 
-        said = evidence.account.to_dict() | {"statuses": evidence.status_counts, "hash": evidence.hash}
+        said = evidence.account.to_dict() | {
+            "statuses": evidence.status_counts,
+            "hash": evidence.hash,
+        }
         click.echo(json.dumps(said, indent=1, ensure_ascii=False))
         return
     from rich.console import Console

@@ -13,17 +13,32 @@ _COMMANDS = {
     "demo": ("groundfault.cli.demo", "Audit a real classifier's real mistakes, offline."),
     "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
     "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one evidence."),
-    "check": ("groundfault.cli.audit", "Before the holdout is spent: what can be tested, and found."),
+    "check": (
+        "groundfault.cli.audit",
+        "Before the holdout is spent: what can be tested, and found.",
+    ),
     "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
     "gate": ("groundfault.cli.gate", "Fail a build on what a report holds, and did not before."),
-    "export": ("groundfault.cli.export", "Give confirmed slices back to the tools the logs came from."),
+    "export": (
+        "groundfault.cli.export",
+        "Give confirmed slices back to the tools the logs came from.",
+    ),
     "slices": ("groundfault.cli.slices", "Propose the slices with the worst errors, unjudged."),
-    "explain": ("groundfault.cli.explain", "Say which linguistic features mark each slice of errors."),
+    "explain": (
+        "groundfault.cli.explain",
+        "Say which linguistic features mark each slice of errors.",
+    ),
     "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
     "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop any time."),
     "taxonomy": ("groundfault.cli.taxonomy", "Cluster examples by which models fail on them."),
-    "probe": ("groundfault.cli.probe", "Ask a task under wordings that must not change its answer."),
-    "calibrate": ("groundfault.cli.calibrate", "Measure a judge's error rate on simulated or your own null worlds."),
+    "probe": (
+        "groundfault.cli.probe",
+        "Ask a task under wordings that must not change its answer.",
+    ),
+    "calibrate": (
+        "groundfault.cli.calibrate",
+        "Measure a judge's error rate on simulated or your own null worlds.",
+    ),
     "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
 }
 
@@ -37,7 +52,9 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        found = getattr(import_module(_COMMANDS[cmd_name][0]), "import_" if cmd_name == "import" else cmd_name)
+        found = getattr(
+            import_module(_COMMANDS[cmd_name][0]), "import_" if cmd_name == "import" else cmd_name
+        )
         assert isinstance(found, click.Command)
         return found
 
@@ -46,14 +63,17 @@ class _Lazy(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
 
-@click.group(cls=_Lazy, epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input. Start with: groundfault demo")
+@click.group(
+    cls=_Lazy,
+    epilog="Exit codes: 0 fine, 1 a gate failed, 2 bad input. Start with: groundfault demo",
+)
 @click.version_option(package_name="groundfault")
 def cli() -> None:
     """Say where a model fails, and on what grounds.
 
-    Evaluation results go in; candidate explanations of the failures are judged by a rule fixed in advance; only those
-    that beat chance and repeat on fresh data are reported, with what the audit could not have seen.
-    """
+    Evaluation results go in; candidate explanations of the failures are judged by a rule fixed in
+    advance; only those that beat chance and repeat on fresh data are reported, with what the audit
+    could not have seen."""
 
 
 def main() -> None:

@@ -11,45 +11,89 @@ from typing import Any
 
 import click
 
-from groundfault.candidate import Candidate, Library
+from groundfault.base.files import write_text
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.roles import LISTS
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
-from groundfault.files import write_text
-from groundfault.plan import Plan
-from groundfault.roles import LISTS
 
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 
-_SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
-_MODELS = click.option("--model", "models", metavar="NAME", multiple=True, help="Only this model; repeatable.")
+_SOURCES = click.argument(
+    "sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE..."
+)
+_MODELS = click.option(
+    "--model", "models", metavar="NAME", multiple=True, help="Only this model; repeatable."
+)
 _EVIDENCE: list[Option] = [
     _SOURCES,
-    click.option("--outcome", metavar="COL", help="Of a table: 0/1 error, true/false, or a loss in [0, 1]."),
-    click.option("--id", metavar="COL", help="Example id; left out, each row is an example of its own."),
+    click.option(
+        "--outcome", metavar="COL", help="Of a table: 0/1 error, true/false, or a loss in [0, 1]."
+    ),
+    click.option(
+        "--id", metavar="COL", help="Example id; left out, each row is an example of its own."
+    ),
     click.option("--positive-is-good", is_flag=True, help="The outcome says correct, not error."),
     click.option("--model-column", metavar="COL", help="Which model a row is about."),
     _MODELS,
     click.option("--repeat", metavar="COL", help="Repeat or epoch of the same example and model."),
-    click.option("--group", metavar="COL", help="Clusters of dependent examples; the group becomes the unit."),
-    click.option("--split", metavar="COL", help="Column with the words discovery and holdout."),
-    click.option("--status", metavar="COL", help="scored, error, refused, unparsed, artefact or missing."),
     click.option(
-        "--empty", metavar="STATUS", help="What an empty outcome means: missing, error, refused, unparsed, artefact."
+        "--group", metavar="COL", help="Clusters of dependent examples; the group becomes the unit."
+    ),
+    click.option("--split", metavar="COL", help="Column with the words discovery and holdout."),
+    click.option(
+        "--status", metavar="COL", help="scored, error, refused, unparsed, artefact or missing."
+    ),
+    click.option(
+        "--empty",
+        metavar="STATUS",
+        help="What an empty outcome means: missing, error, refused, unparsed, artefact.",
     ),
     click.option("--ignore", metavar="COL", multiple=True, help="Not to be used by any finder."),
-    click.option("--instrument", metavar="COL", multiple=True, help="Describes the measurement, not the example."),
     click.option(
-        "--post-outcome", metavar="COL", multiple=True, help="Follows from failing; no candidate may read it."
+        "--instrument",
+        metavar="COL",
+        multiple=True,
+        help="Describes the measurement, not the example.",
     ),
-    click.option("--allow-leak", metavar="COL", multiple=True, help="May tell failed from passed almost perfectly."),
+    click.option(
+        "--post-outcome",
+        metavar="COL",
+        multiple=True,
+        help="Follows from failing; no candidate may read it.",
+    ),
+    click.option(
+        "--allow-leak",
+        metavar="COL",
+        multiple=True,
+        help="May tell failed from passed almost perfectly.",
+    ),
 ]
 
 _LOGS: list[Option] = [
-    click.option("--scorer", metavar="NAME", multiple=True, help="Of logs: whose score is the outcome."),
-    click.option("--reader", metavar="NAME", help="Of logs: who reads them, such as inspect [told by what they hold]."),
-    click.option("--map", "mapping", metavar="FILE", help="Of tables: a mapping file says what their columns are."),
-    click.option("--scale", type=float, nargs=2, metavar="WORST BEST", help="Of logs: the scorer's range, if not 0 1."),
+    click.option(
+        "--scorer", metavar="NAME", multiple=True, help="Of logs: whose score is the outcome."
+    ),
+    click.option(
+        "--reader",
+        metavar="NAME",
+        help="Of logs: who reads them, such as inspect [told by what they hold].",
+    ),
+    click.option(
+        "--map",
+        "mapping",
+        metavar="FILE",
+        help="Of tables: a mapping file says what their columns are.",
+    ),
+    click.option(
+        "--scale",
+        type=float,
+        nargs=2,
+        metavar="WORST BEST",
+        help="Of logs: the scorer's range, if not 0 1.",
+    ),
     click.option(
         "--conflicts",
         type=click.Choice(["error", "keep"]),
@@ -60,11 +104,32 @@ _LOGS: list[Option] = [
 ]
 
 _CANDIDATES: list[Option] = [
-    click.option("--declare", metavar="GLOB", multiple=True, help="0/1 columns that are candidates, such as 'd__*'."),
-    click.option("--candidate", metavar="'NAME: SQL'", multiple=True, help="A rule such as 'long: n_words > 400'."),
-    click.option("--candidates", "candidate_file", metavar="FILE", help="Rules from a text, TOML or library file."),
-    click.option("--library", metavar="FILE", help="A library frozen before; nothing else is proposed."),
-    click.option("--finders", metavar="NAMES", help="Proposers, such as thresholds,categories,text,interactions:2."),
+    click.option(
+        "--declare",
+        metavar="GLOB",
+        multiple=True,
+        help="0/1 columns that are candidates, such as 'd__*'.",
+    ),
+    click.option(
+        "--candidate",
+        metavar="'NAME: SQL'",
+        multiple=True,
+        help="A rule such as 'long: n_words > 400'.",
+    ),
+    click.option(
+        "--candidates",
+        "candidate_file",
+        metavar="FILE",
+        help="Rules from a text, TOML or library file.",
+    ),
+    click.option(
+        "--library", metavar="FILE", help="A library frozen before; nothing else is proposed."
+    ),
+    click.option(
+        "--finders",
+        metavar="NAMES",
+        help="Proposers, such as thresholds,categories,text,interactions:2.",
+    ),
     click.option(
         "--missing",
         type=click.Choice(["reject", "off", "drop"]),
@@ -76,24 +141,69 @@ _CANDIDATES: list[Option] = [
 
 _PLAN: list[Option] = [
     click.option("--judge", default="janus", show_default=True, help="The rule that confirms."),
-    click.option("--q", default="0.10", show_default=True, help="False-discovery target of screens, bh and by."),
-    click.option("--alpha", default="0.10", show_default=True, help="Family-wise level of exact confirmations."),
-    click.option("--min-lift", help="Least |lift| worth confirming (0.10, or none for full-sample judges)."),
-    click.option("--effect", default="risk_difference", show_default=True, help="Or risk_ratio, odds_ratio."),
-    click.option("--min-ratio", default="1.5", show_default=True, help="Least ratio worth confirming."),
+    click.option(
+        "--q",
+        default="0.10",
+        show_default=True,
+        help="False-discovery target of screens, bh and by.",
+    ),
+    click.option(
+        "--alpha",
+        default="0.10",
+        show_default=True,
+        help="Family-wise level of exact confirmations.",
+    ),
+    click.option(
+        "--min-lift", help="Least |lift| worth confirming (0.10, or none for full-sample judges)."
+    ),
+    click.option(
+        "--effect", default="risk_difference", show_default=True, help="Or risk_ratio, odds_ratio."
+    ),
+    click.option(
+        "--min-ratio", default="1.5", show_default=True, help="Least ratio worth confirming."
+    ),
     click.option("--holdout", default="0.5", show_default=True, help="Share of units held out."),
-    click.option("--prevalence", nargs=2, metavar="LO HI", help="Window of the share on the slice, inclusive."),
-    click.option("--min-on", type=int, default=8, show_default=True, help="Fewest units on the slice."),
-    click.option("--min-off", type=int, default=8, show_default=True, help="Fewest units off the slice."),
-    click.option("--min-on-total", type=int, default=0, show_default=True, help="Fewest on it in both parts."),
+    click.option(
+        "--prevalence",
+        nargs=2,
+        metavar="LO HI",
+        help="Window of the share on the slice, inclusive.",
+    ),
+    click.option(
+        "--min-on", type=int, default=8, show_default=True, help="Fewest units on the slice."
+    ),
+    click.option(
+        "--min-off", type=int, default=8, show_default=True, help="Fewest units off the slice."
+    ),
+    click.option(
+        "--min-on-total", type=int, default=0, show_default=True, help="Fewest on it in both parts."
+    ),
     click.option("--hold-min-on", type=int, help="Fewest on the slice held out [as --min-on]."),
     click.option("--hold-min-off", type=int, help="Fewest off it held out [as --min-off]."),
-    click.option("--scope", default="discovery", show_default=True, help="Judge eligibility on discovery or full."),
-    click.option("--decoys", type=int, metavar="K", help="Draw K decoys instead of the exact floor."),
-    click.option("--correction", default="none", show_default=True, help="+1 of drawn decoys: none, paper, inside."),
-    click.option("--permutations", type=int, default=9999, show_default=True, help="Permutations of max-t."),
-    click.option("--splits", type=int, default=50, show_default=True, help="Splits of multisplit-e."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random act."),
+    click.option(
+        "--scope",
+        default="discovery",
+        show_default=True,
+        help="Judge eligibility on discovery or full.",
+    ),
+    click.option(
+        "--decoys", type=int, metavar="K", help="Draw K decoys instead of the exact floor."
+    ),
+    click.option(
+        "--correction",
+        default="none",
+        show_default=True,
+        help="+1 of drawn decoys: none, paper, inside.",
+    ),
+    click.option(
+        "--permutations", type=int, default=9999, show_default=True, help="Permutations of max-t."
+    ),
+    click.option(
+        "--splits", type=int, default=50, show_default=True, help="Splits of multisplit-e."
+    ),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of every random act."
+    ),
 ]
 
 
@@ -130,8 +240,8 @@ _OF_LOGS = ("scorer", "reader", "mapping", "scale")
 def read_evidence(given: dict[str, Any], progress: Callable[[str], object] = bool) -> Evidence:
     """Evidence from the options, narrowed to the models asked for.
 
-    With ``--outcome`` the source is a table and the options say what its columns are; without it, sources are logs.
-    """
+    With ``--outcome`` the source is a table and the options say what its columns are; without it,
+    sources are logs."""
     evidence = _from_table(given) if given["outcome"] else _from_logs(given, progress)
     return evidence.select_model(*given["models"]) if given.get("models") else evidence
 
@@ -139,7 +249,9 @@ def read_evidence(given: dict[str, Any], progress: Callable[[str], object] = boo
 def _from_table(given: dict[str, Any]) -> Evidence:
     misplaced = [name for name in _OF_LOGS if given.get(name)]
     if misplaced:
-        raise InputError(f"{_flag(misplaced[0])} is for logs, --outcome for tables: leave one of them out")
+        raise InputError(
+            f"{_flag(misplaced[0])} is for logs, --outcome for tables: leave one of them out"
+        )
     if len(given["sources"]) > 1:
         raise InputError("with --outcome name one table, or one directory of tables of a kind")
     return Evidence.from_table(
@@ -160,7 +272,9 @@ def _from_table(given: dict[str, Any]) -> Evidence:
 def _from_logs(given: dict[str, Any], progress: Callable[[str], object]) -> Evidence:
     misplaced = [name for name in _OF_TABLES if given.get(name)]
     if misplaced:
-        raise InputError(f"{_flag(misplaced[0])} says what a column of a table is; say its outcome too (--outcome)")
+        raise InputError(
+            f"{_flag(misplaced[0])} says what a column of a table is; say its outcome too (--outcome)"
+        )
     return Evidence.from_logs(
         *given["sources"],
         scorer=given["scorer"] or None,
@@ -193,7 +307,9 @@ def read_candidates(given: dict[str, Any]) -> tuple[list[Candidate] | None, list
     if given["library"]:
         mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if given[o]]
         if mixed:
-            raise PlanError(f"--library is judged as it was frozen: leave out --{mixed[0].replace('_file', 's')}")
+            raise PlanError(
+                f"--library is judged as it was frozen: leave out --{mixed[0].replace('_file', 's')}"
+            )
         return list(Library.load(given["library"])), []
     from groundfault.finders.declared import Declared
     from groundfault.finders.declared import read_candidates as from_file
@@ -201,7 +317,9 @@ def read_candidates(given: dict[str, Any]) -> tuple[list[Candidate] | None, list
     named = [Candidate.from_text(text, missing=given["missing"]) for text in given["candidate"]]
     if given["candidate_file"]:
         named += from_file(given["candidate_file"])
-    finders: list[Any] = [Declared(tuple(given["declare"]), missing=given["missing"])] if given["declare"] else []
+    finders: list[Any] = (
+        [Declared(tuple(given["declare"]), missing=given["missing"])] if given["declare"] else []
+    )
     finders += [name.strip() for name in (given["finders"] or "").split(",") if name.strip()]
     if not named and not finders:
         return None, None
@@ -224,11 +342,15 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
         tempfile.TemporaryFile(dir=home).close()  # permission bits tell less, above all to root
     except OSError as error:
         why = f"{error.strerror} ({home})"
-        raise InputError(f"cannot write {path}: {why}; choose a place that can be written") from None
+        raise InputError(
+            f"cannot write {path}: {why}; choose a place that can be written"
+        ) from None
 
 
 def write_json(text: str, path: str | None) -> bool:
-    """Write JSON where it was asked for; whether that was standard output, where nothing else may then be said."""
+    """Write JSON where it was asked for; whether that was standard output, where nothing else may
+    then be said.
+    """
     if path == "-":
         click.echo(text)
     elif path:

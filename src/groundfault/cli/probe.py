@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from groundfault.base.files import write_text
 from groundfault.cli.options import require_writable, write_json
 from groundfault.cli.probe_arena import arena
 from groundfault.cli.probe_report import release, report
 from groundfault.cli.probe_review import review
 from groundfault.cli.probe_run import run
 from groundfault.errors import InputError, PlanError
-from groundfault.files import write_text
 
 if TYPE_CHECKING:
     from groundfault.probes import Bank
@@ -30,19 +30,31 @@ def probe() -> None:
 
 @probe.command()
 @click.argument("folder", type=click.Path())
-@click.option("--generated", type=int, metavar="N", help="A bank of N tasks made from templates, not the 18 by hand.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a generated bank.")
-@click.option("--from", "source", metavar="FILE", help="A bank of your own questions: a table, or a log.")
+@click.option(
+    "--generated",
+    type=int,
+    metavar="N",
+    help="A bank of N tasks made from templates, not the 18 by hand.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a generated bank."
+)
+@click.option(
+    "--from", "source", metavar="FILE", help="A bank of your own questions: a table, or a log."
+)
 @click.option("--question", metavar="COL", help="Of a table: what is asked.")
 @click.option("--target", metavar="COL", help="Of a table: the key.")
 @click.option("--id", metavar="COL", help="Of a table: ids of tasks [numbered].")
 @click.option("--family", metavar="COL", help="Column with the kind of task.")
-@click.option("--rule", metavar="NAME", help="Equivalence rule of all tasks [by the form of each key].")
+@click.option(
+    "--rule", metavar="NAME", help="Equivalence rule of all tasks [by the form of each key]."
+)
 def init(folder: str, generated: int | None, seed: int, **given: str | None) -> None:
     """Write an example bank, grammar and config, with comments, into FOLDER.
 
-    With --from the bank holds the questions and keys of a table, whose columns are named, or of a log of an evaluation.
-    The grammar is then without components that need what such tasks lack, such as a tempting wrong answer.
+    With --from the bank holds the questions and keys of a table, whose columns are named, or of a
+    log of an evaluation. The grammar is then without components that need what such tasks lack,
+    such as a tempting wrong answer.
 
     \b
     groundfault probe init bank/
@@ -50,13 +62,15 @@ def init(folder: str, generated: int | None, seed: int, **given: str | None) -> 
     groundfault probe init mine/ --from results.parquet --question question --target answer
     """
     from groundfault.probes import Grammar, generate
-    from groundfault.probes.bank import SHIPPED
+    from groundfault.probes.bank.bank import SHIPPED
 
     require_writable(folder, directory=True)
     places = [Path(folder) / name for name in ("bank.toml", "grammar.toml", "config.toml")]
     taken = [place for place in places if place.exists()]
     if taken:
-        raise InputError(f"{taken[0]} is there already; choose another folder, or take it away first")
+        raise InputError(
+            f"{taken[0]} is there already; choose another folder, or take it away first"
+        )
     bank, grammar = _bank_of(given), Grammar.shipped()
     if bank is not None:
         if generated is not None:
@@ -74,14 +88,16 @@ def init(folder: str, generated: int | None, seed: int, **given: str | None) -> 
 
 def _bank_of(given: dict[str, str | None]) -> Bank | None:
     """The bank of a table, if its columns are named, or of logs."""
-    from groundfault.evidence import Evidence
+    from groundfault.core.evidence import Evidence
     from groundfault.probes import Bank
 
     source = given.pop("source")
     told = {name: value for name, value in given.items() if value is not None}
     if source is None:
         if told:
-            raise PlanError(f"--{next(iter(told))} is about --from: name the table there, or leave it out")
+            raise PlanError(
+                f"--{next(iter(told))} is about --from: name the table there, or leave it out"
+            )
         return None
     name = Path(source).stem
     if not {"question", "target", "id"} & told.keys() and Path(source).suffix not in _TABLES:
@@ -94,24 +110,39 @@ def _bank_of(given: dict[str, str | None]) -> Bank | None:
 
 @probe.command()
 @click.argument("folder", type=click.Path())
-@click.option("--samples", type=click.IntRange(0), default=3, show_default=True, help="Prompts to show.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Which prompts are shown.")
+@click.option(
+    "--samples", type=click.IntRange(0), default=3, show_default=True, help="Prompts to show."
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Which prompts are shown."
+)
 @click.option("--card", metavar="FILE", help="Write the bank card as Markdown.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the check as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the check as JSON; - is standard output, alone.",
+)
 def check(folder: str, samples: int, seed: int, card: str | None, json_path: str | None) -> None:
-    """Render every prompt of the bank and grammar in FOLDER, and show some; exit status 1 if one must not be asked.
+    """Render every prompt of the bank and grammar in FOLDER, and show some; exit status 1 if one
+    must not be asked.
 
-    Structural validity is what a machine can tell: length, the question's wording, filled slots, and no component that
-    gives the answer away. Whether a prompt still means the same is for a person to say.
-    """
+    Structural validity is what a machine can tell: length, the question's wording, filled slots,
+    and no component that gives the answer away. Whether a prompt still means the same is for a
+    person to say."""
     from groundfault.probes import Bank, Grammar
-    from groundfault.probes.checking import check as run
+    from groundfault.probes.bank.checking import check as run
     from groundfault.render import probes as render
 
     require_writable(card)
     require_writable(json_path)
     home = Path(folder)
-    found = run(Bank.load(home / "bank.toml"), Grammar.load(home / "grammar.toml"), samples=samples, seed=seed)
+    found = run(
+        Bank.load(home / "bank.toml"),
+        Grammar.load(home / "grammar.toml"),
+        samples=samples,
+        seed=seed,
+    )
     if card:
         write_text(Path(card), render.card(found))
     text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)

@@ -11,37 +11,87 @@ from groundfault.cli.options import require_writable, shown_progress, write_json
 from groundfault.render.words import clean
 
 if TYPE_CHECKING:
-    from groundfault.probes.arena import Standing
+    from groundfault.probes.use.arena import Standing
 
 
 @click.command()
-@click.option("--policy", "policies", metavar="NAME", multiple=True, help="Only this policy; repeatable [all].")
-@click.option("--world", "worlds", metavar="NAME", multiple=True, help="Only this landscape, or model; repeatable.")
-@click.option("--replay", type=click.Path(), metavar="RUNS", help="An exhaustive run, or JSONL, for the landscape.")
-@click.option("--store", metavar="FILE|URL", help="Where the reviews of RUNS are [reviews.db in it].")
-@click.option("--control", default="stratified", show_default=True, help="What the others are compared with.")
-@click.option("--budget", "budgets", type=int, multiple=True, help="Queries of each run; repeatable [192].")
-@click.option("--batch", type=int, default=3, show_default=True, help="Queries between two looks at the signals.")
-@click.option("--landscapes", type=int, default=40, show_default=True, help="Of each kind, or seeds: at least 20.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random act.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; the answer does not depend on it.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the standings as JSON; - is standard output, alone.")
+@click.option(
+    "--policy",
+    "policies",
+    metavar="NAME",
+    multiple=True,
+    help="Only this policy; repeatable [all].",
+)
+@click.option(
+    "--world",
+    "worlds",
+    metavar="NAME",
+    multiple=True,
+    help="Only this landscape, or model; repeatable.",
+)
+@click.option(
+    "--replay",
+    type=click.Path(),
+    metavar="RUNS",
+    help="An exhaustive run, or JSONL, for the landscape.",
+)
+@click.option(
+    "--store", metavar="FILE|URL", help="Where the reviews of RUNS are [reviews.db in it]."
+)
+@click.option(
+    "--control", default="stratified", show_default=True, help="What the others are compared with."
+)
+@click.option(
+    "--budget", "budgets", type=int, multiple=True, help="Queries of each run; repeatable [192]."
+)
+@click.option(
+    "--batch",
+    type=int,
+    default=3,
+    show_default=True,
+    help="Queries between two looks at the signals.",
+)
+@click.option(
+    "--landscapes",
+    type=int,
+    default=40,
+    show_default=True,
+    help="Of each kind, or seeds: at least 20.",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random act."
+)
+@click.option(
+    "--jobs",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Processes; the answer does not depend on it.",
+)
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the standings as JSON; - is standard output, alone.",
+)
 def arena(**given: Any) -> None:
     """Compare policies by the unique failing prompts they find, with matched budgets and tasks.
 
-    Each line gives unique audited keys, the paired difference from the control and the ratio to it with their 95%
-    intervals, distinct tasks, confirmed rows (repeats counted again), and artefact keys that an audit turns down.
+    Each line gives unique audited keys, the paired difference from the control and the ratio to it
+    with their 95% intervals, distinct tasks, confirmed rows (repeats counted again), and artefact
+    keys that an audit turns down.
 
-    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. What a person confirmed is
-    an error there; as long as something waits for review, all mismatches are counted instead, and called a proxy.
+    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. What a
+    person confirmed is an error there; as long as something waits for review, all mismatches are
+    counted instead, and called a proxy.
 
     \b
     groundfault probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
     groundfault probe arena --replay runs/ --budget 90 --budget 192
     """
-    from groundfault.probes.arena import arena as run
-    from groundfault.probes.landscapes import replayed
     from groundfault.probes.policies import POLICIES
+    from groundfault.probes.use.arena import arena as run
+    from groundfault.probes.use.landscapes import replayed
 
     require_writable(given["json_path"])
     replay = replayed(given["replay"], given["store"]) if given["replay"] else None
@@ -50,11 +100,20 @@ def arena(**given: Any) -> None:
     found: list[Standing] = []
     with shown_progress(given["json_path"] == "-") as progress:
         for budget in given["budgets"] or (192,):
-            found += run(names, given["worlds"] or None, replay=replay, budget=budget, progress=progress, **settings)
+            found += run(
+                names,
+                given["worlds"] or None,
+                replay=replay,
+                budget=budget,
+                progress=progress,
+                **settings,
+            )
     errors = "audited" if replay is None or replay.audited else "proxy"
     settings |= {"replay": given["replay"], "errors": errors}
     told = {"settings": settings, "standings": [each.to_dict() for each in found]}
-    if write_json(json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False), given["json_path"]):
+    if write_json(
+        json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False), given["json_path"]
+    ):
         return
     if errors == "proxy":
         click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
@@ -73,7 +132,9 @@ def _show(found: list[Standing], control: str) -> None:
             each.policy,
             f"{each.budget:,}",
             f"{each.keys:.1f}",
-            "control" if each.policy == control else _ends(f"{each.gain:+.1f}", each.gain_interval, "+.1f"),
+            "control"
+            if each.policy == control
+            else _ends(f"{each.gain:+.1f}", each.gain_interval, "+.1f"),
             "" if each.ratio is None else _ends(f"{each.ratio:.2f}", each.ratio_interval, ".2f"),
             f"{each.tasks:.1f}",
             f"{each.rows:.1f}",
@@ -81,10 +142,22 @@ def _show(found: list[Standing], control: str) -> None:
         )
         for each in found
     ]
-    heads = ("landscape", "policy", "budget", "keys", "difference", "ratio", "tasks", "rows", "artefacts")
+    heads = (
+        "landscape",
+        "policy",
+        "budget",
+        "keys",
+        "difference",
+        "ratio",
+        "tasks",
+        "rows",
+        "artefacts",
+    )
     console = Console()
     console.print(fitted(made("", "ttnnnnnnn", heads, rows), console.width))
-    click.echo(f"means; difference and ratio are to {clean(control)} on the same landscapes, with 95% intervals")
+    click.echo(
+        f"means; difference and ratio are to {clean(control)} on the same landscapes, with 95% intervals"
+    )
 
 
 def _ends(value: str, ends: tuple[float, float] | None, form: str) -> str:

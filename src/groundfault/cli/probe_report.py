@@ -1,4 +1,6 @@
-"""``probe report`` and ``probe release``: what runs came to after audit, and what of it may be published."""
+"""``probe report`` and ``probe release``: what runs came to after audit, and what of it may be
+published.
+"""
 
 from __future__ import annotations
 
@@ -12,38 +14,66 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundfault.base.files import write_text
 from groundfault.cli.options import require_writable, write_json
 from groundfault.errors import InputError, PlanError
-from groundfault.files import write_text
 
 if TYPE_CHECKING:
-    from groundfault.probes.auditing import Audit
-    from groundfault.probes.release import Package
-    from groundfault.probes.summary import Summary
+    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.use.release import Package
+    from groundfault.probes.use.summary import Summary
 
-_STORE = click.option("--store", metavar="FILE|URL", help="Where decisions are kept [reviews.db in RUNS].")
-_REASON = click.option("--unblind", metavar="REASON", help="Why reviews are opened against policies; stays on record.")
+_STORE = click.option(
+    "--store", metavar="FILE|URL", help="Where decisions are kept [reviews.db in RUNS]."
+)
+_REASON = click.option(
+    "--unblind", metavar="REASON", help="Why reviews are opened against policies; stays on record."
+)
 
 
 @click.command()
 @click.argument("runs", type=click.Path())
 @click.option("--md", metavar="FILE", help="Write the report as Markdown.")
 @click.option("--html", metavar="FILE", help="Write it as one page that needs nothing else.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write all numbers as JSON; - is standard output, alone.")
-@click.option("--control", metavar="NAME", help="The policy to compare with [one that does not look at signals].")
 @click.option(
-    "--evidence", metavar="FILE", help="Write audited rows as a table (.parquet, .csv) for groundfault audit."
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write all numbers as JSON; - is standard output, alone.",
 )
-@click.option("--audit", "audit_dir", metavar="DIR", help="Judge components and families; write two reports here.")
+@click.option(
+    "--control",
+    metavar="NAME",
+    help="The policy to compare with [one that does not look at signals].",
+)
+@click.option(
+    "--evidence",
+    metavar="FILE",
+    help="Write audited rows as a table (.parquet, .csv) for groundfault audit.",
+)
+@click.option(
+    "--audit",
+    "audit_dir",
+    metavar="DIR",
+    help="Judge components and families; write two reports here.",
+)
 @click.option("--policy", metavar="NAME", help="Whose rows become evidence [the control's].")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the tasks that are held out.")
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Of the tasks that are held out.",
+)
 @_REASON
 @_STORE
 def report(runs: str, **given: Any) -> None:
-    """Say what RUNS came to after review: audited rows, unique audited keys and routing signals, never mixed.
+    """Say what RUNS came to after review: audited rows, unique audited keys and routing signals,
+    never mixed.
 
-    What is unaudited or disputed is said first. Once a review has begun, a report opens it against the policies: the
-    first one asks for a reason, which stays on record, and later decisions are marked.
+    What is unaudited or disputed is said first. Once a review has begun, a report opens it against
+    the policies: the first one asks for a reason, which stays on record, and later decisions are
+    marked.
 
     \b
     groundfault probe report runs/ --unblind "review is finished" --html report.html
@@ -63,9 +93,15 @@ def report(runs: str, **given: Any) -> None:
     for name, write in (("md", paper.markdown), ("html", paper.html)):
         if given[name]:
             write_text(Path(given[name]), write(content))
-    said = {"open": list(probe_words.still_open(summary)), "conclusions": list(probe_words.conclusions(summary))}
+    said = {
+        "open": list(probe_words.still_open(summary)),
+        "conclusions": list(probe_words.conclusions(summary)),
+    }
     told = json.dumps(
-        {**said, "review": _review(audit), **summary.to_dict()}, indent=1, ensure_ascii=False, allow_nan=False
+        {**said, "review": _review(audit), **summary.to_dict()},
+        indent=1,
+        ensure_ascii=False,
+        allow_nan=False,
     )
     quiet = write_json(told, given["json_path"])
     if not quiet:
@@ -78,20 +114,25 @@ def report(runs: str, **given: Any) -> None:
 @click.command()
 @click.argument("runs", type=click.Path())
 @click.option("--out", type=click.Path(), metavar="DIR", help="Write the package here.")
-@click.option("--check", is_flag=True, help="RUNS is a package: recompute its hashes, counts and tables.")
+@click.option(
+    "--check", is_flag=True, help="RUNS is a package: recompute its hashes, counts and tables."
+)
 @_REASON
 @_STORE
-def release(runs: str, out: str | None, check: bool, unblind: str | None, store: str | None) -> None:
-    """Write what may be published of RUNS: prompts, hashes of responses, audit rows, settings and tables.
+def release(
+    runs: str, out: str | None, check: bool, unblind: str | None, store: str | None
+) -> None:
+    """Write what may be published of RUNS: prompts, hashes of responses, audit rows, settings and
+    tables.
 
-    No response is in it, nor any part of one, no reviewer's name or note, and no path of this machine. With --check,
-    exit status 1 if a package does not add up.
+    No response is in it, nor any part of one, no reviewer's name or note, and no path of this
+    machine. With --check, exit status 1 if a package does not add up.
 
     \b
     groundfault probe release runs/ --out public/
     groundfault probe release --check public/
     """
-    from groundfault.probes import release as package
+    from groundfault.probes.use import release as package
 
     if check:
         if out or unblind or store:
@@ -99,7 +140,9 @@ def release(runs: str, out: str | None, check: bool, unblind: str | None, store:
         found = package.check(Path(runs), _tables)
         for problem in found.problems:
             click.echo(f"differs: {problem}")
-        click.echo(f"{found.files} files, {found.rows:,} rows, {found.keys:,} unique audited prompt keys")
+        click.echo(
+            f"{found.files} files, {found.rows:,} rows, {found.keys:,} unique audited prompt keys"
+        )
         click.echo("reproduces" if not found.problems else "does NOT reproduce")
         sys.exit(1 if found.problems else 0)
     if out is None:
@@ -110,17 +153,21 @@ def release(runs: str, out: str | None, check: bool, unblind: str | None, store:
     click.echo(f"next: groundfault probe release --check {out}")
 
 
-def _opened(runs: str, store: str | None, reason: str | None, control: str | None) -> tuple[Audit, Summary]:
+def _opened(
+    runs: str, store: str | None, reason: str | None, control: str | None
+) -> tuple[Audit, Summary]:
     """The audit of runs with its statuses, which are opened against policies on record."""
-    from groundfault.probes.auditing import Audit
-    from groundfault.probes.summary import Summary
+    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.use.summary import Summary
 
     audit = Audit(runs, store)
     summary = Summary.of(audit, control)
     summary.control  # noqa: B018  (what cannot be reported is not opened)
     if audit.store.sealed() and not audit.unblindings:
         if reason is None and sys.stdin.isatty() and sys.stdout.isatty():
-            click.echo("This opens the review against the policies. It is recorded, and later decisions are marked.")
+            click.echo(
+                "This opens the review against the policies. It is recorded, and later decisions are marked."
+            )
             reason = click.prompt("Why now")
         if reason is None:
             raise InputError(
@@ -138,7 +185,9 @@ def _tables(made: Package) -> str:
     from groundfault.review import agreement
 
     seed = int(made.config["review"]["seed"])
-    more = [reviewed(made.resolutions, agreement(made.decisions, seed=seed))] if made.decisions else []
+    more = (
+        [reviewed(made.resolutions, agreement(made.decisions, seed=seed))] if made.decisions else []
+    )
     return markdown(page(made.summary, "published probes", more, figures=False))
 
 
@@ -148,7 +197,9 @@ def _reviewed(audit: Audit) -> list[Any]:
 
     if not audit.decisions:
         return []
-    return [reviewed(audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed)]
+    return [
+        reviewed(audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed)
+    ]
 
 
 def _review(audit: Audit) -> dict[str, Any]:
@@ -162,15 +213,20 @@ def _review(audit: Audit) -> dict[str, Any]:
 
 def _evidence(summary: Summary, audit: Audit, given: dict[str, Any], quiet: bool) -> None:
     """Components and families as candidates: written as a table, or judged."""
-    from groundfault.probes import evidence as source
-    from groundfault.probes.runs import LEDGER
+    from groundfault.probes.running.runs import LEDGER
+    from groundfault.probes.use import evidence as source
 
     rows = source.rows_of(summary, given["policy"] or summary.control)
     click.echo(source.ASSUMPTION, err=quiet)
     if given["evidence"]:
         made = source.evidence(rows, summary.statuses, summary.grammar, seed=given["seed"])
-        command = source.write(made, source.candidates(rows, summary.grammar), Path(given["evidence"]))
-        click.echo(f"wrote {given['evidence']}: {len(made):,} rows; to judge the components:\n  {command}", err=quiet)
+        command = source.write(
+            made, source.candidates(rows, summary.grammar), Path(given["evidence"])
+        )
+        click.echo(
+            f"wrote {given['evidence']}: {len(made):,} rows; to judge the components:\n  {command}",
+            err=quiet,
+        )
     if given["audit_dir"]:
         ledger = audit.runs.folder / LEDGER
         for name, found in source.audits(rows, summary, seed=given["seed"], ledger=ledger).items():

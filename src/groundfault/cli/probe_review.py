@@ -16,7 +16,7 @@ from groundfault.errors import PlanError
 from groundfault.render.words import clean, plural
 
 if TYPE_CHECKING:
-    from groundfault.probes.auditing import Audit
+    from groundfault.probes.review.reviewed_runs import Audit
 
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
 _HOWS = ("settled", "adjudicated", "disputed", "waiting")
@@ -24,31 +24,56 @@ _HOWS = ("settled", "adjudicated", "disputed", "waiting")
 
 @click.command()
 @click.argument("runs", type=click.Path())
-@click.option("--reviewer", metavar="NAME", help="Who decides; needed but for --status and --agreement.")
-@click.option("--adjudicate", is_flag=True, help="Decide what reviewers dispute, and you have not reviewed.")
-@click.option("--export", metavar="FILE", help="Write what is left to decide as a sheet, to be filled in elsewhere.")
-@click.option("--format", type=click.Choice(["csv", "jsonl", "labelstudio"]), help="Of the sheet [by its name].")
-@click.option("--import", "sheet", metavar="FILE", help="Read a sheet that was filled in: all of it, or none.")
+@click.option(
+    "--reviewer", metavar="NAME", help="Who decides; needed but for --status and --agreement."
+)
+@click.option(
+    "--adjudicate", is_flag=True, help="Decide what reviewers dispute, and you have not reviewed."
+)
+@click.option(
+    "--export",
+    metavar="FILE",
+    help="Write what is left to decide as a sheet, to be filled in elsewhere.",
+)
+@click.option(
+    "--format",
+    type=click.Choice(["csv", "jsonl", "labelstudio"]),
+    help="Of the sheet [by its name].",
+)
+@click.option(
+    "--import", "sheet", metavar="FILE", help="Read a sheet that was filled in: all of it, or none."
+)
 @click.option("--status", is_flag=True, help="How far the review is.")
 @click.option("--agreement", is_flag=True, help="How far reviewers agree, with 95% intervals.")
-@click.option("--unblind", is_flag=True, help="Show the hidden fields; later decisions are marked. Needs --reason.")
+@click.option(
+    "--unblind",
+    is_flag=True,
+    help="Show the hidden fields; later decisions are marked. Needs --reason.",
+)
 @click.option("--reason", metavar="TEXT", help="Why; it stays on record.")
 @click.option("--store", metavar="FILE|URL", help="Where decisions are kept [reviews.db in RUNS].")
 @click.option("--split", metavar="A,B", help="Deal the items to these reviewers, each item to one.")
-@click.option("--json", "json_path", metavar="FILE|-", help="What is said as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="What is said as JSON; - is standard output, alone.",
+)
 def review(runs: str, **given: Any) -> None:
-    """Review blind the responses in RUNS that a machine could not call right, with hidden controls among them.
+    """Review blind the responses in RUNS that a machine could not call right, with hidden controls
+    among them.
 
-    You see task, prompt, response, expected answer and the answer that was read; not who answered, which policy asked,
-    the signal, or what others say. Each answer is one key, and every decision is on disk before the next item; quit at
-    any moment, and run the same command again to go on. Which items there are is sealed before the first decision.
+    You see task, prompt, response, expected answer and the answer that was read; not who answered,
+    which policy asked, the signal, or what others say. Each answer is one key, and every decision
+    is on disk before the next item; quit at any moment, and run the same command again to go on.
+    Which items there are is sealed before the first decision.
 
     \b
     groundfault probe review runs/ --reviewer ana
     groundfault probe review runs/ --reviewer ben --export sheet.csv
     groundfault probe review runs/ --reviewer cy --adjudicate
     """
-    from groundfault.probes.auditing import Audit
+    from groundfault.probes.review.reviewed_runs import Audit
 
     _check(given)
     audit = Audit(runs, given["store"])
@@ -57,7 +82,9 @@ def review(runs: str, **given: Any) -> None:
     elif given["agreement"]:
         _tell(_agreement(audit), given["json_path"], _say_agreement)
     elif given["unblind"]:
-        _tell(audit.unblind(given["reviewer"], given["reason"] or ""), given["json_path"], _say_hidden)
+        _tell(
+            audit.unblind(given["reviewer"], given["reason"] or ""), given["json_path"], _say_hidden
+        )
     else:
         _work(audit, given)
 
@@ -101,7 +128,9 @@ def _work(audit: Audit, given: dict[str, Any]) -> None:
     elif given["sheet"]:
         role: Any = "adjudicator" if given["adjudicate"] else "reviewer"
         mine = _may_decide(audit, me, given["adjudicate"])
-        made = audit.store.add(sheets.read(given["sheet"], {item.id: item for item in mine}, me, role))
+        made = audit.store.add(
+            sheets.read(given["sheet"], {item.id: item for item in mine}, me, role)
+        )
         click.echo(f"kept {plural(len(made), 'decision')}")
     else:
         from groundfault.cli.reviewing import review as show
@@ -110,7 +139,9 @@ def _work(audit: Audit, given: dict[str, Any]) -> None:
 
 
 def _may_decide(audit: Audit, me: str, adjudicate: bool) -> list[Any]:
-    """Items that are open to this person, and those they decided before in the same role, which they may revise."""
+    """Items that are open to this person, and those they decided before in the same role, which
+    they may revise.
+    """
     from groundfault.review import open_items
 
     queue, said = audit.queue, audit.decisions
@@ -120,7 +151,7 @@ def _may_decide(audit: Audit, me: str, adjudicate: bool) -> list[Any]:
     return [item for item in queue.items if item.id in before | left]
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------- --- what is told
 
 
 def _tell(said: Any, path: str | None, say: Any) -> None:
@@ -135,7 +166,9 @@ def _status(audit: Audit) -> dict[str, Any]:
     counted = latest(decisions)
     people = Counter((name, role) for _, name, role in counted)
     resolutions = audit.resolutions
-    found = Counter[str](resolutions[item.id].how if item.id in resolutions else "waiting" for item in queue.items)
+    found = Counter[str](
+        resolutions[item.id].how if item.id in resolutions else "waiting" for item in queue.items
+    )
     return {
         "items": len(queue.items),
         "settings": queue.settings,
@@ -144,8 +177,12 @@ def _status(audit: Audit) -> dict[str, Any]:
         "decisions": len(decisions),
         "revised": len(decisions) - len(counted),
         "unblinded": sum(d.unblinded for d in decisions),
-        "reviewers": {name: count for (name, role), count in sorted(people.items()) if role == "reviewer"},
-        "adjudicators": {name: count for (name, role), count in sorted(people.items()) if role == "adjudicator"},
+        "reviewers": {
+            name: count for (name, role), count in sorted(people.items()) if role == "reviewer"
+        },
+        "adjudicators": {
+            name: count for (name, role), count in sorted(people.items()) if role == "adjudicator"
+        },
         **{how: found[how] for how in _HOWS},
     }
 
@@ -157,7 +194,9 @@ def _say_status(said: dict[str, Any]) -> None:
     click.echo(f"{plural(said['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}")
     for role in ("reviewers", "adjudicators"):
         for name, count in said[role].items():
-            click.echo(f"  {clean(name)}{' (adjudicator)' if role == 'adjudicators' else ''}: {plural(count, 'item')}")
+            click.echo(
+                f"  {clean(name)}{' (adjudicator)' if role == 'adjudicators' else ''}: {plural(count, 'item')}"
+            )
     click.echo(", ".join(f"{said[how]} {how}" for how in _HOWS))
     click.echo(f"{plural(said['decisions'], 'decision')}, {said['revised']} of them revised later")
     if said["unblinded"]:
@@ -188,7 +227,12 @@ def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
     from groundfault.render.page import fitted
     from groundfault.render.probe_tables import made
 
-    names = {"raw": "raw agreement", "kappa": "Cohen's kappa", "alpha": "Krippendorff's alpha", "ac1": "Gwet's AC1"}
+    names = {
+        "raw": "raw agreement",
+        "kappa": "Cohen's kappa",
+        "alpha": "Krippendorff's alpha",
+        "ac1": "Gwet's AC1",
+    }
     if not any(measures["raw"]["items"] for measures in said.values()):
         click.echo("no item was reviewed blind by two reviewers yet")
         return
@@ -196,12 +240,16 @@ def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
     reasons: dict[str, list[str]] = {}
     for question, measures in said.items():
         told = question.replace("_", " ")
-        rows.append((told, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names)))
+        rows.append(
+            (told, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names))
+        )
         for name, full in names.items():
             if measures[name]["reason"]:
                 reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {told}")
     console = Console()
-    console.print(fitted(made("", "tnnnnn", ("question", "items", *names.values()), rows), console.width))
+    console.print(
+        fitted(made("", "tnnnnn", ("question", "items", *names.values()), rows), console.width)
+    )
     for reason, where in reasons.items():
         click.echo(f"{reason} ({', '.join(where)})")
     click.echo("items that two or more reviewed blind; 95% intervals from a bootstrap over items")
@@ -210,11 +258,15 @@ def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
 def _cell(found: dict[str, Any]) -> str:
     if found["value"] is None:
         return "-"
-    return f"{found['value']:.2f}" + ("" if found["low"] is None else f" [{found['low']:.2f}, {found['high']:.2f}]")
+    return f"{found['value']:.2f}" + (
+        "" if found["low"] is None else f" [{found['low']:.2f}, {found['high']:.2f}]"
+    )
 
 
 def _say_hidden(said: list[dict[str, Any]]) -> None:
     for row in said:
-        told = [f"{name} {row[name]}" for name in ("model", "policy", "seed", "query", "key", "signal")]
+        told = [
+            f"{name} {row[name]}" for name in ("model", "policy", "seed", "query", "key", "signal")
+        ]
         click.echo(clean(f"{row['item'][:12]}  {', '.join(told)}"))
     click.echo("unblinded: this is on record, and decisions from here on are marked")

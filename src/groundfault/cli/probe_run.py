@@ -10,58 +10,102 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from groundfault.cli.options import read_settings, read_value, require_writable, shown_progress, write_json
+from groundfault.cli.options import (
+    read_settings,
+    read_value,
+    require_writable,
+    shown_progress,
+    write_json,
+)
 
 if TYPE_CHECKING:
-    from groundfault.probes.runs import Row
+    from groundfault.probes.running.runs import Row
 
 
 @click.command()
 @click.argument("config", type=click.Path())
-@click.option("--model", metavar="NAME", required=True, help="Such as openai/gpt-4o-mini, hf/NAME or replay:FILE.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Of the model, such as base_url=URL.")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Folder of the runs [runs, beside CONFIG].")
+@click.option(
+    "--model",
+    metavar="NAME",
+    required=True,
+    help="Such as openai/gpt-4o-mini, hf/NAME or replay:FILE.",
+)
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Of the model, such as base_url=URL.",
+)
+@click.option(
+    "--out", type=click.Path(), metavar="DIR", help="Folder of the runs [runs, beside CONFIG]."
+)
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the counts as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the counts as JSON; - is standard output, alone.",
+)
 def run(
-    config: str, model: str, settings: tuple[str, ...], out: str | None, quiet: bool, json_path: str | None
+    config: str,
+    model: str,
+    settings: tuple[str, ...],
+    out: str | None,
+    quiet: bool,
+    json_path: str | None,
 ) -> None:
     """Ask a model what CONFIG says: every policy with every seed, within the budget.
 
-    Each answer is on record before it counts. Interrupt at any moment, and run the same command again to go on: what
-    was answered is not asked again, and all files come out as if nothing had happened.
+    Each answer is on record before it counts. Interrupt at any moment, and run the same command
+    again to go on: what was answered is not asked again, and all files come out as if nothing had
+    happened.
 
     \b
     groundfault probe run bank/config.toml --model openai/gpt-4o-mini
     groundfault probe run bank/config.toml --model replay:calls.jsonl --out runs/
     """
     from groundfault import models
-    from groundfault.probes.running import run as ask
+    from groundfault.probes.running.run import run as ask
 
     require_writable(out, directory=True)
     require_writable(json_path)
-    target = models.get(model, **{name: read_value(value) for name, value in read_settings(settings)})
+    target = models.get(
+        model, **{name: read_value(value) for name, value in read_settings(settings)}
+    )
     try:
         with shown_progress(quiet or json_path == "-") as progress:
             runs = ask(config, target, out=out, progress=progress)
     except KeyboardInterrupt:
-        click.echo("stopped; what was answered is on record: run the same command again to go on", err=True)
+        click.echo(
+            "stopped; what was answered is on record: run the same command again to go on", err=True
+        )
         sys.exit(130)
     rows = [row for row in runs.rows if row.model == target.name]
-    told = [_counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))]
-    text = json.dumps({"runs": str(runs.folder), "model": target.name, "counts": told}, indent=1, ensure_ascii=False)
+    told = [
+        _counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))
+    ]
+    text = json.dumps(
+        {"runs": str(runs.folder), "model": target.name, "counts": told},
+        indent=1,
+        ensure_ascii=False,
+    )
     if write_json(text, json_path) or quiet:
         return
     _show(told)
-    click.echo("keys: different prompts among the mismatches; a mismatch is an error only once a person says so")
+    click.echo(
+        "keys: different prompts among the mismatches; a mismatch is an error only once a person says so"
+    )
     prompts, valid = runs.manifest["prompts"], runs.manifest["valid"]
     if valid < prompts:
-        click.echo(f"{prompts - valid:,} of {prompts:,} prompts must not be asked: groundfault probe check says why")
+        click.echo(
+            f"{prompts - valid:,} of {prompts:,} prompts must not be asked: groundfault probe check says why"
+        )
     click.echo(f"next: groundfault probe review {runs.folder}")
 
 
 def _counts(rows: list[Row]) -> dict[str, Any]:
-    from groundfault.probes.answers import Signal
+    from groundfault.probes.running.answers import Signal
 
     signals = Counter(row.signal for row in rows)
     keys = {row.key for row in rows if row.signal == "mismatch"}
@@ -79,7 +123,16 @@ def _show(told: list[dict[str, Any]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    names = ["policy", "seed", "queries", "match", "mismatch", "unreadable", "unanswered", "mismatched_keys"]
+    names = [
+        "policy",
+        "seed",
+        "queries",
+        "match",
+        "mismatch",
+        "unreadable",
+        "unanswered",
+        "mismatched_keys",
+    ]
     table = Table(*names[:-1], "keys", box=None, header_style="bold")
     for counts in told:
         table.add_row(*(escape(str(counts[name])) for name in names))

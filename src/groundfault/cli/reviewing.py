@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 _WORDS = {"y": "yes", "n": "no", "u": "unsure"}
 _BLAME = {"e": "extraction", "f": "format"}
 _QUESTIONS = {
-    "prompt_valid": ("Does the prompt still ask the task, so that the expected answer is right?", _WORDS),
+    "prompt_valid": (
+        "Does the prompt still ask the task, so that the expected answer is right?",
+        _WORDS,
+    ),
     "extraction_valid": ("Is what was read the response's final answer?", _WORDS),
-    "artefact": ("Why not: did the extraction misread it, or is the form of the answer to blame?", _BLAME),
+    "artefact": (
+        "Why not: did the extraction misread it, or is the form of the answer to blame?",
+        _BLAME,
+    ),
     "model_wrong": ("Is the response's final answer wrong?", _WORDS),
 }
 _NOTHING = {
@@ -41,7 +47,9 @@ _MOST = 8000  # characters of a text that are shown at first
 _WIDTH = 100
 
 
-def review(session: Session, console: Console | None = None, key: Callable[[], str] | None = None) -> None:
+def review(
+    session: Session, console: Console | None = None, key: Callable[[], str] | None = None
+) -> None:
     """Show a reviewer their items until all are decided or they quit.
 
     Parameters
@@ -62,7 +70,11 @@ def review(session: Session, console: Console | None = None, key: Callable[[], s
         if not _decide(session, console, read):
             break
     console.print()
-    said = "all are decided" if not session.left else f"{plural(session.left, 'item')} left: run the same command again"
+    said = (
+        "all are decided"
+        if not session.left
+        else f"{plural(session.left, 'item')} left: run the same command again"
+    )
     console.print(Text(f"{plural(session.total, 'item')}; {said}"))
 
 
@@ -135,7 +147,12 @@ def _texts(item: Item, console: Console, most: int | None) -> None:
     _text("prompt", item.prompt, console, most)
     _text(f"response{copy}", item.response, console, most)
     _text("expected answer", item.answer, console)
-    _text("answer as read", "none was read" if item.extracted is None else item.extracted, console, most)
+    _text(
+        "answer as read",
+        "none was read" if item.extracted is None else item.extracted,
+        console,
+        most,
+    )
 
 
 def _text(name: str, text: str, console: Console, most: int | None = None) -> None:
@@ -162,7 +179,11 @@ def _prompt(question: str, item: Item, console: Console) -> None:
 
 def _said(decision: Decision) -> str:
     answers = ("prompt_valid", "extraction_valid", "artefact", "model_wrong")
-    told = [f"{name.replace('_', ' ')}: {getattr(decision, name)}" for name in answers if getattr(decision, name)]
+    told = [
+        f"{name.replace('_', ' ')}: {getattr(decision, name)}"
+        for name in answers
+        if getattr(decision, name)
+    ]
     return "; ".join([*told, *([f"note: {clean(decision.note)}"] if decision.note else [])])
 
 
@@ -176,4 +197,6 @@ def _key() -> str:
     except (EOFError, KeyboardInterrupt):
         return "q"
     except OSError:
-        raise InputError("a review needs a terminal; without one, --export a sheet and --import it filled in") from None
+        raise InputError(
+            "a review needs a terminal; without one, --export a sheet and --import it filled in"
+        ) from None

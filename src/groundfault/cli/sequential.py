@@ -16,8 +16,8 @@ from groundfault.cli.options import write_json
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.policies import Query
     from groundfault.sequential import Audit, AuditPlan, Pool
+    from groundfault.sequential.policies import Query
 
 LEDGER = "audit.db"
 _Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -25,36 +25,80 @@ _Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 _POOL: list[_Option] = [
     click.argument("source", metavar="POOL", type=click.Path()),
     click.option("--id", metavar="COL", help="Case id; left out, rows are numbered."),
-    click.option("--groups", metavar="COL", multiple=True, help="A group a level; A*B a combination; repeatable."),
-    click.option("--rule", metavar="'NAME: SQL'", multiple=True, help="A group given by a rule; repeatable."),
-    click.option("--embedding", metavar="COL|GLOB|FILE", help="Texts or numbers to learn from, besides groups."),
-    click.option("--embed-with", metavar="HOW", help="Of texts: tfidf [default], sentence or sentence:MODEL."),
-    click.option("--generated", is_flag=True, help="A bank of generated cases, a category each (--groups)."),
+    click.option(
+        "--groups",
+        metavar="COL",
+        multiple=True,
+        help="A group a level; A*B a combination; repeatable.",
+    ),
+    click.option(
+        "--rule", metavar="'NAME: SQL'", multiple=True, help="A group given by a rule; repeatable."
+    ),
+    click.option(
+        "--embedding",
+        metavar="COL|GLOB|FILE",
+        help="Texts or numbers to learn from, besides groups.",
+    ),
+    click.option(
+        "--embed-with", metavar="HOW", help="Of texts: tfidf [default], sentence or sentence:MODEL."
+    ),
+    click.option(
+        "--generated", is_flag=True, help="A bank of generated cases, a category each (--groups)."
+    ),
 ]
 
 _PLAN: list[_Option] = [
-    click.option("--threshold", type=float, required=True, help="Least mean score of a group; 1 is a pass."),
-    click.option("--budget", type=int, default=40, show_default=True, help="Cases before the auditor's own test (m)."),
-    click.option("--alpha", type=float, default=0.05, show_default=True, help="Chance of a wrong verdict."),
+    click.option(
+        "--threshold", type=float, required=True, help="Least mean score of a group; 1 is a pass."
+    ),
+    click.option(
+        "--budget",
+        type=int,
+        default=40,
+        show_default=True,
+        help="Cases before the auditor's own test (m).",
+    ),
+    click.option(
+        "--alpha", type=float, default=0.05, show_default=True, help="Chance of a wrong verdict."
+    ),
     click.option(
         "--policy",
         default="logistic",
         show_default=True,
         help="Where to look; or stratified, gp, boosted, thompson, adaptive, prelearned, uniform, oracle:GROUP.",
     ),
-    click.option("--bet", multiple=True, default=["sr-lr-ui"], show_default=True, help="Several are averaged."),
-    click.option("--claim", default="declared-groups", show_default=True, help="Or literal, rates."),
-    click.option("--sampling", default="guaranteed", show_default=True, help="Or paper, which keeps no error rate."),
+    click.option(
+        "--bet",
+        multiple=True,
+        default=["sr-lr-ui"],
+        show_default=True,
+        help="Several are averaged.",
+    ),
+    click.option(
+        "--claim", default="declared-groups", show_default=True, help="Or literal, rates."
+    ),
+    click.option(
+        "--sampling",
+        default="guaranteed",
+        show_default=True,
+        help="Or paper, which keeps no error rate.",
+    ),
     click.option("--epsilon", type=float, help="Least share of the cases in a group."),
     click.option("--limit", type=int, help="Most cases to label."),
     click.option("--warm-up", type=int, help="Cases drawn uniformly at first, and not bet on."),
-    click.option("--alternative", type=float, help="Alternative of lr bets against the model's null."),
+    click.option(
+        "--alternative", type=float, help="Alternative of lr bets against the model's null."
+    ),
     click.option("--grid", metavar="P,P,...", help="Alternatives of -ui and -mix bets against it."),
     click.option("--auditor-alternative", type=float, help="The same against the auditor's null."),
     click.option("--auditor-grid", metavar="P,P,...", help="The same against the auditor's null."),
-    click.option("--eta", type=float, default=0.1, show_default=True, help="Learning rate of -ui bets."),
+    click.option(
+        "--eta", type=float, default=0.1, show_default=True, help="Learning rate of -ui bets."
+    ),
     click.option("--shares", help="Starts of sr- bets: heavy-tailed, or uniform as in the paper."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Seed of every random act."),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of every random act."
+    ),
 ]
 
 
@@ -81,20 +125,48 @@ def sequential() -> None:
 @sequential.command()
 @_with(_POOL)
 @_with(_PLAN)
-@click.option("--label", type=click.Choice(["ask", "cmd", "file"]), required=True, help="Who gives the scores.")
-@click.option("--command", "program", metavar="CMD", help="The program: JSON of the case in, a score out.")
-@click.option("--scores", metavar="COL", default="score", show_default=True, help="Recorded scores, 1 a pass.")
-@click.option("--show", metavar="COL", multiple=True, help="Columns shown when asking [all]; repeatable.")
+@click.option(
+    "--label",
+    type=click.Choice(["ask", "cmd", "file"]),
+    required=True,
+    help="Who gives the scores.",
+)
+@click.option(
+    "--command", "program", metavar="CMD", help="The program: JSON of the case in, a score out."
+)
+@click.option(
+    "--scores", metavar="COL", default="score", show_default=True, help="Recorded scores, 1 a pass."
+)
+@click.option(
+    "--show", metavar="COL", multiple=True, help="Columns shown when asking [all]; repeatable."
+)
 @click.option("--as", "labeller", metavar="NAME", help="Who is asked, where several label.")
 @click.option("--labellers", metavar="A,B", help="Several label each case, each for themselves.")
 @click.option("--adjudicator", metavar="C", help="Settles what they disagree on.")
 @click.option("--cost", type=float, help="Cost of a label; what has been spent is shown.")
-@click.option("--ledger", metavar="FILE", default=LEDGER, show_default=True, help="The record; run again to resume.")
-@click.option("--no-ledger", is_flag=True, help="Record nothing; an interruption then loses everything.")
-@click.option("--reopen", metavar="REASON", help="Begin anew with other settings; the reason stays in the record.")
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    default=LEDGER,
+    show_default=True,
+    help="The record; run again to resume.",
+)
+@click.option(
+    "--no-ledger", is_flag=True, help="Record nothing; an interruption then loses everything."
+)
+@click.option(
+    "--reopen",
+    metavar="REASON",
+    help="Begin anew with other settings; the reason stays in the record.",
+)
 @click.option("--certificate", metavar="FILE", help="Write the certificate here.")
 @click.option("--gate", is_flag=True, help="Exit status 1 if a failure mode is found.")
-@click.option("--json", "json_path", metavar="FILE|-", help="The certificate as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="The certificate as JSON; - is standard output, alone.",
+)
 def run(**given: Any) -> None:
     """Audit POOL, a table of cases, until either null falls.
 
@@ -105,12 +177,16 @@ def run(**given: Any) -> None:
     _check_labelling(given)
     pool, plan = _pool(given, given["scores"] if given["label"] == "file" else None), _plan(given)
     answer = _answer(pool, given)
-    audit = Audit.of(pool, plan, ledger=None if given["no_ledger"] else given["ledger"], reopen=given["reopen"])
+    audit = Audit.of(
+        pool, plan, ledger=None if given["no_ledger"] else given["ledger"], reopen=given["reopen"]
+    )
     quiet = given["json_path"] == "-"
     try:
         _label(audit, answer, given, quiet)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("\nstopped; what was recorded is safe: run the same command again to go on", err=True)
+        click.echo(
+            "\nstopped; what was recorded is safe: run the same command again to go on", err=True
+        )
     if not quiet:
         _say(audit, given["cost"])
     certificate = audit.certificate()
@@ -124,11 +200,23 @@ def run(**given: Any) -> None:
 
 @sequential.command()
 @click.argument("ledger", type=click.Path())
-@click.option("--seal", default="", metavar="HEX", help="Which audit, where the ledger holds several [the last].")
+@click.option(
+    "--seal",
+    default="",
+    metavar="HEX",
+    help="Which audit, where the ledger holds several [the last].",
+)
 @click.option("--cost", type=float, help="Cost of a label.")
 @click.option("--certificate", metavar="FILE", help="Write the certificate here.")
-@click.option("--json", "json_path", metavar="FILE|-", help="The certificate as JSON; - is standard output, alone.")
-def status(ledger: str, seal: str, cost: float | None, certificate: str | None, json_path: str | None) -> None:
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="The certificate as JSON; - is standard output, alone.",
+)
+def status(
+    ledger: str, seal: str, cost: float | None, certificate: str | None, json_path: str | None
+) -> None:
     """Where the audit in LEDGER stands, what to label next, and what it would take to stop."""
     from groundfault.sequential import Audit
 
@@ -144,23 +232,44 @@ def status(ledger: str, seal: str, cost: float | None, certificate: str | None, 
     assert audit.record.ledger is not None
     opened = len(audit.record.ledger.events("audit_opened"))
     if opened > 1:
-        click.echo(f"the ledger holds {opened} audits; this is {audit.seal[:12]}, --seal shows another")
+        click.echo(
+            f"the ledger holds {opened} audits; this is {audit.seal[:12]}, --seal shows another"
+        )
 
 
 @sequential.command()
 @_with(_POOL)
 @_with(_PLAN)
-@click.option("--budgets", default="10,40,70", show_default=True, metavar="M,M,...", help="Values of m to compare.")
+@click.option(
+    "--budgets",
+    default="10,40,70",
+    show_default=True,
+    metavar="M,M,...",
+    help="Values of m to compare.",
+)
 @click.option("--base", type=float, help="Chance of a pass outside the failing group.")
-@click.option("--failing", metavar="GROUP", help="The group that fails [another at random each time].")
-@click.option("--at", metavar="P,P,...", help="Chances of a pass inside it [threshold - .10, - .25].")
-@click.option("--replicates", type=int, default=30, show_default=True, help="Simulated audits a world.")
+@click.option(
+    "--failing", metavar="GROUP", help="The group that fails [another at random each time]."
+)
+@click.option(
+    "--at", metavar="P,P,...", help="Chances of a pass inside it [threshold - .10, - .25]."
+)
+@click.option(
+    "--replicates", type=int, default=30, show_default=True, help="Simulated audits a world."
+)
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes (-1: all cores).")
 @click.option("--cost", type=float, help="Cost of a label.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the table as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the table as JSON; - is standard output, alone.",
+)
 def plan(**given: Any) -> None:
-    """Before a label is spent: simulated verdicts and stopping times, and which budget m to take."""
-    from groundfault.sequential.outlook import advised_budget, prospects
+    """Before a label is spent: simulated verdicts and stopping times, and which budget m to
+    take.
+    """
+    from groundfault.sequential.stopping_time import advised_budget, prospects
 
     pool, settings = _pool(given, None), _plan(given)
     found = prospects(
@@ -174,7 +283,11 @@ def plan(**given: Any) -> None:
         jobs=given["jobs"],
     )
     advice = advised_budget(found, settings.alpha)
-    data = {"prospects": [vars(p) for p in found], "advised_budget": advice, "plan": settings.settings}
+    data = {
+        "prospects": [vars(p) for p in found],
+        "advised_budget": advice,
+        "plan": settings.settings,
+    }
     text = json.dumps(data, indent=1, ensure_ascii=False)
     if write_json(text, given["json_path"]):
         return
@@ -186,14 +299,16 @@ def plan(**given: Any) -> None:
     if advice is None:
         click.echo("no budget keeps wrong passes at alpha; try larger ones, or another policy")
     else:
-        click.echo(f"smallest budget that passes a failing model at most {settings.alpha:g} of the time: {advice}")
+        click.echo(
+            f"smallest budget that passes a failing model at most {settings.alpha:g} of the time: {advice}"
+        )
 
 
-# --- from options to objects ------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- --- from options to objects
 
 
 def _pool(given: dict[str, Any], scores: str | None) -> Pool:
-    from groundfault.candidate import Candidate
+    from groundfault.core.candidate import Candidate
     from groundfault.sequential import Pool
 
     groups: list[Any] = [*given["groups"], *(Candidate.from_text(text) for text in given["rule"])]
@@ -208,23 +323,24 @@ def _pool(given: dict[str, Any], scores: str | None) -> Pool:
 
 
 def _embedding(given: dict[str, Any]) -> Any:
-    """What is named; or points, where a column of texts is to be embedded in another way than the default."""
+    """What is named; or points, where a column of texts is to be embedded in another way than the
+    default.
+    """
     name, how = given["embedding"], given["embed_with"]
     if how is None:
         return name
     if name is None:
         raise PlanError("--embed-with needs --embedding, the column of texts")
-    from groundfault.embedding import embed
     from groundfault.readers.table import read_table
-    from groundfault.sequential.intake import column
+    from groundfault.sequential.pool_parsing import column
+    from groundfault.slicing.embedding import embed
 
     frame, sources = read_table(given["source"])
     return embed(column(frame, name, sources[0]).to_list(), how)
 
 
 def _plan(given: dict[str, Any]) -> AuditPlan:
-    from groundfault import policies
-    from groundfault.sequential import AuditPlan
+    from groundfault.sequential import AuditPlan, policies
 
     names = (
         "threshold budget alpha policy claim sampling epsilon limit alternative auditor_alternative eta shares seed"
@@ -235,7 +351,9 @@ def _plan(given: dict[str, Any]) -> AuditPlan:
         bet=tuple(given["bet"]),
         grid=_numbers(given["grid"], "--grid"),
         auditor_grid=_numbers(given["auditor_grid"], "--auditor-grid"),
-        warm_up=getattr(policies.get(given["policy"]), "warm_up", 0) if warm_up is None else warm_up,
+        warm_up=getattr(policies.get(given["policy"]), "warm_up", 0)
+        if warm_up is None
+        else warm_up,
     )
 
 
@@ -251,7 +369,9 @@ def _numbers(text: str | None, option: str) -> list[float] | None:
 def _check_labelling(given: dict[str, Any]) -> None:
     if given["label"] == "cmd" and not given["program"]:
         raise PlanError("--label cmd needs --command, the program that scores a case")
-    if given["label"] != "ask" and (given["labellers"] or given["labeller"] or given["adjudicator"]):
+    if given["label"] != "ask" and (
+        given["labellers"] or given["labeller"] or given["adjudicator"]
+    ):
         raise PlanError("--as, --labellers and --adjudicator go with --label ask")
     if given["labellers"] and not given["labeller"]:
         raise PlanError("several label: say who you are with --as")
@@ -271,7 +391,9 @@ def _answer(pool: Pool, given: dict[str, Any]) -> Callable[[Query], float | None
         raise PlanError(f"--command {given['program']!r} cannot be read: {error}") from None
 
 
-def _label(audit: Audit, answer: Callable[[Query], float | None], given: dict[str, Any], quiet: bool) -> None:
+def _label(
+    audit: Audit, answer: Callable[[Query], float | None], given: dict[str, Any], quiet: bool
+) -> None:
     def progress(after: Audit) -> None:
         if not quiet:
             click.echo(_line(after, given["cost"]), err=given["label"] != "ask")
@@ -283,10 +405,13 @@ def _label(audit: Audit, answer: Callable[[Query], float | None], given: dict[st
 
 
 def _label_as(
-    audit: Audit, answer: Callable[[Query], float | None], given: dict[str, Any], progress: Callable[[Audit], None]
+    audit: Audit,
+    answer: Callable[[Query], float | None],
+    given: dict[str, Any],
+    progress: Callable[[Audit], None],
 ) -> None:
     """One of several labellers, for as long as it is their turn."""
-    from groundfault.sequential.panel import Panel
+    from groundfault.review.annotators import Panel
 
     names = [name.strip() for name in given["labellers"].split(",")]
     panel, me = Panel(audit, names, given["adjudicator"]), given["labeller"]
@@ -295,7 +420,9 @@ def _label_as(
     while (query := audit.ask()) is not None:
         waiting = panel.waiting()
         if me not in waiting:
-            click.echo(f"case {query.id} waits for {', '.join(waiting)}; run again when they are done")
+            click.echo(
+                f"case {query.id} waits for {', '.join(waiting)}; run again when they are done"
+            )
             break
         if panel.judge(me, query, answer(query)):
             progress(audit)
@@ -304,11 +431,11 @@ def _label_as(
         click.echo(f"labellers agreed on {alike} of {settled} settled cases")
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------------
+# -------------------------------------------------------------------------------- --- what is shown
 
 
 def _line(audit: Audit, cost: float | None) -> str:
-    from groundfault.sequential.outlook import to_stop
+    from groundfault.sequential.stopping_time import to_stop
 
     wealth, bar = audit.wealth, 1 / audit.plan.alpha
     spent = "" if cost is None else f", cost {cost * _labels(audit):.2f}"
@@ -318,7 +445,9 @@ def _line(audit: Audit, cost: float | None) -> str:
     )
     left = to_stop(audit)
     ways = [
-        f"{count} {what} in a row" for count, what in ((left.failures, "failures"), (left.passes, "passes")) if count
+        f"{count} {what} in a row"
+        for count, what in ((left.failures, "failures"), (left.passes, "passes"))
+        if count
     ]
     return f"{line}; in {clean(left.group)} {' or '.join(ways)} would stop it" if ways else line
 
@@ -340,15 +469,23 @@ def _say(audit: Audit, cost: float | None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("group", "cases", "labelled", "unscored", "mean score", box=None, header_style="bold")
+    table = Table(
+        "group", "cases", "labelled", "unscored", "mean score", box=None, header_style="bold"
+    )
     for row in audit.groups:
         scored = row["labelled"] - row["unscored"]  # type: ignore[operator]
         mean = f"{row['total'] / scored:.3f}" if scored else "-"
-        table.add_row(_markup(row["group"]), *(str(row[key]) for key in ("size", "labelled", "unscored")), mean)
+        table.add_row(
+            _markup(row["group"]),
+            *(str(row[key]) for key in ("size", "labelled", "unscored")),
+            mean,
+        )
     Console().print(table)
     if audit.open is not None:
         query = audit.open.query
-        click.echo(f"next: case {clean(query.id)} (query {query.step}), drawn from {clean(query.group or 'a set')}")
+        click.echo(
+            f"next: case {clean(query.id)} (query {query.step}), drawn from {clean(query.group or 'a set')}"
+        )
     elif not audit.finished:
         click.echo("next: not drawn yet; run the audit again to go on")
 
@@ -361,7 +498,9 @@ def _table(found: list[Any], cost: float | None) -> Any:
     for p in found:
         shares = (f"{share:.2f}" for share in (p.found, p.passed, p.inconclusive))
         spent = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
-        table.add_row(_markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *spent)
+        table.add_row(
+            _markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *spent
+        )
     return table
 
 

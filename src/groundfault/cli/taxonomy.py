@@ -9,7 +9,12 @@ from typing import Any
 import click
 
 from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
-from groundfault.cli.options import evidence_options, read_evidence, require_writable, shown_progress
+from groundfault.cli.options import (
+    evidence_options,
+    read_evidence,
+    require_writable,
+    shown_progress,
+)
 from groundfault.errors import PlanError
 
 _SETTINGS = (
@@ -25,25 +30,58 @@ def taxonomy() -> None:
 
 @taxonomy.command()
 @evidence_options
-@click.option("--examples", metavar="FILE", help="A table that describes the examples, joined by --id.")
-@click.option("--text", metavar="COL", help="What an example says: for labels, and for --alpha above 0.")
-@click.option("--embedding", default="tfidf", show_default=True, help="How texts become vectors; or sentence[:MODEL].")
+@click.option(
+    "--examples", metavar="FILE", help="A table that describes the examples, joined by --id."
+)
+@click.option(
+    "--text", metavar="COL", help="What an example says: for labels, and for --alpha above 0."
+)
+@click.option(
+    "--embedding",
+    default="tfidf",
+    show_default=True,
+    help="How texts become vectors; or sentence[:MODEL].",
+)
 @click.option("--vectors", metavar="COL", help="Vectors of the examples, in place of their texts.")
 @click.option("--benchmark", metavar="COL", help="Which benchmark an example comes from.")
 @click.option(
-    "--hold-out", metavar="MODEL", multiple=True, help="Make clusters without it, then judge claims about it."
+    "--hold-out",
+    metavar="MODEL",
+    multiple=True,
+    help="Make clusters without it, then judge claims about it.",
 )
-@click.option("--unstable", is_flag=True, help="Judge claims about clusters that are not published, too.")
-@click.option("--beyond-ability", is_flag=True, help="Judge failures beyond ability and difficulty, not failures.")
-@click.option("--preset", default="default", show_default=True, help="default, or paper: FailureScope's procedure.")
+@click.option(
+    "--unstable", is_flag=True, help="Judge claims about clusters that are not published, too."
+)
+@click.option(
+    "--beyond-ability",
+    is_flag=True,
+    help="Judge failures beyond ability and difficulty, not failures.",
+)
+@click.option(
+    "--preset",
+    default="default",
+    show_default=True,
+    help="default, or paper: FailureScope's procedure.",
+)
 @click.option("--alpha", type=float, help="Weight of what examples say, from 0 to 1.")
 @click.option("--reducer", help="signal, none, pca or umap.")
 @click.option("--clusterer", help="means or hdbscan.")
 @click.option("--dimensions", type=int, help="Of the reduction, at most.")
-@click.option("--imputation", help="Of holes, for the paper's preset: column_mean, row_mean, half, zero or none.")
-@click.option("--frontier", metavar="MODEL", multiple=True, help="Keep only what one of these failed; repeatable.")
+@click.option(
+    "--imputation",
+    help="Of holes, for the paper's preset: column_mean, row_mean, half, zero or none.",
+)
+@click.option(
+    "--frontier",
+    metavar="MODEL",
+    multiple=True,
+    help="Keep only what one of these failed; repeatable.",
+)
 @click.option("--score", type=float, help="A try passes from this score on [0.7].")
-@click.option("--rate", type=float, help="A model passes an example from this share of its tries on [0.5].")
+@click.option(
+    "--rate", type=float, help="A model passes an example from this share of its tries on [0.5]."
+)
 @click.option("--level", type=float, help="Of the tests against null worlds [0.05].")
 @click.option("--stability", type=float, help="Least Jaccard index of a published cluster [0.6].")
 @click.option("--permutations", type=int, help="Of the paper's label-fixed test [1000].")
@@ -52,9 +90,16 @@ def taxonomy() -> None:
 @click.option("--bootstraps", type=int, help="Resamples of the examples [20; paper 50].")
 @click.option("--seed", type=int, help="Of every random act [0; paper 42].")
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
-@click.option("--out", required=True, type=click.Path(), metavar="DIR", help="Write the taxonomy and its report here.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(),
+    metavar="DIR",
+    help="Write the taxonomy and its report here.",
+)
 def fit(**given: Any) -> None:
-    """Cluster the examples of SOURCE by which models fail on them, and say which clusters are real and stay.
+    """Cluster the examples of SOURCE by which models fail on them, and say which clusters are real
+    and stay.
 
     A fit that was interrupted goes on where it stopped when it is run again with the same --out.
 
@@ -63,8 +108,8 @@ def fit(**given: Any) -> None:
     groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 --preset paper --reducer pca --out paper/
     """
     from groundfault.render.taxonomy import write
-    from groundfault.taxonomy.fitting import fit as run
-    from groundfault.taxonomy.settings import Settings
+    from groundfault.taxonomy.fitting.fit import fit as run
+    from groundfault.taxonomy.fitting.settings import Settings
 
     require_writable(given["out"], directory=True)
     settings = Settings.preset(given["preset"], **_changes(given))
@@ -74,7 +119,11 @@ def fit(**given: Any) -> None:
         evidence = read_evidence(given, progress)
         held = given["hold_out"]
         _check_claims(given, settings, evidence)
-        seen = evidence.select_model(*(m for m in evidence.models if m not in held)) if held else evidence
+        seen = (
+            evidence.select_model(*(m for m in evidence.models if m not in held))
+            if held
+            else evidence
+        )
         found = run(
             seen,
             settings,
@@ -89,7 +138,12 @@ def fit(**given: Any) -> None:
         )
         judged = _judged(found, evidence, given, progress) if held else None
         progress("writing the report")
-        write(found, place, title=", ".join(Path(source).name for source in given["sources"]), claims=judged)
+        write(
+            found,
+            place,
+            title=", ".join(Path(source).name for source in given["sources"]),
+            claims=judged,
+        )
     shutil.rmtree(kept, ignore_errors=True)
     _say(found, judged, place, given)
 
@@ -108,20 +162,31 @@ def _some(evidence: Any) -> str:
 
 
 def _judged(found: Any, evidence: Any, given: dict[str, Any], progress: Any) -> Any:
-    """The report on claims about held-out models; None where there is no cluster to claim anything of."""
-    from groundfault.taxonomy.held_out import claims
+    """The report on claims about held-out models; None where there is no cluster to claim anything
+    of.
+    """
+    from groundfault.taxonomy.use.claims import claims
 
     if not (found.clusters if given["unstable"] else found.published):
         return None
     of: Any = "excess" if given["beyond_ability"] else "failures"
-    return claims(found, evidence, given["hold_out"], outcome=of, unstable=given["unstable"], progress=progress)
+    return claims(
+        found,
+        evidence,
+        given["hold_out"],
+        outcome=of,
+        unstable=given["unstable"],
+        progress=progress,
+    )
 
 
 def _check_claims(given: dict[str, Any], settings: Any, evidence: Any) -> None:
     held = given["hold_out"]
     unknown = [name for name in held if name not in evidence.models]
     if unknown:
-        raise PlanError(f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}")
+        raise PlanError(
+            f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}"
+        )
     if held and (settings.alpha > 0 or settings.reducer == "umap"):
         raise PlanError(
             "--hold-out needs clusters that another example can be placed in by answers alone: those of "
@@ -130,7 +195,9 @@ def _check_claims(given: dict[str, Any], settings: Any, evidence: Any) -> None:
         )
     for option, flag in (("unstable", "--unstable"), ("beyond_ability", "--beyond-ability")):
         if given[option] and not held:
-            raise PlanError(f"{flag} is about claims: name the models to judge them on (--hold-out)")
+            raise PlanError(
+                f"{flag} is about claims: name the models to judge them on (--hold-out)"
+            )
 
 
 def _say(found: Any, judged: Any, place: Path, given: dict[str, Any]) -> None:
@@ -140,7 +207,9 @@ def _say(found: Any, judged: Any, place: Path, given: dict[str, Any]) -> None:
     click.echo(found.verdict)
     for cluster in found.clusters:
         mark = "published" if cluster.published else "unstable"
-        click.echo(f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}")
+        click.echo(
+            f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}"
+        )
     aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(found).items())
     if aside:
         click.echo(f"set apart: {aside}")
@@ -149,6 +218,12 @@ def _say(found: Any, judged: Any, place: Path, given: dict[str, Any]) -> None:
             f"{judged.counts()['confirmed']} of {len(judged.findings)} claims about held-out models are confirmed"
         )
     elif given["hold_out"]:
-        none = "there is no cluster" if given["unstable"] else "no cluster is published (--unstable judges all)"
-        click.echo(f"no claim about {', '.join(map(words.clean, given['hold_out']))} was judged: {none}")
+        none = (
+            "there is no cluster"
+            if given["unstable"]
+            else "no cluster is published (--unstable judges all)"
+        )
+        click.echo(
+            f"no claim about {', '.join(map(words.clean, given['hold_out']))} was judged: {none}"
+        )
     click.echo(f"written to {place / 'report.html'}")

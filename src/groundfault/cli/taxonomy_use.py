@@ -1,4 +1,6 @@
-"""``taxonomy diagnose``, ``predict`` and ``evaluate``: what a taxonomy says of a model it never met, and how well."""
+"""``taxonomy diagnose``, ``predict`` and ``evaluate``: what a taxonomy says of a model it never
+met, and how well.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Any
 
 import click
 
+from groundfault.base.files import write_text
 from groundfault.cli.options import (
     evidence_options,
     read_evidence,
@@ -16,7 +19,6 @@ from groundfault.cli.options import (
     write_json,
 )
 from groundfault.errors import InputError, PlanError
-from groundfault.files import write_text
 
 
 def attach(group: click.Group) -> None:
@@ -27,7 +29,9 @@ def attach(group: click.Group) -> None:
 
 @click.command()
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option("--model", "results", metavar="FILE", help="The model's answers so far; left out, it has none.")
+@click.option(
+    "--model", "results", metavar="FILE", help="The model's answers so far; left out, it has none."
+)
 @click.option("--name", metavar="MODEL", help="Which model of that file, where it holds several.")
 @click.option("--budget", type=int, default=50, show_default=True, help="Examples to run next.")
 @click.option(
@@ -36,17 +40,33 @@ def attach(group: click.Group) -> None:
     show_default=True,
     help="random, benchmark, difficulty, irt, uncertainty or taxonomy.",
 )
-@click.option("--allocation", default="proportional", show_default=True, help="Of taxonomy: proportional or uniform.")
-@click.option("--benchmark", metavar="COL", help="Of benchmark: which attribute of the taxonomy's examples says it.")
+@click.option(
+    "--allocation",
+    default="proportional",
+    show_default=True,
+    help="Of taxonomy: proportional or uniform.",
+)
+@click.option(
+    "--benchmark",
+    metavar="COL",
+    help="Of benchmark: which attribute of the taxonomy's examples says it.",
+)
 @click.option("--level", type=float, default=0.9, show_default=True, help="Of each interval.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
 @click.option("--out", metavar="FILE", help="Write the ids to run next here, one a line.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the diagnosis as JSON; - is standard output, alone.")
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the diagnosis as JSON; - is standard output, alone.",
+)
 @results_options
 def diagnose(directory: str, results: str | None, **given: Any) -> None:
-    """Say in which clusters of DIR a new model fails, from the few answers it has given, and what to run next.
+    """Say in which clusters of DIR a new model fails, from the few answers it has given, and what
+    to run next.
 
-    DIR is what `groundfault taxonomy fit` wrote. The flags that say what the columns are are those of an audit.
+    DIR is what `groundfault taxonomy fit` wrote. The flags that say what the columns are are those
+    of an audit.
 
     \b
     groundfault taxonomy diagnose taxonomy/ --budget 50 --out first.txt
@@ -54,8 +74,8 @@ def diagnose(directory: str, results: str | None, **given: Any) -> None:
     """
     import json
 
-    from groundfault.taxonomy.diagnosis import diagnose as run
-    from groundfault.taxonomy.taxonomy import Taxonomy
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault.taxonomy.use.diagnosis import diagnose as run
 
     require_writable(given["out"])
     require_writable(given["json_path"])
@@ -72,7 +92,9 @@ def diagnose(directory: str, results: str | None, **given: Any) -> None:
 
 @click.command()
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option("--from", "results", metavar="FILE", required=True, help="The model's answers so far.")
+@click.option(
+    "--from", "results", metavar="FILE", required=True, help="The model's answers so far."
+)
 @click.option("--name", metavar="MODEL", help="Which model of that file, where it holds several.")
 @click.option(
     "--method",
@@ -81,7 +103,9 @@ def diagnose(directory: str, results: str | None, **given: Any) -> None:
     help="majority, nearest, neighbours, ability or low_rank.",
 )
 @click.option(
-    "--out", metavar="FILE", help="Write every example and its chance of failing here: .parquet, .csv or .jsonl."
+    "--out",
+    metavar="FILE",
+    help="Write every example and its chance of failing here: .parquet, .csv or .jsonl.",
 )
 @results_options
 def predict(directory: str, results: str, method: Any, out: str | None, **given: Any) -> None:
@@ -92,11 +116,13 @@ def predict(directory: str, results: str, method: Any, out: str | None, **given:
     """
     from groundfault.exports.slices import write_table
     from groundfault.render import words
-    from groundfault.taxonomy.prediction import predict as run
-    from groundfault.taxonomy.taxonomy import Taxonomy
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault.taxonomy.use.prediction import predict as run
 
     if out and Path(out).suffix.lower() not in (".csv", ".parquet", ".pq", ".jsonl", ".ndjson"):
-        raise PlanError(f"cannot tell from {out!r} how to write a table; name it .csv, .parquet or .jsonl")
+        raise PlanError(
+            f"cannot tell from {out!r} how to write a table; name it .csv, .parquet or .jsonl"
+        )
     require_writable(out)
     taxonomy = Taxonomy.load(directory)
     evidence = _answers(results, given)
@@ -105,7 +131,9 @@ def predict(directory: str, results: str, method: Any, out: str | None, **given:
     if out:
         write_table(found.frame, out)
     left = len(found.frame)
-    click.echo(f"{words.plural(found.answers, 'answer')}; {words.plural(left, 'example')} not yet run")
+    click.echo(
+        f"{words.plural(found.answers, 'answer')}; {words.plural(left, 'example')} not yet run"
+    )
     if not left:
         return
     click.echo(f"expected to fail: {words.rate(found.expected)}")
@@ -116,25 +144,53 @@ def predict(directory: str, results: str, method: Any, out: str | None, **given:
 
 @click.command()
 @evidence_options
-@click.option("--examples", metavar="FILE", help="A table that describes the examples, joined by --id.")
+@click.option(
+    "--examples", metavar="FILE", help="A table that describes the examples, joined by --id."
+)
 @click.option("--text", metavar="COL", help="What an example says: for the paper's clusters.")
 @click.option("--vectors", metavar="COL", help="Vectors of the examples, in place of their texts.")
 @click.option("--benchmark", metavar="COL", help="Which benchmark an example comes from.")
-@click.option("--frontier", metavar="MODEL", multiple=True, help="The paper's filter [the four that pass most].")
-@click.option("--trials", type=int, default=20, show_default=True, help="Random splits and draws of each fold.")
+@click.option(
+    "--frontier",
+    metavar="MODEL",
+    multiple=True,
+    help="The paper's filter [the four that pass most].",
+)
+@click.option(
+    "--trials",
+    type=int,
+    default=20,
+    show_default=True,
+    help="Random splits and draws of each fold.",
+)
 @click.option("--worlds", type=int, default=99, show_default=True, help="Null worlds of each kind.")
-@click.option("--refits", type=int, default=20, show_default=True, help="On halves of examples and of models.")
-@click.option("--permutations", type=int, default=1000, show_default=True, help="Of the label-fixed test.")
+@click.option(
+    "--refits", type=int, default=20, show_default=True, help="On halves of examples and of models."
+)
+@click.option(
+    "--permutations", type=int, default=1000, show_default=True, help="Of the label-fixed test."
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Of every random act.")
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
-@click.option("--out", type=click.Path(), metavar="DIR", help="Write taxonomy.md, taxonomy.json and figures here.")
-@click.option("--json", "json_path", metavar="FILE|-", help="Write the study as JSON; - is standard output, alone.")
+@click.option(
+    "--out",
+    type=click.Path(),
+    metavar="DIR",
+    help="Write taxonomy.md, taxonomy.json and figures here.",
+)
+@click.option(
+    "--json",
+    "json_path",
+    metavar="FILE|-",
+    help="Write the study as JSON; - is standard output, alone.",
+)
 def evaluate(**given: Any) -> None:
-    """Leave out one model of SOURCE at a time: do clusters of the others' failures help to diagnose it?
+    """Leave out one model of SOURCE at a time: do clusters of the others' failures help to diagnose
+    it?
 
-    Prints the tables of FailureScope in form, beside the numbers that paper gives for its models and data, what the
-    same procedure finds in worlds without failure modes, and in plain sentences what holds. Given the same --out, an
-    evaluation that was interrupted goes on where it stopped.
+    Prints the tables of FailureScope in form, beside the numbers that paper gives for its models
+    and data, what the same procedure finds in worlds without failure modes, and in plain sentences
+    what holds. Given the same --out, an evaluation that was interrupted goes on where it stopped.
 
     \b
     groundfault taxonomy evaluate answers.parquet --id id --model-column model --outcome error --out evaluated/
@@ -142,7 +198,7 @@ def evaluate(**given: Any) -> None:
     import shutil
 
     from groundfault.cli.study import show
-    from groundfault.studies.taxonomy import study
+    from groundfault_studies.taxonomy import study
 
     require_writable(given["out"], directory=True)
     require_writable(given["json_path"])
@@ -150,7 +206,9 @@ def evaluate(**given: Any) -> None:
     names = "examples text vectors benchmark frontier trials worlds refits permutations seed jobs".split()
     with shown_progress(given["json_path"] == "-") as progress:
         evidence = read_evidence(given, progress)
-        found = study(evidence, keep=keep, progress=progress, **{name: given[name] for name in names})
+        found = study(
+            evidence, keep=keep, progress=progress, **{name: given[name] for name in names}
+        )
     if given["out"]:
         found.write(given["out"])
         shutil.rmtree(str(keep), ignore_errors=True)
@@ -171,7 +229,8 @@ def _answers(results: str | None, given: dict[str, Any]) -> Any:
         raise InputError("say which column holds the ids of the examples (--id)")
     with shown_progress(False) as progress:
         return read_evidence(
-            {**given, "sources": (results,), "models": (given["name"],) if given["name"] else ()}, progress
+            {**given, "sources": (results,), "models": (given["name"],) if given["name"] else ()},
+            progress,
         )
 
 
@@ -187,7 +246,9 @@ def _say(found: Any, out: str | None) -> None:
             f"{words.clean(w.name)}{mark}"
         )
     if found.unknown:
-        click.echo(f"{words.plural(found.unknown, 'example')} answered that no cluster is made of: not counted")
+        click.echo(
+            f"{words.plural(found.unknown, 'example')} answered that no cluster is made of: not counted"
+        )
     if out:
         click.echo(f"{words.plural(len(found.next), 'example')} to run next: written to {out}")
         return

@@ -1,4 +1,6 @@
-"""``taxonomy label`` and ``taxonomy generate``: what a language model calls clusters, and new tasks like theirs."""
+"""``taxonomy label`` and ``taxonomy generate``: what a language model calls clusters, and new tasks
+like theirs.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,27 @@ from groundfault.cli.options import require_writable, shown_progress
 
 _ASKING = (
     click.option(
-        "--record", metavar="FILE", help="Where calls are kept, to resume and replay [calls.db beside what is written]."
+        "--record",
+        metavar="FILE",
+        help="Where calls are kept, to resume and replay [calls.db beside what is written].",
     ),
-    click.option("--concurrency", type=int, default=8, show_default=True, help="Most calls at a time."),
-    click.option("--timeout", type=float, default=120.0, show_default=True, help="Seconds for one attempt."),
+    click.option(
+        "--concurrency", type=int, default=8, show_default=True, help="Most calls at a time."
+    ),
+    click.option(
+        "--timeout", type=float, default=120.0, show_default=True, help="Seconds for one attempt."
+    ),
     click.option("--temperature", type=float, help="Left to the model's server, where left out."),
-    click.option("--max-tokens", type=int, help="Most tokens of a reply; left to the server, where left out."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of every random act; the model gets it too."),
+    click.option(
+        "--max-tokens", type=int, help="Most tokens of a reply; left to the server, where left out."
+    ),
+    click.option(
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Of every random act; the model gets it too.",
+    ),
 )
 
 
@@ -37,22 +53,45 @@ def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
 def _options(given: dict[str, Any], home: str) -> dict[str, Any]:
     """For `groundfault.models.ask`."""
     kept = {name: given[name] for name in ("concurrency", "timeout")}
-    settings = {name: given[name] for name in ("temperature", "max_tokens") if given[name] is not None}
-    return {**kept, **settings, "record": given["record"] or Path(home) / "calls.db", "seed": given["seed"]}
+    settings = {
+        name: given[name] for name in ("temperature", "max_tokens") if given[name] is not None
+    }
+    return {
+        **kept,
+        **settings,
+        "record": given["record"] or Path(home) / "calls.db",
+        "seed": given["seed"],
+    }
 
 
 @click.command()
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option("--model", required=True, metavar="TARGET", help="Who labels, such as openai/gpt-4o-mini.")
-@click.option("--second", metavar="TARGET", help="Who checks the labels; the same model is asked at another seed.")
+@click.option(
+    "--model", required=True, metavar="TARGET", help="Who labels, such as openai/gpt-4o-mini."
+)
+@click.option(
+    "--second",
+    metavar="TARGET",
+    help="Who checks the labels; the same model is asked at another seed.",
+)
 @click.option("--text", metavar="COL", help="What an example says [the only column of prose].")
-@click.option("--shown", type=int, default=5, show_default=True, help="Members, and others, in a check of membership.")
+@click.option(
+    "--shown",
+    type=int,
+    default=5,
+    show_default=True,
+    help="Members, and others, in a check of membership.",
+)
 @_asking
-def label(directory: str, model: str, second: str | None, text: str | None, shown: int, **given: Any) -> None:
-    """Have a model name each cluster of DIR from the tasks nearest to its centre, and a second one check the names.
+def label(
+    directory: str, model: str, second: str | None, text: str | None, shown: int, **given: Any
+) -> None:
+    """Have a model name each cluster of DIR from the tasks nearest to its centre, and a second one
+    check the names.
 
-    DIR is what `groundfault taxonomy fit` wrote. The labels go into labels.json and the report there, beside the words
-    that set a cluster apart. Run again after an interruption, and only what is missing is asked.
+    DIR is what `groundfault taxonomy fit` wrote. The labels go into labels.json and the report
+    there, beside the words that set a cluster apart. Run again after an interruption, and only what
+    is missing is asked.
 
     \b
     groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
@@ -60,17 +99,23 @@ def label(directory: str, model: str, second: str | None, text: str | None, show
     from groundfault.render import words
     from groundfault.render.taxonomy import write_labels
     from groundfault.render.taxonomy_labels import sentences
-    from groundfault.taxonomy.labeller import label as run
-    from groundfault.taxonomy.taxonomy import Taxonomy
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault.taxonomy.words.labeller import label as run
 
     require_writable(given["record"])
     taxonomy = Taxonomy.load(directory)
     with shown_progress(False) as progress:
         asking = _options(given, directory)
-        found = run(taxonomy, model, second=second, text=text, shown=shown, progress=progress, **asking)
+        found = run(
+            taxonomy, model, second=second, text=text, shown=shown, progress=progress, **asking
+        )
     write_labels(taxonomy, directory, found)
     for each in found.labels:
-        said = f"{each.label} ({each.mode}, {each.bloom})" if each.label else f"{each.status}: {each.reason}"
+        said = (
+            f"{each.label} ({each.mode}, {each.bloom})"
+            if each.label
+            else f"{each.status}: {each.reason}"
+        )
         mark = "" if each.published else "  unstable"
         click.echo(f"  cluster {each.cluster}  {words.clean(said)}{mark}")
     for sentence in sentences(found):
@@ -81,37 +126,82 @@ def label(directory: str, model: str, second: str | None, text: str | None, show
 @click.command()
 @click.argument("directory", type=click.Path(), metavar="DIR")
 @click.option(
-    "--cluster", "clusters", type=int, metavar="N", multiple=True, help="Repeatable [all that are published]."
+    "--cluster",
+    "clusters",
+    type=int,
+    metavar="N",
+    multiple=True,
+    help="Repeatable [all that are published].",
 )
-@click.option("--model", metavar="TARGET", help="Who writes new tasks; left out, variants are made by rule alone.")
-@click.option("--solver", metavar="TARGET", help="Who solves what the model wrote [the model itself].")
 @click.option(
-    "--kind", "kinds", metavar="NAME", multiple=True, help="Only this kind, of those above; repeatable [all]."
+    "--model",
+    metavar="TARGET",
+    help="Who writes new tasks; left out, variants are made by rule alone.",
+)
+@click.option(
+    "--solver", metavar="TARGET", help="Who solves what the model wrote [the model itself]."
+)
+@click.option(
+    "--kind",
+    "kinds",
+    metavar="NAME",
+    multiple=True,
+    help="Only this kind, of those above; repeatable [all].",
 )
 @click.option("--text", metavar="COL", help="What an example says [the only column of prose].")
-@click.option("--answer", metavar="COL", help="The key of an example, or its worked solution down to '#### key'.")
-@click.option("--solution", metavar="COL", help="Its worked solution, with calculations such as <<2*3=6>>.")
 @click.option(
-    "--count", type=int, default=10, show_default=True, help="New tasks of each level and cluster [paper 50]."
-)
-@click.option("--variants", type=int, default=20, show_default=True, help="Examples of each cluster that are varied.")
-@click.option(
-    "--solves", type=int, default=3, show_default=True, help="Times that a model's task is solved to be keyed."
+    "--answer",
+    metavar="COL",
+    help="The key of an example, or its worked solution down to '#### key'.",
 )
 @click.option(
-    "--against", metavar="FILE", multiple=True, help="More texts that must not be copied: a table with --text."
+    "--solution", metavar="COL", help="Its worked solution, with calculations such as <<2*3=6>>."
+)
+@click.option(
+    "--count",
+    type=int,
+    default=10,
+    show_default=True,
+    help="New tasks of each level and cluster [paper 50].",
+)
+@click.option(
+    "--variants",
+    type=int,
+    default=20,
+    show_default=True,
+    help="Examples of each cluster that are varied.",
+)
+@click.option(
+    "--solves",
+    type=int,
+    default=3,
+    show_default=True,
+    help="Times that a model's task is solved to be keyed.",
+)
+@click.option(
+    "--against",
+    metavar="FILE",
+    multiple=True,
+    help="More texts that must not be copied: a table with --text.",
 )
 @_asking
-@click.option("--out", required=True, type=click.Path(), metavar="TASKS", help="Write tasks and their account here.")
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(),
+    metavar="TASKS",
+    help="Write tasks and their account here.",
+)
 def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -> None:
-    """Make new tasks from clusters of DIR: variants by rule, and with a model also new tasks of three levels.
+    """Make new tasks from clusters of DIR: variants by rule, and with a model also new tasks of
+    three levels.
 
     \b
     by rule   numbers, names, options, sentences, distractor, step
     by model  easy, medium, hard; rephrase, swap, reorder, complexity
 
-    TASKS gets tasks.jsonl and tasks.py, which Inspect runs; candidates.jsonl holds every candidate with what became of
-    it, those that were turned down or whose answer needs a check among them.
+    TASKS gets tasks.jsonl and tasks.py, which Inspect runs; candidates.jsonl holds every candidate
+    with what became of it, those that were turned down or whose answer needs a check among them.
 
     \b
     groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/
@@ -119,9 +209,9 @@ def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -
     """
     from groundfault.exports.inspect_task import write
     from groundfault.render import words
-    from groundfault.taxonomy.generation import generate as run
-    from groundfault.taxonomy.taxonomy import Taxonomy
-    from groundfault.taxonomy.texts import text_column
+    from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+    from groundfault.taxonomy.words.generation import generate as run
+    from groundfault.taxonomy.words.texts import text_column
 
     require_writable(given["record"])
     require_writable(out, directory=True)
@@ -131,7 +221,13 @@ def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -
         column = text_column(taxonomy.matrix, given["text"], (given["answer"], given["solution"]))
         texts = {name: text for file in against for name, text in _texts(file, column)}
         asking = _options(given, out)
-        made = run(taxonomy, **{name: given[name] for name in names}, against=texts, progress=progress, **asking)
+        made = run(
+            taxonomy,
+            **{name: given[name] for name in names},
+            against=texts,
+            progress=progress,
+            **asking,
+        )
     write(made, out)
     for how, counts in made.counts().items():
         told = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
@@ -141,10 +237,16 @@ def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -
             click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
     shaky = sorted({task.cluster for task in made.tasks} & set(made.settings["unstable"]))
     if shaky:
-        click.echo(f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}")
+        click.echo(
+            f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}"
+        )
     if not (given["answer"] or given["solution"]):
-        click.echo("note: no column of answers is named (--answer), so few variants by rule can be keyed")
-    click.echo(f"{len(made.keyed):,} of {words.plural(len(made.tasks), 'candidate')} are keyed: written to {out}")
+        click.echo(
+            "note: no column of answers is named (--answer), so few variants by rule can be keyed"
+        )
+    click.echo(
+        f"{len(made.keyed):,} of {words.plural(len(made.tasks), 'candidate')} are keyed: written to {out}"
+    )
 
 
 def _texts(file: str, column: str) -> list[tuple[str, str]]:
@@ -156,6 +258,8 @@ def _texts(file: str, column: str) -> list[tuple[str, str]]:
 
     table = read_table(file, text=(column,))[0]
     if column not in table.columns:
-        raise InputError(f"{file} has no column {column!r}; its columns are {', '.join(table.columns[:12])}")
+        raise InputError(
+            f"{file} has no column {column!r}; its columns are {', '.join(table.columns[:12])}"
+        )
     said = table[column].cast(pl.String).to_list()
     return [(f"{Path(file).name}, row {i}", text) for i, text in enumerate(said, start=1) if text]

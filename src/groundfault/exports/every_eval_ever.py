@@ -15,7 +15,8 @@ _LEFT_OUT = ("log", "question_hash")
 
 
 def write(slices: Slices, path: str | Path) -> int:
-    """Write one record an observation; the names of its slices are in its metadata as ``groundfault``.
+    """Write one record an observation; the names of its slices are in its metadata as
+    ``groundfault``.
 
     Returns
     -------
@@ -26,7 +27,9 @@ def write(slices: Slices, path: str | Path) -> int:
 
 
 def observations(slices: Slices) -> pl.DataFrame:
-    """The evidence in the vocabulary of logs: those of `readers.log.COLUMNS`, all others, and the slices."""
+    """The evidence in the vocabulary of logs: those of `readers.log.COLUMNS`, all others, and the
+    slices.
+    """
     evidence, roles = slices.evidence, slices.evidence.roles
     frame, height = evidence.frame, len(evidence)
     source = Path(evidence.provenance[0]).stem if evidence.provenance else "evidence"
@@ -34,8 +37,12 @@ def observations(slices: Slices) -> pl.DataFrame:
         "example_id": frame[roles.id or ""],
         "task": pl.repeat(source, height, eager=True) if evidence.reading is None else None,
         "model": frame[roles.model] if roles.model else None,
-        "epoch": frame[roles.repeat].rank("dense") if roles.repeat and roles.repeat != "epoch" else None,
-        "scorer": pl.repeat(roles.outcome, height, eager=True) if evidence.reading is None else None,
+        "epoch": frame[roles.repeat].rank("dense")
+        if roles.repeat and roles.repeat != "epoch"
+        else None,
+        "scorer": pl.repeat(roles.outcome, height, eager=True)
+        if evidence.reading is None
+        else None,
         "value": 1 - evidence.loss,
         "status": evidence.status,
         "group": frame[roles.group] if roles.group else None,
@@ -49,4 +56,6 @@ def observations(slices: Slices) -> pl.DataFrame:
             columns.append(series.cast(dtype, strict=False).alias(name))
     taken = {*COLUMNS, *roles.columns, *_LEFT_OUT}
     on = [", ".join(slices.on(row)) for row in range(height)]
-    return pl.DataFrame([*columns, *(frame[c] for c in frame.columns if c not in taken), pl.Series(OURS, on)])
+    return pl.DataFrame(
+        [*columns, *(frame[c] for c in frame.columns if c not in taken), pl.Series(OURS, on)]
+    )

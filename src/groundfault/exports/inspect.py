@@ -1,4 +1,6 @@
-"""Inspect: findings and slices written into copies of its logs, where its viewer and its data frames show them."""
+"""Inspect: findings and slices written into copies of its logs, where its viewer and its data
+frames show them.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,13 @@ _APART = re.compile(r"#[0-9a-f]{8}$")
 
 
 def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -> list[Path]:
-    """Write copies of Inspect logs that say of each sample which slices it is on, and of the run what was found.
+    """Write copies of Inspect logs that say of each sample which slices it is on, and of the run
+    what was found.
 
-    A sample's metadata gets ``groundfault``: the name of each slice, true or false (none where the candidate is not
-    defined for it). The log gets the tag ``groundfault``, and the findings as metadata, with who edited it and why. The
-    logs themselves are not touched. Inspect may put the samples of a copy into another order.
+    A sample's metadata gets ``groundfault``: the name of each slice, true or false (none where the
+    candidate is not defined for it). The log gets the tag ``groundfault``, and the findings as
+    metadata, with who edited it and why. The logs themselves are not touched. Inspect may put the
+    samples of a copy into another order.
 
     Parameters
     ----------
@@ -43,7 +47,8 @@ def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -
     Raises
     ------
     InputError
-        If there is no Inspect log to copy, a log has no sample of the evidence, or a copy would replace its log.
+        If there is no Inspect log to copy, a log has no sample of the evidence, or a copy would
+        replace its log.
     MissingExtraError
         If Inspect is not installed.
     """
@@ -52,7 +57,9 @@ def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -
     for source, copy in zip(sources, copies, strict=True):
         if copy.exists() and copy.samefile(source):
             raise InputError(f"{copy} is the log itself; name another place for the copy")
-    home = next(place for place in (Path(out).absolute(), *Path(out).absolute().parents) if place.is_dir())
+    home = next(
+        place for place in (Path(out).absolute(), *Path(out).absolute().parents) if place.is_dir()
+    )
     try:
         with tempfile.TemporaryDirectory(dir=home, prefix=".groundfault.") as folder:
             made = [Path(folder) / str(i) / copy.name for i, copy in enumerate(copies)]
@@ -63,7 +70,9 @@ def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 place.replace(copy)
     except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror or error}; choose a place that can be written") from None
+        raise InputError(
+            f"cannot write {out}: {error.strerror or error}; choose a place that can be written"
+        ) from None
     return copies
 
 
@@ -71,15 +80,21 @@ def _sources(slices: Slices) -> list[Path]:
     account = slices.evidence.account
     read = [Path(log.path) for log in account.logs if log.reader == "inspect"] if account else []
     if not read:
-        raise InputError("the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)")
+        raise InputError(
+            "the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)"
+        )
     return read
 
 
 def _copies(sources: list[Path], out: Path) -> list[Path]:
-    """Where each copy goes: under its own name, or where logs of two folders share it, under its path."""
+    """Where each copy goes: under its own name, or where logs of two folders share it, under its
+    path.
+    """
     if len(sources) == 1 and out.suffix in _KINDS and not out.is_dir():
         if out.suffix != sources[0].suffix:
-            raise InputError(f"{out.name} is to be a copy of {sources[0].name}; keep its suffix {sources[0].suffix}")
+            raise InputError(
+                f"{out.name} is to be a copy of {sources[0].name}; keep its suffix {sources[0].suffix}"
+            )
         return [out]
     if out.exists() and not out.is_dir():
         raise InputError(f"cannot write {out}: it is a file; name a directory")
@@ -93,7 +108,9 @@ def _annotate(slices: Slices, source: Path, place: Path) -> None:
     try:
         from inspect_ai import log as inspect_log
     except ImportError:
-        raise MissingExtraError("to write logs of Inspect, install it: pip install 'groundfault[inspect]'") from None
+        raise MissingExtraError(
+            "to write logs of Inspect, install it: pip install 'groundfault[inspect]'"
+        ) from None
     if not source.exists():
         raise InputError(f"the log {source} is not there; say where it is (logs=, or --log)")
     if source.suffix not in _KINDS or not Inspect().sniff(source):
@@ -103,7 +120,9 @@ def _annotate(slices: Slices, source: Path, place: Path) -> None:
     except Exception as error:
         raise InputError(f"Inspect cannot read {source}: {first_line(error)}") from None
     if not _mark(slices, log, source):
-        raise InputError(f"no sample of {source} is in the evidence; is it a log of the run that was audited?")
+        raise InputError(
+            f"no sample of {source} is in the evidence; is it a log of the run that was audited?"
+        )
     why = f"audit with {len(slices.report.confirmed)} confirmed findings"
     edits = [
         inspect_log.TagsEdit(tags_add=[OURS]),
@@ -130,7 +149,9 @@ def _mark(slices: Slices, log: Any, source: Path) -> int:
 
 
 def _units(slices: Slices, source: Path) -> dict[str, int]:
-    """The unit of each example, by its id and, of examples kept apart that share one, by that of this very log."""
+    """The unit of each example, by its id and, of examples kept apart that share one, by that of
+    this very log.
+    """
     evidence = slices.evidence
     ids = evidence.frame[evidence.roles.id or ""].cast(pl.String).to_list()
     units = dict(zip(ids, evidence.unit_index.tolist(), strict=True))
@@ -138,6 +159,10 @@ def _units(slices: Slices, source: Path) -> dict[str, int]:
     here = [i for i, log in enumerate(account.logs) if Path(log.path) == source] if account else []
     if here and "log" in evidence.frame.columns:
         rows = evidence.frame["log"].to_list()
-        own = {_APART.sub("", name): units[name] for name, row in zip(ids, rows, strict=True) if row in here}
+        own = {
+            _APART.sub("", name): units[name]
+            for name, row in zip(ids, rows, strict=True)
+            if row in here
+        }
         units = own | {name: unit for name, unit in units.items() if name not in own}
     return units

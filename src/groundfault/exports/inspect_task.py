@@ -1,4 +1,6 @@
-"""Generated tasks as a task of Inspect that runs where groundfault is not installed, and as lines of JSON."""
+"""Generated tasks as a task of Inspect that runs where groundfault is not installed, and as lines
+of JSON.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ import re
 from pathlib import Path
 from typing import Any
 
-from groundfault.files import write_text
-from groundfault.probes.equivalence import natural_rule, normal
-from groundfault.taxonomy.new_tasks import Generated, NewTask, plain
+from groundfault.base.files import write_text
+from groundfault.core.equivalence import natural_rule, normal
+from groundfault.taxonomy.words.new_tasks import Generated, NewTask, plain
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:]?")
 _OPTION = re.compile(r"^\(?A[).:]", re.MULTILINE)
@@ -90,8 +92,9 @@ def write(generated: Generated, directory: str | Path) -> None:
     ----------
     generated : Generated
     directory : path
-        Gets ``tasks.jsonl`` with the keyed tasks, ``tasks.py`` that Inspect runs on them, ``candidates.jsonl`` with
-        every candidate and what became of it, and ``manifest.json``. Without keyed tasks there is no ``tasks.py``.
+        Gets ``tasks.jsonl`` with the keyed tasks, ``tasks.py`` that Inspect runs on them,
+        ``candidates.jsonl`` with every candidate and what became of it, and ``manifest.json``.
+        Without keyed tasks there is no ``tasks.py``.
 
     Raises
     ------
@@ -104,8 +107,12 @@ def write(generated: Generated, directory: str | Path) -> None:
     if generated.keyed:
         write_text(place / "tasks.py", _PROGRAM)
     else:
-        (place / "tasks.py").unlink(missing_ok=True)  # of an earlier run: it would have nothing to run on
-    write_text(place / "manifest.json", json.dumps(generated.to_dict(), indent=1, ensure_ascii=False))
+        (place / "tasks.py").unlink(
+            missing_ok=True
+        )  # of an earlier run: it would have nothing to run on
+    write_text(
+        place / "manifest.json", json.dumps(generated.to_dict(), indent=1, ensure_ascii=False)
+    )
 
 
 def _lines(rows: list[dict[str, Any]]) -> str:
@@ -123,6 +130,10 @@ def _form(task: NewTask) -> tuple[str, str]:
     letter = _LETTER.fullmatch(key.strip())
     if letter and _OPTION.search(task.question):
         return "letter", letter[1]
-    if natural_rule(key.replace("$", "")) in ("integer", "numeric") and re.search(r"\d", key) and "/" not in key:
+    if (
+        natural_rule(key.replace("$", "")) in ("integer", "numeric")
+        and re.search(r"\d", key)
+        and "/" not in key
+    ):
         return "number", normal(key.replace("$", "")).replace(",", "").rstrip("% ")
     return "text", key

@@ -6,22 +6,26 @@ import json
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.files import write_text
 from groundfault.exports.slices import Slices, plain
-from groundfault.files import write_text
 from groundfault.readers.log import OURS
 
-# what is shown of an answer; what is said of it, such as its score or judge, would tell the reviewer what to find
+# what is shown of an answer; what is said of it, such as its score or judge, would tell the
+# reviewer what to find
 _SHOWN = ("prompt", "response", "answer", "target")
 
 
 def tasks(slices: Slices) -> list[dict[str, Any]]:
     """A task an observation that is on a slice.
 
-    ``data`` has what describes the example and the answer, and says nothing of how it was scored, so that a reviewer is
-    blind to it; slices, loss and status are in ``meta``.
-    """
+    ``data`` has what describes the example and the answer, and says nothing of how it was scored,
+    so that a reviewer is blind to it; slices, loss and status are in ``meta``."""
     evidence, roles = slices.evidence, slices.evidence.roles
-    shown = [c for c in (*_SHOWN, *evidence.attributes) if c in evidence.frame.columns and c != roles.outcome]
+    shown = [
+        c
+        for c in (*_SHOWN, *evidence.attributes)
+        if c in evidence.frame.columns and c != roles.outcome
+    ]
     named = {roles.id: "example_id", roles.model: "model", roles.repeat: "epoch"}
     made = []
     for row, values in enumerate(evidence.frame.iter_rows(named=True)):
@@ -35,7 +39,9 @@ def tasks(slices: Slices) -> list[dict[str, Any]]:
 
 
 def write(slices: Slices, path: str | Path) -> int:
-    """Write the tasks as the JSON that Label Studio imports, whole or not at all; how many there are."""
+    """Write the tasks as the JSON that Label Studio imports, whole or not at all; how many there
+    are.
+    """
     made = tasks(slices)
     write_text(Path(path), json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False))
     return len(made)

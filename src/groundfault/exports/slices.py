@@ -14,17 +14,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.candidate import Library
-from groundfault.case import Case, opened
+from groundfault.auditing.prepared import Case, opened
+from groundfault.auditing.report import Report
+from groundfault.auditing.verification import load_report, read_again
+from groundfault.base.files import write_bytes
+from groundfault.core.candidate import Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.core.plan import Plan
+from groundfault.core.units import Marks
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.files import write_bytes
-from groundfault.finding import Cell, Finding, Verdict
-from groundfault.plan import Plan
-from groundfault.report import Report
 from groundfault.stats import bits
-from groundfault.units import Marks
-from groundfault.verification import load_report, read_again
 
 _PREFIX = "slice: "
 
@@ -85,7 +85,9 @@ class Slices:
         return cls(report, case, Library(tuple(by_name[name] for name in named)))
 
     @classmethod
-    def load(cls, directory: str | Path, evidence: str | Path | None = None, *, every: bool = False) -> Slices:
+    def load(
+        cls, directory: str | Path, evidence: str | Path | None = None, *, every: bool = False
+    ) -> Slices:
         """Read a report that ``Report.write`` wrote, and its evidence.
 
         Parameters
@@ -108,7 +110,9 @@ class Slices:
         try:
             findings = tuple(_finding(row) for row in reported.pop("findings"))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"{place / 'report.json'} is not a groundfault report: {error}") from None
+            raise InputError(
+                f"{place / 'report.json'} is not a groundfault report: {error}"
+            ) from None
         report = Report(findings, reported, Library.load(place / "library.json"))
         return cls.of(report, found, every=every)
 
@@ -133,7 +137,9 @@ class Slices:
     def of_unit(self, unit: int) -> dict[str, bool | None]:
         """Whether a unit is on each slice; None where the candidate is not defined for it."""
         on, known = self._members
-        return {name: bool(on[i, unit]) if known[i, unit] else None for i, name in enumerate(self.names)}
+        return {
+            name: bool(on[i, unit]) if known[i, unit] else None for i, name in enumerate(self.names)
+        }
 
     def on(self, row: int) -> list[str]:
         """Names of the slices that a row of the evidence is on."""
@@ -147,8 +153,9 @@ class Slices:
         Returns
         -------
         polars.DataFrame
-            A row an observation: the columns that name it, its ``status`` and ``loss``, the ``part`` it was in
-            (discovery, holdout), and a column ``slice: NAME`` a candidate, empty where that is not defined.
+            A row an observation: the columns that name it, its ``status`` and ``loss``, the
+            ``part`` it was in (discovery, holdout), and a column ``slice: NAME`` a candidate, empty
+            where that is not defined.
         """
         evidence, roles = self.evidence, self.evidence.roles
         units = evidence.unit_index
@@ -157,7 +164,9 @@ class Slices:
         named = [c for c in (roles.id, roles.model, roles.repeat, roles.group) if c]
         slices = [
             pl.select(
-                pl.when(pl.Series(known[i, units])).then(pl.Series(on[i, units])).alias(_PREFIX + name)
+                pl.when(pl.Series(known[i, units]))
+                .then(pl.Series(on[i, units]))
+                .alias(_PREFIX + name)
             ).to_series()
             for i, name in enumerate(self.names)
         ]
@@ -195,14 +204,19 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
     elif kind in (".jsonl", ".ndjson"):
         frame.write_ndjson(buffer)
     else:
-        raise InputError(f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or .jsonl")
+        raise InputError(
+            f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or .jsonl"
+        )
     write_bytes(place, buffer.getvalue())
 
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what it does not say, in values that JSON has."""
     said = {name: value for name, value in row.items() if value is not None}
-    return {name: value if isinstance(value, str | bool | int) else _number(value) for name, value in said.items()}
+    return {
+        name: value if isinstance(value, str | bool | int) else _number(value)
+        for name, value in said.items()
+    }
 
 
 def _number(value: Any) -> Any:
@@ -213,7 +227,9 @@ def _finding(row: dict[str, Any]) -> Finding:
     known = {f.name for f in fields(Finding)}
     given = {name: value for name, value in row.items() if name in known}
     cells = {part: _cell(given[part]) for part in ("discovery", "holdout", "full")}
-    return Finding(**given | cells | {"verdict": Verdict(given["verdict"]), "aliases": tuple(given["aliases"])})
+    return Finding(
+        **given | cells | {"verdict": Verdict(given["verdict"]), "aliases": tuple(given["aliases"])}
+    )
 
 
 def _cell(row: dict[str, Any] | None) -> Any:

@@ -1,8 +1,7 @@
 """Finders: each proposes candidates from discovery evidence, one proposer a file.
 
-A finder is an ordinary class with a ``name`` and a ``propose`` method; packages register theirs under the entry-point
-group ``groundfault.finders``.
-"""
+A finder is an ordinary class with a ``name`` and a ``propose`` method; packages register theirs
+under the entry-point group ``groundfault.finders``."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
-from groundfault.registry import Registry
+from groundfault.base.registry import Registry
 
 if TYPE_CHECKING:
-    from groundfault.candidate import Candidate
-    from groundfault.evidence import Evidence
+    from groundfault.core.candidate import Candidate
+    from groundfault.core.evidence import Evidence
 
 GROUP = "groundfault.finders"
 
@@ -35,8 +34,8 @@ _BUILT_IN = {
     "tree": "groundfault.finders.tree:Tree",
     "pysubgroup": "groundfault.finders.foreign:Pysubgroup",
     "confidence": "groundfault.finders.confidence:Confidence",
-    "language": "groundfault.finders.language:Language",
-    "taxonomy": "groundfault.finders.taxonomy:Clusters",
+    "language": "groundfault.language.finder:Language",
+    "taxonomy": "groundfault.taxonomy.finder:Clusters",
     "random": "groundfault.finders.random:Random",
 }
 
@@ -45,7 +44,9 @@ _REGISTRY = Registry("finder", GROUP, _BUILT_IN)
 
 
 class Finder(Protocol):
-    """What proposes candidates. It is given discovery rows alone, and answers the same for the same rows."""
+    """What proposes candidates. It is given discovery rows alone, and answers the same for the same
+    rows.
+    """
 
     @property
     def name(self) -> str:

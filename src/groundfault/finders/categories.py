@@ -1,4 +1,6 @@
-"""Labels: one candidate a level, such as "output_type is list", and one for each pattern of missing values."""
+"""Labels: one candidate a level, such as "output_type is list", and one for each pattern of missing
+values.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,20 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.candidate import Candidate, unique_names
-from groundfault.columns import LEVELS, Column, Kind, examples, flag_rule, matching, missing_candidates, profile
+from groundfault.core.candidate import Candidate, unique_names
+from groundfault.core.columns import (
+    LEVELS,
+    Column,
+    Kind,
+    examples,
+    flag_rule,
+    matching,
+    missing_candidates,
+    profile,
+)
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.rules import literal, quote
 
 _FEW = 6
 _SHOWN = 60
@@ -22,10 +33,11 @@ _SHOWN = 60
 class Categories:
     """Propose one "is" rule for each frequent level of an attribute that repeats a few words.
 
-    Of two levels without missing values only the rarer is proposed, since the other is its complement. Whole numbers
-    of at most six different values are levels too, but for the smallest and the largest, which are thresholds. An
-    example without a value is off for the levels, and on for a candidate of its own, "is missing". Flags (true/false,
-    0/1) belong to the finder ``declared``, ids and free text to nobody here.
+    Of two levels without missing values only the rarer is proposed, since the other is its
+    complement. Whole numbers of at most six different values are levels too, but for the smallest
+    and the largest, which are thresholds. An example without a value is off for the levels, and on
+    for a candidate of its own, "is missing". Flags (true/false, 0/1) belong to the finder
+    ``declared``, ids and free text to nobody here.
 
     Parameters
     ----------
@@ -34,7 +46,8 @@ class Categories:
     least : int
         A level needs at least this many discovery examples.
     columns : tuple of str, optional
-        Names or globs; without them every attribute that repeats a few words. A flag named here gives one candidate.
+        Names or globs; without them every attribute that repeats a few words. A flag named here
+        gives one candidate.
 
     Raises
     ------
@@ -48,22 +61,34 @@ class Categories:
     name: str = "categories"
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``output_type = list``, column by column, then the patterns of missing values."""
+        """Candidates such as ``output_type = list``, column by column, then the patterns of missing
+        values.
+        """
         table = examples(discovery)
         if self.columns is not None:
             table = table.select(*matching(discovery, self.columns))
         columns = profile(table, self.most_levels)
         found = [c for column in columns for c in self._of(table[column.name], column)]
         yield from unique_names(found)
-        numeric = [c for c in columns if table.schema[c.name].is_numeric() and c.kind in (Kind.NUMBER, Kind.CONSTANT)]
-        yield from missing_candidates(table, [c for c in columns if self.columns or c not in numeric], self.name)
+        numeric = [
+            c
+            for c in columns
+            if table.schema[c.name].is_numeric() and c.kind in (Kind.NUMBER, Kind.CONSTANT)
+        ]
+        yield from missing_candidates(
+            table, [c for c in columns if self.columns or c not in numeric], self.name
+        )
 
     def _of(self, values: pl.Series, column: Column) -> list[Candidate]:
         if column.kind in (Kind.CONSTANT, Kind.OTHER):
             return []
         if column.kind is Kind.FLAG:
             rule = flag_rule(column.name, values.dtype)
-            return [Candidate(column.name, rule, column.name, self.name, "drop")] if self.columns else []
+            return (
+                [Candidate(column.name, rule, column.name, self.name, "drop")]
+                if self.columns
+                else []
+            )
         if self.columns is None:
             few = column.kind is Kind.NUMBER and column.distinct <= _FEW
             if not few and column.kind is not Kind.LABEL:
@@ -77,9 +102,17 @@ class Categories:
 
     def _levels(self, values: pl.Series, column: Column) -> list[Any]:
         known = values.drop_nulls().alias("level")
-        plain = known.dtype if known.dtype.is_integer() else pl.Float64 if known.dtype.is_numeric() else pl.String
+        plain = (
+            known.dtype
+            if known.dtype.is_integer()
+            else pl.Float64
+            if known.dtype.is_numeric()
+            else pl.String
+        )
         counts = dict(known.cast(plain).value_counts().sort("level").iter_rows())
-        levels = [level for level, n in counts.items() if self.least <= n <= len(values) - self.least]
+        levels = [
+            level for level, n in counts.items() if self.least <= n <= len(values) - self.least
+        ]
         if self.columns is None and column.kind is Kind.NUMBER:
             whole = all(float(level).is_integer() for level in counts)
             return [int(level) for level in levels if whole and min(counts) < level < max(counts)]

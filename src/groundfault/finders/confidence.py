@@ -1,4 +1,6 @@
-"""Confidence: examples whose largest predicted probability is low, the baseline of every finder of slices."""
+"""Confidence: examples whose largest predicted probability is low, the baseline of every finder of
+slices.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +9,18 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from groundfault.candidate import Candidate
-from groundfault.columns import examples, matching
+from groundfault.core.candidate import Candidate
+from groundfault.core.columns import examples, matching
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import quote
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.observed import PROBABILITY
-from groundfault.rules import quote
+from groundfault.slicing.predictions import PROBABILITY
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """Propose the examples of least confidence: the largest class probability is below a quantile of discovery.
+    """Propose the examples of least confidence: the largest class probability is below a quantile
+    of discovery.
 
     Parameters
     ----------
@@ -46,9 +49,19 @@ class Confidence:
         table = examples(discovery).select(names)
         for name, dtype in table.schema.items():
             if not dtype.is_numeric():
-                raise InputError(f"column {name!r} holds {dtype}; a rule needs one column of numbers for each class")
-        largest = table.select(pl.max_horizontal(pl.col(name).cast(pl.Float64) for name in names)).to_series()
+                raise InputError(
+                    f"column {name!r} holds {dtype}; a rule needs one column of numbers for each class"
+                )
+        largest = table.select(
+            pl.max_horizontal(pl.col(name).cast(pl.Float64) for name in names)
+        ).to_series()
         cuts = {largest.quantile(q, "higher") for q in self.quantiles} - {None, largest.min()}
         for cut in sorted(float(f"{c:.6g}") for c in cuts if c is not None):
             rule = " AND ".join(f"{quote(name)} < {cut}" for name in names)
-            yield Candidate(f"confidence < {cut}", rule, f"no class has a probability of {cut}", self.name, "drop")
+            yield Candidate(
+                f"confidence < {cut}",
+                rule,
+                f"no class has a probability of {cut}",
+                self.name,
+                "drop",
+            )

@@ -12,28 +12,30 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.candidate import Candidate, Library, Missing
-from groundfault.columns import Kind, examples, flag_rule, matching, profile
+from groundfault.core.candidate import Candidate, Library, Missing
+from groundfault.core.columns import Kind, examples, flag_rule, matching, profile
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError, RuleError
-from groundfault.evidence import Evidence
-from groundfault.rules import literal, quote
 
 
 @dataclass(frozen=True)
 class Declared:
-    """Propose what was declared in advance: columns that are candidates as they stand, and rules written by hand.
+    """Propose what was declared in advance: columns that are candidates as they stand, and rules
+    written by hand.
 
     Parameters
     ----------
     columns : tuple of str
-        Names or globs of attributes that hold 0/1, true/false or nothing. A prefix that ends in two underscores is
-        left out of the names a glob gives: ``d__*`` makes ``long_chain`` of ``d__long_chain``.
+        Names or globs of attributes that hold 0/1, true/false or nothing. A prefix that ends in two
+        underscores is left out of the names a glob gives: ``d__*`` makes ``long_chain`` of
+        ``d__long_chain``.
     candidates : iterable of Candidate
-        Proposed as they are. Without columns and candidates, every attribute that holds only 0/1 or true/false, and
-        both of them, is a candidate.
+        Proposed as they are. Without columns and candidates, every attribute that holds only 0/1 or
+        true/false, and both of them, is a candidate.
     missing : {"reject", "off", "drop"}, optional
-        What an example without a value means for the columns. Left out, it is ``reject`` for columns that were named
-        and ``drop`` for those found.
+        What an example without a value means for the columns. Left out, it is ``reject`` for
+        columns that were named and ``drop`` for those found.
 
     Raises
     ------
@@ -51,7 +53,9 @@ class Declared:
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """One candidate a column, then the candidates given."""
         table = examples(discovery)
-        Library(tuple(self.candidates)).require_columns(discovery.frame.columns, where="the evidence")
+        Library(tuple(self.candidates)).require_columns(
+            discovery.frame.columns, where="the evidence"
+        )
         if self.columns or self.candidates:
             patterns, missing = matching(discovery, self.columns), self.missing or "reject"
             _check_flags(table, list(patterns))
@@ -64,7 +68,9 @@ class Declared:
 
 
 def _flags(table: pl.DataFrame) -> list[str]:
-    plausible = [name for name, dtype in table.schema.items() if dtype == pl.Boolean or dtype.is_numeric()]
+    plausible = [
+        name for name, dtype in table.schema.items() if dtype == pl.Boolean or dtype.is_numeric()
+    ]
     return [column.name for column in profile(table.select(plausible)) if column.kind is Kind.FLAG]
 
 
@@ -76,7 +82,10 @@ def _names(patterns: dict[str, str]) -> dict[str, str]:
         globbed = prefix != pattern and prefix.endswith("__") and column != pattern
         short[column] = column.removeprefix(prefix) if globbed else column
     uses = Counter(short.values())
-    kept = {column: name if uses[name] == 1 and name.strip() else column for column, name in short.items()}
+    kept = {
+        column: name if uses[name] == 1 and name.strip() else column
+        for column, name in short.items()
+    }
     return {column: name if name.strip() else f"column {name!r}" for column, name in kept.items()}
 
 
@@ -85,7 +94,11 @@ def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
         values = table[column]
         if values.dtype in (pl.Boolean, pl.Null):
             continue
-        bad = values.filter((values != 0) & (values != 1)) if values.dtype.is_numeric() else values.drop_nulls()
+        bad = (
+            values.filter((values != 0) & (values != 1))
+            if values.dtype.is_numeric()
+            else values.drop_nulls()
+        )
         if len(bad):
             raise InputError(
                 f"column {column!r} was declared, but holds {bad[0]!r}; it must hold 0/1, true/false or nothing. "
@@ -99,9 +112,9 @@ def read_candidates(path: str | Path) -> Library:
     Parameters
     ----------
     path : path
-        ``.json``: a library frozen before. ``.toml``: a table for each name, with ``rule`` and optionally ``meaning``
-        and ``missing``, or ``name = "rule"``. Any other: a line ``NAME: SQL`` each; blank lines and those that begin
-        with ``#`` are passed over.
+        ``.json``: a library frozen before. ``.toml``: a table for each name, with ``rule`` and
+        optionally ``meaning`` and ``missing``, or ``name = "rule"``. Any other: a line ``NAME:
+        SQL`` each; blank lines and those that begin with ``#`` are passed over.
 
     Raises
     ------
@@ -135,7 +148,13 @@ def _from_lines(text: str) -> Iterator[Candidate]:
 def _from_toml(tables: dict[str, Any]) -> Iterator[Candidate]:
     for name, value in tables.items():
         fields = {"rule": value} if isinstance(value, str) else value
-        known = isinstance(fields, dict) and "rule" in fields and fields.keys() <= {"rule", "meaning", "missing"}
+        known = (
+            isinstance(fields, dict)
+            and "rule" in fields
+            and fields.keys() <= {"rule", "meaning", "missing"}
+        )
         if not known or not all(isinstance(field, str) for field in fields.values()):
-            raise RuleError(f"candidate {name!r} needs a rule, and may have a meaning and missing, all of them text")
+            raise RuleError(
+                f"candidate {name!r} needs a rule, and may have a meaning and missing, all of them text"
+            )
         yield Candidate(name, **fields)

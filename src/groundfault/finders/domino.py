@@ -7,25 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.slicing import MixtureSlicer, Views
+from groundfault.slicing.mixture import MixtureSlicer, Views
 from groundfault.stats.mixture import Floats
-from groundfault.stats.unlabelled import categorical_joint
+from groundfault.stats.mixture_predict import categorical_joint
 
 
 @dataclass(kw_only=True, eq=False)
 class Domino(MixtureSlicer):
     """Mixture of a Gaussian embedding with categorical labels and predictions.
 
-    The joint likelihood of an example and a slice is ``weight N(Z)^embedding_weight (label . p)^label_weight
-    (probability . q)^confidence_weight`` with slice-wise class probabilities p and q. Where the label is not known,
-    ``p^label_weight`` is summed over all classes.
+    The joint likelihood of an example and a slice is ``weight N(Z)^embedding_weight (label .
+    p)^label_weight (probability . q)^confidence_weight`` with slice-wise class probabilities p and
+    q. Where the label is not known, ``p^label_weight`` is summed over all classes.
 
     Parameters
     ----------
     embedding_weight, label_weight, confidence_weight : float
-        Exponents, at least 0. The defaults are those of the Domino paper; DEIM tunes them to 1, 10 and 40.
+        Exponents, at least 0. The defaults are those of the Domino paper; DEIM tunes them to 1, 10
+        and 40.
     n_slices, pca, init, delta, min_size, ...
-        As for every `groundfault.slicing.MixtureSlicer`.
+        As for every `groundfault.slicing.mixture.MixtureSlicer`.
 
     Attributes
     ----------
@@ -34,9 +35,10 @@ class Domino(MixtureSlicer):
 
     Notes
     -----
-    Two public implementations agree with this one where labels are known. Where they are not, DEIM's sums over the
-    label and its complement, which is right for two classes alone and beyond them depends on the label it pretends
-    not to know; the original does not sum at all. Here all classes are summed over.
+    Two public implementations agree with this one where labels are known. Where they are not,
+    DEIM's sums over the label and its complement, which is right for two classes alone and beyond
+    them depends on the label it pretends not to know; the original does not sum at all. Here all
+    classes are summed over.
 
     References
     ----------
@@ -52,7 +54,9 @@ class Domino(MixtureSlicer):
 
     @property
     def ranking_(self) -> NDArray[np.int64]:
-        """Slices by how far the prediction of one class overshoots its share of labels, the farthest first."""
+        """Slices by how far the prediction of one class overshoots its share of labels, the
+        farthest first.
+        """
         labels, predictions = self._fitted().mixture_.tables
         overshoot = np.abs((predictions - labels).max(axis=1))
         return np.argsort(-overshoot, kind="stable")
@@ -60,7 +64,12 @@ class Domino(MixtureSlicer):
     def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
         one_hot = np.eye(probability.shape[1])[label]
         weights = (self.label_weight, self.confidence_weight)
-        return Views(embedding, (self.embedding_weight,) * embedding.shape[1], (one_hot, probability), weights)
+        return Views(
+            embedding,
+            (self.embedding_weight,) * embedding.shape[1],
+            (one_hot, probability),
+            weights,
+        )
 
     def _unlabelled(self, embedding: Floats, probability: Floats) -> Floats:
         return categorical_joint(self.mixture_, embedding, probability)

@@ -1,4 +1,6 @@
-"""Edisa: slices that share an embedding, a confidence and a distance between label and prediction."""
+"""Edisa: slices that share an embedding, a confidence and a distance between label and
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +9,27 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.slicing import MixtureSlicer, Views
+from groundfault.slicing.mixture import MixtureSlicer, Views
 from groundfault.stats.mixture import Floats
-from groundfault.stats.unlabelled import error_distance_joint
+from groundfault.stats.mixture_predict import error_distance_joint
 
 
 @dataclass(kw_only=True, eq=False)
 class Edisa(MixtureSlicer):
-    """Error-distance-aware mixture of Gaussians: embedding Z, error distance E = label - probability, probability.
+    """Error-distance-aware mixture of Gaussians: embedding Z, error distance E = label -
+    probability, probability.
 
-    The joint likelihood of an example and a slice is ``weight N(Z)^embedding_weight N(E)^error_weight
-    N(probability)^confidence_weight``, each Gaussian diagonal. Where the label is not known, ``N(E)^error_weight`` is
-    summed over the labels it might have been taken from.
+    The joint likelihood of an example and a slice is ``weight N(Z)^embedding_weight
+    N(E)^error_weight N(probability)^confidence_weight``, each Gaussian diagonal. Where the label is
+    not known, ``N(E)^error_weight`` is summed over the labels it might have been taken from.
 
     Parameters
     ----------
     embedding_weight, error_weight, confidence_weight : float
-        Exponents, at least 0. The defaults are the paper's for finding errors on unlabelled data; to explain errors
-        on labelled data it takes 0.15, 1 and 0.1.
+        Exponents, at least 0. The defaults are the paper's for finding errors on unlabelled data;
+        to explain errors on labelled data it takes 0.15, 1 and 0.1.
     n_slices, pca, init, delta, min_size, ...
-        As for every `groundfault.slicing.MixtureSlicer`.
+        As for every `groundfault.slicing.mixture.MixtureSlicer`.
 
     Attributes
     ----------
@@ -42,16 +45,16 @@ class Edisa(MixtureSlicer):
 
     Notes
     -----
-    With ``min_size=1`` and the same start this is the reference implementation, which has no floor of size, does not
-    seed its randomised PCA (here: exact), and takes the number of classes from the labels at hand (here: from the
-    columns of ``y_proba``). As published, label - probability and probability are linearly dependent: with diagonal
-    covariances, two classes count each twice. A small ``embedding_weight`` discards cluster structure that the
-    embedding has: compare weights.
+    With ``min_size=1`` and the same start this is the reference implementation, which has no floor
+    of size, does not seed its randomised PCA (here: exact), and takes the number of classes from
+    the labels at hand (here: from the columns of ``y_proba``). As published, label - probability
+    and probability are linearly dependent: with diagonal covariances, two classes count each twice.
+    A small ``embedding_weight`` discards cluster structure that the embedding has: compare weights.
 
     References
     ----------
-    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing",
-    TACL 11, 2023. https://doi.org/10.1162/tacl_a_00617
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural
+    Language Processing", TACL 11, 2023. https://doi.org/10.1162/tacl_a_00617
 
     Examples
     --------

@@ -9,19 +9,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from groundfault.candidate import Candidate
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
 from groundfault.errors import MissingExtraError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.finders.levels import Levels, conjunction, searchable
-from groundfault.observed import example_losses
+from groundfault.slicing.predictions import example_losses
 
 
 @dataclass(frozen=True)
 class Pysubgroup:
-    """Propose what pysubgroup finds: conjunctions of great (share of the examples)^exponent * (error rate - overall).
+    """Propose what pysubgroup finds: conjunctions of great (share of the examples)^exponent *
+    (error rate - overall).
 
-    Columns are cut into levels as for SliceLine, an example of a loss above one half counts as an error, and slices
-    with no more errors than overall are left out.
+    Columns are cut into levels as for SliceLine, an example of a loss above one half counts as an
+    error, and slices with no more errors than overall are left out.
 
     Parameters
     ----------
@@ -30,7 +31,8 @@ class Pysubgroup:
     max_level : int
         Most predicates of one.
     exponent : float
-        In [0, 1]: 1 is weighted relative accuracy, 0.5 orders as a binomial test does, 0 looks at error rates alone.
+        In [0, 1]: 1 is weighted relative accuracy, 0.5 orders as a binomial test does, 0 looks at
+        error rates alone.
     least_share : float
         In [0, 1): slices of a smaller share of the examples are not proposed.
     bins : int
@@ -85,9 +87,13 @@ class Pysubgroup:
         """Conjunctions, as pairs of column and level."""
         import pandas as pd
 
-        data = pd.DataFrame({str(f): codes for f, codes in enumerate(levels.codes)} | {"wrong": wrong})
+        data = pd.DataFrame(
+            {str(f): codes for f, codes in enumerate(levels.codes)} | {"wrong": wrong}
+        )
         selectors = [
-            search.EqualitySelector(str(f), level) for f, count in enumerate(levels.counts) for level in range(count)
+            search.EqualitySelector(str(f), level)
+            for f, count in enumerate(levels.counts)
+            for level in range(count)
         ]
         task = search.SubgroupDiscoveryTask(
             data,
@@ -103,7 +109,9 @@ class Pysubgroup:
             result = search.DFS(search.BitSetRepresentation).execute(task)
         for quality, subgroup in result.to_descriptions():
             if quality > 0:
-                yield sorted((int(s.attribute_name), int(s.attribute_value)) for s in subgroup.selectors)
+                yield sorted(
+                    (int(s.attribute_name), int(s.attribute_value)) for s in subgroup.selectors
+                )
 
 
 def _imported() -> Any:

@@ -1,4 +1,6 @@
-"""The instrument: what describes an answer or how it was measured, so that a fault of the grader is not the model's."""
+"""The instrument: what describes an answer or how it was measured, so that a fault of the grader is
+not the model's.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from groundfault.candidate import Candidate
-from groundfault.columns import example_rows
-from groundfault.evidence import Evidence
+from groundfault.core.candidate import Candidate
+from groundfault.core.columns import example_rows
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import literal, quote
 from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
 from groundfault.finders.text import lengths, telling
 from groundfault.finders.thresholds import Thresholds
-from groundfault.rules import literal, quote
 
 _MEASURED = re.compile(
     r"(answer_|is_|un)?parsed|truncated|(finish|stop)_reason|(judge|grader)(_model|_version)?|epoch|repeat|position|order"
@@ -39,17 +41,19 @@ _LEFT_OUT = " .,;:"
 
 @dataclass(frozen=True)
 class Instrument:
-    """Propose properties of answers and their measurement, which explain failures without blaming the model.
+    """Propose properties of answers and their measurement, which explain failures without blaming
+    the model.
 
-    Measured columns of logs (finish reason, tokens, judge, position), the same columns of tables known by their names
-    (such as ``answer_parsed``, ``response_chars``, ``judge_model``), lengths of responses, and forms of answers: white
-    space, lists, units, and answers that differ from the target in case, spaces and punctuation alone. A confirmed one
-    leads the report: the grader may be at fault.
+    Measured columns of logs (finish reason, tokens, judge, position), the same columns of tables
+    known by their names (such as ``answer_parsed``, ``response_chars``, ``judge_model``), lengths
+    of responses, and forms of answers: white space, lists, units, and answers that differ from the
+    target in case, spaces and punctuation alone. A confirmed one leads the report: the grader may
+    be at fault.
 
     Notes
     -----
-    An answer's length or form may also follow from why the model failed: like all findings it is an association.
-    """
+    An answer's length or form may also follow from why the model failed: like all findings it is an
+    association."""
 
     name: str = "instrument"
 
@@ -58,7 +62,11 @@ class Instrument:
         view = _measured(discovery)
         if not view.attributes:
             return
-        found = [*Declared().propose(view), *Thresholds().propose(view), *Categories().propose(view)]
+        found = [
+            *Declared().propose(view),
+            *Thresholds().propose(view),
+            *Categories().propose(view),
+        ]
         found += _texts(view)
         for candidate in found:
             yield replace(candidate, source=self.name)
@@ -66,20 +74,31 @@ class Instrument:
 
 def _measured(discovery: Evidence) -> Evidence:
     """The evidence with the measured columns as its only attributes."""
-    known = [c for c in discovery.attributes if _MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES]
+    known = [
+        c for c in discovery.attributes if _MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES
+    ]
     columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *known]
-    ignored = tuple(c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns))
+    ignored = tuple(
+        c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns)
+    )
     return replace(discovery, roles=replace(discovery.roles, instrument=(), ignore=ignored))
 
 
 def _texts(view: Evidence) -> Iterator[Candidate]:
     table = example_rows(view)
-    for column in (c for c in view.attributes if c.lower() in _RESPONSES and table.schema[c] == pl.String):
+    for column in (
+        c for c in view.attributes if c.lower() in _RESPONSES and table.schema[c] == pl.String
+    ):
         found = [*lengths(table[column], (0.25, 0.5, 0.75, 0.9))]
-        found += [(what, f"{quote(column)} ~ {literal(pattern)}") for what, pattern in _FORMATS.items()]
+        found += [
+            (what, f"{quote(column)} ~ {literal(pattern)}") for what, pattern in _FORMATS.items()
+        ]
         if column != "response" and "target" in table.columns:
             found.append(("differs from the target in form alone", _form_alone(column)))
-        candidates = [Candidate(f"{column} {what}", rule, f"{column} {what}", missing="drop") for what, rule in found]
+        candidates = [
+            Candidate(f"{column} {what}", rule, f"{column} {what}", missing="drop")
+            for what, rule in found
+        ]
         yield from telling(table, candidates)
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from groundfault.candidate import Candidate, Library, Missing
+from groundfault.core.candidate import Candidate, Library, Missing
+from groundfault.core.evidence import Evidence
+from groundfault.core.units import Marks
 from groundfault.errors import PlanError
-from groundfault.evidence import Evidence
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
-from groundfault.units import Marks
 
 _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 
@@ -22,10 +22,11 @@ _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 class Interactions:
     """Propose conjunctions of candidates that other finders, or people, proposed.
 
-    Left out is what adds nothing on the discovery units: a conjunction of fewer than ``least`` units (two levels of
-    one category share none), and one that marks the same units as a base or an earlier conjunction; and what mixes
-    slices that were fitted apart, since a candidate has one fitted column at most. Where a base comes to NULL, the
-    strictest treatment of its parts holds: reject, else drop, else off.
+    Left out is what adds nothing on the discovery units: a conjunction of fewer than ``least``
+    units (two levels of one category share none), and one that marks the same units as a base or an
+    earlier conjunction; and what mixes slices that were fitted apart, since a candidate has one
+    fitted column at most. Where a base comes to NULL, the strictest treatment of its parts holds:
+    reject, else drop, else off.
 
     Parameters
     ----------
@@ -75,8 +76,12 @@ class Interactions:
                 )
         return proposed
 
-    def _extend(self, on: Bits, part: tuple[int, ...], seen: set[bytes]) -> Iterator[tuple[int, ...]]:
-        """The part with each later base, where that leaves enough units and marks others than before."""
+    def _extend(
+        self, on: Bits, part: tuple[int, ...], seen: set[bytes]
+    ) -> Iterator[tuple[int, ...]]:
+        """The part with each later base, where that leaves enough units and marks others than
+        before.
+        """
         later = np.arange(part[-1] + 1, len(on))
         joint = on[later] & np.bitwise_and.reduce(on[list(part)])
         for k in np.flatnonzero(bitset.count(joint) >= self.least):

@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate, Missing
-from groundfault.columns import Kind, example_rows, examples, matching, profile
+from groundfault.core.candidate import Candidate, Missing
+from groundfault.core.columns import Kind, example_rows, examples, matching, profile
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.rules import literal, quote
 
 Ints = NDArray[np.int64]
 
@@ -71,40 +71,55 @@ class Levels:
         ----------
         table : frame, or array of shape (n, m)
         bins : int
-            Numbers of more than ``2 * bins`` different values are cut at quantiles into at most so many ranges.
+            Numbers of more than ``2 * bins`` different values are cut at quantiles into at most so
+            many ranges.
         missing : {"value", "unmatched"}
 
         Raises
         ------
         InputError
-            If it is no table, has no rows or columns, or a column holds neither words, numbers nor true/false.
+            If it is no table, has no rows or columns, or a column holds neither words, numbers nor
+            true/false.
         """
         if isinstance(table, np.ndarray):
             if table.ndim != 2 or 0 in table.shape:
-                raise InputError(f"X must be a table of rows and columns, not an array of shape {table.shape}")
+                raise InputError(
+                    f"X must be a table of rows and columns, not an array of shape {table.shape}"
+                )
             if table.dtype.kind in "iub":
                 return _of_whole_numbers(table)
             if table.dtype.kind != "f":
-                raise InputError(f"X is an array of {table.dtype}: give whole numbers or floats, or a frame")
+                raise InputError(
+                    f"X is an array of {table.dtype}: give whole numbers or floats, or a frame"
+                )
             coded = cls.of(pl.DataFrame(table, orient="row"), bins, missing)
             return cls(range(table.shape[1]), coded.codes, coded.counts, coded.values)
         frame = _as_frame(table)
         if 0 in frame.shape:
-            raise InputError(f"X has {frame.height} rows and {frame.width} columns, so there is nothing to search")
+            raise InputError(
+                f"X has {frame.height} rows and {frame.width} columns, so there is nothing to search"
+            )
         columns = [_code(frame[name], bins, missing) for name in frame.columns]
         counts = np.array([len(values) for _, values in columns], dtype=np.int64)
-        codes = np.stack([codes.astype(np.min_scalar_type(int(counts.max()))) for codes, _ in columns])
+        codes = np.stack(
+            [codes.astype(np.min_scalar_type(int(counts.max()))) for codes, _ in columns]
+        )
         return cls(frame.columns, codes, counts, [values for _, values in columns])
 
     def named(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
         """Values of some columns, by name."""
-        return {self.names[f]: self.values[f][v] for f, v in zip(columns.tolist(), levels.tolist(), strict=True)}
+        return {
+            self.names[f]: self.values[f][v]
+            for f, v in zip(columns.tolist(), levels.tolist(), strict=True)
+        }
 
 
 def searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Attributes of the examples that have levels: those named, or flags, numbers and labels, but no ids and no prose.
+    """Attributes of the examples that have levels: those named, or flags, numbers and labels, but
+    no ids and no prose.
 
-    Where examples form groups, none that differs within one either: a group is on a slice as a whole, or not at all.
+    Where examples form groups, none that differs within one either: a group is on a slice as a
+    whole, or not at all.
 
     Raises
     ------
@@ -132,7 +147,9 @@ def _as_frame(table: Any) -> pl.DataFrame:
             return pl.DataFrame(table)
     except Exception as error:
         raise InputError(f"cannot read the {type(table).__name__} as a table: {error}") from None
-    raise InputError(f"X is a {type(table).__name__}: give a polars, pandas or Arrow table, or an array")
+    raise InputError(
+        f"X is a {type(table).__name__}: give a polars, pandas or Arrow table, or an array"
+    )
 
 
 def _of_whole_numbers(table: NDArray[Any]) -> Levels:
@@ -149,7 +166,12 @@ def _of_whole_numbers(table: NDArray[Any]) -> Levels:
         codes[:, rows] = block.view(unsigned) - low.view(unsigned)[:, None]
     if table.dtype == bool:
         return Levels(range(len(low)), codes, counts, [[False, True][int(v) :] for v in low])
-    return Levels(range(len(low)), codes, counts, [range(int(v), int(h) + 1) for v, h in zip(low, high, strict=True)])
+    return Levels(
+        range(len(low)),
+        codes,
+        counts,
+        [range(int(v), int(h) + 1) for v, h in zip(low, high, strict=True)],
+    )
 
 
 def _turned(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
@@ -162,7 +184,9 @@ def _turned(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
 def _of_far_numbers(table: NDArray[Any]) -> Levels:
     columns = [np.unique(column, return_inverse=True) for column in table.T]
     counts = np.array([len(values) for values, _ in columns], dtype=np.int64)
-    codes = np.stack([inverse.astype(np.min_scalar_type(int(counts.max()))) for _, inverse in columns])
+    codes = np.stack(
+        [inverse.astype(np.min_scalar_type(int(counts.max()))) for _, inverse in columns]
+    )
     return Levels(range(table.shape[1]), codes, counts, [values.tolist() for values, _ in columns])
 
 
@@ -179,7 +203,9 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
         )
     present = column.drop_nulls()
     values: list[Any] = present.unique().sort().to_list()
-    if column.dtype.is_numeric() and (len(values) > 2 * bins or any(abs(v) == np.inf for v in values)):
+    if column.dtype.is_numeric() and (
+        len(values) > 2 * bins or any(abs(v) == np.inf for v in values)
+    ):
         cuts = _cuts(present, values, bins)
         codes = np.searchsorted(np.array(cuts), present.to_numpy(), side="right")
         ends = [None, *cuts, None]
@@ -194,7 +220,9 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
 
 
 def _cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
-    """Where to cut numbers so that ranges have about the same number of rows: ascending, none at the smallest."""
+    """Where to cut numbers so that ranges have about the same number of rows: ascending, none at
+    the smallest.
+    """
     ranked = present.sort()
     wanted = {ranked[min(len(ranked) - 1, len(ranked) * b // bins)] for b in range(1, bins)}
     # where one value has more rows than a range should, what is above it is a range still
@@ -204,7 +232,9 @@ def _cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
 
 
 def _round(before: Any, value: Any) -> Any:
-    """The shortest number at most ``value``, and nearer to it than to the next smaller number ``before``."""
+    """The shortest number at most ``value``, and nearer to it than to the next smaller number
+    ``before``.
+    """
     if isinstance(value, int) and abs(value) >= 2**53:
         return value
     middle = before / 2 + value / 2
@@ -263,7 +293,9 @@ def _words(column: str, value: Any) -> str:
         return f"{column} is {_shown(value)}"
     if value.low is None:
         return f"{column} is below {value.high}"
-    return f"{column} is at least {value.low}" + ("" if value.high is None else f" and below {value.high}")
+    return f"{column} is at least {value.low}" + (
+        "" if value.high is None else f" and below {value.high}"
+    )
 
 
 def _shown(value: Any) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
-from groundfault.evidence import Evidence
 from groundfault.finders.levels import Levels, conjunction, searchable
 
 _TRIES = 100
@@ -55,7 +55,9 @@ class Random:
             raise PlanError(f"k={self.k} and max_level={self.max_level} must be at least 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """At most k candidates such as ``lang = de AND words >= 400``, no two with the same rule."""
+        """At most k candidates such as ``lang = de AND words >= 400``, no two with the same
+        rule.
+        """
         table = searchable(discovery, self.columns)
         if table.width == 0:
             return
@@ -71,11 +73,17 @@ class Random:
             if len(seen) == self.k:
                 return
 
-    def _drawn(self, levels: Levels, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _drawn(
+        self, levels: Levels, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         width = len(levels.names)
-        columns = np.sort(rng.choice(width, rng.integers(1, min(self.max_level, width) + 1), replace=False))
+        columns = np.sort(
+            rng.choice(width, rng.integers(1, min(self.max_level, width) + 1), replace=False)
+        )
         return columns, rng.integers(0, levels.counts[columns])
 
-    def _large_enough(self, levels: Levels, columns: NDArray[np.int64], values: NDArray[np.int64]) -> bool:
+    def _large_enough(
+        self, levels: Levels, columns: NDArray[np.int64], values: NDArray[np.int64]
+    ) -> bool:
         share = float((levels.codes[columns] == values[:, None]).all(axis=0).mean())
         return 0 < share < 1 and self.least_share <= share <= 1 - self.least_share

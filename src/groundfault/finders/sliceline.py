@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate, unique_names
-from groundfault.columns import example_rows
+from groundfault.core.candidate import Candidate, unique_names
+from groundfault.core.columns import example_rows
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import exact
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.finders.levels import Levels, conjunction, name_of, rule_of, searchable
-from groundfault.observed import example_losses
-from groundfault.plan import exact
+from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
 from groundfault.stats.slice_search import Found, Level, replay, search
 from groundfault.stats.slices import Errors, Objective, Predicates, exact_score
@@ -41,10 +41,11 @@ class Slice:
     error_sum, max_error : float
         Of the errors of these rows.
     group : int
-        Slices of one group are the best of them, and those that have all its predicates, or only some of them, or
-        hold for the same rows. Groups are numbered by their best slice.
+        Slices of one group are the best of them, and those that have all its predicates, or only
+        some of them, or hold for the same rows. Groups are numbered by their best slice.
     p : float or None
-        Where errors were permuted: how often a search among errors dealt at random finds a score as good.
+        Where errors were permuted: how often a search among errors dealt at random finds a score as
+        good.
     """
 
     predicates: dict[Any, Any]
@@ -63,29 +64,36 @@ class Slice:
     @property
     def rule(self) -> str:
         """The slice as SQL: true for its rows; false or NULL for the others."""
-        return " AND ".join(rule_of(str(column), value) for column, value in self.predicates.items())
+        return " AND ".join(
+            rule_of(str(column), value) for column, value in self.predicates.items()
+        )
 
     def __str__(self) -> str:
-        return " AND ".join(name_of(str(column), value) for column, value in self.predicates.items())
+        return " AND ".join(
+            name_of(str(column), value) for column, value in self.predicates.items()
+        )
 
 
 @dataclass
 class SliceLine:
-    """Find the k slices of best score, exactly: a large share of the errors on rows that are not too few.
+    """Find the k slices of best score, exactly: a large share of the errors on rows that are not
+    too few.
 
-    A slice is a conjunction of predicates "column has this value", at most one a column. Its score weighs how much
-    worse its mean error is than that of all rows against how few rows it has. Numbers of many values are cut into
-    ranges at quantiles. A predicate that holds for every row says nothing and is left out.
+    A slice is a conjunction of predicates "column has this value", at most one a column. Its score
+    weighs how much worse its mean error is than that of all rows against how few rows it has.
+    Numbers of many values are cut into ranges at quantiles. A predicate that holds for every row
+    says nothing and is left out.
 
-    As a finder it searches the discovery examples (their mean loss, where several rows tell of one), and its
-    candidates are mined: only the holdout can confirm them.
+    As a finder it searches the discovery examples (their mean loss, where several rows tell of
+    one), and its candidates are mined: only the holdout can confirm them.
 
     Parameters
     ----------
     k : int
         How many slices; as many as have a score above 0, if fewer.
     alpha : float
-        Weight of the error against the size, in (0, 1]; slices of a few per cent of the rows need 0.95 or more.
+        Weight of the error against the size, in (0, 1]; slices of a few per cent of the rows need
+        0.95 or more.
     max_level : int
         Most predicates of a slice.
     min_support : int or float
@@ -95,24 +103,25 @@ class SliceLine:
     missing : {"value", "unmatched"}
         Whether a missing value is a value of its own ("is missing") or matches no predicate.
     ties : {"keep", "cut"}
-        Whether slices that tie with the k-th are all kept. Slices are ordered by score, and tied ones by size (the
-        larger first), number of predicates (the fewer first), columns and values (in their own order).
+        Whether slices that tie with the k-th are all kept. Slices are ordered by score, and tied
+        ones by size (the larger first), number of predicates (the fewer first), columns and values
+        (in their own order).
     max_parents : int, optional
-        Bounds the memory: of the slices of each level at most so many are extended, those that promise most. What
-        that may have missed is told in a warning and in ``missed_``.
+        Bounds the memory: of the slices of each level at most so many are extended, those that
+        promise most. What that may have missed is told in a warning and in ``missed_``.
     permutations : int
-        The whole search is repeated so often with errors dealt at random, which gives slices their ``p``: a p-value
-        of the best slice that takes the search into account, and a conservative one of the others. It assumes rows
-        (or groups of as many rows) that are exchangeable if errors have nothing to do with columns. `propose` does
-        without it.
+        The whole search is repeated so often with errors dealt at random, which gives slices their
+        ``p``: a p-value of the best slice that takes the search into account, and a conservative
+        one of the others. It assumes rows (or groups of as many rows) that are exchangeable if
+        errors have nothing to do with columns. `propose` does without it.
     seed : int
         Of the permutations.
     least_share : float
-        For `propose`, in [0, 1): slices of a smaller share of the examples are not proposed. Judges that rank by lift
-        (janus) look at none below a tenth; with others take 0.
+        For `propose`, in [0, 1): slices of a smaller share of the examples are not proposed. Judges
+        that rank by lift (janus) look at none below a tenth; with others take 0.
     columns : tuple of str, optional
-        For `propose`, names or globs; without them, flags, numbers and labels, but no ids, no prose, and nothing that
-        differs within a group.
+        For `propose`, names or globs; without them, flags, numbers and labels, but no ids, no
+        prose, and nothing that differs within a group.
 
     Attributes
     ----------
@@ -121,7 +130,8 @@ class SliceLine:
     levels_ : tuple of groundfault.stats.slice_search.Level
         What was done with slices of one, two, ... predicates.
     missed_ : float
-        Slices of a score above this are all in ``slices_``, as far as k goes; -inf where ``max_parents`` cut nothing.
+        Slices of a score above this are all in ``slices_``, as far as k goes; -inf where
+        ``max_parents`` cut nothing.
     null_ : float64 array, shape (permutations,)
         The best score of each search among permuted errors, 0 where nothing scored above 0.
 
@@ -130,15 +140,16 @@ class SliceLine:
     PlanError
         If a parameter cannot be.
     InputError
-        If the table or the errors cannot be used: a column of dates or lists, an error that is missing or negative,
-        no errors at all, or the same one everywhere.
+        If the table or the errors cannot be used: a column of dates or lists, an error that is
+        missing or negative, no errors at all, or the same one everywhere.
 
     Notes
     -----
-    S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model debugging, SIGMOD
-    2021, doi:10.1145/3448016.3457323. Unlike published programs this is exact on wide tables: the bound has the
-    number of rows in it, not of columns, and slices are never told apart by rounded numbers. Scores are compared as
-    fractions, with alpha as the decimal that was written.
+    S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model
+    debugging, SIGMOD 2021, doi:10.1145/3448016.3457323. Unlike published programs this is exact on
+    wide tables: the bound has the number of rows in it, not of columns, and slices are never told
+    apart by rounded numbers. Scores are compared as fractions, with alpha as the decimal that was
+    written.
 
     Examples
     --------
@@ -177,11 +188,13 @@ class SliceLine:
         Parameters
         ----------
         X : frame (polars, pandas, Arrow), or array, shape (n, m)
-            Whole numbers in an array are levels as they stand, however many; columns of an array are named 0, 1, ...
+            Whole numbers in an array are levels as they stand, however many; columns of an array
+            are named 0, 1, ...
         errors : array, shape (n,)
             0/1 errors, or any finite numbers from 0.
         groups : array, shape (n,), optional
-            Which rows depend on each other. For the permutations alone: the errors of a group are dealt together.
+            Which rows depend on each other. For the permutations alone: the errors of a group are
+            dealt together.
 
         Returns
         -------
@@ -199,7 +212,9 @@ class SliceLine:
         found = search(predicates, quanta, objective, k=self.k, levels=levels, most=most)
         rng = np.random.default_rng(self.seed)
         times = self.permutations
-        self.null_ = replay(predicates, quanta, objective, rng, times, levels=levels, most=most, groups=together)
+        self.null_ = replay(
+            predicates, quanta, objective, rng, times, levels=levels, most=most, groups=together
+        )
         self.levels_ = found.levels
         self.missed_ = max(level.missed for level in found.levels)
         self.slices_ = self._calibrated(
@@ -217,11 +232,13 @@ class SliceLine:
             If the outcomes are hidden, as they are under judges that hold nothing out.
         """
         yield from unique_names(
-            conjunction(found.predicates, self.name) for found in replace(self, permutations=0).find(discovery)
+            conjunction(found.predicates, self.name)
+            for found in replace(self, permutations=0).find(discovery)
         )
 
     def find(self, discovery: Evidence) -> tuple[Slice, ...]:
-        """The slices that `propose` makes candidates of, with their scores and, where errors are permuted, their p.
+        """The slices that `propose` makes candidates of, with their scores and, where errors are
+        permuted, their p.
 
         Raises
         ------
@@ -242,10 +259,18 @@ class SliceLine:
         group = discovery.roles.group
         together = example_rows(discovery)[group].filter(scored) if group else None
         least = max(self._least(len(loss)), ceil(exact(self.least_share) * len(loss)))
-        return replace(self, min_support=least).fit(table, loss.to_numpy(), together).slices_[: self.k]
+        return (
+            replace(self, min_support=least).fit(table, loss.to_numpy(), together).slices_[: self.k]
+        )
 
     def _check(self) -> None:
-        for name, least in (("k", 1), ("max_level", 1), ("bins", 2), ("permutations", 0), ("max_parents", 1)):
+        for name, least in (
+            ("k", 1),
+            ("max_level", 1),
+            ("bins", 2),
+            ("permutations", 0),
+            ("max_parents", 1),
+        ):
             value = getattr(self, name)
             if name == "max_parents" and value is None:
                 continue
@@ -255,24 +280,32 @@ class SliceLine:
             raise PlanError(f"alpha must be above 0 and at most 1, not {self.alpha!r}")
         support = exact(self.min_support, "min_support")
         if support <= 0 or (support > 1 and support.denominator != 1):
-            raise PlanError(f"min_support must be a number of rows from 1, or a share in (0, 1), not {support}")
+            raise PlanError(
+                f"min_support must be a number of rows from 1, or a share in (0, 1), not {support}"
+            )
         if not 0 <= exact(self.least_share, "least_share") < 1:
             raise PlanError(f"least_share must be a share in [0, 1), not {self.least_share!r}")
         for name, words in (("missing", ("value", "unmatched")), ("ties", ("keep", "cut"))):
             if getattr(self, name) not in words:
-                raise PlanError(f"{name} must be {words[0]} or {words[1]}, not {getattr(self, name)!r}")
+                raise PlanError(
+                    f"{name} must be {words[0]} or {words[1]}, not {getattr(self, name)!r}"
+                )
 
     def _least(self, n: int) -> int:
         support = exact(self.min_support)
         least = ceil(support * n) if support < 1 else int(support)
         if least > n:
-            raise InputError(f"min_support={self.min_support} asks for {least} rows, and there are {n}")
+            raise InputError(
+                f"min_support={self.min_support} asks for {least} rows, and there are {n}"
+            )
         return least
 
     def _ranked(
         self, found: Found, predicates: Predicates, loss: Floats, whole: bool, table: Levels
     ) -> list[tuple[Slice, bytes]]:
-        """The best slices, best first, each with its rows; exact where the search was merely sound."""
+        """The best slices, best first, each with its rows; exact where the search was merely
+        sound.
+        """
         add: Callable[[Floats], float] = _plain_sum if whole else _rounded_once
         n, total, alpha = len(loss), add(loss), exact(self.alpha)
         ranked: list[tuple[tuple[Any, ...], Slice, bytes]] = []
@@ -285,10 +318,18 @@ class SliceLine:
             if score > 0:
                 named = table.named(predicates.column[members], predicates.level[members])
                 made = Slice(named, float(score), len(inside), error, float(inside.max()))
-                ranked.append(((-score, -made.size, len(members), *members.tolist()), made, shared.tobytes()))
+                ranked.append(
+                    ((-score, -made.size, len(members), *members.tolist()), made, shared.tobytes())
+                )
         ranked.sort(key=lambda entry: entry[0])
-        last: Fraction | None = ranked[self.k - 1][0][0] if self.ties == "keep" and len(ranked) > self.k else None
-        return [(made, rows) for i, (key, made, rows) in enumerate(ranked) if i < self.k or key[0] == last]
+        last: Fraction | None = (
+            ranked[self.k - 1][0][0] if self.ties == "keep" and len(ranked) > self.k else None
+        )
+        return [
+            (made, rows)
+            for i, (key, made, rows) in enumerate(ranked)
+            if i < self.k or key[0] == last
+        ]
 
     def _calibrated(self, slices: Sequence[Slice], objective: Objective) -> tuple[Slice, ...]:
         if not self.permutations:
@@ -339,20 +380,30 @@ def _errors(errors: Any, n: int) -> Floats:
             "negative: leave out rows that were not scored"
         )
     if loss.min() == loss.max():
-        said = "there are no errors" if loss[0] == 0 else f"every row has the same error, {loss[0]:g}"
+        said = (
+            "there are no errors" if loss[0] == 0 else f"every row has the same error, {loss[0]:g}"
+        )
         raise InputError(f"{said}, so no slice is worse than another")
     if loss.max() > 1e300 or loss.max() < 1e-300:
-        raise InputError(f"the largest error is {loss.max():g}: scale the errors to between 1e-300 and 1e300")
+        raise InputError(
+            f"the largest error is {loss.max():g}: scale the errors to between 1e-300 and 1e300"
+        )
     return loss
 
 
 def _grouped(ranked: Sequence[tuple[Slice, bytes]]) -> list[Slice]:
-    """Put each slice into the group of the first better one that is a part of it, that it is a part of, or equals."""
+    """Put each slice into the group of the first better one that is a part of it, that it is a part
+    of, or equals.
+    """
     leaders: list[tuple[set[Any], bytes]] = []
     out = []
     for found, rows in ranked:
         terms = set(found.predicates.items())
-        near = (g for g, (other, same) in enumerate(leaders) if terms <= other or terms >= other or rows == same)
+        near = (
+            g
+            for g, (other, same) in enumerate(leaders)
+            if terms <= other or terms >= other or rows == same
+        )
         group = next(near, len(leaders))
         if group == len(leaders):
             leaders.append((terms, rows))

@@ -12,13 +12,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.candidate import Candidate
-from groundfault.derived import Derived
+from groundfault.base.threads import one_blas_thread
+from groundfault.core.candidate import Candidate
+from groundfault.core.derived import Derived
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
-from groundfault.estimator import Estimator, Projection, one_blas_thread
-from groundfault.evidence import Evidence
-from groundfault.observed import EMBEDDING, Observed, checked_embedding, checked_labels, checked_probability
-from groundfault.rules import quote
+from groundfault.slicing.estimator import Estimator, Projection
+from groundfault.slicing.predictions import (
+    EMBEDDING,
+    Observed,
+    checked_embedding,
+    checked_labels,
+    checked_probability,
+)
 from groundfault.stats import spotlight as light
 
 _SURE = 1e-12  # probabilities below are taken for this, so that no loss is infinite
@@ -26,10 +33,11 @@ _SURE = 1e-12  # probabilities below are taken for this, so that no loss is infi
 
 @dataclass(kw_only=True, eq=False)
 class Spotlight(Estimator):
-    """Windows over an embedding, each moved to where the losses are high that the ones before have left.
+    """Windows over an embedding, each moved to where the losses are high that the ones before have
+    left.
 
-    A slice is the ball around a window's centre that holds a given share of the examples fitted: unlike weights that
-    sum to 1, it has members, also among examples not seen before.
+    A slice is the ball around a window's centre that holds a given share of the examples fitted:
+    unlike weights that sum to 1, it has members, also among examples not seen before.
 
     Parameters
     ----------
@@ -41,12 +49,14 @@ class Spotlight(Estimator):
     steps, learning_rate : int, float
         Of the climb.
     reference : bool
-        Climb as the reference implementation does, which goes with ``pca=None, learning_rate=1e-3``: in the units of
-        embedding and losses, with a quadratic barrier, and with losses scaled down by each window's weights. Its
-        first windows end wide, and later ones hardly leave the start. Otherwise distances are measured in their
-        spread and losses in their mean, the barrier is logarithmic, and losses in a slice are set aside whole.
+        Climb as the reference implementation does, which goes with ``pca=None,
+        learning_rate=1e-3``: in the units of embedding and losses, with a quadratic barrier, and
+        with losses scaled down by each window's weights. Its first windows end wide, and later ones
+        hardly leave the start. Otherwise distances are measured in their spread and losses in their
+        mean, the barrier is logarithmic, and losses in a slice are set aside whole.
     embedding, probability, label : str
-        Which columns of the evidence `propose` reads; see `groundfault.observed.Observed.of`.
+        Which columns of the evidence `propose` reads; see
+        `groundfault.slicing.predictions.Observed.of`.
 
     Attributes
     ----------
@@ -62,12 +72,13 @@ class Spotlight(Estimator):
 
     Notes
     -----
-    The reference takes its loss of probabilities that went through a softmax a second time; here it is their
-    cross-entropy. For any other loss, or none but pass and fail, use `fit_losses`.
+    The reference takes its loss of probabilities that went through a softmax a second time; here it
+    is their cross-entropy. For any other loss, or none but pass and fail, use `fit_losses`.
 
     References
     ----------
-    d'Eon et al., "The Spotlight: A General Method for Discovering Systematic Errors in Deep Learning Models", FAccT
+    d'Eon et al., "The Spotlight: A General Method for Discovering Systematic Errors in Deep
+    Learning Models", FAccT
     2022. https://doi.org/10.1145/3531146.3533240
     """
 
@@ -130,7 +141,9 @@ class Spotlight(Estimator):
         self._check()
         embedding, left = checked_embedding(Z), np.array(losses, dtype=np.float64)
         if left.shape != (len(embedding),) or not np.isfinite(left).all() or (left < 0).any():
-            raise InputError(f"losses must be {len(embedding)} numbers of at least 0, one an example")
+            raise InputError(
+                f"losses must be {len(embedding)} numbers of at least 0, one an example"
+            )
         if (left == left[0]).all():
             raise InputError("every loss is the same, so no slice is worse than another")
         count = math.ceil(self.size * len(embedding))
@@ -149,20 +162,32 @@ class Spotlight(Estimator):
                 windows.append(window)
                 squares.append(square)
                 means.append(total[members].mean())
-        self.windows_, self.squares_, self.losses_ = tuple(windows), np.array(squares), np.array(means)
+        self.windows_, self.squares_, self.losses_ = (
+            tuple(windows),
+            np.array(squares),
+            np.array(means),
+        )
         self.labels_ = _first(self._inside(embedding))
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.int64]:  # noqa: ARG002
-        """The first slice that each example is in; -1 where it is in none: shape (n,). Probabilities are not read."""
+        """The first slice that each example is in; -1 where it is in none: shape (n,).
+        Probabilities are not read.
+        """
         return _first(self.members(Z))
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
         """Whether each example is in a slice, all of which are of high loss: shape (n,)."""
         return np.asarray(self.members(Z).any(axis=1))
 
-    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ARG002
-        """The largest weight of each example under a window, for the order of suspicion: shape (n,)."""
+    def error_probability(
+        self,
+        Z: ArrayLike,
+        y_proba: ArrayLike | None = None,  # noqa: ARG002
+    ) -> NDArray[np.float64]:
+        """The largest weight of each example under a window, for the order of suspicion: shape
+        (n,).
+        """
         return np.asarray(self.weights(Z).max(axis=1))
 
     def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
@@ -203,7 +228,9 @@ class Spotlight(Estimator):
                     f"({width} numbers), mean loss {loss:.3g} against {losses.mean():.3g} on discovery"
                 )
                 rule = f"{quote(column.name)} = 1"
-                yield Candidate(f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column)
+                yield Candidate(
+                    f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column
+                )
 
     def _inside(self, embedding: NDArray[np.float64]) -> NDArray[np.bool_]:
         columns = [light.inside(self._arrays(i), embedding) for i in range(len(self.windows_))]
@@ -215,8 +242,12 @@ class Spotlight(Estimator):
             return light.climb(values, losses, size, self.steps, self.learning_rate, quadratic=True)
         middle = values.mean(axis=0)
         spread = float(np.sqrt(((values - middle) ** 2).sum(axis=1).mean())) or 1.0
-        window = light.climb((values - middle) / spread, losses / losses.mean(), size, self.steps, self.learning_rate)
-        return light.Window(middle + spread * window.centre, window.log_precision - 2 * math.log(spread))
+        window = light.climb(
+            (values - middle) / spread, losses / losses.mean(), size, self.steps, self.learning_rate
+        )
+        return light.Window(
+            middle + spread * window.centre, window.log_precision - 2 * math.log(spread)
+        )
 
     def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
         square = self.squares_[number : number + 1]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from groundfault.candidate import Candidate
-from groundfault.columns import Kind, examples, matching, profile, sample
+from groundfault.core.candidate import Candidate
+from groundfault.core.columns import Kind, examples, matching, profile, sample
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import Rule, literal, quote
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.rules import Rule, literal, quote
 
 _MARKS = {
     "a digit": "[0-9]",
@@ -32,11 +32,11 @@ _MOST_WORDS = 1000  # engines refuse longer repetitions; characters cover longer
 class Text:
     """Propose properties of text attributes that SQL can check: length, marks, question words.
 
-    Characters and words are cut at quantiles, commas and semicolons at the third quartile. Words are runs of
-    characters that are not white space; a sentence ends at ``.``, ``?`` or ``!`` before white space; single quotes,
-    being apostrophes too, are no quotation marks. A property that all or none of the discovery examples have is left
-    out, and so is one that marks the same examples as an earlier one of its column. Examples without a text are left
-    out of these candidates.
+    Characters and words are cut at quantiles, commas and semicolons at the third quartile. Words
+    are runs of characters that are not white space; a sentence ends at ``.``, ``?`` or ``!`` before
+    white space; single quotes, being apostrophes too, are no quotation marks. A property that all
+    or none of the discovery examples have is left out, and so is one that marks the same examples
+    as an earlier one of its column. Examples without a text are left out of these candidates.
 
     Parameters
     ----------
@@ -69,13 +69,15 @@ class Text:
         for column in table.columns:
             found = [*lengths(table[column], self.quantiles), *_marks(column), *_questions(column)]
             candidates = [
-                Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop") for what, rule in found
+                Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop")
+                for what, rule in found
             ]
             yield from telling(table, candidates)
 
 
 def texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Attributes of the examples that are texts: those named, or all that are neither categories nor codes.
+    """Attributes of the examples that are texts: those named, or all that are neither categories
+    nor codes.
 
     Raises
     ------
@@ -125,7 +127,9 @@ def _questions(column: str) -> Iterator[tuple[str, str]]:
 
 def telling(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
     """Those that are neither true nor false throughout, nor the same as an earlier one."""
-    marks = table.select(Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates))
+    marks = table.select(
+        Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates)
+    )
     seen = set()
     for i, candidate in enumerate(candidates):
         marked = marks[str(i)].drop_nulls()

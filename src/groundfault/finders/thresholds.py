@@ -9,28 +9,31 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 
 import polars as pl
 
-from groundfault.candidate import Candidate
-from groundfault.columns import Column, Kind, examples, matching, missing_candidates, profile
+from groundfault.core.candidate import Candidate
+from groundfault.core.columns import Column, Kind, examples, matching, missing_candidates, profile
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import quote
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.rules import quote
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Propose "above" rules that split each numeric attribute at quantiles of the discovery examples.
+    """Propose "above" rules that split each numeric attribute at quantiles of the discovery
+    examples.
 
-    Only "above" is proposed, since "at most" is its complement and has the same lift with the other sign. Where a
-    quantile is the largest value, the cut is put just below it. Cuts are the shortest decimals that split discovery
-    as the quantile does, and integers for columns of whole numbers. Examples without a value are left out of these
-    candidates and have one of their own, "is missing".
+    Only "above" is proposed, since "at most" is its complement and has the same lift with the other
+    sign. Where a quantile is the largest value, the cut is put just below it. Cuts are the shortest
+    decimals that split discovery as the quantile does, and integers for columns of whole numbers.
+    Examples without a value are left out of these candidates and have one of their own, "is
+    missing".
 
     Parameters
     ----------
     quantiles : tuple of float
         In (0, 1).
     columns : tuple of str, optional
-        Names or globs; without them every attribute that is a number, which leaves out 0/1 columns and ids.
+        Names or globs; without them every attribute that is a number, which leaves out 0/1 columns
+        and ids.
 
     Raises
     ------
@@ -47,9 +50,13 @@ class Thresholds:
             raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``n_words > 400``, column by column, then the patterns of missing values."""
+        """Candidates such as ``n_words > 400``, column by column, then the patterns of missing
+        values.
+        """
         table, columns = self._numbers(discovery)
-        for column, found in cuts(table, [c.name for c in columns if c.distinct > 1], self.quantiles).items():
+        for column, found in cuts(
+            table, [c.name for c in columns if c.distinct > 1], self.quantiles
+        ).items():
             for cut in found:
                 name, meaning = f"{column} > {cut}", f"{column} is above {cut}"
                 yield Candidate(name, f"{quote(column)} > {cut}", meaning, self.name, "drop")
@@ -63,12 +70,17 @@ class Thresholds:
         table = table.select(*matching(discovery, self.columns))
         for name, dtype in table.schema.items():
             if not dtype.is_numeric():
-                raise InputError(f"column {name!r} holds {dtype}, not numbers, so it has no thresholds")
+                raise InputError(
+                    f"column {name!r} holds {dtype}, not numbers, so it has no thresholds"
+                )
         return table, list(profile(table))
 
 
-def cuts(table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]) -> dict[str, list[str]]:
-    """Cuts of columns, as SQL numbers in ascending order; none where a column has fewer than two values.
+def cuts(
+    table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
+) -> dict[str, list[str]]:
+    """Cuts of columns, as SQL numbers in ascending order; none where a column has fewer than two
+    values.
 
     Parameters
     ----------
@@ -81,7 +93,9 @@ def cuts(table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
     values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
     wanted = []
     for c in columns:
-        top = pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()  # a cut at the largest value has nothing above it
+        top = (
+            pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()
+        )  # a cut at the largest value has nothing above it
         at = [pl.min_horizontal(pl.col(c).quantile(q, "lower"), top) for q in quantiles]
         wanted.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
     chosen = values.select(wanted).row(0, named=True) if columns else {}
@@ -96,7 +110,9 @@ def cuts(table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
 
 
 def _shortest(value: float, above: float) -> str:
-    """The shortest decimal at least ``value``, and nearer to it than to the next value ``above``."""
+    """The shortest decimal at least ``value``, and nearer to it than to the next value
+    ``above``.
+    """
     middle = value / 2 + above / 2
     for digits in range(1, 18):
         for rounding in (ROUND_HALF_EVEN, ROUND_CEILING):

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate
-from groundfault.columns import Kind, examples, matching, profile
+from groundfault.core.candidate import Candidate
+from groundfault.core.columns import Kind, examples, matching, profile
+from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.evidence import Evidence
 from groundfault.finders.levels import Range, conjunction
-from groundfault.observed import example_losses
+from groundfault.slicing.predictions import example_losses
 
 Path = dict[str, Range]
 
@@ -24,8 +24,9 @@ Path = dict[str, Range]
 class Tree:
     """Propose the leaves of a decision tree in which errors are more frequent than overall.
 
-    The tree tells failed examples from passed ones by numbers and flags, both kinds given the same weight in all.
-    Columns with missing values are left out. Fitted to an embedding of a robust model this is Barlow.
+    The tree tells failed examples from passed ones by numbers and flags, both kinds given the same
+    weight in all. Columns with missing values are left out. Fitted to an embedding of a robust
+    model this is Barlow.
 
     Parameters
     ----------
@@ -45,9 +46,8 @@ class Tree:
 
     References
     ----------
-    Singla et al., "Understanding Failures of Deep Networks via Robust Feature Extraction", CVPR 2021.
-    https://doi.org/10.1109/CVPR46437.2021.01266
-    """
+    Singla et al., "Understanding Failures of Deep Networks via Robust Feature Extraction", CVPR
+    2021. https://doi.org/10.1109/CVPR46437.2021.01266"""
 
     depth: int = 3
     min_size: int = 10
@@ -72,18 +72,26 @@ class Tree:
         for path, inside in self._leaves(table.columns, values, wrong):
             rate = float(wrong[inside].mean())
             if path and rate > wrong.mean():
-                yield conjunction({c: _value(table.schema[c], r) for c, r in path.items()}, self.name, "drop")
+                yield conjunction(
+                    {c: _value(table.schema[c], r) for c, r in path.items()}, self.name, "drop"
+                )
 
     def _numbers(self, discovery: Evidence) -> pl.DataFrame:
         table = examples(discovery)
         if self.columns is None:
             plausible = [c for c, t in table.schema.items() if t.is_numeric() or t == pl.Boolean]
-            kept = [c.name for c in profile(table.select(plausible)) if c.kind in (Kind.NUMBER, Kind.FLAG)]
+            kept = [
+                c.name
+                for c in profile(table.select(plausible))
+                if c.kind in (Kind.NUMBER, Kind.FLAG)
+            ]
             return table.select(c for c in kept if not table[c].null_count())
         table = table.select(*matching(discovery, self.columns))
         for column in table:
             if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-                raise InputError(f"column {column.name!r} holds {column.dtype}, not numbers, so no tree can cut it")
+                raise InputError(
+                    f"column {column.name!r} holds {column.dtype}, not numbers, so no tree can cut it"
+                )
             if column.null_count():
                 raise InputError(
                     f"column {column.name!r} has {column.null_count()} missing values; fill or leave it out"
@@ -93,7 +101,9 @@ class Tree:
     def _leaves(
         self, columns: list[str], values: NDArray[np.float64], wrong: NDArray[np.bool_]
     ) -> list[tuple[Path, NDArray[np.bool_]]]:
-        """Where each leaf lies and which examples it holds, by falling product of error rate and share of errors."""
+        """Where each leaf lies and which examples it holds, by falling product of error rate and
+        share of errors.
+        """
         from sklearn.tree import DecisionTreeClassifier
 
         tree = DecisionTreeClassifier(
@@ -108,7 +118,12 @@ class Tree:
 
 
 def _walk(
-    tree: Any, node: int, path: Path, inside: NDArray[np.bool_], columns: list[str], values: NDArray[np.float64]
+    tree: Any,
+    node: int,
+    path: Path,
+    inside: NDArray[np.bool_],
+    columns: list[str],
+    values: NDArray[np.float64],
 ) -> Iterator[tuple[Path, NDArray[np.bool_]]]:
     if tree.children_left[node] < 0:
         yield path, inside

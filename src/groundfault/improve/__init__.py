@@ -1,7 +1,8 @@
-"""Improve a model with what slicers say of it: leave out, relabel, or learn from the examples they suspect.
+"""Improve a model with what slicers say of it: leave out, relabel, or learn from the examples they
+suspect.
 
-Nothing here judges a slice. What is measured on labelled examples comes beside the same thing done by confidence.
-"""
+Nothing here judges a slice. What is measured on labelled examples comes beside the same thing done
+by confidence."""
 
 from __future__ import annotations
 

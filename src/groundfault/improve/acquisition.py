@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault import policies
 from groundfault.errors import PlanError
 from groundfault.improve.selective import Slicer
-from groundfault.policies import History
+from groundfault.sequential import policies
+from groundfault.sequential.policies import History
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,8 @@ _LOWEST = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """All that a policy may know: what the model says of the unlabelled pool, and of labelled validation examples.
+    """All that a policy may know: what the model says of the unlabelled pool, and of labelled
+    validation examples.
 
     Attributes
     ----------
@@ -62,7 +63,9 @@ class Acquisition(Protocol):
         """What it is called in curves and tables."""
 
     def rank(self, seen: Round, rng: np.random.Generator) -> Order:
-        """Rows of the pool, what to label first in front: a pure function of round and generator, shape (n,)."""
+        """Rows of the pool, what to label first in front: a pure function of round and generator,
+        shape (n,).
+        """
 
 
 @dataclass(frozen=True)
@@ -91,8 +94,9 @@ class Confidence:
 class Slices:
     """The examples that a slicer, fitted to the validation examples, calls error-prone.
 
-    They come first, the most suspected in front, and after them the others by suspicion. At most one slice is fitted
-    for every twenty validation examples. Where the model makes no errors there, or nothing else, chance decides.
+    They come first, the most suspected in front, and after them the others by suspicion. At most
+    one slice is fitted for every twenty validation examples. Where the model makes no errors there,
+    or nothing else, chance decides.
 
     Parameters
     ----------
@@ -112,7 +116,12 @@ class Slices:
         parameters = self.slicer.get_params()
         slices = min(parameters["n_slices"], len(seen.seen_label) // _EXAMPLES_A_SLICE)
         wrong = seen.seen_wrong
-        if slices < 2 or wrong.all() or not wrong.any() or (seen.seen_label == seen.seen_label[0]).all():
+        if (
+            slices < 2
+            or wrong.all()
+            or not wrong.any()
+            or (seen.seen_label == seen.seen_label[0]).all()
+        ):
             return Random().rank(seen, rng)
         slicer: Slicer = type(self.slicer)(**parameters | {"n_slices": slices})
         slicer.fit(seen.seen_embedding, seen.seen_label, seen.seen_probability)
@@ -122,25 +131,25 @@ class Slices:
 
 @dataclass(frozen=True)
 class Auditor:
-    """What an adaptive auditor would ask about next: where it expects failures from the failures it has seen.
+    """What an adaptive auditor would ask about next: where it expects failures from the failures it
+    has seen.
 
-    The policy of a sequential audit is shown the model's hits and misses on the validation examples, and asked to
-    name at least the lowest 5 % of the pool. The batch is drawn among the cases it names, as an audit draws its cases,
-    and the rest of the order is chance.
+    The policy of a sequential audit is shown the model's hits and misses on the validation
+    examples, and asked to name at least the lowest 5 % of the pool. The batch is drawn among the
+    cases it names, as an audit draws its cases, and the rest of the order is chance.
 
     Parameters
     ----------
-    policy : str or groundfault.policies.Policy
-        Name or policy; see `groundfault.policies.get`.
+    policy : str or groundfault.sequential.policies.Policy
+        Name or policy; see `groundfault.sequential.policies.get`.
     shown : int, optional
-        So many validation examples, drawn anew each round, are shown to it; all, where left out. A policy that trains
-        again after each score wants few.
+        So many validation examples, drawn anew each round, are shown to it; all, where left out. A
+        policy that trains again after each score wants few.
 
     Notes
     -----
-    Nothing is tested here: an audit's guarantees are about claims made before labels are seen, and a model that learns
-    from the labels is another model in the next round.
-    """
+    Nothing is tested here: an audit's guarantees are about claims made before labels are seen, and
+    a model that learns from the labels is another model in the next round."""
 
     policy: str | policies.Policy = "prelearned"
     shown: int | None = None
@@ -148,7 +157,9 @@ class Auditor:
 
     def __post_init__(self) -> None:
         if self.shown is not None and self.shown < 2:
-            raise PlanError(f"shown={self.shown!r} must be at least 2: an auditor learns from what it has seen")
+            raise PlanError(
+                f"shown={self.shown!r} must be at least 2: an auditor learns from what it has seen"
+            )
 
     def rank(self, seen: Round, rng: np.random.Generator) -> Order:
         """What the policy names, in random order, then the rest."""
@@ -179,7 +190,10 @@ def _history(seen: Round, least: int) -> History:
     known, rows = len(seen.seen_label), len(seen.embedding)
     groups = _groups(seen)
     right = (~seen.seen_wrong).astype(np.float64)
-    views = (np.vstack(v) for v in ((seen.seen_embedding, seen.embedding), (seen.seen_probability, seen.probability)))
+    views = (
+        np.vstack(v)
+        for v in ((seen.seen_embedding, seen.embedding), (seen.seen_probability, seen.probability))
+    )
     threshold = float(right.mean())
     return History(
         threshold=threshold,

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.streams import stream
+from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
 from groundfault.improve.acquisition import Acquisition, Round
 from groundfault.improve.learning import Learning
-from groundfault.observed import checked_embedding, checked_probability
-from groundfault.plan import Plan
+from groundfault.slicing.predictions import checked_embedding, checked_probability
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,22 +42,24 @@ def active_learning(
 ) -> Learning:
     """Learning curves of acquisition policies on one task.
 
-    In each round a model is trained from scratch on what is labelled; the policy ranks the rest of the pool, without
-    its labels, and the first ``batch`` are labelled. With the same seed every policy starts from the same examples.
+    In each round a model is trained from scratch on what is labelled; the policy ranks the rest of
+    the pool, without its labels, and the first ``batch`` are labelled. With the same seed every
+    policy starts from the same examples.
 
     Parameters
     ----------
     trainer : classifier or callable
-        A scikit-learn classifier, of which copies are fitted, with the seed as ``random_state`` where it has one; or
-        ``trainer(x, y, seed)``, which returns a model. A model has ``predict_proba`` and, unless its columns are all
-        classes in sorted order, ``classes_``.
+        A scikit-learn classifier, of which copies are fitted, with the seed as ``random_state``
+        where it has one; or ``trainer(x, y, seed)``, which returns a model. A model has
+        ``predict_proba`` and, unless its columns are all classes in sorted order, ``classes_``.
     pool, validation, test : pairs (x, y)
-        Examples, an array, table, sparse matrix or list of texts, and their classes. Policies see the labels of
-        validation examples alone; accuracy is that on the test examples.
+        Examples, an array, table, sparse matrix or list of texts, and their classes. Policies see
+        the labels of validation examples alone; accuracy is that on the test examples.
     policies : sequence of Acquisition
     start, batch, rounds : int
-        Labelled at random at first, labelled in each round, and how many rounds. The paper lets slicers label as many
-        as they call error-prone; here all label the same number, so that curves can be compared.
+        Labelled at random at first, labelled in each round, and how many rounds. The paper lets
+        slicers label as many as they call error-prone; here all label the same number, so that
+        curves can be compared.
     seeds : int
         Runs of each policy.
     embed : callable, optional
@@ -73,12 +76,13 @@ def active_learning(
     InputError
         If data or a model's answers cannot be used, or the curves to resume are of something else.
     PlanError
-        If numbers are out of range, the pool is too small, a start is all of one class, or two policies share a name.
+        If numbers are out of range, the pool is too small, a start is all of one class, or two
+        policies share a name.
 
     References
     ----------
-    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing",
-    TACL 11, 2023, section 4.3.3. https://doi.org/10.1162/tacl_a_00617
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural
+    Language Processing", TACL 11, 2023, section 4.3.3. https://doi.org/10.1162/tacl_a_00617
 
     Examples
     --------
@@ -102,7 +106,9 @@ def active_learning(
         before = named | resume.settings  # policies may be added
         changed = [key for key, value in (settings | named).items() if before.get(key) != value]
         if changed:
-            raise InputError(f"the curves to resume were run with another {', '.join(changed)}; start anew")
+            raise InputError(
+                f"the curves to resume were run with another {', '.join(changed)}; start anew"
+            )
     settings |= named
     wanted = {(policy.name, seed): policy for policy, seed in product(policies, range(seeds))}
     done = {key: resume.runs[key] for key in wanted if resume and key in resume.runs}
@@ -129,12 +135,16 @@ class _Task:
     y: tuple[Ints, Ints, Ints]
 
     @classmethod
-    def of(cls, trainer: Any, pool: Examples, validation: Examples, test: Examples, embed: Embed | None) -> _Task:
+    def of(
+        cls, trainer: Any, pool: Examples, validation: Examples, test: Examples, embed: Embed | None
+    ) -> _Task:
         examples, labels = [], []
         for name, (x, y) in {"pool": pool, "validation": validation, "test": test}.items():
             label, rows = np.asarray(y), x if hasattr(x, "indptr") else np.asarray(x)
             if label.ndim != 1 or len(label) == 0 or rows.shape[:1] != label.shape:
-                raise InputError(f"{name}: x has shape {rows.shape} and y {label.shape}; both need a row an example")
+                raise InputError(
+                    f"{name}: x has shape {rows.shape} and y {label.shape}; both need a row an example"
+                )
             examples.append(rows)
             labels.append(label)
         classes = np.unique(np.concatenate(labels))
@@ -156,7 +166,11 @@ class _Task:
                 data.update(repr((x.shape, stored.dtype)).encode())
                 data.update((stored.astype(str) if stored.dtype == object else stored).tobytes())
             data.update(self.classes[y].astype(str).tobytes())
-        return {"trainer": _named(self.trainer), "sizes": [len(y) for y in self.y], "data": data.hexdigest()}
+        return {
+            "trainer": _named(self.trainer),
+            "sizes": [len(y) for y in self.y],
+            "data": data.hexdigest(),
+        }
 
     def train(self, rows: NDArray[np.intp], seed: int) -> Any:
         x, y = self.x[0][rows], self.classes[self.y[0][rows]]
@@ -172,7 +186,9 @@ class _Task:
     def probability(self, model: Any, x: Any) -> Floats:
         """Probabilities of all classes; 0 for those that the model was shown no example of."""
         if not hasattr(model, "predict_proba"):
-            raise InputError(f"a {type(model).__name__} has no predict_proba; policies need a model's probabilities")
+            raise InputError(
+                f"a {type(model).__name__} has no predict_proba; policies need a model's probabilities"
+            )
         given = np.asarray(model.predict_proba(x), dtype=np.float64)
         known = np.asarray(getattr(model, "classes_", self.classes))
         if given.shape != (x.shape[0], len(known)) or not np.isin(known, self.classes).all():
@@ -189,16 +205,20 @@ class _Task:
             return checked_embedding(self.embed(model, x), "what embed returns")
         if hasattr(x, "indptr") or x.dtype.kind not in "biuf":
             kind = "sparse" if hasattr(x, "indptr") else "no numbers"
-            raise InputError(f"the examples are {kind}; give embed(model, x), which makes dense embeddings of them")
+            raise InputError(
+                f"the examples are {kind}; give embed(model, x), which makes dense embeddings of them"
+            )
         return checked_embedding(x, "the array of examples")
 
     def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The same examples for all policies to start from, and the rest of the pool."""
-        order = Plan(seed=seed).rng("active/start").permutation(len(self.pool))
+        order = stream(seed, "active/start").permutation(len(self.pool))
         taught = order[:size]
         if len(np.unique(self.pool[taught])) < 2:
             only = self.classes[self.pool[taught[0]]]
-            raise PlanError(f"with seed {seed} the start={size} examples are all of class {only}; raise start")
+            raise PlanError(
+                f"with seed {seed} the start={size} examples are all of class {only}; raise start"
+            )
         return taught, np.sort(order[size:])
 
 
@@ -208,7 +228,9 @@ def _named(what: Any) -> str:
     return str(getattr(what, "__qualname__", told))
 
 
-def _run(task: _Task, policy: Acquisition, seed: int, start: int, batch: int, rounds: int) -> tuple[float, ...]:
+def _run(
+    task: _Task, policy: Acquisition, seed: int, start: int, batch: int, rounds: int
+) -> tuple[float, ...]:
     """One learning curve."""
     chance = Plan(seed=seed)
     taught, rest = task.start(seed, start)
@@ -218,10 +240,14 @@ def _run(task: _Task, policy: Acquisition, seed: int, start: int, batch: int, ro
         predicted = task.probability(model, task.x[2]).argmax(axis=1)
         curve.append(float((predicted == task.y[2]).mean()))
         if number < rounds:
-            order = policy.rank(_round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number))
+            order = policy.rank(
+                _round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number)
+            )
             first = np.asarray(order)[:batch]
             if len(np.unique(first)) < batch or first.min() < 0 or first.max() >= len(rest):
-                raise InputError(f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each once")
+                raise InputError(
+                    f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each once"
+                )
             taught, rest = np.concatenate([taught, rest[first]]), np.delete(rest, first)
     return tuple(curve)
 
@@ -238,7 +264,9 @@ def _round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> Round
     )
 
 
-def _require(policies: Sequence[Acquisition], start: int, batch: int, rounds: int, seeds: int, size: int) -> None:
+def _require(
+    policies: Sequence[Acquisition], start: int, batch: int, rounds: int, seeds: int, size: int
+) -> None:
     for name, value in {"start": start, "batch": batch, "rounds": rounds, "seeds": seeds}.items():
         if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
             raise PlanError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -249,4 +277,6 @@ def _require(policies: Sequence[Acquisition], start: int, batch: int, rounds: in
         )
     names = [policy.name for policy in policies]
     if not names or len(set(names)) < len(names):
-        raise PlanError(f"policies need names of their own, one or more; there are {', '.join(names) or 'none'}")
+        raise PlanError(
+            f"policies need names of their own, one or more; there are {', '.join(names) or 'none'}"
+        )

@@ -1,4 +1,6 @@
-"""What active learning has shown: a learning curve for each policy and seed, and how policies compare."""
+"""What active learning has shown: a learning curve for each policy and seed, and how policies
+compare.
+"""
 
 from __future__ import annotations
 
@@ -90,26 +92,39 @@ class Learning:
     def compare(self, baseline: str = "confidence") -> tuple[Comparison, ...]:
         """Every other policy against one, paired by seed.
 
-        The tests speak of training anew on these data, other examples to start with and other chances; not of other
-        data. With s seeds no p is below 2^(1 - s): five seeds show nothing at 0.05.
+        The tests speak of training anew on these data, other examples to start with and other
+        chances; not of other data. With s seeds no p is below 2^(1 - s): five seeds show nothing at
+        0.05.
 
         Raises
         ------
         PlanError
-            If the baseline was not run, or the seeds of another policy are not those of the baseline.
+            If the baseline was not run, or the seeds of another policy are not those of the
+            baseline.
         """
-        seeds = {policy: sorted(s for name, s in self.runs if name == policy) for policy in self.policies}
+        seeds = {
+            policy: sorted(s for name, s in self.runs if name == policy) for policy in self.policies
+        }
         base = self.curves(baseline)
         others = [policy for policy in self.policies if policy != baseline]
         for policy in others:
             if seeds[policy] != seeds[baseline]:
-                raise PlanError(f"{policy} and {baseline} were not run with the same seeds; resume the run to the end")
+                raise PlanError(
+                    f"{policy} and {baseline} were not run with the same seeds; resume the run to the end"
+                )
         if not others:
             return ()
         differences = [self.curves(policy) - base for policy in others]
         gains = np.column_stack([difference[:, 1:].mean(axis=1) for difference in differences])
         return tuple(
-            Comparison(policy, baseline, float(gain), float(p), difference.mean(axis=0), sign_flips(difference))
+            Comparison(
+                policy,
+                baseline,
+                float(gain),
+                float(p),
+                difference.mean(axis=0),
+                sign_flips(difference),
+            )
             for policy, gain, p, difference in zip(
                 others, gains.mean(axis=0), sign_flips(gains), differences, strict=True
             )
@@ -117,8 +132,13 @@ class Learning:
 
     def to_json(self) -> str:
         """Settings and curves; `from_json` reads it back."""
-        runs = [{"policy": p, "seed": seed, "accuracy": list(curve)} for (p, seed), curve in self.runs.items()]
-        return json.dumps({"groundfault_learning": 1, "settings": self.settings, "runs": runs}, indent=1)
+        runs = [
+            {"policy": p, "seed": seed, "accuracy": list(curve)}
+            for (p, seed), curve in self.runs.items()
+        ]
+        return json.dumps(
+            {"groundfault_learning": 1, "settings": self.settings, "runs": runs}, indent=1
+        )
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "learning curves") -> Learning:
@@ -134,7 +154,9 @@ class Learning:
             runs = {
                 (str(r["policy"]), int(r["seed"])): tuple(float(a) for a in r["accuracy"]) for r in data["runs"]
             }  # fmt: skip
-            whole = all(len(curve) == int(data["settings"]["rounds"]) + 1 for curve in runs.values())
+            whole = all(
+                len(curve) == int(data["settings"]["rounds"]) + 1 for curve in runs.values()
+            )
             if data["groundfault_learning"] != 1 or not whole:
                 raise ValueError("another version, or curves of another length")
             return cls(dict(data["settings"]), runs)

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.errors import InputError
-from groundfault.observed import checked_labels, checked_probability
+from groundfault.slicing.predictions import checked_labels, checked_probability
 from groundfault.stats.improvement import Improvement, rejection
 
 
 class Slicer(Protocol):
-    """What finds error slices in labelled examples and applies them to others, as `groundfault.finders.Edisa` does."""
+    """What finds error slices in labelled examples and applies them to others, as
+    `groundfault.finders.Edisa` does.
+    """
 
     @property
     def name(self) -> str:
@@ -56,8 +58,8 @@ class SelectivePrediction:
 
     References
     ----------
-    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing",
-    TACL 11, 2023, section 4.3.1. https://doi.org/10.1162/tacl_a_00617
+    Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural
+    Language Processing", TACL 11, 2023, section 4.3.1. https://doi.org/10.1162/tacl_a_00617
 
     Examples
     --------
@@ -95,7 +97,8 @@ class SelectivePrediction:
         return prone[np.argsort(-suspicion, kind="stable")]
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
-        """Accuracy while the error-prone of other labelled examples are rejected, against rejection by confidence.
+        """Accuracy while the error-prone of other labelled examples are rejected, against rejection
+        by confidence.
 
         Parameters
         ----------
@@ -131,6 +134,8 @@ def ready(estimator: Any) -> Slicer:
         If there is none yet.
     """
     if not hasattr(estimator, "slicer_"):
-        raise InputError(f"this {type(estimator).__name__} is not fitted; call fit(Z, y_true, y_proba) first")
+        raise InputError(
+            f"this {type(estimator).__name__} is not fitted; call fit(Z, y_true, y_proba) first"
+        )
     slicer: Slicer = estimator.slicer_
     return slicer

@@ -1,9 +1,11 @@
-"""Judges: one rule a file. `get` finds one by name; packages register theirs under ``groundfault.judges``."""
+"""Judges: one rule a file. `get` finds one by name; packages register theirs under
+``groundfault.judges``.
+"""
 
 from __future__ import annotations
 
-from groundfault.judge import Judge
-from groundfault.registry import Registry
+from groundfault.base.registry import Registry
+from groundfault.core.judge import Judge
 
 _REGISTRY = Registry(
     "judge",
@@ -25,7 +27,8 @@ NAMES = tuple(_REGISTRY.built_in)
 
 
 def get(name: str) -> Judge:
-    """The judge of that name, built in or registered under the entry-point group ``groundfault.judges``.
+    """The judge of that name, built in or registered under the entry-point group
+    ``groundfault.judges``.
 
     Raises
     ------

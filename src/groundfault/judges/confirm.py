@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.plan import Number, Plan, exact
+from groundfault.core.plan import Number, Plan, exact
+from groundfault.core.units import Units
 from groundfault.stats import multiple
-from groundfault.stats.margins import Margins
-from groundfault.units import Units
+from groundfault.stats.contingency import Margins
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,11 @@ def confirm(
     exact_p: bool,
     rng: np.random.Generator,
 ) -> Confirmed:
-    """Hold survivors against held-out units: the same sign, a big enough effect, and a small p where it is asked for.
+    """Hold survivors against held-out units: the same sign, a big enough effect, and a small p
+    where it is asked for.
 
-    Whether there is enough support is each candidate's own question, not that of its duplicates and complements: see
-    `supported`.
+    Whether there is enough support is each candidate's own question, not that of its duplicates and
+    complements: see `supported`.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ def confirm(
     if exact_p:
         checks.append(("p", at_most(np.nan_to_num(adjusted, nan=1.0), plan.alpha)))
     failed = tuple(
-        next((name for name, passed in checks if not passed[i]), "") if survives[i] else "" for i in range(len(p))
+        next((name for name, passed in checks if not passed[i]), "") if survives[i] else ""
+        for i in range(len(p))
     )
     stands = survives & np.array([not f for f in failed], dtype=np.bool_).reshape(len(p))
     return Confirmed(stands, p, adjusted, failed)
@@ -83,7 +85,8 @@ def confirm(
 def supported(margins: Margins, plan: Plan) -> NDArray[np.bool_]:
     """Which candidates have enough held-out units on both sides."""
     return np.asarray(
-        (margins.on >= (plan.hold_min_on or plan.min_on)) & (margins.off >= (plan.hold_min_off or plan.min_off))
+        (margins.on >= (plan.hold_min_on or plan.min_on))
+        & (margins.off >= (plan.hold_min_off or plan.min_off))
     )
 
 
@@ -109,7 +112,8 @@ def p_values(
     *,
     direction: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Permutation p-values: exact where they can be counted, by random permutations with the +1 inside where not.
+    """Permutation p-values: exact where they can be counted, by random permutations with the +1
+    inside where not.
 
     Groups of unequal size are permuted among those of like size only, at random too.
 
@@ -121,12 +125,18 @@ def p_values(
     on_sum = np.asarray(units.margins[hypotheses].on_sum, dtype=np.float64)
     if units.strata is None and units.countable(hypotheses):
         laws, which, _ = units.laws(hypotheses, pooled=False)
-        return laws.two_sided(which, on_sum) if direction is None else laws.one_sided(which, on_sum, direction)
+        return (
+            laws.two_sided(which, on_sum)
+            if direction is None
+            else laws.one_sided(which, on_sum, direction)
+        )
     draws = max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
     exceed = np.zeros(len(hypotheses), dtype=np.int64)
     for at, expected, sums in units.redraw(hypotheses, draws, rng):
         gap, drawn = on_sum[at] - expected, sums - expected
-        slack = 1e-9 * np.maximum(np.abs(gap), 1e-12)  # sums of reals depend on the order of addition
+        slack = 1e-9 * np.maximum(
+            np.abs(gap), 1e-12
+        )  # sums of reals depend on the order of addition
         if direction is None:
             exceed[at] += (np.abs(drawn) >= np.abs(gap) - slack).sum(axis=0)
         else:

@@ -9,11 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.judge import Confirmation, Screening
+from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.plan import Plan
+from groundfault.core.units import Units
 from groundfault.judges.confirm import at_most, big_enough, p_values
-from groundfault.plan import Plan
 from groundfault.stats import multiple
-from groundfault.units import Units
 
 _ADJUST = {
     "holm": multiple.holm,
@@ -26,22 +26,25 @@ _ADJUST = {
 class FullSample:
     """All units, exact two-sided permutation p-values, one of three corrections.
 
-    Guarantee, when the library was fixed without a look at the outcomes and units are independent: ``holm`` keeps
-    P(any false confirmation) <= alpha under any dependence of the candidates; ``bh`` the false discovery rate <= q
-    under positive dependence; ``by`` under any.
-    """
+    Guarantee, when the library was fixed without a look at the outcomes and units are independent:
+    ``holm`` keeps P(any false confirmation) <= alpha under any dependence of the candidates; ``bh``
+    the false discovery rate <= q under positive dependence; ``by`` under any."""
 
     name: Literal["holm", "bh", "by"]
     confirmation: Confirmation = "none"
     lift_ranked: bool = False
     distinct: bool = True
 
-    def screen(self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> Screening:
+    def screen(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Screening:
         """Confirm what is significant after correction and big enough."""
         p = p_values(units, hypotheses, plan, rng)
         adjusted = _ADJUST[self.name](p)
         level = plan.alpha if self.name == "holm" else plan.q
-        return Screening(at_most(adjusted, level) & big_enough(units.margins[hypotheses], plan), p, adjusted)
+        return Screening(
+            at_most(adjusted, level) & big_enough(units.margins[hypotheses], plan), p, adjusted
+        )
 
 
 Holm = partial(FullSample, "holm")

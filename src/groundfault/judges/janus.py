@@ -1,4 +1,6 @@
-"""Janus: the decoy floor of Procedure A on discovery, then the holdout (arXiv:2606.09046, sections 2.1-2.3)."""
+"""Janus: the decoy floor of Procedure A on discovery, then the holdout (arXiv:2606.09046, sections
+2.1-2.3).
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.judge import Confirmation, Screening
+from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.plan import Plan, exact
+from groundfault.core.units import Units
 from groundfault.judges.confirm import p_values
-from groundfault.plan import Plan, exact
 from groundfault.stats import decoys
-from groundfault.stats.margins import Margins
-from groundfault.units import Units
+from groundfault.stats.contingency import Margins
 
 
 @dataclass(frozen=True)
 class JanusA:
     """The paper's rule: Procedure A with the exact decoy floor, then the holdout gate.
 
-    Every eligible candidate named is counted, duplicates and complements too. With ``plan.decoys`` the decoys are
-    drawn, as in the paper; without, their expected number is computed exactly, which is the limit of infinitely many.
+    Every eligible candidate named is counted, duplicates and complements too. With ``plan.decoys``
+    the decoys are drawn, as in the paper; without, their expected number is computed exactly, which
+    is the limit of infinitely many.
 
-    Guarantee: none in finite samples. With the exact floor P(any survivor | global null) was 0.06-0.12 at q = 0.10;
-    with K drawn decoys and K < L/q it is far above (see the theory page).
+    Guarantee: none in finite samples. With the exact floor P(any survivor | global null) was
+    0.06-0.12 at q = 0.10; with K drawn decoys and K < L/q it is far above (see the theory page).
     """
 
     name: str = "janus-a"
@@ -32,7 +35,9 @@ class JanusA:
     lift_ranked: bool = True
     distinct: bool = False
 
-    def screen(self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> Screening:
+    def screen(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Screening:
         """Keep what clears the floor of Procedure A."""
         margins = units.margins[hypotheses]
         scores = margins.score(plan.effect)
@@ -49,11 +54,12 @@ class JanusA:
 
 @dataclass(frozen=True)
 class Janus(JanusA):
-    """The default: the exact Procedure A and the paper's gate, and an exact one-sided holdout p-value under Holm.
+    """The default: the exact Procedure A and the paper's gate, and an exact one-sided holdout
+    p-value under Holm.
 
-    Duplicates and complements count once. Guarantee: P(any false confirmation) <= alpha when units are independent
-    and held-out outcomes are exchangeable given the candidates, whatever the screen did on discovery.
-    """
+    Duplicates and complements count once. Guarantee: P(any false confirmation) <= alpha when units
+    are independent and held-out outcomes are exchangeable given the candidates, whatever the screen
+    did on discovery."""
 
     name: str = "janus"
     confirmation: Confirmation = "exact"
@@ -61,21 +67,37 @@ class Janus(JanusA):
 
 
 def expected_decoys(
-    units: Units, hypotheses: NDArray[np.intp], levels: NDArray[np.float64], plan: Plan, rng: np.random.Generator
+    units: Units,
+    hypotheses: NDArray[np.intp],
+    levels: NDArray[np.float64],
+    plan: Plan,
+    rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Decoys expected at or above each ascending level: exactly, or as drawn where the plan or the units ask for it."""
+    """Decoys expected at or above each ascending level: exactly, or as drawn where the plan or the
+    units ask for it.
+    """
     if plan.decoys is not None:
         drawn = draw(units, hypotheses, plan.decoys, plan.effect, rng)
         return decoys.scaled_counts(drawn, levels, len(hypotheses), plan.correction)
     if units.strata is not None:
-        return decoys.scaled_counts(redraw(units, hypotheses, plan, rng), levels, len(hypotheses), "inside")
+        return decoys.scaled_counts(
+            redraw(units, hypotheses, plan, rng), levels, len(hypotheses), "inside"
+        )
     laws, _, counts = units.laws(hypotheses, pooled=True)
     return laws.pooled_tail(counts, levels, plan.effect)
 
 
-def redraw(units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Sizes of effect of decoys permuted among groups of like size; every hypothesis the source of as many."""
-    draws = int(np.ceil(max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)))
+def redraw(
+    units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Sizes of effect of decoys permuted among groups of like size; every hypothesis the source of
+    as many.
+    """
+    draws = int(
+        np.ceil(
+            max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)
+        )
+    )
     margins = units.margins[hypotheses]
     return np.concatenate(
         [

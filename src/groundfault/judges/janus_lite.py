@@ -7,30 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.judge import Confirmation, Screening
+from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.plan import Plan
+from groundfault.core.units import Units
 from groundfault.judges.confirm import p_values
 from groundfault.judges.janus import draw, expected_decoys, redraw
-from groundfault.plan import Plan
 from groundfault.stats.decoys import Floor, levels
-from groundfault.units import Units
 
 LEVEL = 0.95
 
 
 @dataclass(frozen=True)
 class JanusLite:
-    """The paper's ablation: lifts strictly above the 95th percentile of decoy lifts, then the holdout gate.
+    """The paper's ablation: lifts strictly above the 95th percentile of decoy lifts, then the
+    holdout gate.
 
-    The percentile is the smallest value that at least 95 % of decoys do not exceed, of the exact pooled mixture or,
-    with ``plan.decoys``, of those drawn. Guarantee: none; a library of L null candidates passes about L/20 of them.
-    """
+    The percentile is the smallest value that at least 95 % of decoys do not exceed, of the exact
+    pooled mixture or, with ``plan.decoys``, of those drawn. Guarantee: none; a library of L null
+    candidates passes about L/20 of them."""
 
     name: str = "janus-lite"
     confirmation: Confirmation = "gate"
     lift_ranked: bool = True
     distinct: bool = False
 
-    def screen(self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> Screening:
+    def screen(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Screening:
         """Keep what lies above the percentile."""
         margins = units.margins[hypotheses]
         scores = margins.score(plan.effect)

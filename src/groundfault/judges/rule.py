@@ -1,4 +1,6 @@
-"""The rule as a whole: eligibility, screen, holdout, verdict. One function, used by audits, repeats and simulations."""
+"""The rule as a whole: eligibility, screen, holdout, verdict. One function, used by audits, repeats
+and simulations.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.finding import Verdict
-from groundfault.judge import Judge, Screening
+from groundfault.base.threads import enough_threads
+from groundfault.core.finding import Verdict
+from groundfault.core.judge import Judge, Screening
+from groundfault.core.plan import Plan, exact
+from groundfault.core.units import Marks, Units
 from groundfault.judges.confirm import Confirmed, confirm, supported
-from groundfault.plan import Plan, exact
-from groundfault.stats.threads import enough_threads
-from groundfault.units import Marks, Units
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Ruling:
     judged : intp array, shape (H,)
         The hypotheses that were screened, each once; `screening` and `confirmed` are about these.
     leads : intp array, shape (L * M,)
-        The hypothesis whose answer each one carries: its own, or that of an earlier duplicate or complement.
+        The hypothesis whose answer each one carries: its own, or that of an earlier duplicate or
+        complement.
     screening : Screening, optional
         None where nothing was eligible.
     confirmed : Confirmed, optional
@@ -74,14 +77,22 @@ def rule(
         return _rule(judge, plan, discovery, holdout, whole, purpose)
 
 
-def _rule(judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, whole: Marks, purpose: str) -> Ruling:
+def _rule(
+    judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, whole: Marks, purpose: str
+) -> Ruling:
     reasons = eligibility(plan, discovery, whole)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     outcomes = len(discovery.losses)
-    leads = _leads(whole, outcomes, eligible) if judge.distinct else np.arange(len(reasons), dtype=np.intp)
+    leads = (
+        _leads(whole, outcomes, eligible)
+        if judge.distinct
+        else np.arange(len(reasons), dtype=np.intp)
+    )
     judged = np.unique(leads[eligible])
     if len(judged) == 0:
-        return Ruling((Verdict.UNTESTABLE,) * len(reasons), tuple(reasons), judged, leads, None, None)
+        return Ruling(
+            (Verdict.UNTESTABLE,) * len(reasons), tuple(reasons), judged, leads, None, None
+        )
     screening = judge.screen(discovery, judged, plan, plan.rng(f"{purpose}/screen"))
     confirmed = None
     if holdout is not None:
@@ -96,13 +107,19 @@ def _rule(judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, who
             rng=plan.rng(f"{purpose}/confirm"),
         )
     ruling = Ruling((), (), judged, leads, screening, confirmed)
-    support = np.ones(len(reasons), dtype=np.bool_) if holdout is None else supported(holdout.margins, plan)
+    support = (
+        np.ones(len(reasons), dtype=np.bool_)
+        if holdout is None
+        else supported(holdout.margins, plan)
+    )
     verdicts, codes = _verdicts(ruling, reasons, support)
     return Ruling(verdicts, codes, judged, leads, screening, confirmed)
 
 
 def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
-    """Why each hypothesis cannot be tested, as codes; an empty tuple where it can. Looks at no loss."""
+    """Why each hypothesis cannot be tested, as codes; an empty tuple where it can. Looks at no
+    loss.
+    """
     outcomes = len(discovery.losses)
     margins = discovery.margins
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
@@ -121,7 +138,9 @@ def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, .
             codes.append("min_on")
         if m - k < plan.min_off or margins.off[i] == 0:
             codes.append("min_off")
-        inside = low.numerator * m <= k * low.denominator and k * high.denominator <= high.numerator * m
+        inside = (
+            low.numerator * m <= k * low.denominator and k * high.denominator <= high.numerator * m
+        )
         if not inside:
             codes.append("prevalence")
         if int(whole_on[i]) < plan.min_on_total:
@@ -141,19 +160,26 @@ def duplicates(marks: Marks) -> NDArray[np.intp]:
         if marks.unusable[j]:
             continue
         defined = everywhere if marks.valid is None else marks.valid[j]
-        key, mirror = (on.tobytes() + defined.tobytes(), (on ^ defined).tobytes() + defined.tobytes())
+        key, mirror = (
+            on.tobytes() + defined.tobytes(),
+            (on ^ defined).tobytes() + defined.tobytes(),
+        )
         out[j] = first.setdefault(key, first.get(mirror, j))
     return out
 
 
 def _leads(marks: Marks, outcomes: int, eligible: NDArray[np.intp]) -> NDArray[np.intp]:
     """For each hypothesis the first eligible one that is the same or its complement."""
-    home = np.repeat(duplicates(marks), outcomes) * outcomes + np.tile(np.arange(outcomes), len(marks.on))
+    home = np.repeat(duplicates(marks), outcomes) * outcomes + np.tile(
+        np.arange(outcomes), len(marks.on)
+    )
     first: dict[int, int] = {}
     for h in eligible:
         first.setdefault(int(home[h]), int(h))
     fit = set(eligible.tolist())
-    return np.array([first[int(home[h])] if h in fit else h for h in range(len(home))], dtype=np.intp)
+    return np.array(
+        [first[int(home[h])] if h in fit else h for h in range(len(home))], dtype=np.intp
+    )
 
 
 def _verdicts(

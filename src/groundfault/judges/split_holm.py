@@ -7,26 +7,29 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.judge import Confirmation, Screening
+from groundfault.core.judge import Confirmation, Screening
+from groundfault.core.plan import Plan
+from groundfault.core.units import Units
 from groundfault.judges.confirm import big_enough, p_values
-from groundfault.plan import Plan
-from groundfault.units import Units
 
 
 @dataclass(frozen=True)
 class SplitHolm:
-    """Every candidate whose discovery effect is big enough goes to an exact one-sided holdout p-value under Holm.
+    """Every candidate whose discovery effect is big enough goes to an exact one-sided holdout
+    p-value under Holm.
 
-    Guarantee: P(any false confirmation) <= alpha when units are independent and held-out outcomes are exchangeable
-    given the candidates. It holds for candidates mined on discovery, because the holdout alone speaks.
-    """
+    Guarantee: P(any false confirmation) <= alpha when units are independent and held-out outcomes
+    are exchangeable given the candidates. It holds for candidates mined on discovery, because the
+    holdout alone speaks."""
 
     name: str = "split-holm"
     confirmation: Confirmation = "exact"
     lift_ranked: bool = False
     distinct: bool = True
 
-    def screen(self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator) -> Screening:
+    def screen(
+        self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
+    ) -> Screening:
         """Keep what reaches the least effect worth confirming."""
         survives = big_enough(units.margins[hypotheses], plan)
         return Screening(survives, p=p_values(units, hypotheses, plan, rng))

@@ -1,8 +1,7 @@
 """Language: linguistic features of texts, the 38 of the benchmark DEIM.
 
-Each is a small function of an annotated document; a spaCy pipeline that the user names annotates (extra ``language``).
-What a pipeline cannot give is "not available: needs ...", never guessed.
-"""
+Each is a small function of an annotated document; a spaCy pipeline that the user names annotates
+(extra ``language``). What a pipeline cannot give is "not available: needs ...", never guessed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Reading annotated documents: trees, sentences and children from ``.tag_``, ``.dep_`` and ``.head`` alone."""
+"""Reading annotated documents: trees, sentences and children from ``.tag_``, ``.dep_`` and
+``.head`` alone.
+"""
 
 from __future__ import annotations
 

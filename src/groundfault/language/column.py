@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.derived import Derived
+from groundfault.core.derived import Derived
 from groundfault.errors import InputError, RuleError
 from groundfault.language.feature import FEATURES
 from groundfault.language.pipeline import AIDED, BLANK, load_pipeline
@@ -25,8 +25,9 @@ class LanguageColumn(Derived):
     feature : str
         Of those that depend on the text alone.
     pipeline : str
-        The spaCy pipeline that annotates; see `groundfault.language.load_pipeline`. Its numbers are as reproducible as
-        the pipeline: the same one has to be installed where the candidate is applied.
+        The spaCy pipeline that annotates; see `groundfault.language.load_pipeline`. Its numbers are
+        as reproducible as the pipeline: the same one has to be installed where the candidate is
+        applied.
 
     Raises
     ------
@@ -39,9 +40,13 @@ class LanguageColumn(Derived):
 
     def __post_init__(self) -> None:
         if self.feature not in FEATURES or FEATURES[self.feature].need in AIDED:
-            raise RuleError(f"{self.source}: {self.feature!r} is no linguistic feature of a text alone")
+            raise RuleError(
+                f"{self.source}: {self.feature!r} is no linguistic feature of a text alone"
+            )
         if len(self.columns) != 1:
-            raise RuleError(f"{self.source}: a linguistic feature is of one column of texts, not {len(self.columns)}")
+            raise RuleError(
+                f"{self.source}: a linguistic feature is of one column of texts, not {len(self.columns)}"
+            )
 
     @classmethod
     def of(cls, text: str, feature: str, pipeline: str) -> LanguageColumn:
@@ -51,7 +56,9 @@ class LanguageColumn(Derived):
     @property
     def name(self) -> str:
         """The column's name, different for another feature, column or pipeline."""
-        digest = hashlib.sha256(repr((self.columns, self.feature, self.pipeline)).encode()).hexdigest()
+        digest = hashlib.sha256(
+            repr((self.columns, self.feature, self.pipeline)).encode()
+        ).hexdigest()
         return f"{self.source}_{self.feature}_{digest[:12]}"
 
     def apply(self, frame: pl.DataFrame) -> pl.Series:
@@ -83,4 +90,11 @@ class LanguageColumn(Derived):
     def from_dict(cls, data: Mapping[str, Any]) -> LanguageColumn:
         """Read what `to_dict` wrote."""
         columns = tuple(str(column) for column in data["columns"])
-        return cls(str(data["source"]), "language", columns, {}, str(data["feature"]), str(data["pipeline"]))
+        return cls(
+            str(data["source"]),
+            "language",
+            columns,
+            {},
+            str(data["feature"]),
+            str(data["pipeline"]),
+        )

@@ -1,4 +1,6 @@
-"""Explain: which linguistic features mark each error slice, tested and measured as in the benchmark DEIM."""
+"""Explain: which linguistic features mark each error slice, tested and measured as in the benchmark
+DEIM.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +12,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate
-from groundfault.columns import example_rows, matching
-from groundfault.derived import with_derived
+from groundfault.core.candidate import Candidate
+from groundfault.core.columns import example_rows, matching
+from groundfault.core.derived import with_derived
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.rules import Rule
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
 from groundfault.language.feature import Feature, chosen
 from groundfault.language.pipeline import DEFAULT, Pipeline, load_pipeline
-from groundfault.observed import example_losses
-from groundfault.plan import Plan
-from groundfault.rules import Rule
+from groundfault.slicing.predictions import example_losses
 from groundfault.stats import slice_features
 from groundfault.stats.slice_features import weighted_v
 
@@ -40,7 +42,8 @@ class Measured:
     features : tuple of Feature, length F
         Those that are available.
     values : float64 array, shape (F, n)
-        A text for which a feature has no value, such as the frequency of no words, is taken for average.
+        A text for which a feature has no value, such as the frequency of no words, is taken for
+        average.
     lacking : dict of str to str
         Features that are not available, with the reason.
     """
@@ -51,7 +54,9 @@ class Measured:
 
     @property
     def shown(self) -> NDArray[np.bool_]:
-        """Which texts show each feature, shape (F, n); see `groundfault.stats.slice_features.shows`."""
+        """Which texts show each feature, shape (F, n); see
+        `groundfault.stats.slice_features.shows`.
+        """
         return slice_features.shows(self.values, [f.graded for f in self.features])
 
 
@@ -136,19 +141,29 @@ class Explained:
         return tuple(m for s in self.slices for m in s.marked(self.level, corrected=corrected))
 
     def summary(self, *, corrected: bool = True) -> dict[str, float]:
-        """feature-prop, and mean homogeneity, completeness and V of the marks; NaN where there is none.
+        """feature-prop, and mean homogeneity, completeness and V of the marks; NaN where there is
+        none.
 
-        V is the mean of the V of each mark, not that of the two means. A mark that no error shows has no completeness
-        and no V, and counts in neither mean.
-        """
+        V is the mean of the V of each mark, not that of the two means. A mark that no error shows
+        has no completeness and no V, and counts in neither mean."""
         found = self.found(corrected=corrected)
         share = len({m.feature for m in found}) / self.features if self.features else float("nan")
-        means = {k: _mean([getattr(m, k) for m in found]) for k in ("homogeneity", "completeness", "v")}
-        return {"marks": len(found), "feature_prop": share, **means, "weighted_v": weighted_v([share], [means["v"]])}
+        means = {
+            k: _mean([getattr(m, k) for m in found]) for k in ("homogeneity", "completeness", "v")
+        }
+        return {
+            "marks": len(found),
+            "feature_prop": share,
+            **means,
+            "weighted_v": weighted_v([share], [means["v"]]),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers, with None for what is not defined."""
-        told = asdict(self) | {"corrected": self.summary(), "uncorrected": self.summary(corrected=False)}
+        told = asdict(self) | {
+            "corrected": self.summary(),
+            "uncorrected": self.summary(corrected=False),
+        }
         return dict(_plain(told))
 
 
@@ -164,15 +179,16 @@ def explain(
     level: float = LEVEL,
     progress: Callable[[str], object] = bool,
 ) -> Explained:
-    """Say which linguistic features are larger on each slice than off it, on the discovery examples.
+    """Say which linguistic features are larger on each slice than off it, on the discovery
+    examples.
 
     Parameters
     ----------
     evidence : Evidence
         Of one model.
     slices : sequence of Candidate
-        Such as what ``groundfault.propose`` gives; those that hold, or leave out, fewer than eight examples are passed
-        over.
+        Such as what ``groundfault.propose`` gives; those that hold, or leave out, fewer than eight
+        examples are passed over.
     text : str
         The column of texts.
     sets : sequence of str
@@ -192,23 +208,35 @@ def explain(
 
     Notes
     -----
-    What marks a slice need not be what its errors come from: a slice cut by what texts are like has features by
-    construction. A feature is a candidate of its own with the finder ``language``, which an audit judges on the
-    holdout.
-    """
+    What marks a slice need not be what its errors come from: a slice cut by what texts are like has
+    features by construction. A feature is a candidate of its own with the finder ``language``,
+    which an audit judges on the holdout."""
     plan = plan or Plan()
     frame, wrong = _compared(evidence, text, plan)
     progress(f"reading {len(frame):,} texts")
     read = measured(frame[text].to_list(), sets, pipeline)
     table = with_derived(frame, slices)
-    on = [table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy() for c in slices]
+    on = [
+        table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy()
+        for c in slices
+    ]
     members = np.array(on, dtype=np.bool_).reshape(len(slices), frame.height)
     progress(f"{permutations:,} permutations")
     named = [(c.name, c.rule, c.meaning) for c in slices]
-    return compare(members, read, wrong, plan.rng("explain"), named=named, permutations=permutations, level=level)
+    return compare(
+        members,
+        read,
+        wrong,
+        plan.rng("explain"),
+        named=named,
+        permutations=permutations,
+        level=level,
+    )
 
 
-def measured(texts: Sequence[str], sets: Sequence[str], pipeline: str | Pipeline = DEFAULT) -> Measured:
+def measured(
+    texts: Sequence[str], sets: Sequence[str], pipeline: str | Pipeline = DEFAULT
+) -> Measured:
     """Measure features of texts.
 
     Raises
@@ -259,12 +287,20 @@ def compare(
         for s, one, marks in zip(kept, on, rows, strict=True)
     ]
     return Explained(
-        tuple(found), texts.lacking, len(texts.features), len(wrong), int(wrong.sum()), level, permutations
+        tuple(found),
+        texts.lacking,
+        len(texts.features),
+        len(wrong),
+        int(wrong.sum()),
+        level,
+        permutations,
     )
 
 
 def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
-    """The discovery examples with a text and an outcome, and which of them are errors (a loss of a half or more)."""
+    """The discovery examples with a text and an outcome, and which of them are errors (a loss of a
+    half or more).
+    """
     if len(evidence.models) > 1:
         raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")
     matching(evidence, [text])
@@ -274,7 +310,9 @@ def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, 
         raise InputError(f"column {text!r} holds {frame[text].dtype}, not text")
     there = frame[text].is_not_null() & losses.is_not_null()
     if there.sum() < 2:
-        raise InputError(f"there are {there.sum()} discovery examples with a text in {text!r} and an outcome")
+        raise InputError(
+            f"there are {there.sum()} discovery examples with a text in {text!r} and an outcome"
+        )
     return frame.filter(there), losses.filter(there).to_numpy() >= 0.5
 
 
@@ -287,14 +325,24 @@ def _rows(
 ) -> list[tuple[Mark, ...]]:
     tests = slice_features.larger_inside(members, texts.values, permutations, rng)
     fits = slice_features.fit(members, wrong, texts.shown)
-    columns = (tests.inside, tests.outside, tests.p, tests.adjusted, fits.homogeneity, fits.completeness, fits.v)
+    columns = (
+        tests.inside,
+        tests.outside,
+        tests.p,
+        tests.adjusted,
+        fits.homogeneity,
+        fits.completeness,
+        fits.v,
+    )
     out = []
     for s in range(len(members)):
         marks = [
             Mark(f.name, f.says, f.graded, *(float(column[s, j]) for column in columns))
             for j, f in enumerate(texts.features)
         ]
-        out.append(tuple(sorted(marks, key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0))))
+        out.append(
+            tuple(sorted(marks, key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0)))
+        )
     return out
 
 

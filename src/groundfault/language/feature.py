@@ -1,10 +1,10 @@
-"""The 38 features of Table 2: what each is called and says, what it needs, and the function that measures it.
+"""The 38 features of Table 2: what each is called and says, what it needs, and the function that
+measures it.
 
 References
 ----------
-Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing", TACL
-11, 2023, Tables 2 and 3. https://doi.org/10.1162/tacl_a_00617
-"""
+Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
+Processing", TACL 11, 2023, Tables 2 and 3. https://doi.org/10.1162/tacl_a_00617"""
 
 from __future__ import annotations
 
@@ -40,13 +40,14 @@ class Feature:
     name : str
     set : {"surface", "syntax", "pragmatic"}
     says : str
-        Of a feature that a text has or has not, what the text does ("has a negation"); of one of degree, what is
-        measured ("number of dates").
+        Of a feature that a text has or has not, what the text does ("has a negation"); of one of
+        degree, what is measured ("number of dates").
     function : callable
         From a document, and the corpus or norms where it needs them, to a number.
     need : Need
     over : str
-        Of a feature of degree, what a text does that has more than ``{}`` of it ("mentions over {} dates").
+        Of a feature of degree, what a text does that has more than ``{}`` of it ("mentions over {}
+        dates").
     labels : frozenset of str
         Entity labels, one of which the pipeline has to know.
     """
@@ -65,7 +66,9 @@ class Feature:
         return bool(self.over)
 
     def above(self, cut: str) -> str:
-        """What a text does that has more than ``cut`` of it: *mentions dates*, *several dates*, *over 2 dates*."""
+        """What a text does that has more than ``cut`` of it: *mentions dates*, *several dates*,
+        *over 2 dates*.
+        """
         few = {"0": "", "1": "several "}.get(cut, "over {} ")
         return self.over.replace("over {} ", few).format(cut)
 
@@ -77,12 +80,20 @@ class Feature:
 def _named(name: str, what: str, labels: frozenset[str]) -> Feature:
     function = pragmatic.entities(labels)
     return Feature(
-        name, "pragmatic", f"number of {what} named", function, Need.ENTITIES, f"names over {{}} {what}", labels
+        name,
+        "pragmatic",
+        f"number of {what} named",
+        function,
+        Need.ENTITIES,
+        f"names over {{}} {what}",
+        labels,
     )
 
 
 def _counted(name: str, what: str, function: Callable[..., float]) -> Feature:
-    return Feature(name, "pragmatic", f"number of {what}", function, Need.WORDS, f"mentions over {{}} {what}")
+    return Feature(
+        name, "pragmatic", f"number of {what}", function, Need.WORDS, f"mentions over {{}} {what}"
+    )
 
 
 def _mentioned(name: str, says: str) -> Feature:
@@ -90,7 +101,14 @@ def _mentioned(name: str, says: str) -> Feature:
 
 
 _ALL = (
-    Feature("length", "surface", "length in word tokens", surface.length, Need.WORDS, "has over {} word tokens"),
+    Feature(
+        "length",
+        "surface",
+        "length in word tokens",
+        surface.length,
+        Need.WORDS,
+        "has over {} word tokens",
+    ),
     Feature(
         "word_frequency",
         "surface",
@@ -108,11 +126,19 @@ _ALL = (
         "has over {} foreign words",
     ),
     Feature("negation", "syntax", "has a negation", syntax.negation, Need.WORDS),
-    Feature("reflexive", "syntax", "has a reflexive or reciprocal pronoun", syntax.reflexive, Need.WORDS),
+    Feature(
+        "reflexive", "syntax", "has a reflexive or reciprocal pronoun", syntax.reflexive, Need.WORDS
+    ),
     Feature("aspect", "syntax", "has a verb in the perfect", syntax.aspect, Need.PARSE),
     Feature("tense", "syntax", "has a verb in the past tense", syntax.tense, Need.TAGS),
     Feature("voice", "syntax", "has a verb in the passive", syntax.voice, Need.PARSE),
-    Feature("comparison", "syntax", "has a comparative, superlative or equative", syntax.comparison, Need.TAGS),
+    Feature(
+        "comparison",
+        "syntax",
+        "has a comparative, superlative or equative",
+        syntax.comparison,
+        Need.TAGS,
+    ),
     Feature("echo_question", "syntax", "has an echo question", syntax.echo_question, Need.PARSE),
     Feature("multiple_modal", "syntax", "has a double modal", syntax.multiple_modal, Need.TAGS),
     Feature(
@@ -141,7 +167,9 @@ _ALL = (
         Need.PARSE,
         "has a dependency tree deeper than {}",
     ),
-    Feature("extra_infinitive", "syntax", 'has "to" after a modal', syntax.extra_infinitive, Need.TAGS),
+    Feature(
+        "extra_infinitive", "syntax", 'has "to" after a modal', syntax.extra_infinitive, Need.TAGS
+    ),
     Feature("how_question", "syntax", 'asks "how ...?"', syntax.how_question, Need.WORDS),
     Feature("why_question", "syntax", 'asks "why ...?"', syntax.why_question, Need.WORDS),
     _mentioned("age", "mentions the age of people"),
@@ -152,7 +180,14 @@ _ALL = (
     _mentioned("religion", "mentions religion"),
     _mentioned("socioeconomic_status", "mentions wealth or class"),
     _mentioned("sexual_orientation", "mentions sexual orientation"),
-    Feature("toxicity", "pragmatic", "toxicity", pragmatic.toxicity, Need.CLASSIFIER, "has a toxicity above {}"),
+    Feature(
+        "toxicity",
+        "pragmatic",
+        "toxicity",
+        pragmatic.toxicity,
+        Need.CLASSIFIER,
+        "has a toxicity above {}",
+    ),
     Feature(
         "valence",
         "pragmatic",

@@ -1,4 +1,6 @@
-"""Pipelines: texts become annotated documents, and these the numbers of the features, each text read once."""
+"""Pipelines: texts become annotated documents, and these the numbers of the features, each text
+read once.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,17 @@ class Pipeline:
 
     @property
     def key(self) -> str:
-        """What the numbers depend on besides the text: the pipeline and its version, and the word lists."""
+        """What the numbers depend on besides the text: the pipeline and its version, and the word
+        lists.
+        """
         meta = self.nlp.meta
-        told = (meta.get("lang"), meta.get("name"), meta.get("version"), meta.get("performance"), self.nlp.pipe_names)
+        told = (
+            meta.get("lang"),
+            meta.get("name"),
+            meta.get("version"),
+            meta.get("performance"),
+            self.nlp.pipe_names,
+        )
         return hashlib.sha256(repr((self.name, told, _own_version())).encode()).hexdigest()
 
     def lacking(self, feature: Feature, norms: Mapping[str, Any] | None = None) -> str:
@@ -80,7 +90,9 @@ class Pipeline:
     @property
     def _assigned(self) -> set[str]:
         """What the components say they write."""
-        return {what for name in self.nlp.pipe_names for what in self.nlp.get_pipe_meta(name).assigns}
+        return {
+            what for name in self.nlp.pipe_names for what in self.nlp.get_pipe_meta(name).assigns
+        }
 
     @property
     def _entity_labels(self) -> set[str]:
@@ -108,7 +120,8 @@ class Pipeline:
             Each is annotated once, however often it comes.
         features : sequence of Feature, length F
         corpus : mapping of str to int, optional
-            How often each word comes, for the frequency of words; left out, it is counted in ``texts``.
+            How often each word comes, for the frequency of words; left out, it is counted in
+            ``texts``.
         norms : mapping of str to mapping, optional
             Of arousal or dominance: words and their norms.
         jobs : int
@@ -119,24 +132,34 @@ class Pipeline:
         Returns
         -------
         float64 array, shape (n, F)
-            NaN where a text has no value, and throughout for a feature that is not available; see `lacking`.
+            NaN where a text has no value, and throughout for a feature that is not available; see
+            `lacking`.
 
         Warns
         -----
         UserWarning
-            Of texts that are too long to be read to their end, when they are read for the first time.
+            Of texts that are too long to be read to their end, when they are read for the first
+            time.
         """
         there = [f for f in features if not self.lacking(f, norms)]
         frequent = (
-            zipf(count_words(texts) if corpus is None else corpus) if Need.CORPUS in {f.need for f in there} else {}
+            zipf(count_words(texts) if corpus is None else corpus)
+            if Need.CORPUS in {f.need for f in there}
+            else {}
         )
         different = list(dict.fromkeys(texts))
         rows: dict[str, dict[str, float]] = {}
         for start in range(0, len(different), _CHUNK):
             part = different[start : start + _CHUNK]
             self._remember(part, any(f.need in _ANNOTATED for f in there), jobs, progress)
-            rows |= {text: self.memory[_hash(text)] | self._aided(text, there, frequent, norms) for text in part}
-        found = [[rows[text].get(f.name, math.nan) if f in there else math.nan for f in features] for text in texts]
+            rows |= {
+                text: self.memory[_hash(text)] | self._aided(text, there, frequent, norms)
+                for text in part
+            }
+        found = [
+            [rows[text].get(f.name, math.nan) if f in there else math.nan for f in features]
+            for text in texts
+        ]
         return np.asarray(found, dtype=np.float64).reshape(len(texts), len(features))
 
     def _aided(
@@ -145,10 +168,17 @@ class Pipeline:
         """The features that depend on more than the text."""
         wanted = [f for f in features if f.need in AIDED]
         doc = self.nlp.make_doc(_read(text)) if wanted else None
-        return {f.name: f.measure(doc, frequent if f.need is Need.CORPUS else (norms or {})[f.name]) for f in wanted}
+        return {
+            f.name: f.measure(doc, frequent if f.need is Need.CORPUS else (norms or {})[f.name])
+            for f in wanted
+        }
 
-    def _remember(self, texts: Sequence[str], annotate: bool, jobs: int, progress: Callable[[int], object]) -> None:
-        """Read the texts that were not before, and keep all their features, or those that need no annotation."""
+    def _remember(
+        self, texts: Sequence[str], annotate: bool, jobs: int, progress: Callable[[int], object]
+    ) -> None:
+        """Read the texts that were not before, and keep all their features, or those that need no
+        annotation.
+        """
         kept = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
         features = [f for f in FEATURES.values() if f.need in kept and not self.lacking(f)]
         names = {f.name for f in features}
@@ -156,7 +186,9 @@ class Pipeline:
         progress(len(texts) - len(new))
         if long := sum(len(text) > LONGEST for text in new):
             texts_are = "1 text is" if long == 1 else f"{long:,} texts are"
-            warnings.warn(f"{texts_are} read to the first {LONGEST:,} characters only", stacklevel=3)
+            warnings.warn(
+                f"{texts_are} read to the first {LONGEST:,} characters only", stacklevel=3
+            )
         docs = self._annotated(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
         for text, doc in zip(new, docs, strict=True):
             self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
@@ -166,7 +198,9 @@ class Pipeline:
 
     def _annotated(self, texts: Sequence[str], jobs: int) -> Iterator[Any]:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of components that find nothing to do in an empty text
+            warnings.simplefilter(
+                "ignore"
+            )  # of components that find nothing to do in an empty text
             yield from self.nlp.pipe(map(_read, texts), batch_size=_BATCH, n_process=jobs)
 
 
@@ -177,8 +211,8 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
     Parameters
     ----------
     name : str
-        An installed one, a directory that holds one, or ``blank``: the English tokeniser alone, for the features that
-        need nothing more.
+        An installed one, a directory that holds one, or ``blank``: the English tokeniser alone, for
+        the features that need nothing more.
 
     Raises
     ------
@@ -190,11 +224,15 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
     try:
         import spacy
     except ImportError:
-        raise MissingExtraError("linguistic features need spaCy: pip install 'groundfault[language]'") from None
+        raise MissingExtraError(
+            "linguistic features need spaCy: pip install 'groundfault[language]'"
+        ) from None
     if name == BLANK:
         return Pipeline(name, spacy.blank("en"))
     if not Path(name).is_dir() and not _PACKAGE.fullmatch(name):
-        raise InputError(f"{name!r} is no spaCy pipeline: name an installed one, such as {DEFAULT}, or its directory")
+        raise InputError(
+            f"{name!r} is no spaCy pipeline: name an installed one, such as {DEFAULT}, or its directory"
+        )
     try:
         return Pipeline(name, spacy.load(name))
     except OSError as error:
@@ -214,7 +252,8 @@ def count_words(texts: Iterable[str]) -> Counter[str]:
 
 
 def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
-    """Word norms from a CSV file with a column ``word``, and one or both of ``arousal`` and ``dominance``.
+    """Word norms from a CSV file with a column ``word``, and one or both of ``arousal`` and
+    ``dominance``.
 
     Raises
     ------
@@ -227,17 +266,27 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
         table = pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read the word norms {path}: {first_line(error)}") from None
-    found = [name for name in ("arousal", "dominance") if name in table.columns and table[name].dtype.is_numeric()]
+    found = [
+        name
+        for name in ("arousal", "dominance")
+        if name in table.columns and table[name].dtype.is_numeric()
+    ]
     if "word" not in table.columns or not found:
-        raise InputError(f"{path}: word norms need a column 'word', and numbers in 'arousal' or 'dominance'")
+        raise InputError(
+            f"{path}: word norms need a column 'word', and numbers in 'arousal' or 'dominance'"
+        )
     keys = table["word"].cast(pl.String).str.to_lowercase().to_list()
     return {
-        name: {w: v for w, v in zip(keys, table[name].to_list(), strict=True) if w and v is not None} for name in found
+        name: {
+            w: v for w, v in zip(keys, table[name].to_list(), strict=True) if w and v is not None
+        }
+        for name in found
     }
 
 
 def _read(text: str) -> str:
-    """What is read of a text: its beginning, no half of a surrogate pair, which tokenisers refuse, and no endless word.
+    """What is read of a text: its beginning, no half of a surrogate pair, which tokenisers refuse,
+    and no endless word.
 
     The time that a tokeniser takes for a run of marks grows with the square of its length.
     """

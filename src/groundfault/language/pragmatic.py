@@ -1,8 +1,7 @@
 """Pragmatic features: who and what a text mentions, and its sentiment.
 
-A mention is a word or phrase of a list, or of a pattern below. It says that the text speaks of an age, a religion and
-so on; never that a person has it.
-"""
+A mention is a word or phrase of a list, or of a pattern below. It says that the text speaks of an
+age, a religion and so on; never that a person has it."""
 
 from __future__ import annotations
 
@@ -85,7 +84,9 @@ def date(doc: Doc) -> float:
 
 
 def ordinal(doc: Doc) -> float:
-    """Ordinal numbers: *3rd*, *twenty-first*; not shares (*a third of*), dates, nor the second as a time."""
+    """Ordinal numbers: *3rd*, *twenty-first*; not shares (*a third of*), dates, nor the second as a
+    time.
+    """
     return float(len(_ORDINAL.findall(_SHARE.sub(" ", _DATE.sub(" ", doc.text)))))
 
 
@@ -99,7 +100,9 @@ def entities(labels: frozenset[str]) -> Callable[[Doc], float]:
 
 
 def valence(doc: Doc) -> float:
-    """Sentiment from -1 to 1: pleasant minus unpleasant words over both; up to three words after a negation, turned."""
+    """Sentiment from -1 to 1: pleasant minus unpleasant words over both; up to three words after a
+    negation, turned.
+    """
     negations, pleasant, unpleasant = listed("negation"), listed("pleasant"), listed("unpleasant")
     tokens = [lower(token) for token in doc]
     total, found = 0, 0

@@ -20,7 +20,8 @@ def length(doc: Doc) -> float:
 
 
 def zipf(counts: Mapping[str, int]) -> dict[str, float]:
-    """Frequencies of the words of a corpus on the Zipf scale, log10 of occurrences per billion words; "" of a new word.
+    """Frequencies of the words of a corpus on the Zipf scale, log10 of occurrences per billion
+    words; "" of a new word.
 
     Each word counts as if seen once more than it was.
     """
@@ -32,10 +33,14 @@ def zipf(counts: Mapping[str, int]) -> dict[str, float]:
 def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
     """Mean Zipf frequency of the words in a corpus; NaN for a text without words.
 
-    The paper averages raw counts, which *the* and *of* settle alone, and which grow with the corpus.
-    """
+    The paper averages raw counts, which *the* and *of* settle alone, and which grow with the
+    corpus."""
     found = words(doc.text)
-    return sum(frequencies.get(word, frequencies[""]) for word in found) / len(found) if found else math.nan
+    return (
+        sum(frequencies.get(word, frequencies[""]) for word in found) / len(found)
+        if found
+        else math.nan
+    )
 
 
 def foreign_word(doc: Doc) -> float:
@@ -50,4 +55,6 @@ def _is_of_another_script(text: str) -> bool:
 
 
 def _is_latin(letter: str) -> bool:
-    return letter.isascii() or unicodedata.name(letter, "LATIN").startswith(("LATIN", "FEMININE", "MASCULINE"))
+    return letter.isascii() or unicodedata.name(letter, "LATIN").startswith(
+        ("LATIN", "FEMININE", "MASCULINE")
+    )

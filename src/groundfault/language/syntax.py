@@ -1,8 +1,8 @@
 """Syntactic features (Table 3 of the paper), read off ``.tag_``, ``.dep_`` and ``.head``.
 
-Tags are those of the Penn Treebank. Labels are those of Universal Dependencies or ClearNLP; where they differ, both are
-accepted. Each function says 1 or 0 of a feature that a text has or has not, and how much of one of degree.
-"""
+Tags are those of the Penn Treebank. Labels are those of Universal Dependencies or ClearNLP; where
+they differ, both are accepted. Each function says 1 or 0 of a feature that a text has or has not,
+and how much of one of degree."""
 
 from __future__ import annotations
 
@@ -38,11 +38,15 @@ def reflexive(doc: Doc) -> float:
 
 
 def aspect(doc: Doc) -> float:
-    """Perfect aspect: a form of auxiliary *have*, and a past participle as the next of its verbs."""
+    """Perfect aspect: a form of auxiliary *have*, and a past participle as the next of its
+    verbs.
+    """
     below = children(doc)
     for have in doc:
         if lower(have) in _HAVE and have.dep_ == "aux":
-            verbs = [t for t in below[have.head.i] if t.i > have.i and t.dep_ in {"aux", "cop", *PASSIVE}]
+            verbs = [
+                t for t in below[have.head.i] if t.i > have.i and t.dep_ in {"aux", "cop", *PASSIVE}
+            ]
             if [*verbs, have.head][0].tag_ == "VBN":
                 return 1.0
     return 0.0
@@ -64,7 +68,10 @@ def comparison(doc: Doc) -> float:
 
 
 def _is_compared(token: Token) -> bool:
-    return token.tag_ in _COMPARED and (token.tag_, lower(token)) != ("JJS", "most")  # as in "most people"
+    return token.tag_ in _COMPARED and (token.tag_, lower(token)) != (
+        "JJS",
+        "most",
+    )  # as in "most people"
 
 
 def _opens_equation(token: Token, doc: Doc) -> bool:
@@ -93,7 +100,11 @@ def _is_echo(sentence: list[Token]) -> bool:
     verb = token
     while not verb.tag_.startswith("VB") and verb.head.i != verb.i:
         verb = verb.head
-    return verb.tag_.startswith("VB") and verb.i < token.i and token.dep_ not in {"mark", "nsubj", "nsubjpass"}
+    return (
+        verb.tag_.startswith("VB")
+        and verb.i < token.i
+        and token.dep_ not in {"mark", "nsubj", "nsubjpass"}
+    )
 
 
 def multiple_modal(doc: Doc) -> float:
@@ -103,7 +114,9 @@ def multiple_modal(doc: Doc) -> float:
 
 
 def extra_infinitive(doc: Doc) -> float:
-    """*to* and a verb after a modal, perhaps with an adverb between: *can to kick*; *ought* takes it by right."""
+    """*to* and a verb after a modal, perhaps with an adverb between: *can to kick*; *ought* takes
+    it by right.
+    """
     modals = (token for token in doc if token.tag_ == "MD" and lower(token) != "ought")
     return float(any(_is_infinitive(_next_but_adverbs(modal, doc), doc) for modal in modals))
 
@@ -111,7 +124,10 @@ def extra_infinitive(doc: Doc) -> float:
 def _is_infinitive(token: Token | None, doc: Doc) -> bool:
     # a tagger may call every "to" TO, so a verb has to follow
     return (
-        token is not None and lower(token) == "to" and token.i + 1 < len(doc) and doc[token.i + 1].tag_ in {"VB", "VBP"}
+        token is not None
+        and lower(token) == "to"
+        and token.i + 1 < len(doc)
+        and doc[token.i + 1].tag_ in {"VB", "VBP"}
     )
 
 
@@ -132,18 +148,24 @@ def np_subordinate(doc: Doc) -> float:
 
 
 def quantifier(doc: Doc) -> float:
-    """A numeral (CD) or a word such as *any*, *all*, *most*; *each other* and *one another* are none."""
+    """A numeral (CD) or a word such as *any*, *all*, *most*; *each other* and *one another* are
+    none.
+    """
     return float(any(_is_quantifier(token, doc) for token in doc))
 
 
 def _is_quantifier(token: Token, doc: Doc) -> bool:
     pair = " ".join(map(lower, doc[token.i : token.i + 2]))
-    counts = token.tag_ == "CD" or (lower(token) in listed("quantifier") and token.tag_ not in _NO_QUANTIFIER)
+    counts = token.tag_ == "CD" or (
+        lower(token) in listed("quantifier") and token.tag_ not in _NO_QUANTIFIER
+    )
     return counts and pair not in {"each other", "one another"}
 
 
 def long_distance(doc: Doc) -> float:
-    """The longest way from a word to its head, as a share of the words of their sentence; the largest of all."""
+    """The longest way from a word to its head, as a share of the words of their sentence; the
+    largest of all.
+    """
     _, root = depths(doc)
     words = [token for token in doc if is_word(token)]
     position = {token.i: place for place, token in enumerate(words)}
@@ -158,7 +180,9 @@ def long_distance(doc: Doc) -> float:
 
 
 def tree_depth(doc: Doc) -> float:
-    """The most heads above a word: the depth of the dependency tree, the paper's being that of constituents."""
+    """The most heads above a word: the depth of the dependency tree, the paper's being that of
+    constituents.
+    """
     depth, _ = depths(doc)
     return float(max((depth[token.i] for token in doc if is_word(token)), default=0))
 

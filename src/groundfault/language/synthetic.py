@@ -1,10 +1,10 @@
-"""Synthetic feature detection: errors that show one feature, among as many other examples. Are they found, and named?
+"""Synthetic feature detection: errors that show one feature, among as many other examples. Are they
+found, and named?
 
 References
 ----------
-Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language Processing", TACL
-11, 2023, sections 4.2 and 5.2. https://doi.org/10.1162/tacl_a_00617
-"""
+Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
+Processing", TACL 11, 2023, sections 4.2 and 5.2. https://doi.org/10.1162/tacl_a_00617"""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.core.plan import Plan
 from groundfault.language.explain import LEVEL, PERMUTATIONS, Mark, Measured, compare
-from groundfault.plan import Plan
 
 Bools = NDArray[np.bool_]
 
 FEWEST = 40
-"""A feature that fewer errors show is not planted: the paper takes those "with a relatively large number"."""
+"""A feature that fewer errors show is not planted: the paper takes those "with a relatively large
+number".
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,14 +68,16 @@ class Detection:
     feature : str
         The gold feature.
     targets, size, found, hits : int
-        Errors that show it, examples of the mix, those that are on an error slice, and targets among these.
+        Errors that show it, examples of the mix, those that are on an error slice, and targets
+        among these.
     slices : int
         Error slices that are large enough for a test.
     named, corrected : tuple of str
-        Features that are significantly larger on some error slice than off it, by the paper's rule, and corrected for
-        all slices and features.
+        Features that are significantly larger on some error slice than off it, by the paper's rule,
+        and corrected for all slices and features.
     first : str
-        The feature named before all others: of the smallest p, then of the largest V; empty where there is no slice.
+        The feature named before all others: of the smallest p, then of the largest V; empty where
+        there is no slice.
     """
 
     feature: str
@@ -89,7 +93,9 @@ class Detection:
     @property
     def grouping(self) -> Score:
         """Of the targets on error slices: what the paper reports."""
-        return Score(self.hits / self.found if self.found else float("nan"), self.hits / self.targets)
+        return Score(
+            self.hits / self.found if self.found else float("nan"), self.hits / self.targets
+        )
 
 
 def mixes(texts: Measured, wrong: Bools, plan: Plan, *, fewest: int = FEWEST) -> list[Mix]:
@@ -108,10 +114,9 @@ def mixes(texts: Measured, wrong: Bools, plan: Plan, *, fewest: int = FEWEST) ->
 
     Notes
     -----
-    The paper mixes "randomly selected datapoints from the original dataset with the same number"; here they are drawn
-    without the targets, so that no example comes twice. Where there are not as many, all of them are taken. They may
-    be errors, or show the feature, but not both.
-    """
+    The paper mixes "randomly selected datapoints from the original dataset with the same number";
+    here they are drawn without the targets, so that no example comes twice. Where there are not as
+    many, all of them are taken. They may be errors, or show the feature, but not both."""
     found = []
     for feature, shown in zip(texts.features, texts.shown, strict=True):
         target = shown & wrong
@@ -152,9 +157,9 @@ def detect(
 
     Notes
     -----
-    The tests are exact for slices that do not depend on the features. A slicer that groups the targets cuts by the
-    feature, as it should; what goes with the feature, or with being an error, is larger on its slices too, and named.
-    """
+    The tests are exact for slices that do not depend on the features. A slicer that groups the
+    targets cuts by the feature, as it should; what goes with the feature, or with being an error,
+    is larger on its slices too, and named."""
     here = Measured(texts.features, texts.values[:, mix.rows], texts.lacking)
     rng = plan.rng(f"mix {mix.feature} tests")
     said = compare(members, here, wrong[mix.rows], rng, permutations=permutations, level=level)
@@ -168,12 +173,15 @@ def detect(
         len(said.slices),
         _names(said.found(corrected=False)),
         _names(said.found()),
-        min((mark for one in said.slices for mark in one.marks), key=_order).feature if said.slices else "",
+        min((mark for one in said.slices for mark in one.marks), key=_order).feature
+        if said.slices
+        else "",
     )
 
 
 def naming(detections: Sequence[Detection], feature: str, *, corrected: bool = True) -> Score:
-    """Of the mixes that name a feature, the share that were made with it; of those made with it, the share that do.
+    """Of the mixes that name a feature, the share that were made with it; of those made with it,
+    the share that do.
 
     Parameters
     ----------
@@ -186,7 +194,9 @@ def naming(detections: Sequence[Detection], feature: str, *, corrected: bool = T
     named = [d for d in detections if feature in (d.corrected if corrected else d.named)]
     gold = [d for d in detections if d.feature == feature]
     right = sum(d.feature == feature for d in named)
-    return Score(right / len(named) if named else float("nan"), right / len(gold) if gold else float("nan"))
+    return Score(
+        right / len(named) if named else float("nan"), right / len(gold) if gold else float("nan")
+    )
 
 
 def _names(marks: Sequence[Mark]) -> tuple[str, ...]:

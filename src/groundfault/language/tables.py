@@ -1,4 +1,6 @@
-"""Tables of features: a column of texts becomes a column for each feature, and what was annotated may be kept."""
+"""Tables of features: a column of texts becomes a column for each feature, and what was annotated
+may be kept.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from groundfault.base.files import write_bytes
 from groundfault.errors import InputError, first_line
-from groundfault.files import write_bytes
 from groundfault.language.feature import Feature
 from groundfault.language.pipeline import Pipeline
 
@@ -28,7 +30,8 @@ class FeatureTable:
     Attributes
     ----------
     frame : polars.DataFrame
-        One column a feature that is available, named after the column of texts; NULL where it has no value.
+        One column a feature that is available, named after the column of texts; NULL where it has
+        no value.
     lacking : dict of str to str
         Features that are not available, each with the reason.
     texts, sentences : int
@@ -76,10 +79,14 @@ def feature_table(
     there = [f for f in features if f.name not in lacking]
     given = texts.drop_nulls().to_list()
     values = np.full((len(texts), len(there)), math.nan)
-    values[texts.is_not_null().to_numpy()] = pipeline.measure(given, there, norms=norms, jobs=jobs, progress=progress)
+    values[texts.is_not_null().to_numpy()] = pipeline.measure(
+        given, there, norms=norms, jobs=jobs, progress=progress
+    )
     columns = [_column(f"{texts.name}_{f.name}", values[:, j]) for j, f in enumerate(there)]
     different = set(given)
-    return FeatureTable(pl.DataFrame(columns), lacking, len(different), sum(map(_sentences, different)))
+    return FeatureTable(
+        pl.DataFrame(columns), lacking, len(different), sum(map(_sentences, different))
+    )
 
 
 def _column(name: str, values: Any) -> pl.Series:
@@ -94,7 +101,8 @@ def _sentences(text: str) -> int:
 def load_memory(pipeline: Pipeline, path: str | Path) -> int:
     """Let a pipeline remember what `save_memory` wrote of it, and say how many texts those are.
 
-    What another pipeline wrote, or another version of the features, is passed over; so is a file that is not there.
+    What another pipeline wrote, or another version of the features, is passed over; so is a file
+    that is not there.
 
     Raises
     ------
@@ -107,16 +115,26 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
         kept = pl.read_parquet(path)
         rows = kept.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
         texts = rows.drop_in_place("text").cast(pl.String).to_list()
-        found = [{name: float(value) for name, value in row.items() if value is not None} for row in rows.to_dicts()]
+        found = [
+            {name: float(value) for name, value in row.items() if value is not None}
+            for row in rows.to_dicts()
+        ]
     except (OSError, pl.exceptions.PolarsError, TypeError, ValueError) as error:
-        raise InputError(f"{path} is no cache of features ({first_line(error)}); name another file") from None
+        raise InputError(
+            f"{path} is no cache of features ({first_line(error)}); name another file"
+        ) from None
     pipeline.memory.update(zip(texts, found, strict=True))
     return len(texts)
 
 
 def save_memory(pipeline: Pipeline, path: str | Path) -> None:
-    """Write what a pipeline remembers to a Parquet file: hashes of texts and their features, no text."""
-    rows = [{"pipeline": pipeline.key, "text": text, **values} for text, values in pipeline.memory.items()]
+    """Write what a pipeline remembers to a Parquet file: hashes of texts and their features, no
+    text.
+    """
+    rows = [
+        {"pipeline": pipeline.key, "text": text, **values}
+        for text, values in pipeline.memory.items()
+    ]
     data = io.BytesIO()
     pl.DataFrame(rows, infer_schema_length=None).write_parquet(data)
     write_bytes(Path(path), data.getvalue())

@@ -1,4 +1,6 @@
-"""Word lists: plain files beside this one, each saying where it comes from, read once and matched whole words only."""
+"""Word lists: plain files beside this one, each saying where it comes from, read once and matched
+whole words only.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,10 @@ def _pattern(name: str) -> re.Pattern[str]:
 def mentioned(name: str, text: str) -> bool:
     """Whether a text has an entry of a list.
 
-    Entries are whole words or phrases, whose words white space or a hyphen may join. One in lower case matches in any
-    case; one with a capital (``Polish``) as it stands or all in capitals. ``{other}`` stands for any entry of the
-    list ``other``. An entry that begins with ``!`` is what only looks like a mention (``!French fries``).
-    """
+    Entries are whole words or phrases, whose words white space or a hyphen may join. One in lower
+    case matches in any case; one with a capital (``Polish``) as it stands or all in capitals.
+    ``{other}`` stands for any entry of the list ``other``. An entry that begins with ``!`` is what
+    only looks like a mention (``!French fries``)."""
     return any(found[1] for found in _pattern(name).finditer(text))
 
 
@@ -48,7 +50,11 @@ def words(text: str) -> list[str]:
 
 
 def _alternative(entry: str) -> str:
-    return f"(?i:{_escaped(entry)})" if entry == entry.lower() else f"{_escaped(entry)}|{_escaped(entry.upper())}"
+    return (
+        f"(?i:{_escaped(entry)})"
+        if entry == entry.lower()
+        else f"{_escaped(entry)}|{_escaped(entry.upper())}"
+    )
 
 
 def _escaped(entry: str) -> str:

@@ -1,4 +1,6 @@
-"""Asking: many questions at once, each answered once, retried within bounds, and recorded before anything else."""
+"""Asking: many questions at once, each answered once, retried within bounds, and recorded before
+anything else.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,25 @@ from groundfault.models.target import Target, get
 
 T = TypeVar("T")
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds before the first retry; each further one waits twice as long
+_FIRST_WAIT, _LONGEST_WAIT = (
+    0.5,
+    30.0,
+)  # seconds before the first retry; each further one waits twice as long
 _PATIENCE = 300.0  # a service that asks to wait longer than this is not waited for
 _IN_A_ROW = 10  # so many questions that fail for good, one after the other, are enough
-_HIDDEN = ("KEY", "TOKEN", "SECRET", "PASSWORD")  # how names of environment variables that hold a secret end
+_HIDDEN = (
+    "KEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+)  # how names of environment variables that hold a secret end
 
 
-def ask(target: str | Target, prompts: Iterable[Prompt | Question], **options: Any) -> list[Response]:
-    """Ask a model, and wait for the responses: `ask_async` for those who have no event loop, or are in one.
+def ask(
+    target: str | Target, prompts: Iterable[Prompt | Question], **options: Any
+) -> list[Response]:
+    """Ask a model, and wait for the responses: `ask_async` for those who have no event loop, or are
+    in one.
 
     Examples
     --------
@@ -60,15 +73,16 @@ async def ask_async(
     prompts : iterable of str, list of messages, or Question
         The same question twice is asked once; another ``repeat`` makes it another question.
     record : path, URL or Record, optional
-        Where every attempt is kept before its response is returned. A question that has its answer there is not asked
-        again: run again after an interruption, and only what is missing is paid for.
+        Where every attempt is kept before its response is returned. A question that has its answer
+        there is not asked again: run again after an interruption, and only what is missing is paid
+        for.
     concurrency : int
         Most calls at a time.
     timeout : float
         Seconds for one attempt.
     retries : int
-        Further attempts after an error that may pass; waits double from 0.5 s to 30 s, and are as long as the service
-        asks for.
+        Further attempts after an error that may pass; waits double from 0.5 s to 30 s, and are as
+        long as the service asks for.
     progress : callable, optional
         Called with a line of text after each question.
     **settings
@@ -77,30 +91,43 @@ async def ask_async(
     Returns
     -------
     list of Response
-        An error of the service is a response whose ``status`` is "error": not scored, and not the model's failure.
+        An error of the service is a response whose ``status`` is "error": not scored, and not the
+        model's failure.
 
     Raises
     ------
     InputError
-        If a prompt cannot be sent, the record cannot be written to, the service refuses every question (a wrong key, an
-        unknown model), or ten questions fail for good one after the other. What was answered until then is in the
-        record.
+        If a prompt cannot be sent, the record cannot be written to, the service refuses every
+        question (a wrong key, an unknown model), or ten questions fail for good one after the
+        other. What was answered until then is in the record.
     PlanError
         If a setting is out of range or the target is unknown.
 
     Notes
     -----
-    Calls on their way when the process is killed, at most ``concurrency`` of them, may have been paid for and are asked
-    again: their replies never arrived.
-    """
+    Calls on their way when the process is killed, at most ``concurrency`` of them, may have been
+    paid for and are asked again: their replies never arrived."""
     chosen = get(target) if isinstance(target, str) else target
     if concurrency < 1 or retries < 0 or not timeout > 0:
-        raise PlanError(f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, above 0")
+        raise PlanError(
+            f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, above 0"
+        )
     asked = _questions(prompts, settings)
     wanted = {question.hash: question for question in asked}
     kept = record if isinstance(record, Record) or record is None else Record(record)
-    found = await asyncio.to_thread(kept.answers, chosen.name, list(wanted)) if kept and wanted else {}
-    run = _Run(chosen, _Writer(kept), timeout, retries, progress, found, len(wanted), max(_IN_A_ROW, 2 * concurrency))
+    found = (
+        await asyncio.to_thread(kept.answers, chosen.name, list(wanted)) if kept and wanted else {}
+    )
+    run = _Run(
+        chosen,
+        _Writer(kept),
+        timeout,
+        retries,
+        progress,
+        found,
+        len(wanted),
+        max(_IN_A_ROW, 2 * concurrency),
+    )
     rest = (question for name, question in wanted.items() if name not in found)
     await _together(run.work(rest) for _ in range(min(concurrency, len(wanted) - len(found))))
     if run.stopped:
@@ -115,11 +142,17 @@ def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -
     made = []
     for number, prompt in enumerate(prompts, start=1):
         try:
-            made.append(replace(prompt, **settings) if isinstance(prompt, Question) else Question(prompt, **settings))
+            made.append(
+                replace(prompt, **settings)
+                if isinstance(prompt, Question)
+                else Question(prompt, **settings)
+            )
         except InputError as error:
             raise InputError(f"prompt {number}: {error}") from None
         except TypeError:
-            raise PlanError(f"there is no such setting of a question among {', '.join(settings)}") from None
+            raise PlanError(
+                f"there is no such setting of a question among {', '.join(settings)}"
+            ) from None
     return made
 
 
@@ -158,7 +191,9 @@ class _Run:
             if response.fatal:
                 self.stopped = response.error
             elif self.failures >= self.most_failures:
-                self.stopped = f"{self.failures} questions in a row failed, the last with: {response.error}"
+                self.stopped = (
+                    f"{self.failures} questions in a row failed, the last with: {response.error}"
+                )
             self.errors += bool(response.error)
             if self.progress:
                 failed = f", {self.errors:,} errors" if self.errors else ""
@@ -174,7 +209,10 @@ class _Run:
             if not response.again or attempt > self.retries or self.stopped:
                 break
             if response.after is not None and response.after > _PATIENCE:
-                return replace(response, error=f"{response.error}; the service asks to wait {response.after:g} s")
+                return replace(
+                    response,
+                    error=f"{response.error}; the service asks to wait {response.after:g} s",
+                )
             now = asyncio.get_running_loop().time()
             if response.after is not None:  # asked of one, meant for all
                 self.hold = max(self.hold, now + response.after)
@@ -199,7 +237,9 @@ class _Run:
 
 @dataclass
 class _Writer:
-    """Keeps calls in a record: those that come while one transaction is on its way go together into the next."""
+    """Keeps calls in a record: those that come while one transaction is on its way go together into
+    the next.
+    """
 
     record: Record | None
     waiting: list[Call] = field(default_factory=list)
@@ -212,7 +252,9 @@ class _Writer:
             return
         self.waiting.append(call)
         async with self.lock:
-            if not any(other is call for other in self.waiting):  # whoever held the lock has taken it along
+            if not any(
+                other is call for other in self.waiting
+            ):  # whoever held the lock has taken it along
                 if self.broken:
                     raise InputError(f"the record {self.record.place} could not be written to")
                 return
@@ -225,14 +267,20 @@ class _Writer:
 
 
 def _wait(question: Question, attempt: int) -> float:
-    """Seconds before the next attempt: doubled each time, and spread so that those that failed together part."""
+    """Seconds before the next attempt: doubled each time, and spread so that those that failed
+    together part.
+    """
     spread = 0.5 + int(question.hash[:8], 16) / 2**33
     return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * spread
 
 
 def _secrets() -> set[str]:
     """What the environment holds under a name like OPENAI_API_KEY."""
-    return {value for name, value in os.environ.items() if name.upper().endswith(_HIDDEN) and len(value) >= 8}
+    return {
+        value
+        for name, value in os.environ.items()
+        if name.upper().endswith(_HIDDEN) and len(value) >= 8
+    }
 
 
 def _now() -> str:
@@ -240,10 +288,11 @@ def _now() -> str:
 
 
 def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end from ordinary code, also where an event loop is running already, as in a notebook.
+    """Run a coroutine to its end from ordinary code, also where an event loop is running already,
+    as in a notebook.
 
-    All of them run on one loop: clients keep their connections from call to call, and those are bound to a loop.
-    """
+    All of them run on one loop: clients keep their connections from call to call, and those are
+    bound to a loop."""
     future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
     try:
         return future.result()
@@ -256,5 +305,7 @@ def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
 def _loop(process: int) -> asyncio.AbstractEventLoop:
     """The loop of this process: one that was there before a fork has lost its thread."""
     loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name=f"groundfault-models-{process}", daemon=True).start()
+    threading.Thread(
+        target=loop.run_forever, name=f"groundfault-models-{process}", daemon=True
+    ).start()
     return loop

@@ -14,7 +14,13 @@ from groundfault.models.question import Question, Response, whole_text
 
 _MANY = 1000  # connections: the bound on concurrency is ours
 _CUT = ("max_tokens", "model_length")
-_HIDDEN = ("do_sample", "key", "token", "secret", "password")  # options that are no part of the name
+_HIDDEN = (
+    "do_sample",
+    "key",
+    "token",
+    "secret",
+    "password",
+)  # options that are no part of the name
 
 
 class InspectModel:
@@ -23,7 +29,8 @@ class InspectModel:
     Parameters
     ----------
     model : str
-        ``<provider>/<model>``, as Inspect names it: ``anthropic/...``, ``ollama/...``, ``vllm/...``, ``hf/...``.
+        ``<provider>/<model>``, as Inspect names it: ``anthropic/...``, ``ollama/...``,
+        ``vllm/...``, ``hf/...``.
     **options
         For Inspect's ``get_model``: ``base_url``, ``api_key``, and arguments of the provider.
 
@@ -36,28 +43,38 @@ class InspectModel:
 
     Notes
     -----
-    Inspect would retry without end and keep replies as pickles; here it tries once and keeps nothing.
-    """
+    Inspect would retry without end and keep replies as pickles; here it tries once and keeps
+    nothing."""
 
     def __init__(self, model: str, **options: Any) -> None:
         try:
             from inspect_ai.model import GenerateConfig, get_model
         except ImportError:
-            raise MissingExtraError("this target needs Inspect: pip install 'groundfault[inspect]'") from None
+            raise MissingExtraError(
+                "this target needs Inspect: pip install 'groundfault[inspect]'"
+            ) from None
         self._local = model.startswith("hf/")
-        if self._local:  # greedy unless a temperature is asked for; transformers refuses a temperature of 0
+        if (
+            self._local
+        ):  # greedy unless a temperature is asked for; transformers refuses a temperature of 0
             options = {"do_sample": False, **options}
         config = GenerateConfig(max_retries=0, max_connections=None if self._local else _MANY)
         try:
             self._model = get_model(model, config=config, **options)
         except ImportError as error:
-            raise MissingExtraError(f"inspect/{model} needs a library: {first_line(error)}") from None
+            raise MissingExtraError(
+                f"inspect/{model} needs a library: {first_line(error)}"
+            ) from None
         except Exception as error:  # each provider raises its own
             raise PlanError(f"inspect/{model} cannot be opened: {_said(error)}") from None
         client: Any = getattr(self._model.api, "client", None)
-        if hasattr(client, "max_retries"):  # below Inspect's retries, the libraries of most providers have their own
+        if hasattr(
+            client, "max_retries"
+        ):  # below Inspect's retries, the libraries of most providers have their own
             client.max_retries = 0
-        self.name = _name(model, {**options, "base_url": getattr(self._model.api, "base_url", None)})
+        self.name = _name(
+            model, {**options, "base_url": getattr(self._model.api, "base_url", None)}
+        )
 
     async def answer(self, question: Question) -> Response:
         """One attempt."""
@@ -65,7 +82,9 @@ class InspectModel:
         from tenacity import RetryError
 
         kinds = {"user": ChatMessageUser, "assistant": ChatMessageAssistant}
-        messages = [kinds.get(m["role"], ChatMessageSystem)(content=m["content"]) for m in question.messages]
+        messages = [
+            kinds.get(m["role"], ChatMessageSystem)(content=m["content"]) for m in question.messages
+        ]
         model = self._drawing() if self._local and question.temperature else self._model
         if self._local:
             _check_local(question)
@@ -108,13 +127,16 @@ class InspectModel:
             _said(error),
             again=bool(decision),
             after=getattr(decision, "retry_after", None),
-            fatal=not decision and (status in (401, 403, 404) or self._model.api.is_auth_failure(error)),
+            fatal=not decision
+            and (status in (401, 403, 404) or self._model.api.is_auth_failure(error)),
         )
 
     def _read(self, output: Any, question: Question) -> Response:
         raw = output.model_dump_json(exclude_none=True)
         if not output.choices:
-            return Response.failed(f"no choice in the reply: {output.error or 'and no reason'}", raw=raw, again=True)
+            return Response.failed(
+                f"no choice in the reply: {output.error or 'and no reason'}", raw=raw, again=True
+            )
         choice = output.choices[0]
         finish = "length" if choice.stop_reason in _CUT else choice.stop_reason
         response = Response(
@@ -129,16 +151,27 @@ class InspectModel:
         return self._of_its_batch(response, question) if self._local else response
 
     def _of_its_batch(self, response: Response, question: Question) -> Response:
-        """A local model answers in batches, and Inspect counts the padding to the longest answer as its tokens."""
-        ends = [i for i, token in enumerate(response.logprobs) if token["token"] == self._model.api.tokenizer.eos_token]
+        """A local model answers in batches, and Inspect counts the padding to the longest answer as
+        its tokens.
+        """
+        ends = [
+            i
+            for i, token in enumerate(response.logprobs)
+            if token["token"] == self._model.api.tokenizer.eos_token
+        ]
         if ends:
             response = replace(response, logprobs=response.logprobs[: ends[0] + 1])
-        short = question.max_tokens is not None and response.usage.get("output", 0) < question.max_tokens
+        short = (
+            question.max_tokens is not None
+            and response.usage.get("output", 0) < question.max_tokens
+        )
         return replace(response, usage={}, finish="stop" if ends or short else "")
 
 
 def hugging_face(path: str, **options: Any) -> InspectModel:
-    """A Hugging Face model on this machine: a folder, or a name on the Hub; options as for Inspect's ``hf``."""
+    """A Hugging Face model on this machine: a folder, or a name on the Hub; options as for
+    Inspect's ``hf``.
+    """
     from pathlib import Path
 
     if Path(path).is_dir():
@@ -148,7 +181,11 @@ def hugging_face(path: str, **options: Any) -> InspectModel:
 
 def _name(model: str, options: dict[str, Any]) -> str:
     """The model, and what else decides its answers; no key, and no password in an address."""
-    shown = {name: value for name, value in options.items() if value is not None and not name.endswith(_HIDDEN)}
+    shown = {
+        name: value
+        for name, value in options.items()
+        if value is not None and not name.endswith(_HIDDEN)
+    }
     if "base_url" in shown:
         shown["base_url"] = public(shown["base_url"])
     return f"inspect/{model}" + (json.dumps(shown, sort_keys=True, default=_kind) if shown else "")
@@ -156,14 +193,20 @@ def _name(model: str, options: dict[str, Any]) -> str:
 
 def _check_local(question: Question) -> None:
     if question.temperature and question.seed is not None:
-        raise PlanError("hf takes no seed a question: its draws depend on the batch; leave it out, the record replays")
+        raise PlanError(
+            "hf takes no seed a question: its draws depend on the batch; leave it out, the record replays"
+        )
     if question.temperature and question.logprobs is not None:
-        raise PlanError("hf gives log-probabilities of the likeliest tokens, not of those drawn; use temperature 0")
+        raise PlanError(
+            "hf gives log-probabilities of the likeliest tokens, not of those drawn; use temperature 0"
+        )
 
 
 def _logprobs(tokens: Any) -> Iterator[dict[str, Any]]:
     for token in tokens:
-        top = [{"token": other.token, "logprob": other.logprob} for other in token.top_logprobs or []]
+        top = [
+            {"token": other.token, "logprob": other.logprob} for other in token.top_logprobs or []
+        ]
         yield {"token": whole_text(token.token), "logprob": token.logprob, "top_logprobs": top}
 
 
@@ -174,7 +217,10 @@ def _usage(usage: Any) -> dict[str, int]:
 
 def _said(error: BaseException) -> str:
     """What an error says, without the request that Inspect prints above it."""
-    return str(getattr(error, "provider_message", None) or "") or f"{type(error).__name__}: {first_line(error)}"
+    return (
+        str(getattr(error, "provider_message", None) or "")
+        or f"{type(error).__name__}: {first_line(error)}"
+    )
 
 
 def _kind(value: object) -> str:

@@ -1,4 +1,6 @@
-"""The ``openai`` target: any server that speaks OpenAI's chat protocol, through the maintained SDK."""
+"""The ``openai`` target: any server that speaks OpenAI's chat protocol, through the maintained
+SDK.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
     import openai
 
 _HOME = "api.openai.com"
-_FILTERS = ("content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation", "moderation")
+_FILTERS = (
+    "content_filter",
+    "content_policy_violation",
+    "ResponsibleAIPolicyViolation",
+    "moderation",
+)
 _EMPTY_PURSE = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
 
@@ -31,7 +38,8 @@ class OpenAIServer:
     model : str
         As the server names it.
     base_url : str, optional
-        Where the server is, such as ``http://localhost:8000/v1``; left out, OPENAI_BASE_URL, or OpenAI.
+        Where the server is, such as ``http://localhost:8000/v1``; left out, OPENAI_BASE_URL, or
+        OpenAI.
     api_key : str, optional
         Left out, OPENAI_API_KEY; a server of your own may need none.
 
@@ -43,16 +51,22 @@ class OpenAIServer:
         If there is neither a key nor a server of your own.
     """
 
-    def __init__(self, model: str, *, base_url: str | None = None, api_key: str | None = None) -> None:
+    def __init__(
+        self, model: str, *, base_url: str | None = None, api_key: str | None = None
+    ) -> None:
         try:
             import openai  # noqa: F401
         except ImportError:
-            raise MissingExtraError("the target openai needs its library: pip install 'groundfault[openai]'") from None
+            raise MissingExtraError(
+                "the target openai needs its library: pip install 'groundfault[openai]'"
+            ) from None
         self._model = model
         self._url = base_url or os.environ.get("OPENAI_BASE_URL") or None
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not self._key and self._url is None:
-            raise PlanError("set OPENAI_API_KEY, or say where a server of your own is: base_url, or OPENAI_BASE_URL")
+            raise PlanError(
+                "set OPENAI_API_KEY, or say where a server of your own is: base_url, or OPENAI_BASE_URL"
+            )
         if not (self._key.isascii() and self._key.isprintable()):
             raise PlanError("the API key holds characters that cannot be sent; copy it again")
         self._secrets = tuple(part for part in (self._key, *_credentials(self._url)) if part)
@@ -71,10 +85,14 @@ class OpenAIServer:
         import openai
 
         try:
-            reply = await self._connected().chat.completions.with_raw_response.create(**self._request(question))
+            reply = await self._connected().chat.completions.with_raw_response.create(
+                **self._request(question)
+            )
             return _read(reply.text).without(self._secrets)
         except openai.APIStatusError as error:
-            return _declined(error.status_code, error.response.headers, error.response.text).without(self._secrets)
+            return _declined(
+                error.status_code, error.response.headers, error.response.text
+            ).without(self._secrets)
         except openai.APIConnectionError as error:
             said = f"no connection: {first_line(error.__cause__ or error)}"
             return Response.failed(said, again=True).without(self._secrets)
@@ -86,7 +104,10 @@ class OpenAIServer:
         loop = asyncio.get_running_loop()
         if self._client is None or self._client[0] is not loop:
             made = openai.AsyncOpenAI(
-                api_key=self._key or "none", base_url=self._url, max_retries=0, timeout=openai.Timeout(None)
+                api_key=self._key or "none",
+                base_url=self._url,
+                max_retries=0,
+                timeout=openai.Timeout(None),
             )
             self._client = (loop, made)
         return self._client[1]
@@ -128,11 +149,15 @@ def _read(body: str) -> Response:
             raw=body,
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, RecursionError) as error:
-        return Response.failed(f"the reply is not a chat completion: {first_line(error)}", raw=body, again=True)
+        return Response.failed(
+            f"the reply is not a chat completion: {first_line(error)}", raw=body, again=True
+        )
 
 
 def _declined(status: int, headers: Mapping[str, str], body: str) -> Response:
-    """What a reply with an error's status says: of this question, of the moment, or of all questions."""
+    """What a reply with an error's status says: of this question, of the moment, or of all
+    questions.
+    """
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
@@ -174,7 +199,9 @@ def seconds_asked(headers: Mapping[str, str]) -> float | None:
 
 
 def _text(content: Any) -> str:
-    """Text, or the texts of a list of parts; empty where there is none, as beside a call of a tool."""
+    """Text, or the texts of a list of parts; empty where there is none, as beside a call of a
+    tool.
+    """
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -190,10 +217,16 @@ def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
 def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     def token(entry: Mapping[str, Any]) -> dict[str, Any]:
         value = float(entry["logprob"])
-        return {"token": whole_text(str(entry["token"])), "logprob": value if math.isfinite(value) else -9999.0}
+        return {
+            "token": whole_text(str(entry["token"])),
+            "logprob": value if math.isfinite(value) else -9999.0,
+        }
 
     return tuple(
-        {**token(entry), "top_logprobs": [token(other) for other in entry.get("top_logprobs") or []]}
+        {
+            **token(entry),
+            "top_logprobs": [token(other) for other in entry.get("top_logprobs") or []],
+        }
         for entry in logprobs.get("content") or []
     )
 
@@ -208,7 +241,9 @@ def _credentials(url: str | None) -> tuple[str, ...]:
     except ValueError:
         sound = False
     if not sound:
-        raise PlanError("the address of the server (base_url) is malformed; write http://host:port/v1")
+        raise PlanError(
+            "the address of the server (base_url) is malformed; write http://host:port/v1"
+        )
     return (parts.password or "", parts.query)
 
 

@@ -19,12 +19,14 @@ _ROLES = ("system", "developer", "user", "assistant")
 
 @dataclass(frozen=True)
 class Question:
-    """A prompt and the settings it is asked with. What is left at None is left to the model's server.
+    """A prompt and the settings it is asked with. What is left at None is left to the model's
+    server.
 
     Attributes
     ----------
     messages : tuple of dict
-        ``role`` (system, developer, user, assistant) and ``content`` of each message. A string is one user's message.
+        ``role`` (system, developer, user, assistant) and ``content`` of each message. A string is
+        one user's message.
     temperature : float, optional
         At least 0; 0 is greedy.
     top_p : float, optional
@@ -67,16 +69,30 @@ class Question:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "messages", _messages(self.messages))
-        object.__setattr__(self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop))
+        object.__setattr__(
+            self, "stop", (self.stop,) if isinstance(self.stop, str) else tuple(self.stop)
+        )
         for name in ("temperature", "top_p"):  # 0 and 0.0 are one setting, with one hash
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else _number(name, value))
         _check("temperature", self.temperature, "at least 0", lambda v: 0 <= v < math.inf)
         _check("top_p", self.top_p, "in (0, 1]", lambda v: 0 < v <= 1)
-        _check("max_tokens", self.max_tokens, "a whole number of at least 1", lambda v: _whole(v) and v >= 1)
+        _check(
+            "max_tokens",
+            self.max_tokens,
+            "a whole number of at least 1",
+            lambda v: _whole(v) and v >= 1,
+        )
         _check("seed", self.seed, "a whole number", _whole)
-        _check("logprobs", self.logprobs, "a whole number of at least 0", lambda v: _whole(v) and v >= 0)
-        _check("repeat", self.repeat, "a whole number of at least 0", lambda v: _whole(v) and v >= 0)
+        _check(
+            "logprobs",
+            self.logprobs,
+            "a whole number of at least 0",
+            lambda v: _whole(v) and v >= 0,
+        )
+        _check(
+            "repeat", self.repeat, "a whole number of at least 0", lambda v: _whole(v) and v >= 0
+        )
         try:
             json.dumps(self.to_dict(), allow_nan=False)
         except (TypeError, ValueError) as error:
@@ -85,7 +101,11 @@ class Question:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that were given; neither messages nor repeat."""
-        given = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("messages", "repeat")}
+        given = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("messages", "repeat")
+        }
         return {name: _plain(value) for name, value in given.items() if value not in (None, (), {})}
 
     @cached_property
@@ -95,7 +115,11 @@ class Question:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
-        return {"messages": [dict(m) for m in self.messages], "settings": self.settings, "repeat": self.repeat}
+        return {
+            "messages": [dict(m) for m in self.messages],
+            "settings": self.settings,
+            "repeat": self.repeat,
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Question:
@@ -105,14 +129,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Response:
-    """What came back: an answer, a refusal, or an error, which is a failure of the service and not of the model.
+    """What came back: an answer, a refusal, or an error, which is a failure of the service and not
+    of the model.
 
     Attributes
     ----------
     text : str or None
         The answer, or the words of a refusal; None after an error.
     finish : str
-        Why it ended: stop, length (the limit of tokens was hit), content_filter, or what the server calls it.
+        Why it ended: stop, length (the limit of tokens was hit), content_filter, or what the server
+        calls it.
     refused : bool
         The model, or a filter before or behind it, declined to answer.
     error : str
@@ -122,7 +148,8 @@ class Response:
     usage : mapping of str to int
         Tokens: ``input`` and ``output``; empty where the server does not say.
     logprobs : tuple of dict
-        ``token``, ``logprob`` and ``top_logprobs`` of each token of the answer; empty where none were asked for.
+        ``token``, ``logprob`` and ``top_logprobs`` of each token of the answer; empty where none
+        were asked for.
     raw : str
         The reply as it came, for the record.
     seconds : float
@@ -160,7 +187,9 @@ class Response:
         return cls(None, error=" ".join(error.split())[:500], **more)
 
     def without(self, secrets: Iterable[str]) -> Response:
-        """Itself; where it is an error, without these words: servers repeat in errors what they were sent."""
+        """Itself; where it is an error, without these words: servers repeat in errors what they
+        were sent.
+        """
         error, raw = self.error, self.raw
         for secret in sorted(filter(None, secrets), key=len, reverse=True) if error else ():
             error, raw = error.replace(secret, "[hidden]"), raw.replace(secret, "[hidden]")
@@ -195,16 +224,24 @@ def whole_text(text: str) -> str:
 def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
     given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if not isinstance(given, Sequence) or not given:
-        raise InputError(f"a prompt is a string or a list of messages, not {type(prompt).__name__} {prompt!r:.60}")
+        raise InputError(
+            f"a prompt is a string or a list of messages, not {type(prompt).__name__} {prompt!r:.60}"
+        )
     made = []
     for number, message in enumerate(given, start=1):
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
-            raise InputError(f"message {number} of a prompt must have role and content, and nothing else")
+            raise InputError(
+                f"message {number} of a prompt must have role and content, and nothing else"
+            )
         role, content = message["role"], message["content"]
         if role not in _ROLES or not isinstance(content, str):
-            raise InputError(f"message {number} of a prompt: the role is one of {', '.join(_ROLES)}, the content text")
+            raise InputError(
+                f"message {number} of a prompt: the role is one of {', '.join(_ROLES)}, the content text"
+            )
         if not content.isascii() and content != whole_text(content):
-            raise InputError(f"message {number} of a prompt holds half of a surrogate pair, which no server can read")
+            raise InputError(
+                f"message {number} of a prompt holds half of a surrogate pair, which no server can read"
+            )
         made.append({"role": role, "content": content})
     return tuple(made)
 
@@ -226,4 +263,10 @@ def _check(name: str, value: Any, range_: str, fits: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+    return (
+        list(value)
+        if isinstance(value, tuple)
+        else dict(value)
+        if isinstance(value, Mapping)
+        else value
+    )

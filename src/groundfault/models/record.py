@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from groundfault.database import Database
+from groundfault.base.database import Database
+from groundfault.base.files import write_text
 from groundfault.errors import LedgerError
-from groundfault.files import write_text
 from groundfault.models.question import Question, Response
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ class Call:
 
     def to_dict(self) -> dict[str, Any]:
         """As a line of JSON holds it."""
-        asked = {"time": self.time, "target": self.target, "hash": self.question.hash, **self.question.to_dict()}
+        asked = {
+            "time": self.time,
+            "target": self.target,
+            "hash": self.question.hash,
+            **self.question.to_dict(),
+        }
         return {**asked, "response": self.response.to_dict()}
 
 
@@ -51,13 +56,13 @@ class Record:
     Parameters
     ----------
     path_or_url : path or str
-        A file, made when it is first needed; or a URL ``postgresql+psycopg://...``. A ledger may lie in the same place.
+        A file, made when it is first needed; or a URL ``postgresql+psycopg://...``. A ledger may
+        lie in the same place.
 
     Notes
     -----
-    A call is found again by the hash of target, messages, settings and repeat. A process killed while it records leaves
-    a call whole or absent. Keys and headers are not recorded.
-    """
+    A call is found again by the hash of target, messages, settings and repeat. A process killed
+    while it records leaves a call whole or absent. Keys and headers are not recorded."""
 
     def __init__(self, path_or_url: str | Path) -> None:
         self._database = Database(path_or_url)
@@ -89,7 +94,8 @@ class Record:
             connection.execute(_table().insert(), rows)
 
     def answers(self, target: str, hashes: Sequence[str]) -> dict[str, Response]:
-        """Answers and refusals of a target to questions of these hashes, the first of each; errors are none.
+        """Answers and refusals of a target to questions of these hashes, the first of each; errors
+        are none.
 
         Raises
         ------
@@ -130,11 +136,18 @@ class Record:
 
     def _call(self, row: Row[Any]) -> Call:
         try:
-            question, response = Question.from_dict(json.loads(row.asked)), Response.from_dict(json.loads(row.response))
+            question, response = (
+                Question.from_dict(json.loads(row.asked)),
+                Response.from_dict(json.loads(row.response)),
+            )
         except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
-            raise LedgerError(f"the record {self.place} was altered: call {row.seq} cannot be read") from None
+            raise LedgerError(
+                f"the record {self.place} was altered: call {row.seq} cannot be read"
+            ) from None
         if question.hash != row.question:
-            raise LedgerError(f"the record {self.place} was altered: call {row.seq} is not about what it says")
+            raise LedgerError(
+                f"the record {self.place} was altered: call {row.seq} is not about what it says"
+            )
         return Call(row.target, question, response, row.time)
 
 
@@ -146,6 +159,9 @@ def _table() -> Table:
         "groundfault_calls",
         MetaData(),
         Column("seq", Integer, primary_key=True),
-        *(Column(name, Text, nullable=False) for name in ("time", "target", "question", "asked", "response")),
+        *(
+            Column(name, Text, nullable=False)
+            for name in ("time", "target", "question", "asked", "response")
+        ),
         Index("groundfault_calls_question", "question"),
     )

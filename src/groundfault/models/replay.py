@@ -25,8 +25,8 @@ class Replay:
     Parameters
     ----------
     source : str
-        A record (an SQLite file, or a PostgreSQL URL), or a file with a JSON object a line: either as
-        `Record.to_jsonl` writes them, or with ``prompt`` (or ``messages``) and ``response``.
+        A record (an SQLite file, or a PostgreSQL URL), or a file with a JSON object a line: either
+        as `Record.to_jsonl` writes them, or with ``prompt`` (or ``messages``) and ``response``.
     target : str, optional
         Whose answers, where the record holds those of several.
 
@@ -37,9 +37,9 @@ class Replay:
 
     Notes
     -----
-    A record answers the same messages under the same settings and the same repeat. Lines without ``settings`` answer
-    whatever the settings; the same prompt for the second time is repeat 1, and so on.
-    """
+    A record answers the same messages under the same settings and the same repeat. Lines without
+    ``settings`` answer whatever the settings; the same prompt for the second time is repeat 1, and
+    so on."""
 
     def __init__(self, source: str, *, target: str | None = None) -> None:
         self._exact: dict[str, Response] = {}
@@ -53,8 +53,13 @@ class Replay:
         if not whose:
             raise InputError(f"{source} holds no answers" + (f" of {target}" if target else ""))
         if len(whose) > 1:
-            raise InputError(f"{source} holds answers of {', '.join(sorted(whose))}; say whose (target=)")
-        held = [sorted((key, r.text or "") for key, r in answers.items()) for answers in (self._exact, self._loose)]
+            raise InputError(
+                f"{source} holds answers of {', '.join(sorted(whose))}; say whose (target=)"
+            )
+        held = [
+            sorted((key, r.text or "") for key, r in answers.items())
+            for answers in (self._exact, self._loose)
+        ]
         self.name = f"replay:{Path(source).name}#{hashlib.sha256(json.dumps(held).encode()).hexdigest()[:12]}"
 
     async def answer(self, question: Question) -> Response:
@@ -64,7 +69,9 @@ class Replay:
         if found is not None:
             return found
         if plain in self._settings:
-            return Response.failed(f"this prompt was recorded with the settings {json.dumps(self._settings[plain])}")
+            return Response.failed(
+                f"this prompt was recorded with the settings {json.dumps(self._settings[plain])}"
+            )
         return Response.failed("there is no recorded answer to this prompt")
 
     def _keep(self, call: Call, loose: bool) -> None:
@@ -94,9 +101,14 @@ def _written(path: Path) -> Iterator[tuple[Call, bool]]:
     for number, data in enumerate(json_lines(path, dict[str, Any]), start=1):
         try:
             question = _question(data, times)
-            yield Call(str(data.get("target", "")), question, _response(data), ""), "settings" not in data
+            yield (
+                Call(str(data.get("target", "")), question, _response(data), ""),
+                "settings" not in data,
+            )
         except (AttributeError, TypeError, ValueError) as error:  # ours among them
-            raise InputError(f"{path}, call {number} is no recorded call: {first_line(error)}") from None
+            raise InputError(
+                f"{path}, call {number} is no recorded call: {first_line(error)}"
+            ) from None
 
 
 def _question(data: Mapping[str, Any], times: Counter[str]) -> Question:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol, runtime_checkable
 
+from groundfault.base.registry import Registry
 from groundfault.errors import PlanError
 from groundfault.models.question import Question, Response
-from groundfault.registry import Registry
 
 _REGISTRY = Registry(
     "target",
@@ -32,9 +32,9 @@ class Target(Protocol):
 
     Notes
     -----
-    It tries once and waits as long as it takes: retries, time-outs, the bound on concurrency and the record belong to
-    `groundfault.models.ask`. What goes wrong on the way to the model is a `Response` with an ``error``, no answer.
-    """
+    It tries once and waits as long as it takes: retries, time-outs, the bound on concurrency and
+    the record belong to `groundfault.models.ask`. What goes wrong on the way to the model is a
+    `Response` with an ``error``, no answer."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -50,11 +50,11 @@ def get(name: str, **options: Any) -> Target:
     Parameters
     ----------
     name : str
-        A built-in kind, or one registered under the entry-point group ``groundfault.targets``; then a slash or a colon,
-        and what that kind needs to know.
+        A built-in kind, or one registered under the entry-point group ``groundfault.targets``; then
+        a slash or a colon, and what that kind needs to know.
     **options
-        For that kind: ``base_url`` and ``api_key`` for openai, ``target`` for replay, arguments of ``get_model`` for
-        inspect and hf.
+        For that kind: ``base_url`` and ``api_key`` for openai, ``target`` for replay, arguments of
+        ``get_model`` for inspect and hf.
 
     Raises
     ------
@@ -65,7 +65,9 @@ def get(name: str, **options: Any) -> Target:
     """
     parts = re.fullmatch(r"([\w-]+)[:/](.+)", name, re.DOTALL)
     if parts is None:
-        raise PlanError(f"{name!r} names no target; write openai/<model>, hf/<path> or replay:<file>")
+        raise PlanError(
+            f"{name!r} names no target; write openai/<model>, hf/<path> or replay:<file>"
+        )
     make = _REGISTRY.get(parts[1])
     try:
         target = make(parts[2], **options)

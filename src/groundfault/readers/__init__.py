@@ -1,17 +1,16 @@
 """Readers: each knows the logs of one tool, one format a file.
 
-A reader is an ordinary class with ``sniff`` and ``read``; packages register theirs under the entry-point group
-``groundfault.readers``. None of them imports the tool whose logs it reads.
-"""
+A reader is an ordinary class with ``sniff`` and ``read``; packages register theirs under the
+entry-point group ``groundfault.readers``. None of them imports the tool whose logs it reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, Protocol
 
+from groundfault.base.registry import Registry
 from groundfault.errors import InputError
 from groundfault.readers.log import Log
-from groundfault.registry import Registry
 
 GROUP = "groundfault.readers"
 
@@ -46,12 +45,14 @@ _REGISTRY = Registry("reader", GROUP, _BUILT_IN)
 class Reader(Protocol):
     """What reads the logs of one tool.
 
-    A reader may name files that its tool writes beside its logs, and that are no logs, by an attribute ``companions``:
-    patterns such as ``("results_*.json",)``. The account does not list them as unread.
-    """
+    A reader may name files that its tool writes beside its logs, and that are no logs, by an
+    attribute ``companions``: patterns such as ``("results_*.json",)``. The account does not list
+    them as unread."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether this is one log of the tool: a file, or a directory that is one run. Quick, and never an error."""
+        """Whether this is one log of the tool: a file, or a directory that is one run. Quick, and
+        never an error.
+        """
 
     def read(self, path: Path) -> Log:
         """The log; raises `InputError` where it cannot be read."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.values import name_of, number
@@ -26,17 +26,22 @@ class _Annotation(msgspec.Struct):
 
 
 class AlpacaEval:
-    """Reads ``annotations.json``: 1 where the judge prefers the model, 0 where the baseline, 0.5 a tie.
+    """Reads ``annotations.json``: 1 where the judge prefers the model, 0 where the baseline, 0.5 a
+    tie.
 
-    The preference lies between 1 (the baseline's) and 2 (the model's); a judge that gives probabilities lands between.
-    There are no ids: an example is named by a hash of its instruction. No preference is ``missing``.
-    """
+    The preference lies between 1 (the baseline's) and 2 (the model's); a judge that gives
+    probabilities lands between. There are no ids: an example is named by a hash of its instruction.
+    No preference is ``missing``."""
 
     def sniff(self, path: Path) -> bool:
         """Whether it is a list of objects with an instruction, two outputs and two generators."""
         start = head(path)
         keys = (b'"instruction"', b'"output_1"', b'"generator_2"', b'"preference"')
-        return path.suffix == ".json" and start.lstrip().startswith(b"[") and all(key in start for key in keys)
+        return (
+            path.suffix == ".json"
+            and start.lstrip().startswith(b"[")
+            and all(key in start for key in keys)
+        )
 
     def read(self, path: Path) -> Log:
         """One observation an annotation."""
@@ -48,7 +53,13 @@ def _observations(annotations: list[_Annotation]) -> Iterator[Observation]:
         preference = number(one.preference)
         # 0 is what old judges wrote for an answer they could not read
         value = None if preference is None or not 1 <= preference <= 2 else preference - 1
-        status = Status.SCORED if value is not None else Status.MISSING if preference is None else Status.UNPARSED
+        status = (
+            Status.SCORED
+            if value is not None
+            else Status.MISSING
+            if preference is None
+            else Status.UNPARSED
+        )
         yield Observation(
             name_of(one.instruction),
             value,
@@ -59,5 +70,9 @@ def _observations(annotations: list[_Annotation]) -> Iterator[Observation]:
             prompt=one.instruction,
             response=one.output_2,
             attributes={"dataset": one.dataset, "baseline": one.generator_1},
-            measured={"position": position, "judge": one.annotator, "seconds": number(one.time_per_example)},
+            measured={
+                "position": position,
+                "judge": one.annotator,
+                "seconds": number(one.time_per_example),
+            },
         )

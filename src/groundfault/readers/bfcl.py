@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import held, listing, mapping, said, text
@@ -19,16 +19,19 @@ _NO_CALL = ("ast_decoder:decoder_failed", "ast_decoder:decoder_wrong_output_form
 
 
 class Bfcl:
-    """Reads ``BFCL_v*_<category>_score.json``, and from the result file of the same run those that passed.
+    """Reads ``BFCL_v*_<category>_score.json``, and from the result file of the same run those that
+    passed.
 
-    The result file is looked for beside the score file, and under ``result/`` where that is under ``score/``. Without
-    it the denominator is unknown, and the notes say how many passed without a name. An answer that is no call at all
-    is ``unparsed``; an error in calling the model is ``error``.
-    """
+    The result file is looked for beside the score file, and under ``result/`` where that is under
+    ``score/``. Without it the denominator is unknown, and the notes say how many passed without a
+    name. An answer that is no call at all is ``unparsed``; an error in calling the model is
+    ``error``."""
 
     def sniff(self, path: Path) -> bool:
         """Whether the first line gives accuracy and counts."""
-        return path.suffix in (".json", ".jsonl") and bool(_FIRST.match(head(path).partition(b"\n")[0]))
+        return path.suffix in (".json", ".jsonl") and bool(
+            _FIRST.match(head(path).partition(b"\n")[0])
+        )
 
     def read(self, path: Path) -> Log:
         """One observation an entry."""
@@ -39,11 +42,16 @@ class Bfcl:
 def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     named = _NAME.fullmatch(path.stem)
     category = named["category"] if named else path.stem
-    model = next((p.name for p in path.resolve().parents if p.parent.name == "score"), path.resolve().parent.name)
+    model = next(
+        (p.name for p in path.resolve().parents if p.parent.name == "score"),
+        path.resolve().parent.name,
+    )
     lines = json_lines(path, dict[str, Any])
     header = next(lines, None)
     if header is None or "total_count" not in header:
-        raise InputError(f"{path}: the first line does not give accuracy and counts, as score files of BFCL do")
+        raise InputError(
+            f"{path}: the first line does not give accuracy and counts, as score files of BFCL do"
+        )
     results = _results(path)
     failed = {_id(row, results): row for row in lines}
     if not results:
@@ -51,18 +59,24 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             f"only failures are in this file, {len(failed):,} of {header['total_count']} entries: "
             "the denominator is unknown without the result file"
         )
-    for position, name in enumerate([*results, *(name for name in failed if name not in results)], 1):
+    for position, name in enumerate(
+        [*results, *(name for name in failed if name not in results)], 1
+    ):
         row, result = failed.get(name), results.get(name, {})
         status, value = _outcome(row, result)
         prompt = mapping(row.get("prompt")).get("question", row.get("prompt")) if row else None
         asked = [words for turn in [prompt, *listing(prompt)] for words in said(turn, "user")]
         measured = {
             "position": position,
-            "error_type": text(row.get("error_type") or mapping(row.get("error")).get("error_type")) if row else None,
+            "error_type": text(row.get("error_type") or mapping(row.get("error")).get("error_type"))
+            if row
+            else None,
             "seconds": result.get("latency"),
             "output_tokens": result.get("output_token_count"),
         }
-        given = result.get("result", row.get("model_result_raw", row.get("model_result")) if row else None)
+        given = result.get(
+            "result", row.get("model_result_raw", row.get("model_result")) if row else None
+        )
         yield Observation(
             name,
             value,
@@ -80,7 +94,9 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
 
 def _outcome(row: dict[str, Any] | None, result: dict[str, Any]) -> tuple[Status, float | None]:
     kind = str(row.get("error_type") or mapping(row.get("error")).get("error_type")) if row else ""
-    if kind.endswith(":inference_error") or str(result.get("result")).startswith("Error during inference"):
+    if kind.endswith(":inference_error") or str(result.get("result")).startswith(
+        "Error during inference"
+    ):
         return Status.ERROR, None
     if kind in _NO_CALL:
         return Status.UNPARSED, None
@@ -98,11 +114,16 @@ def _results(path: Path) -> dict[str, dict[str, Any]]:
     found = next((place for place in beside if place.is_file()), None)
     if found is None:
         return {}
-    return {str(row.get("id", position)): row for position, row in enumerate(json_lines(found, dict[str, Any]), 1)}
+    return {
+        str(row.get("id", position)): row
+        for position, row in enumerate(json_lines(found, dict[str, Any]), 1)
+    }
 
 
 def _id(row: dict[str, Any], results: dict[str, dict[str, Any]]) -> str:
-    """The entry's own id; failures of the (ir)relevance categories give the number of the row, from 1."""
+    """The entry's own id; failures of the (ir)relevance categories give the number of the row, from
+    1.
+    """
     own = mapping(row.get("prompt")).get("id")
     if isinstance(own, str):
         return own

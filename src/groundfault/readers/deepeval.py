@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.values import held, mapping, number, said, text
@@ -62,15 +62,18 @@ class _Run(msgspec.Struct, rename="camel"):
 class DeepEval:
     """Reads test runs: the scorer ``success`` for the case as a whole, and one scorer a metric.
 
-    A value is whether the metric's threshold was met, since in some metrics a low score is the good one; the score
-    itself is measured beside it. A metric that raised an error is ``error``.
-    """
+    A value is whether the metric's threshold was met, since in some metrics a low score is the good
+    one; the score itself is measured beside it. A metric that raised an error is ``error``."""
 
     def sniff(self, path: Path) -> bool:
         """Whether it has test cases with metrics data."""
         start = head(path)
         cases = b'"testCases"' in start or b'"conversationalTestCases"' in start
-        return start.lstrip().startswith(b"{") and cases and (b'"metricsData"' in start or b'"metricsScores"' in start)
+        return (
+            start.lstrip().startswith(b"{")
+            and cases
+            and (b'"metricsData"' in start or b'"metricsScores"' in start)
+        )
 
     def read(self, path: Path) -> Log:
         """One observation a case and metric."""
@@ -111,7 +114,11 @@ def _observation(case: _Case, metric: _Metric, name: str, run: _Run, position: i
         "output_tokens": case.output_token_count,
         "turns": len(turns) or None,
     }
-    lists = {"context": case.context, "retrieval_context": case.retrieval_context, "tags": case.tags}
+    lists = {
+        "context": case.context,
+        "retrieval_context": case.retrieval_context,
+        "tags": case.tags,
+    }
     attributes = {**(case.metadata or {}), "comments": case.comments, **lists}
     return Observation(
         name,
@@ -132,6 +139,10 @@ def _model(case: _Case, run: _Run) -> str:
     """The model among the hyperparameters, else the only one that the trace of the case names."""
     named = mapping(run.hyperparameters).get("model")
     spans = mapping(case.trace).get("llmSpans")
-    models = {text(mapping(span).get("model")) for span in spans} if isinstance(spans, list) and not named else set()
+    models = (
+        {text(mapping(span).get("model")) for span in spans}
+        if isinstance(spans, list) and not named
+        else set()
+    )
     only = [model for model in models if isinstance(model, str)]
     return text(named) or (only[0] if len(only) == 1 else "")

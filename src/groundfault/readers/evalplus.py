@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.values import held, mapping, number, text
@@ -27,13 +27,14 @@ class _Results(msgspec.Struct):
 
 
 class EvalPlus:
-    """Reads the results of ``evalplus.evaluate``, ``evalplus.evalperf`` and ``bigcodebench.evaluate``.
+    """Reads the results of ``evalplus.evaluate``, ``evalplus.evalperf`` and
+    ``bigcodebench.evaluate``.
 
-    EvalPlus has two scorers: ``base``, and ``plus``, which like its own table wants the base tests passed as well. A
-    time-out of the program is a failure of the program. EvalPerf's brief files have no outcome of a single answer:
-    ``pass@1`` is the share of a task's answers that pass, ``dps`` and ``dps_norm`` are its scores of speed, both over
-    100; a task with too few right answers to be timed is ``missing`` there.
-    """
+    EvalPlus has two scorers: ``base``, and ``plus``, which like its own table wants the base tests
+    passed as well. A time-out of the program is a failure of the program. EvalPerf's brief files
+    have no outcome of a single answer: ``pass@1`` is the share of a task's answers that pass,
+    ``dps`` and ``dps_norm`` are its scores of speed, both over 100; a task with too few right
+    answers to be timed is ``missing`` there."""
 
     def sniff(self, path: Path) -> bool:
         """Whether ``eval`` maps names of tasks such as HumanEval/0 to results."""
@@ -49,16 +50,26 @@ class EvalPlus:
             notes.append(
                 "a value is the mean over the answers to a task; outcomes of single answers are not in this file"
             )
-        tool = "bigcodebench" if any(name.startswith("BigCodeBench") for name in results.eval) else "evalplus"
+        tool = (
+            "bigcodebench"
+            if any(name.startswith("BigCodeBench") for name in results.eval)
+            else "evalplus"
+        )
         return Log(list(_observations(path, results.eval, model)), tool, notes)
 
 
 def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Observation]:
     for position, (task, said) in enumerate(tasks.items(), 1):
         if not isinstance(said, list | dict):
-            raise InputError(f"{path}: the results of {task!r} are {type(said).__name__}, not a list of answers")
+            raise InputError(
+                f"{path}: the results of {task!r} are {type(said).__name__}, not a list of answers"
+            )
         answers = said if isinstance(said, list) else _answers(said)
-        shared: dict[str, Any] = {"example_id": task, "model": model, "task": task.partition("/")[0]}
+        shared: dict[str, Any] = {
+            "example_id": task,
+            "model": model,
+            "task": task.partition("/")[0],
+        }
         for epoch, answer in enumerate(answers or [{}], 1):
             for scorer, value in _values(mapping(answer)).items():
                 measured = {"position": position, "test_status": _said(mapping(answer), scorer)}
@@ -74,14 +85,21 @@ def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Obs
 
 
 def _answers(said: dict[str, Any]) -> list[Any]:
-    """The answers to a task in EvalPerf's full files, and in files of EvalPlus 0.1 (``base``, ``plus``: lists)."""
+    """The answers to a task in EvalPerf's full files, and in files of EvalPlus 0.1 (``base``,
+    ``plus``: lists).
+    """
     if isinstance(said.get("results"), list) and said["results"]:
         return list(said["results"])
     if isinstance(base := said.get("base"), list):
         plus = said["plus"] if isinstance(said.get("plus"), list) else []
-        first = [[each[0] if isinstance(each, list) and each else None for each in kind] for kind in (base, plus)]
+        first = [
+            [each[0] if isinstance(each, list) and each else None for each in kind]
+            for kind in (base, plus)
+        ]
         padded = first[1] + [None] * (len(first[0]) - len(first[1]))
-        return [{"base_status": b, "plus_status": p} for b, p in zip(first[0], padded, strict=False)]
+        return [
+            {"base_status": b, "plus_status": p} for b, p in zip(first[0], padded, strict=False)
+        ]
     return [said]
 
 
@@ -95,7 +113,9 @@ def _values(answer: dict[str, Any]) -> dict[str, float | None]:
         return {"pass": _passed(answer["status"])}
     if "pass" in answer:
         return {"pass": number(answer["pass"])}
-    percent = {name: number(answer.get(name)) for name in ("pass@1", "dps", "dps_norm") if name in answer}
+    percent = {
+        name: number(answer.get(name)) for name in ("pass@1", "dps", "dps_norm") if name in answer
+    }
     return {name: None if n is None else n / 100 for name, n in percent.items()} or {"pass": None}
 
 

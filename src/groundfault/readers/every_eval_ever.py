@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from groundfault.files import write_bytes
-from groundfault.outcome import UNSCORED, Status
+from groundfault.base.files import write_bytes
+from groundfault.core.status import UNSCORED, Status
 from groundfault.readers.log import COLUMNS, Log, Observation
 from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import mapping, number, said, text
@@ -53,15 +53,18 @@ class _Record(msgspec.Struct):
 class EveryEvalEver:
     """Reads instance-level records: one observation a line.
 
-    The scorer is the record's ``evaluation_result_id``, else the method that took the answer. A record with an error is
-    one, or refused where the error says so, and no score of it is used. Metadata is all text in this format: what reads
-    as a number or a truth value becomes one.
-    """
+    The scorer is the record's ``evaluation_result_id``, else the method that took the answer. A
+    record with an error is one, or refused where the error says so, and no score of it is used.
+    Metadata is all text in this format: what reads as a number or a truth value becomes one."""
 
     def sniff(self, path: Path) -> bool:
         """By the fields of the first line."""
         first = head(path)
-        return first.startswith(b"{") and all(name in first for name in _FIELDS) and b'"evaluation"' in first
+        return (
+            first.startswith(b"{")
+            and all(name in first for name in _FIELDS)
+            and b'"evaluation"' in first
+        )
 
     def read(self, path: Path) -> Log:
         """The records of one file."""
@@ -85,12 +88,26 @@ def _observation(record: _Record, position: int) -> Observation:
     attribution = _terminal(record.answer_attribution)
     value = number(evaluation.get("score"))
     value = number(evaluation.get("is_correct")) if value is None else value
-    status = _status(record.error) if record.error else Status.SCORED if value is not None else Status.MISSING
+    status = (
+        _status(record.error)
+        if record.error
+        else Status.SCORED
+        if value is not None
+        else Status.MISSING
+    )
     epoch = noted.pop("epoch", None)
-    group, logprob, confidence = (noted.pop(name, None) for name in ("group", "logprob", "confidence"))
-    measured = {key.removeprefix(_MEASURED): noted.pop(key) for key in list(noted) if key.startswith(_MEASURED)}
+    group, logprob, confidence = (
+        noted.pop(name, None) for name in ("group", "logprob", "confidence")
+    )
+    measured = {
+        key.removeprefix(_MEASURED): noted.pop(key)
+        for key in list(noted)
+        if key.startswith(_MEASURED)
+    }
     choices = given.get("choices")
-    attributes = {**noted, "choices": len(choices)} if isinstance(choices, list) and choices else noted
+    attributes = (
+        {**noted, "choices": len(choices)} if isinstance(choices, list) and choices else noted
+    )
     return Observation(
         example_id=str(record.sample_id),
         value=value if status == Status.SCORED else None,
@@ -167,13 +184,14 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
     Parameters
     ----------
     frame : polars.DataFrame
-        Columns of `readers.log.COLUMNS`, of which ``example_id``, ``model``, ``value`` and ``status`` are needed. Other
-        columns become metadata, as text; tokens and seconds go where the format has a place for them.
+        Columns of `readers.log.COLUMNS`, of which ``example_id``, ``model``, ``value`` and
+        ``status`` are needed. Other columns become metadata, as text; tokens and seconds go where
+        the format has a place for them.
     path : path
         The JSONL file, which by its readers' custom ends in ``_samples.jsonl``.
     measured : collection of str
-        Columns that describe the answer or its measurement, not the example: their names in the metadata begin with
-        ``measured_``.
+        Columns that describe the answer or its measurement, not the example: their names in the
+        metadata begin with ``measured_``.
 
     Returns
     -------
@@ -182,11 +200,11 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
 
     Notes
     -----
-    The format has no unscored record: one is written with its status as ``error`` and a score of 0, which who reads it
-    must not count. `EveryEvalEver` reads it back as what it was.
-    """
+    The format has no unscored record: one is written with its status as ``error`` and a score of 0,
+    which who reads it must not count. `EveryEvalEver` reads it back as what it was."""
     lines = [
-        json.dumps(_written(row, measured), ensure_ascii=False, allow_nan=False) for row in frame.iter_rows(named=True)
+        json.dumps(_written(row, measured), ensure_ascii=False, allow_nan=False)
+        for row in frame.iter_rows(named=True)
     ]
     write_bytes(Path(path), "".join(f"{line}\n" for line in lines).encode())
     return len(lines)
@@ -194,14 +212,23 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
 
 def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
     status, value = str(row["status"]), row["value"]
-    prompt, references = row.get("prompt") or "", [row["target"]] if row.get("target") is not None else []
-    scorer, task, model = row.get("scorer") or "score", row.get("task") or "evaluation", row.get("model") or ""
+    prompt, references = (
+        row.get("prompt") or "",
+        [row["target"]] if row.get("target") is not None else [],
+    )
+    scorer, task, model = (
+        row.get("scorer") or "score",
+        row.get("task") or "evaluation",
+        row.get("model") or "",
+    )
     kept = [key for key in row if (key not in COLUMNS or key in _NOTED) and key not in _PLACED]
     said_of = {key: f"{_MEASURED}{key}" if key in measured else key for key in kept}
     metadata = {said_of[key]: _as_text(row[key]) for key in kept if row[key] is not None}
     if row.get("epoch") in (None, 1):
         metadata.pop("epoch", None)
-    hashed = json.dumps({"raw": prompt, "reference": references}, sort_keys=True, separators=(",", ":"))
+    hashed = json.dumps(
+        {"raw": prompt, "reference": references}, sort_keys=True, separators=(",", ":")
+    )
     record: dict[str, Any] = {
         "schema_version": SCHEMA,
         "evaluation_id": f"{task}/{model}",
@@ -214,7 +241,10 @@ def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         "input": {"raw": prompt, "reference": references},
         "output": {"raw": [] if row.get("response") is None else [row["response"]]},
         "answer_attribution": _attribution(row.get("answer"), scorer),
-        "evaluation": {"score": value if status == Status.SCORED else 0.0, "is_correct": value == 1.0},
+        "evaluation": {
+            "score": value if status == Status.SCORED else 0.0,
+            "is_correct": value == 1.0,
+        },
         **_spent(row),
     }
     for name, place in (("turns", "num_turns"), ("tool_calls", "tool_calls_count")):
@@ -237,7 +267,11 @@ def _spent(row: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if row.get("input_tokens") is not None and row.get("output_tokens") is not None:
         given, made = int(row["input_tokens"]), int(row["output_tokens"])
-        found["token_usage"] = {"input_tokens": given, "output_tokens": made, "total_tokens": given + made}
+        found["token_usage"] = {
+            "input_tokens": given,
+            "output_tokens": made,
+            "total_tokens": given + made,
+        }
     if row.get("seconds") is not None:
         found["performance"] = {"latency_ms": 1000 * row["seconds"]}
     return found

@@ -22,7 +22,9 @@ _VERDICTS |= {"incorrect": 0.0, "wrong": 0.0, "fail": 0.0, "failed": 0.0}
 
 
 def keys(path: Path) -> frozenset[str]:
-    """Names near the start of a file: the columns of a CSV file, else the keys of its first JSON objects."""
+    """Names near the start of a file: the columns of a CSV file, else the keys of its first JSON
+    objects.
+    """
     return _keys(head(path), path.suffix)
 
 
@@ -31,7 +33,9 @@ def _keys(start: bytes, suffix: str) -> frozenset[str]:
     if suffix in (".csv", ".tsv"):
         first = start.partition(b"\n")[0].decode("utf-8", "replace").rstrip("\r")
         try:
-            return frozenset(next(csv.reader([first], delimiter="\t" if suffix == ".tsv" else ","), []))
+            return frozenset(
+                next(csv.reader([first], delimiter="\t" if suffix == ".tsv" else ","), [])
+            )
         except csv.Error:
             return frozenset()
     if suffix not in (".json", ".jsonl", ".ndjson") or start.lstrip()[:1] not in (b"{", b"["):
@@ -53,7 +57,9 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         content: Any = json_file(path, object)
         for row in listing(mapping(content).get("data")) or listing(content) or [content]:
             if not isinstance(row, dict):
-                raise InputError(f"{path} holds {type(row).__name__} where a row of the export should be")
+                raise InputError(
+                    f"{path} holds {type(row).__name__} where a row of the export should be"
+                )
             yield row
     else:
         yield from json_lines(path, dict[str, Any])

@@ -6,23 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import listing, mapping, name_of, number, text
 
 _DETECTED = 2
-"""The status of an attempt whose outputs the detectors have seen; the report has every attempt before that, too."""
+"""The status of an attempt whose outputs the detectors have seen; the report has every attempt
+before that, too.
+"""
 
 
 class Garak:
-    """Reads ``*.report.jsonl``: one observation an output and detector, 1 where the model withstood it, else 0.
+    """Reads ``*.report.jsonl``: one observation an output and detector, 1 where the model withstood
+    it, else 0.
 
-    A detector's score says how surely an output is a hit; the value is one minus it. Outputs of one prompt are its
-    epochs. A prompt is named by its probe and a hash of its text, since garak's ids are drawn anew in every run. An
-    output that is not there is ``error``, one that the detector could not judge ``missing``; attempts that were
-    sent and never looked at are ``missing``, and the notes say so.
-    """
+    A detector's score says how surely an output is a hit; the value is one minus it. Outputs of one
+    prompt are its epochs. A prompt is named by its probe and a hash of its text, since garak's ids
+    are drawn anew in every run. An output that is not there is ``error``, one that the detector
+    could not judge ``missing``; attempts that were sent and never looked at are ``missing``, and
+    the notes say so."""
 
     companions = ("*.hitlog.jsonl", "*.report.html")
 
@@ -101,5 +104,7 @@ def _prompt(prompt: Any) -> str | None:
     turns = listing(mapping(prompt).get("turns"))
     if not turns:
         return _text(prompt)
-    asked = [_text(mapping(turn).get("content")) for turn in turns if mapping(turn).get("role") == "user"]
+    asked = [
+        _text(mapping(turn).get("content")) for turn in turns if mapping(turn).get("role") == "user"
+    ]
     return asked[-1] if asked else None

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import mapping, name_of, number, text
@@ -17,9 +17,15 @@ class Gsm8k:
     """Reads ``example_model_solutions.jsonl``; a question is named by a hash of its text."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first line has a question, the ground truth and solutions marked right or wrong."""
+        """Whether the first line has a question, the ground truth and solutions marked right or
+        wrong.
+        """
         first = head(path).partition(b"\n")[0]
-        return first.startswith(b'{"question"') and b'"ground_truth"' in first and b'"is_correct"' in first
+        return (
+            first.startswith(b'{"question"')
+            and b'"ground_truth"' in first
+            and b'"is_correct"' in first
+        )
 
     def read(self, path: Path) -> Log:
         """One observation a question and model."""

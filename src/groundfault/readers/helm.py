@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import json_file
 from groundfault.readers.values import mapping, number, said, text
@@ -80,11 +80,11 @@ class _Entry(msgspec.Struct):
 class Helm:
     """Reads a HELM run: one observation an instance, perturbation, trial and metric.
 
-    A perturbed instance is an example of its own, in the group of the instance it comes from; trials with other
-    in-context examples are epochs. The task is the run's name without the model. A request that failed is an error, one
-    that was blocked is refused, and an instance without statistics is missing. Where ``scenario_state.json`` is absent,
-    as in published runs, ``instances.json`` and ``display_predictions.json`` are read in its place.
-    """
+    A perturbed instance is an example of its own, in the group of the instance it comes from;
+    trials with other in-context examples are epochs. The task is the run's name without the model.
+    A request that failed is an error, one that was blocked is refused, and an instance without
+    statistics is missing. Where ``scenario_state.json`` is absent, as in published runs,
+    ``instances.json`` and ``display_predictions.json`` are read in its place."""
 
     companions = (
         "run_specs.json",
@@ -96,8 +96,12 @@ class Helm:
     )
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a folder with a run's specification and the statistics or predictions of its instances."""
-        return (path / "run_spec.json").is_file() and any((path / name).is_file() for name in (_STATS, _SHOWN))
+        """Whether it is a folder with a run's specification and the statistics or predictions of
+        its instances.
+        """
+        return (path / "run_spec.json").is_file() and any(
+            (path / name).is_file() for name in (_STATS, _SHOWN)
+        )
 
     def read(self, path: Path) -> Log:
         """The instances of one run."""
@@ -145,35 +149,59 @@ class _Run:
         if (self.path / _STATES).is_file():
             listed = json_file(self.path / _STATES, _States).request_states
         elif (self.path / _INSTANCES).is_file():
-            listed = [_State(instance) for instance in json_file(self.path / _INSTANCES, list[_Instance])]
+            listed = [
+                _State(instance) for instance in json_file(self.path / _INSTANCES, list[_Instance])
+            ]
         else:
             listed = []
         found: dict[Key, list[_State]] = {}
         for state in listed:
-            key = (str(state.instance.id), _variant(state.instance.perturbation), state.train_trial_index)
+            key = (
+                str(state.instance.id),
+                _variant(state.instance.perturbation),
+                state.train_trial_index,
+            )
             if state.request_mode != "calibration":
                 found.setdefault(key, []).append(state)
         return found
 
     def _chosen(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
-        """The request of the answer: where each choice was asked about, of the choice that the metric took."""
+        """The request of the answer: where each choice was asked about, of the choice that the
+        metric took.
+        """
         index = scores.get("predicted_index")
         return next(
-            (s for s in states if index is not None and s.reference_index == index), states[0] if states else None
+            (s for s in states if index is not None and s.reference_index == index),
+            states[0] if states else None,
         )
 
     def _base(
-        self, key: Key, state: _State | None, shown: _Entry | None, scores: dict[str, float | None], position: int
+        self,
+        key: Key,
+        state: _State | None,
+        shown: _Entry | None,
+        scores: dict[str, float | None],
+        position: int,
     ) -> Observation:
         instance = state.instance if state else _Instance()
         completion = _completion(state)
-        response = text(completion.get("text")) if completion else text(shown.predicted_text) if shown else None
+        response = (
+            text(completion.get("text"))
+            if completion
+            else text(shown.predicted_text)
+            if shown
+            else None
+        )
         logprob = number(completion.get("logprob"))
         # 0 is what HELM writes where the model gives none
         certain = scores.get("max_prob") if logprob else None
         base = Observation(
             example_id=f"{key[0]}/{key[1]}" if key[1] else key[0],
-            model=str(self.spec.adapter_spec.get("model") or self.spec.adapter_spec.get("model_deployment") or ""),
+            model=str(
+                self.spec.adapter_spec.get("model")
+                or self.spec.adapter_spec.get("model_deployment")
+                or ""
+            ),
             task=self._task(),
             epoch=key[2] + 1,
             prompt=_question(instance.input),
@@ -184,24 +212,50 @@ class _Run:
             attributes=self._attributes(instance, key[1]),
         )
         choices = mapping(state.output_mapping) if state else {}
-        answer = choices.get(response.strip()) if choices and response is not None else shown and shown.mapped_output
-        if state and state.reference_index is not None and scores.get("predicted_index") is not None:
+        answer = (
+            choices.get(response.strip())
+            if choices and response is not None
+            else shown and shown.mapped_output
+        )
+        if (
+            state
+            and state.reference_index is not None
+            and scores.get("predicted_index") is not None
+        ):
             answer = _reference(instance, state.reference_index)
-        base.answer = text(answer) if answer is not None or choices else (response.strip() if response else response)
+        base.answer = (
+            text(answer)
+            if answer is not None or choices
+            else (response.strip() if response else response)
+        )
         base.measured = _measured(state, completion, scores, position)
         if choices and response is not None:
             base.measured = {**base.measured, "parsed": answer is not None}
         return base
 
     def _task(self) -> str:
-        """The run's name without what names the model: instances of two subjects share their ids."""
+        """The run's name without what names the model: instances of two subjects share their
+        ids.
+        """
         name, _, given = self.spec.name.partition(":")
-        kept = [p for p in given.split(",") if p and p.partition("=")[0] not in ("model", "model_deployment")]
+        kept = [
+            p
+            for p in given.split(",")
+            if p and p.partition("=")[0] not in ("model", "model_deployment")
+        ]
         return f"{name}:{','.join(kept)}" if kept else name
 
     def _attributes(self, instance: _Instance, variant: str) -> dict[str, Any]:
-        found = {k: v for k, v in mapping(mapping(self.spec.scenario_spec).get("args")).items() if v is not None}
-        given = {"split": instance.split, "sub_split": instance.sub_split, **mapping(instance.extra_data)}
+        found = {
+            k: v
+            for k, v in mapping(mapping(self.spec.scenario_spec).get("args")).items()
+            if v is not None
+        }
+        given = {
+            "split": instance.split,
+            "sub_split": instance.sub_split,
+            **mapping(instance.extra_data),
+        }
         found |= {k: v for k, v in given.items() if v is not None}
         if instance.references:
             found["references"] = len(instance.references)
@@ -212,7 +266,9 @@ class _Run:
         return found
 
 
-def _scored(base: Observation, scores: dict[str, float | None], state: _State | None) -> Iterator[Observation]:
+def _scored(
+    base: Observation, scores: dict[str, float | None], state: _State | None
+) -> Iterator[Observation]:
     """A row a metric, or one that says why there is none."""
     result = mapping(state.result) if state else {}
     if result.get("success") is False:
@@ -225,7 +281,9 @@ def _scored(base: Observation, scores: dict[str, float | None], state: _State | 
         yield base
     for name in names:
         value = scores[name] if base.status == Status.SCORED else None
-        status = base.status if base.status != Status.SCORED or value is not None else Status.MISSING
+        status = (
+            base.status if base.status != Status.SCORED or value is not None else Status.MISSING
+        )
         yield Observation(
             base.example_id, value, status, name, base.model, base.task, base.epoch, base.group, base.prompt,
             base.response, base.answer, base.target, base.confidence, base.logprob, base.attributes, base.measured,
@@ -236,7 +294,9 @@ def _measured(
     state: _State | None, completion: dict[str, Any], scores: dict[str, float | None], position: int
 ) -> dict[str, Any]:
     given = mapping(completion.get("finish_reason")).get("reason")
-    marked = (name[14:] for name, value in scores.items() if name.startswith("finish_reason_") and value)
+    marked = (
+        name[14:] for name, value in scores.items() if name.startswith("finish_reason_") and value
+    )
     reason = given or next(marked, None)
     found = {
         "position": position,
@@ -281,13 +341,18 @@ def _target(instance: _Instance) -> str | None:
     correct = [
         words
         for reference in map(mapping, instance.references)
-        if "correct" in (text(reference.get("tags")) or "").split(" | ") and (words := _said(reference)) is not None
+        if "correct" in (text(reference.get("tags")) or "").split(" | ")
+        and (words := _said(reference)) is not None
     ]
     return text(correct) if correct else None
 
 
 def _reference(instance: _Instance, index: int) -> str | None:
-    return _said(mapping(instance.references[index])) if 0 <= index < len(instance.references) else None
+    return (
+        _said(mapping(instance.references[index]))
+        if 0 <= index < len(instance.references)
+        else None
+    )
 
 
 def _said(reference: dict[str, Any]) -> str | None:
@@ -299,6 +364,12 @@ def _variant(perturbation: Any) -> str:
     """The name of a perturbation with what sets it apart from others of the name."""
     given = mapping(perturbation)
     name = str(given.pop("name", ""))
-    settings = {k: v for k, v in sorted(given.items()) if isinstance(v, str | int | float) and not isinstance(v, bool)}
-    set_to = ",".join(f"{key}={value}" for key, value in settings.items() if key not in ("computed_on", "prefix"))
+    settings = {
+        k: v
+        for k, v in sorted(given.items())
+        if isinstance(v, str | int | float) and not isinstance(v, bool)
+    }
+    set_to = ",".join(
+        f"{key}={value}" for key, value in settings.items() if key not in ("computed_on", "prefix")
+    )
     return f"{name}({set_to})" if name and set_to else name

@@ -8,9 +8,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from groundfault.core.status import Status
 from groundfault.errors import first_line
-from groundfault.outcome import Status
-from groundfault.readers.inspect_layout import Attachments, Choice, Header, Output, Sample, Score, opened
+from groundfault.readers.inspect_layout import (
+    Attachments,
+    Choice,
+    Header,
+    Output,
+    Sample,
+    Score,
+    opened,
+)
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head
 from groundfault.readers.values import mapping, number, said, text
@@ -42,19 +50,22 @@ _LONGEST = 200
 
 
 class Inspect:
-    """Reads an Inspect log: one observation a sample, epoch and scorer; a scorer of several values gives one a value.
+    """Reads an Inspect log: one observation a sample, epoch and scorer; a scorer of several values
+    gives one a value.
 
-    ``C`` is 1, ``P`` 0.5, ``I`` 0. ``N`` is refused. A reason that Inspect gives with a score (``refusal``,
-    ``invalid_response_format``, ``grader_failed``...) makes it refused, unparsed or an error, and so does an answer
-    stopped by a content filter (refused): neither is a failure. A score of 1 stands whatever the reason. Of a sample
-    with an error no score is used; one without scores is missing. Samples that the run set out to do and that are not
-    in the log are missing too. Edited scores are read as last edited. Reductions over epochs are not read.
-    """
+    ``C`` is 1, ``P`` 0.5, ``I`` 0. ``N`` is refused. A reason that Inspect gives with a score
+    (``refusal``, ``invalid_response_format``, ``grader_failed``...) makes it refused, unparsed or
+    an error, and so does an answer stopped by a content filter (refused): neither is a failure. A
+    score of 1 stands whatever the reason. Of a sample with an error no score is used; one without
+    scores is missing. Samples that the run set out to do and that are not in the log are missing
+    too. Edited scores are read as last edited. Reductions over epochs are not read."""
 
     companions = ("logs.json", "eval-set.json")
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is an archive with Inspect's entries, or JSON that begins with the description of a run."""
+        """Whether it is an archive with Inspect's entries, or JSON that begins with the description
+        of a run.
+        """
         first = head(path)
         if first.startswith(b"PK"):
             return path.suffix == ".eval" or _FIRST_ENTRY.match(first) is not None
@@ -75,11 +86,20 @@ class _Run:
 
     def __post_init__(self) -> None:
         spec = self.header.eval
-        scorers = {str(s["name"]): mapping(s.get("options")) for s in map(mapping, spec.scorers or []) if "name" in s}
+        scorers = {
+            str(s["name"]): mapping(s.get("options"))
+            for s in map(mapping, spec.scorers or [])
+            if "name" in s
+        }
         self.scorers = scorers
-        self.arguments = {f"task_{key}": value for key, value in mapping(spec.task_args).items() if _short(value)}
-        clusters = {text(mapping(m.get("options")).get("cluster")) for m in _metrics(spec.scorers or [])} - {None}
-        # the metadata by which standard errors are clustered says which samples depend on each other
+        self.arguments = {
+            f"task_{key}": value for key, value in mapping(spec.task_args).items() if _short(value)
+        }
+        clusters = {
+            text(mapping(m.get("options")).get("cluster")) for m in _metrics(spec.scorers or [])
+        } - {None}
+        # the metadata by which standard errors are clustered says which samples depend on each
+        # other
         self.cluster = clusters.pop() if len(clusters) == 1 else None
 
     def observations(self, samples: Iterator[tuple[Sample, Attachments]]) -> Iterator[Observation]:
@@ -105,20 +125,28 @@ class _Run:
         header, spec = self.header, self.header.eval
         ids, epochs = mapping(spec.dataset).get("sample_ids"), mapping(spec.config).get("epochs")
         ids = [str(each) for each in ids] if isinstance(ids, list) else []
-        times = range(1, epochs + 1) if isinstance(epochs, int) and 0 < epochs <= _MOST_EPOCHS else (1,)
+        times = (
+            range(1, epochs + 1) if isinstance(epochs, int) and 0 < epochs <= _MOST_EPOCHS else (1,)
+        )
         planned = [(each, epoch) for epoch in times for each in ids]
         missing = [key for key in planned if key not in seen]
-        count = f"{len(seen):,} of {len(planned):,} samples" if planned else f"{len(seen):,} samples"
+        count = (
+            f"{len(seen):,} of {len(planned):,} samples" if planned else f"{len(seen):,} samples"
+        )
         if not seen:
             self.notes.append("no samples")
         if header.status != "success":
-            said_of = {"error": "ended in an error", "started": "not finished: read"}.get(header.status, header.status)
+            said_of = {"error": "ended in an error", "started": "not finished: read"}.get(
+                header.status, header.status
+            )
             error = text(mapping(header.error).get("message"))
             self.notes.append(f"{said_of} after {count}" + (f": {_first(error)}" if error else ""))
         elif missing and seen:
             self.notes.append(f"holds {count} of the run")
         for each, epoch in missing:
-            yield Observation(each, None, Status.MISSING, model=spec.model, task=spec.task, epoch=epoch)
+            yield Observation(
+                each, None, Status.MISSING, model=spec.model, task=spec.task, epoch=epoch
+            )
 
     def _sample(self, sample: Sample, attachments: Attachments, position: int) -> Observation:
         """What the rows of a sample share."""
@@ -145,17 +173,22 @@ class _Run:
             base.status = Status.ARTEFACT
         return base
 
-    def _measured(self, sample: Sample, output: Output, choice: Choice, position: int) -> dict[str, Any]:
+    def _measured(
+        self, sample: Sample, output: Output, choice: Choice, position: int
+    ) -> dict[str, Any]:
         messages = sample.messages or []
         turns = sample.turn_count or sum(m.role == "assistant" for m in messages)
         limit = mapping(sample.limit).get("type")
         # with one turn the last call is the answer; with more, all calls of the model count
-        all_calls = mapping(mapping(sample.model_usage).get(self.header.eval.model)) if turns > 1 else {}
+        all_calls = (
+            mapping(mapping(sample.model_usage).get(self.header.eval.model)) if turns > 1 else {}
+        )
         usage = all_calls or mapping(output.usage)
         found = {
             "position": position,
             "finish_reason": choice.stop_reason,
-            "truncated": choice.stop_reason in ("max_tokens", "model_length") or limit in ("token", "context"),
+            "truncated": choice.stop_reason in ("max_tokens", "model_length")
+            or limit in ("token", "context"),
             "output_tokens": usage.get("output_tokens"),
             "input_tokens": usage.get("input_tokens"),
             "seconds": sample.total_time,
@@ -166,10 +199,14 @@ class _Run:
             "output_model": output.model or None,
         }
         if sample.error is not None:
-            found["error"] = _first(text(mapping(sample.error).get("message")) or text(sample.error))
+            found["error"] = _first(
+                text(mapping(sample.error).get("message")) or text(sample.error)
+            )
         return {**found, **self.arguments} if self.arguments else found
 
-    def _scores(self, sample: Sample, base: Observation, attachments: Attachments) -> Iterator[Observation]:
+    def _scores(
+        self, sample: Sample, base: Observation, attachments: Attachments
+    ) -> Iterator[Observation]:
         scores = sample.scores or {}
         if sample.score is not None:
             scores = {next(iter(self.scorers), "score"): sample.score}
@@ -184,8 +221,15 @@ class _Run:
                     value, status = None, base.status
                 row = _like(base, status, scorer, answer)
                 row.value = value
-                own = {"score_given": text(given), "parsed": status != Status.UNPARSED and remarks.get("parsed")}
-                row.measured = {**base.measured, **remarks, **({} if status == Status.SCORED else own)}
+                own = {
+                    "score_given": text(given),
+                    "parsed": status != Status.UNPARSED and remarks.get("parsed"),
+                }
+                row.measured = {
+                    **base.measured,
+                    **remarks,
+                    **({} if status == Status.SCORED else own),
+                }
                 yield row
 
     def _remarks(self, name: str, score: Score, reason: str | None) -> dict[str, Any]:
@@ -201,12 +245,18 @@ class _Run:
         graded = metadata.get("grading")
         said_by = [mapping(m).get("model") for m in graded] if isinstance(graded, list) else []
         version = next((model for model in reversed(said_by) if model), None)
-        if version or name.startswith(_GRADED) or {*_JUDGES, "model_role"} & set(self.scorers.get(name, ())):
+        if (
+            version
+            or name.startswith(_GRADED)
+            or {*_JUDGES, "model_role"} & set(self.scorers.get(name, ()))
+        ):
             remarks |= {"judge": self._judge(name) or version, "judge_version": version}
         return remarks
 
     def _judge(self, name: str) -> str | None:
-        """The model that graded: the one the scorer names, else the one in its role, else the model itself."""
+        """The model that graded: the one the scorer names, else the one in its role, else the model
+        itself.
+        """
         options = self.scorers.get(name, {})
         named = (_model_name(options.get(key)) for key in _JUDGES)
         role = options.get("model_role", "grader")
@@ -215,7 +265,9 @@ class _Run:
         return next(filter(None, named), None) or _model_name(in_role) or itself
 
 
-def _like(base: Observation, status: str = Status.SCORED, scorer: str = "", answer: str | None = None) -> Observation:
+def _like(
+    base: Observation, status: str = Status.SCORED, scorer: str = "", answer: str | None = None
+) -> Observation:
     """The same sample under another scorer."""
     return Observation(
         base.example_id, None, status, scorer, base.model, base.task, base.epoch, base.group, base.prompt,
@@ -279,7 +331,11 @@ def _response(output: Output) -> str | None:
 def _logprob(logprobs: Any) -> float | None:
     """Of the whole answer: the sum over its tokens."""
     tokens = mapping(logprobs).get("content")
-    each = [number(mapping(token).get("logprob")) for token in tokens] if isinstance(tokens, list) else []
+    each = (
+        [number(mapping(token).get("logprob")) for token in tokens]
+        if isinstance(tokens, list)
+        else []
+    )
     return sum(x for x in each if x is not None) if each and None not in each else None
 
 
@@ -287,7 +343,9 @@ def _resolved(value: Any, attachments: Attachments) -> Any:
     """A text in place of the reference to it; in a mapping, of its values."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attachments().get(value.removeprefix(_ATTACHMENT), value)
-    if isinstance(value, dict) and any(isinstance(v, str) and v.startswith(_ATTACHMENT) for v in value.values()):
+    if isinstance(value, dict) and any(
+        isinstance(v, str) and v.startswith(_ATTACHMENT) for v in value.values()
+    ):
         return {key: _resolved(each, attachments) for key, each in value.items()}
     return value
 
@@ -306,7 +364,9 @@ def _model_name(given: Any) -> str | None:
 
 
 def _short(value: Any) -> bool:
-    return isinstance(value, bool | int | float) or (isinstance(value, str) and len(value) <= _LONGEST)
+    return isinstance(value, bool | int | float) or (
+        isinstance(value, str) and len(value) <= _LONGEST
+    )
 
 
 def _first(said_of: str | None) -> str | None:

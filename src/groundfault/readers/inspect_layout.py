@@ -149,7 +149,11 @@ def _beside(archive: Archive, name: str) -> dict[str, str]:
 
 def _in_parts(archive: Archive, folder: str) -> dict[str, str]:
     """Attachments of a sample in parts: lists of texts, referred to by number."""
-    starts = [name[len(folder) : -5] for name in archive.names() if name.startswith(folder) and name.endswith(".json")]
+    starts = [
+        name[len(folder) : -5]
+        for name in archive.names()
+        if name.startswith(folder) and name.endswith(".json")
+    ]
     found = {}
     for start in sorted(int(start) for start in starts if start.isdecimal()):
         parts = archive.json(f"{folder}{start}.json", list[str])

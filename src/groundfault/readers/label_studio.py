@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.exports import keys, opened, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.values import held, listing, mapping, number, text
@@ -23,16 +23,19 @@ _MIN = {"id", "annotator", "annotation_id", "lead_time", "created_at", "updated_
 
 
 class LabelStudio:
-    """Reads what reviewers said: one observation a task, annotation and control; the scorer is the control's name.
+    """Reads what reviewers said: one observation a task, annotation and control; the scorer is the
+    control's name.
 
-    A choice is a value where it says correct, right, pass, incorrect, wrong or fail; other choices are ``missing`` and
-    kept as ``label``. Ratings and numbers are left as they are. A skipped task, and one without annotations, is
-    ``missing``. Several annotations of a task are its epochs, and ``judge`` is who made one. ``example_id``, ``model``,
-    ``prompt`` and the like are taken from the task's data where they are there.
-    """
+    A choice is a value where it says correct, right, pass, incorrect, wrong or fail; other choices
+    are ``missing`` and kept as ``label``. Ratings and numbers are left as they are. A skipped task,
+    and one without annotations, is ``missing``. Several annotations of a task are its epochs, and
+    ``judge`` is who made one. ``example_id``, ``model``, ``prompt`` and the like are taken from the
+    task's data where they are there."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether it has tasks with annotations and their results, or the columns of the short exports."""
+        """Whether it has tasks with annotations and their results, or the columns of the short
+        exports.
+        """
         found = keys(path)
         return {"annotations", "data", "was_cancelled"} <= found or found >= _MIN
 
@@ -47,7 +50,11 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     epochs: dict[str, int] = {}
     for position, row in enumerate(rows(path), 1):
         short = "annotations" not in row
-        data = {name: value for name, value in row.items() if name not in _MIN} if short else mapping(row.get("data"))
+        data = (
+            {name: value for name, value in row.items() if name not in _MIN}
+            if short
+            else mapping(row.get("data"))
+        )
         annotations = [row] if short else [mapping(each) for each in listing(row["annotations"])]
         name = str(data.get("example_id", row.get("id")))
         for annotation in annotations or [{}]:
@@ -77,10 +84,16 @@ def _decisions(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _short(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """In the short exports every column that is no part of the task may be a control; those with verdicts are."""
+    """In the short exports every column that is no part of the task may be a control; those with
+    verdicts are.
+    """
     told = {name: opened(value) for name, value in data.items() if name not in _OURS}
     found = [(name, mapping(value).get("rating", value)) for name, value in told.items()]
-    return [(name, value) for name, value in found if verdict(value) is not None or "rating" in mapping(told[name])]
+    return [
+        (name, value)
+        for name, value in found
+        if verdict(value) is not None or "rating" in mapping(told[name])
+    ]
 
 
 def _observation(
@@ -89,10 +102,17 @@ def _observation(
     value = number(decision)
     if value is None:
         value = verdict(decision)
-    known = {ours: plain(next((data[n] for n in names if n in data), None)) for ours, names in _WORDS.items()}
+    known = {
+        ours: plain(next((data[n] for n in names if n in data), None))
+        for ours, names in _WORDS.items()
+    }
     who = annotation.get("completed_by", annotation.get("annotator"))
     measured = {
-        "judge": text(mapping(who).get("email") or mapping(who).get("id") or (None if isinstance(who, dict) else who)),
+        "judge": text(
+            mapping(who).get("email")
+            or mapping(who).get("id")
+            or (None if isinstance(who, dict) else who)
+        ),
         "seconds": number(annotation.get("lead_time")),
         "label": None if number(decision) is not None else text(decision),
         "skipped": True if annotation.get("was_cancelled") else None,

@@ -1,4 +1,6 @@
-"""Langfuse: exported scores, traces and observations (JSON, JSONL, CSV), and downloads of one trace."""
+"""Langfuse: exported scores, traces and observations (JSON, JSONL, CSV), and downloads of one
+trace.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.exports import keys, opened, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.values import held, listing, mapping, number, text
@@ -23,15 +25,19 @@ _COLUMNS = set(
 class Langfuse:
     """Reads one observation a score. An example is the observation that is scored, else its trace.
 
-    Scores of one trace are one group. Categories are values where they say correct, pass, incorrect or fail, and are
-    ``missing`` otherwise. Exports of traces and observations hold their scores as columns of lists, several scores of a
-    name being several epochs.
-    """
+    Scores of one trace are one group. Categories are values where they say correct, pass, incorrect
+    or fail, and are ``missing`` otherwise. Exports of traces and observations hold their scores as
+    columns of lists, several scores of a name being several epochs."""
 
     def sniff(self, path: Path) -> bool:
         """Whether it has the keys of scores, or of traces or observations of a project."""
         found = {name.replace("_", "").lower() for name in keys(path)}
-        return {"traceid", "datatype", "source", "name"} <= found or {"projectid", "input", "output", "name"} <= found
+        return {"traceid", "datatype", "source", "name"} <= found or {
+            "projectid",
+            "input",
+            "output",
+            "name",
+        } <= found
 
     def read(self, path: Path) -> Log:
         """The scores of an export."""
@@ -50,7 +56,9 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
                 categories.add(f"{made.scorer}={made.measured['category']}")
             yield made
     if categories:
-        notes.append(f"categories that are no verdict are missing: {', '.join(sorted(categories)[:5])}")
+        notes.append(
+            f"categories that are no verdict are missing: {', '.join(sorted(categories)[:5])}"
+        )
 
 
 def _scored(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
@@ -74,12 +82,19 @@ def _scored(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any
             yield row, {}, 1
 
 
-def _observation(traced: dict[str, Any], score: dict[str, Any], epoch: int, position: int) -> Observation:
+def _observation(
+    traced: dict[str, Any], score: dict[str, Any], epoch: int, position: int
+) -> Observation:
     trace = text(_either(traced, "traceId", "trace_id"))
     told = score.get("value")
     value = _number(told)
-    category = text(_either(score, "stringValue", "string_value")) or (told if isinstance(told, str) else None)
-    if _either(score, "dataType", "data_type") in ("CATEGORICAL", "TEXT", "CORRECTION") or value is None:
+    category = text(_either(score, "stringValue", "string_value")) or (
+        told if isinstance(told, str) else None
+    )
+    if (
+        _either(score, "dataType", "data_type") in ("CATEGORICAL", "TEXT", "CORRECTION")
+        or value is None
+    ):
         value = verdict(category)
     measured = {
         "position": position,
@@ -94,7 +109,8 @@ def _observation(traced: dict[str, Any], score: dict[str, Any], epoch: int, posi
         Status.MISSING if value is None else Status.SCORED,
         scorer=text(score.get("name")) or "",
         model=text(traced.get("model")) or "",
-        task=text(_either(score, "traceName", "trace_name") or _either(traced, "traceName", "name")) or "",
+        task=text(_either(score, "traceName", "trace_name") or _either(traced, "traceName", "name"))
+        or "",
         epoch=epoch,
         group=trace,
         prompt=plain(traced.get("input")),

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escaped, head
 from groundfault.readers.table import read_table
@@ -28,10 +28,10 @@ _METRICS = ("acc", "em", "exact_match", "f1", "mc1", "mc2", "bits_per_byte", "ro
 class LightEval:
     """Reads ``details_<task>_<time>.parquet``: one observation an example and metric.
 
-    Layouts: structs ``doc``, ``model_response`` and ``metric`` (since 0.10), columns ``example``, ``predictions`` and
-    ``metrics`` (before), and the first leaderboard's with one column a metric. The model is the folder's between
-    ``details`` and the time. Where each choice has a log-probability, confidence is their softmax.
-    """
+    Layouts: structs ``doc``, ``model_response`` and ``metric`` (since 0.10), columns ``example``,
+    ``predictions`` and ``metrics`` (before), and the first leaderboard's with one column a metric.
+    The model is the folder's between ``details`` and the time. Where each choice has a
+    log-probability, confidence is their softmax."""
 
     def sniff(self, path: Path) -> bool:
         """Whether it is a Parquet file with the columns of details."""
@@ -55,7 +55,9 @@ def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator
     model = _model(path)
     for position, row in enumerate(frame.iter_rows(named=True), 1):
         doc, response, metrics = _parts(row)
-        task = text(doc.get("task_name")) or (named["task"].replace("|", ":") if named else path.stem)
+        task = text(doc.get("task_name")) or (
+            named["task"].replace("|", ":") if named else path.stem
+        )
         choices = _choices(doc, response)
         shared: dict[str, Any] = {
             "example_id": str(doc.get("id") or position - 1),
@@ -64,30 +66,50 @@ def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator
             "prompt": text(doc.get("original_query") or doc.get("query")),
             "target": _target(doc),
             "attributes": mapping(doc.get("specific")),
-            "measured": {"position": position, "output_tokens": _length(response.get("output_tokens"))},
+            "measured": {
+                "position": position,
+                "output_tokens": _length(response.get("output_tokens")),
+            },
         }
         for scorer, given in _numbers(metrics, notes).items():
             value = number(given)
             status = Status.MISSING if value is None else Status.SCORED
             words = text(next(iter(listing(response.get("text"))), response.get("text")))
-            yield Observation(**shared, **choices, value=value, status=status, scorer=scorer, response=words)
+            yield Observation(
+                **shared, **choices, value=value, status=status, scorer=scorer, response=words
+            )
 
 
 def _parts(row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Document, response and metrics, whatever the layout."""
     if "doc" in row:
         return mapping(row["doc"]), mapping(row.get("model_response")), mapping(row.get("metric"))
-    doc = {"query": row.get("example"), "choices": row.get("choices"), "gold_index": row.get("gold_index")}
+    doc = {
+        "query": row.get("example"),
+        "choices": row.get("choices"),
+        "gold_index": row.get("gold_index"),
+    }
     doc |= {"specific": row.get("specifics"), "gold": row.get("gold")}
     predictions = row.get("predictions")
     numeric = isinstance(predictions, list) and all(isinstance(each, float) for each in predictions)
-    response = {"logprobs" if numeric else "text": predictions, "output_tokens": row.get("cont_tokens")}
-    return doc, response, mapping(row.get("metrics")) or {k: v for k, v in row.items() if k.startswith(_METRICS)}
+    response = {
+        "logprobs" if numeric else "text": predictions,
+        "output_tokens": row.get("cont_tokens"),
+    }
+    return (
+        doc,
+        response,
+        mapping(row.get("metrics")) or {k: v for k, v in row.items() if k.startswith(_METRICS)},
+    )
 
 
 def _numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     """The metrics that are a number for each example; the others are noted once."""
-    single = {name: value for name, value in metrics.items() if value is None or isinstance(value, bool | int | float)}
+    single = {
+        name: value
+        for name, value in metrics.items()
+        if value is None or isinstance(value, bool | int | float)
+    }
     for name in metrics.keys() - single.keys():
         said = f"{name} is not one number for each example: it is left out"
         if said not in notes:

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file, json_lines
 from groundfault.readers.values import mapping, number, text
@@ -49,35 +49,49 @@ class _Results(msgspec.Struct):
         if isinstance(arguments, str):
             arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
         arguments = mapping(arguments)
-        found = self.model_name or arguments.get("pretrained") or arguments.get("model") or self.config.get("model")
+        found = (
+            self.model_name
+            or arguments.get("pretrained")
+            or arguments.get("model")
+            or self.config.get("model")
+        )
         return text(found)
 
 
 class LmEval:
-    """Reads ``samples_<task>_<time>.jsonl``, and from the results file beside it the model and the filters.
+    """Reads ``samples_<task>_<time>.jsonl``, and from the results file beside it the model and the
+    filters.
 
-    One observation a document, filter and metric: a task with two filters writes every document twice, and the scorer
-    of each is ``metric,filter`` (``metric`` alone for the filter ``none``). Metrics of a whole task, such as F1, leave
-    no number a document and are named in the notes. Multiple choice gives the softmax of the choices' log-likelihoods
-    as confidence. An answer in which a regex filter found nothing is ``unparsed``, though the harness scores it 0.
-    """
+    One observation a document, filter and metric: a task with two filters writes every document
+    twice, and the scorer of each is ``metric,filter`` (``metric`` alone for the filter ``none``).
+    Metrics of a whole task, such as F1, leave no number a document and are named in the notes.
+    Multiple choice gives the softmax of the choices' log-likelihoods as confidence. An answer in
+    which a regex filter found nothing is ``unparsed``, though the harness scores it 0."""
 
     companions = ("*results*.json",)
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first line, or what is at the start of a list, has a document, its id and the responses."""
+        """Whether the first line, or what is at the start of a list, has a document, its id and the
+        responses.
+        """
         start = head(path) if path.suffix in (".jsonl", ".json") else b""
         first = start if start.startswith(b"[") else start.partition(b"\n")[0]
-        return b'"doc_id"' in first and (b'"doc"' in first and (b"resps" in first or len(first) >= 1 << 16))
+        return b'"doc_id"' in first and (
+            b'"doc"' in first and (b"resps" in first or len(first) >= 1 << 16)
+        )
 
     def read(self, path: Path) -> Log:
         """The samples of one task."""
         named = _NAME.fullmatch(path.name)
-        task, results, notes = _companion(path, named["task"] if named else None, named["date"] if named else None)
+        task, results, notes = _companion(
+            path, named["task"] if named else None, named["date"] if named else None
+        )
         model = results.model()
         if model is None:
             model = path.parent.resolve().name.replace("__", "/")
-            notes.append(f"no results file beside it names the model; taken from its folder: {model}")
+            notes.append(
+                f"no results file beside it names the model; taken from its folder: {model}"
+            )
         run = _Run(path, task, model, results, notes)
         return Log(run.observations(), f"lm_eval {results.lm_eval_version or ''}".strip(), notes)
 
@@ -90,7 +104,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
-    """The task, the results of the same run (of the same time, else the latest that knows the task), and notes."""
+    """The task, the results of the same run (of the same time, else the latest that knows the
+    task), and notes.
+    """
     beside = sorted(p for p in path.parent.glob("*.json") if "results" in p.name and p != path)
     if date:
         beside.sort(key=lambda p: date in p.name)
@@ -98,9 +114,17 @@ def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Re
         try:
             found = json_file(place, _Results)
         except InputError as error:
-            return task or path.stem, _Results(), [f"the results file beside it is not read: {error}"]
+            return (
+                task or path.stem,
+                _Results(),
+                [f"the results file beside it is not read: {error}"],
+            )
         # files of before 2024-06 are named <arguments of the model>_<task>.jsonl
-        known = [name for name in {**found.results, **found.configs} if name == task or path.stem.endswith(f"_{name}")]
+        known = [
+            name
+            for name in {**found.results, **found.configs}
+            if name == task or path.stem.endswith(f"_{name}")
+        ]
         if known:
             return task or max(known, key=len), found, []
     return task or path.stem, _Results(), []
@@ -120,7 +144,9 @@ class _Run:
         documents: set[str] = set()
         for position, row in enumerate(_rows(self.path), 1):
             if "doc_id" not in row:
-                raise InputError(f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?")
+                raise InputError(
+                    f"{self.path}, line {position} has no doc_id; is it a samples file of lm_eval?"
+                )
             documents.add(str(row["doc_id"]))
             yield from self._scores(row, position)
         self._note_size(len(documents))
@@ -152,13 +178,19 @@ class _Run:
             yield _observation(shared, scorer, value, choices, row, position)
 
     def _filter(self, row: dict[str, Any]) -> str:
-        """The filter of a row; files of early 2024 do not name it, and write one block of rows a filter."""
+        """The filter of a row; files of early 2024 do not name it, and write one block of rows a
+        filter.
+        """
         if "filter" in row:
             return str(row["filter"])
         seen = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
         listed = mapping(self.results.configs.get(self.task)).get("filter_list")
         names = [mapping(each).get("name") for each in listed] if isinstance(listed, list) else []
-        return str(names[seen]) if seen < len(names) else ("none" if seen == 0 else f"filter {seen + 1}")
+        return (
+            str(names[seen])
+            if seen < len(names)
+            else ("none" if seen == 0 else f"filter {seen + 1}")
+        )
 
     def _one_number(self, metric: str, value: Any) -> bool:
         said = f"{metric} is computed over the whole task, not for each document: it is left out"
@@ -171,7 +203,9 @@ class _Run:
         return False
 
     def _id(self, doc: dict[str, Any], doc_id: Any) -> str:
-        """The document's own id, else its number in the task; one id of two documents gets the number behind it."""
+        """The document's own id, else its number in the task; one id of two documents gets the
+        number behind it.
+        """
         own = doc.get("id")
         if not isinstance(own, str | int) or isinstance(own, bool) or own == "":
             return str(doc_id)
@@ -184,18 +218,31 @@ class _Run:
         if isinstance(original, int) and isinstance(effective, int) and effective < original:
             self.notes.append(f"limited: {effective:,} of {original:,} documents were evaluated")
         if isinstance(effective, int) and documents < effective:
-            self.notes.append(f"holds {documents:,} of the {effective:,} documents that were evaluated")
+            self.notes.append(
+                f"holds {documents:,} of the {effective:,} documents that were evaluated"
+            )
         if documents == 0:
             self.notes.append("no samples")
 
 
 def _observation(
-    shared: dict[str, Any], scorer: str, value: Any, choices: _Choices | None, row: dict[str, Any], position: int
+    shared: dict[str, Any],
+    scorer: str,
+    value: Any,
+    choices: _Choices | None,
+    row: dict[str, Any],
+    position: int,
 ) -> Observation:
-    made = Observation(**shared, scorer=scorer, value=number(value), measured={"position": position})
+    made = Observation(
+        **shared, scorer=scorer, value=number(value), measured={"position": position}
+    )
     if choices:
         chosen = choices.chosen(scorer.startswith("acc_norm"))
-        made.answer, made.logprob, made.confidence = choices.labels[chosen], choices.logs[chosen], choices.share(chosen)
+        made.answer, made.logprob, made.confidence = (
+            choices.labels[chosen],
+            choices.logs[chosen],
+            choices.share(chosen),
+        )
     else:
         made.answer = _first(row.get("filtered_resps"))
         if row.get("filter", "none") != "none":
@@ -235,8 +282,14 @@ class _Choices:
         )
 
     def chosen(self, by_length: bool) -> int:
-        """Which the model chose; ``by_length`` divides by the characters of the choice, as ``acc_norm`` does."""
-        scores = [log / n for log, n in zip(self.logs, self.lengths, strict=True)] if by_length else self.logs
+        """Which the model chose; ``by_length`` divides by the characters of the choice, as
+        ``acc_norm`` does.
+        """
+        scores = (
+            [log / n for log, n in zip(self.logs, self.lengths, strict=True)]
+            if by_length
+            else self.logs
+        )
         return scores.index(max(scores))
 
     def share(self, which: int) -> float | None:
@@ -255,8 +308,14 @@ class _Choices:
 
 
 def _log(pair: Any) -> float | None:
-    """The log-likelihood of ``[log-likelihood, is_greedy]``: in quotes since 2024, as in ``["-3.37", "False"]``."""
-    if not isinstance(pair, list) or len(pair) != 2 or str(pair[1]).lower() not in ("true", "false"):
+    """The log-likelihood of ``[log-likelihood, is_greedy]``: in quotes since 2024, as in
+    ``["-3.37", "False"]``.
+    """
+    if (
+        not isinstance(pair, list)
+        or len(pair) != 2
+        or str(pair[1]).lower() not in ("true", "false")
+    ):
         return None
     try:
         made = float(pair[0])
@@ -266,7 +325,9 @@ def _log(pair: Any) -> float | None:
 
 
 def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
-    """An argument of a request: ``{"gen_args_0": {"arg_0": ...}}``, or lists of lists in old files."""
+    """An argument of a request: ``{"gen_args_0": {"arg_0": ...}}``, or lists of lists in old
+    files.
+    """
     given = row.get("arguments")
     if isinstance(given, dict):
         found = mapping(given.get(f"gen_args_{request}")).get(f"arg_{which}")
@@ -280,14 +341,19 @@ def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
 
 
 def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
-    """The question of the document where the prompt holds it, else the whole prompt, with its few-shot examples.
+    """The question of the document where the prompt holds it, else the whole prompt, with its
+    few-shot examples.
 
-    Models that are asked by other templates, or with other examples, are then still asked the same question.
-    """
+    Models that are asked by other templates, or with other examples, are then still asked the same
+    question."""
     whole = prompt or ""
     for key in _QUESTIONS:
         asked = doc.get(key)
-        if isinstance(asked, str) and asked.strip() and (asked in whole or json.dumps(asked)[1:-1] in whole):
+        if (
+            isinstance(asked, str)
+            and asked.strip()
+            and (asked in whole or json.dumps(asked)[1:-1] in whole)
+        ):
             return asked
     return prompt
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 
 COLUMNS: dict[str, Any] = {
     "example_id": pl.String,
@@ -33,7 +33,9 @@ COLUMNS: dict[str, Any] = {
 """The columns every log is read into, beside the attributes of its examples."""
 
 OURS = "groundfault"
-"""The name under which findings are written into logs: when these are read again, it is no attribute of an example."""
+"""The name under which findings are written into logs: when these are read again, it is no
+attribute of an example.
+"""
 
 _CHUNK = 50_000
 _MOST_ATTRIBUTES = 2_000
@@ -50,10 +52,11 @@ class Observation:
     example_id : str
         Stable from run to run: the id that the log gives, never a position where there is an id.
     value : float, optional
-        1 is right, 0 is wrong, between them partly right; None where the answer was not scored. A scorer of another
-        range is left as it is: whoever reads the log is asked for the range.
+        1 is right, 0 is wrong, between them partly right; None where the answer was not scored. A
+        scorer of another range is left as it is: whoever reads the log is asked for the range.
     status : str
-        A `Status`. ``error`` is a failure of the evaluation, ``unparsed`` an answer in which the scorer found none.
+        A `Status`. ``error`` is a failure of the evaluation, ``unparsed`` an answer in which the
+        scorer found none.
     scorer, model, task : str
         Who scored it by what metric, who answered, and which benchmark the example is from.
     epoch : int
@@ -67,7 +70,8 @@ class Observation:
     attributes : mapping
         What describes the example. Nested mappings become ``outer_inner``; lists become JSON.
     measured : mapping
-        What describes this answer or its measurement: tokens, finish reason, judge, seconds, position.
+        What describes this answer or its measurement: tokens, finish reason, judge, seconds,
+        position.
     """
 
     example_id: str
@@ -98,10 +102,11 @@ class Log:
     harness : str
         The tool that wrote it and its version, such as ``inspect_ai 0.3.285``.
     notes : list of str
-        What a person should know of this log, each in a few words; may grow until it is read to its end.
+        What a person should know of this log, each in a few words; may grow until it is read to its
+        end.
     verdict : str
-        The scorer whose score the tool itself calls pass or fail, where it scores by several and has such a one. It is
-        the outcome unless another is chosen.
+        The scorer whose score the tool itself calls pass or fail, where it scores by several and
+        has such a one. It is the outcome unless another is chosen.
     """
 
     observations: Iterable[Observation]
@@ -110,7 +115,9 @@ class Log:
     verdict: str = ""
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """The observations as tables of up to 50,000 rows, each with the names of its measured columns."""
+        """The observations as tables of up to 50,000 rows, each with the names of its measured
+        columns.
+        """
         rows = iter(self.observations)
         while chunk := list(islice(rows, _CHUNK)):
             yield _table(chunk)
@@ -153,7 +160,9 @@ def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
 
 
 def _spread(rows: list[Mapping[str, Any]], taken: set[str]) -> list[pl.Series]:
-    """Mappings as columns, whose names become taken; one that is taken already gets ``_given`` at its end."""
+    """Mappings as columns, whose names become taken; one that is taken already gets ``_given`` at
+    its end.
+    """
     values: dict[str, list[Any]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
@@ -228,14 +237,19 @@ def _clean(value: Any) -> Any:
 
 
 def joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Tables one under the other; a column of several types is a number if all are, and text otherwise."""
+    """Tables one under the other; a column of several types is a number if all are, and text
+    otherwise.
+    """
     types: dict[str, set[Any]] = {}
     for frame in frames:
         for name, dtype in frame.schema.items():
             if dtype != pl.Null:
                 types.setdefault(name, set()).add(dtype)
     common = {name: _common(kinds) for name, kinds in types.items() if len(kinds) > 1}
-    frames = [f.with_columns(pl.col(n).cast(t) for n, t in common.items() if n in f.columns) for f in frames]
+    frames = [
+        f.with_columns(pl.col(n).cast(t) for n, t in common.items() if n in f.columns)
+        for f in frames
+    ]
     return pl.concat(frames, how="diagonal_relaxed")
 
 

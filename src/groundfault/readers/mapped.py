@@ -1,4 +1,6 @@
-"""Tables of any layout, by a small mapping file that says in groundfault's words what their columns are."""
+"""Tables of any layout, by a small mapping file that says in groundfault's words what their columns
+are.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
-from groundfault.outcome import Status
 from groundfault.readers.log import COLUMNS, TableLog, joined
 from groundfault.readers.safely import escaped, json_file
 from groundfault.readers.table import read_table
@@ -40,17 +42,18 @@ class Mapped:
     Parameters
     ----------
     columns : mapping of str to str
-        A word of `groundfault.readers.log.COLUMNS`, such as ``example_id``, ``model`` or ``value``, to the column that
-        holds it. A part of a nested column is ``outer_inner``.
+        A word of `groundfault.readers.log.COLUMNS`, such as ``example_id``, ``model`` or ``value``,
+        to the column that holds it. A part of a nested column is ``outer_inner``.
     constants : mapping
         A word of `COLUMNS` to what it is throughout, such as ``model``.
     values : mapping of str to float
         What words in the value column are worth, such as ``pass = 1``.
     statuses : mapping of str to str
-        What words in the status column, or in the value column, mean, such as ``timeout = "error"``. An empty value
-        is ``missing`` unless ``"" = ...`` says otherwise.
+        What words in the status column, or in the value column, mean, such as ``timeout =
+        "error"``. An empty value is ``missing`` unless ``"" = ...`` says otherwise.
     wide : sequence of str
-        Names or globs of the columns that are models, where there is one column a model and one row an example.
+        Names or globs of the columns that are models, where there is one column a model and one row
+        an example.
     measured : sequence of str
         Columns that describe the answer or its measurement, not the example.
     ignore : sequence of str
@@ -102,15 +105,30 @@ class Mapped:
 
     def sniff(self, path: Path) -> bool:
         """Whether this is a table."""
-        return path.suffix.lower() in {".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow"}
+        return path.suffix.lower() in {
+            ".csv",
+            ".tsv",
+            ".jsonl",
+            ".ndjson",
+            ".json",
+            ".parquet",
+            ".pq",
+            ".arrow",
+        }
 
     def read(self, path: Path) -> TableLog:
         """The table in the columns of a log."""
         frame = _unnested(_read(path, tuple(self.columns.values())))
         where = str(path)
-        lacking = [c for c in (*self.columns.values(), *self.measured, *self.ignore) if c not in frame.columns]
+        lacking = [
+            c
+            for c in (*self.columns.values(), *self.measured, *self.ignore)
+            if c not in frame.columns
+        ]
         if lacking:
-            raise InputError(f"{where} has no column {lacking[0]!r}; its columns are {', '.join(frame.columns[:20])}")
+            raise InputError(
+                f"{where} has no column {lacking[0]!r}; its columns are {', '.join(frame.columns[:20])}"
+            )
         frame = frame.drop(self.ignore)
         if self.wide:
             frame = self._long(frame, where)
@@ -144,7 +162,11 @@ class Mapped:
             raw = raw.cast(pl.Float64)
         words = raw.cast(pl.String).fill_null("").str.strip_chars()
         value = words.replace_strict(self.values, default=None, return_dtype=pl.Float64)
-        number = raw.cast(pl.Float64, strict=False) if raw.dtype != pl.String else words.cast(pl.Float64, strict=False)
+        number = (
+            raw.cast(pl.Float64, strict=False)
+            if raw.dtype != pl.String
+            else words.cast(pl.Float64, strict=False)
+        )
         value = pl.select(pl.coalesce(value, number.fill_nan(None))).to_series()
         status = self._status(frame, words, value, where)
         scored = status == Status.SCORED
@@ -157,7 +179,9 @@ class Mapped:
         value = pl.select(pl.when(scored).then(value)).to_series()
         return frame.with_columns(value.alias("value"), status.alias("status"))
 
-    def _status(self, frame: pl.DataFrame, words: pl.Series, value: pl.Series, where: str) -> pl.Series:
+    def _status(
+        self, frame: pl.DataFrame, words: pl.Series, value: pl.Series, where: str
+    ) -> pl.Series:
         meant = {"": str(Status.MISSING), **self.statuses}
         of_value = words.replace_strict(meant, default=None, return_dtype=pl.String)
         of_value = pl.select(pl.when(value.is_null()).then(of_value)).to_series()
@@ -167,7 +191,9 @@ class Mapped:
         named = {str(status): str(status) for status in Status} | {"": None} | dict(self.statuses)
         unknown = given.filter(~given.is_in(list(named)))
         if len(unknown):
-            raise InputError(f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]")
+            raise InputError(
+                f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]"
+            )
         said = given.replace_strict(named, return_dtype=pl.String)
         said = pl.select(pl.when(said == Status.SCORED).then(None).otherwise(said)).to_series()
         return pl.select(pl.coalesce(said, of_value, pl.lit(str(Status.SCORED)))).to_series()
@@ -182,7 +208,11 @@ class Canonical:
             kind = path.suffix.lower()
             if kind not in (".parquet", ".arrow") or not path.is_file():
                 return False
-            columns = pl.read_parquet_schema(escaped(path)) if kind == ".parquet" else pl.read_ipc_schema(path)
+            columns = (
+                pl.read_parquet_schema(escaped(path))
+                if kind == ".parquet"
+                else pl.read_ipc_schema(path)
+            )
             return {"example_id", "value"} <= set(columns)
         except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
             return False
@@ -212,14 +242,20 @@ def _unnested(frame: pl.DataFrame) -> pl.DataFrame:
         inner = inner.rename({c: f"{name}_{c}" for c in inner.columns})
         clash = set(inner.columns) & set(frame.columns)
         if clash:
-            raise InputError(f"two columns would be named {clash.pop()!r} once {name!r} is taken apart; rename one")
+            raise InputError(
+                f"two columns would be named {clash.pop()!r} once {name!r} is taken apart; rename one"
+            )
         frame = frame.drop(name).hstack(inner)
     return frame
 
 
 def _renamed(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
-    """The mapped columns under their words; a column that had the word for a name gets ``_given`` at its end."""
-    taken = {word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c}
+    """The mapped columns under their words; a column that had the word for a name gets ``_given``
+    at its end.
+    """
+    taken = {
+        word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c
+    }
     frame = frame.rename({name: new for name, new in taken.items() if name not in columns.values()})
     wanted = [pl.col(column).alias(word) for word, column in columns.items()]
     kept = [c for c in frame.columns if c not in columns.values()]

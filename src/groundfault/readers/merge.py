@@ -1,4 +1,6 @@
-"""Merging: the rows of many logs as one table with one row for each answer, and nothing lost on the way."""
+"""Merging: the rows of many logs as one table with one row for each answer, and nothing lost on the
+way.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from groundfault.account import Account, LogRead
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
+from groundfault.readers.account import Account, LogRead
 from groundfault.readers.log import joined
 
 _KEY = ("example_id", "model", "epoch")
@@ -22,7 +24,9 @@ _TO_RETRY = {str(Status.MISSING): 0, str(Status.ERROR): 1}
 _SETTLED = 2
 
 DISAGREE = "scorers_disagree"
-"""The column that says whether another scorer's score is at least one half away from the chosen one's."""
+"""The column that says whether another scorer's score is at least one half away from the chosen
+one's.
+"""
 
 
 def one_scorer(
@@ -41,8 +45,8 @@ def one_scorer(
     Returns
     -------
     polars.DataFrame, list of str, int, tuple of str
-        The rows; the other scorers; rows of answers that the chosen ones did not score, which are left out; what to
-        say of all that.
+        The rows; the other scorers; rows of answers that the chosen ones did not score, which are
+        left out; what to say of all that.
     """
     named = table.filter(pl.col("scorer") != "")
     present = sorted(named["scorer"].unique())
@@ -58,14 +62,23 @@ def one_scorer(
             f"the outcome is {' or '.join(map(repr, chosen))}, the tool's own verdict (--scorer takes another)"
         )
     mine = table.filter(pl.col("scorer").is_in(chosen))
-    both = mine.filter(pl.col("scorer").n_unique().over(_ANSWER) > 1) if len(chosen) > 1 else mine.clear()
+    both = (
+        mine.filter(pl.col("scorer").n_unique().over(_ANSWER) > 1)
+        if len(chosen) > 1
+        else mine.clear()
+    )
     if both.height:
         names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
         raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one of them")
-    # an answer that came to nothing has no scorer: it is a row of whichever one is chosen, where that one scored at all
-    nobody = table.filter(pl.col("scorer") == "").join(mine, on=_ANSWER, how="anti", maintain_order="left")
+    # an answer that came to nothing has no scorer: it is a row of whichever one is chosen, where
+    # that one scored at all
+    nobody = table.filter(pl.col("scorer") == "").join(
+        mine, on=_ANSWER, how="anti", maintain_order="left"
+    )
     run = ["task", "model", "log"]
-    nobody = nobody.join(named.join(mine, on=run, how="anti"), on=run, how="anti", maintain_order="left")
+    nobody = nobody.join(
+        named.join(mine, on=run, how="anti"), on=run, how="anti", maintain_order="left"
+    )
     answered = joined([mine, nobody])
     left_out = table.select(_ANSWER).join(answered, on=_ANSWER, how="anti")
     if left_out.height:
@@ -78,14 +91,17 @@ def one_scorer(
 
 
 def _verdicts(named: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
-    """The scorers that are the outcome where none was chosen; none where there is but one of each task."""
+    """The scorers that are the outcome where none was chosen; none where there is but one of each
+    task.
+    """
     runs = named.group_by("task", "model", "log").agg(pl.col("scorer").n_unique())
     ambiguous = runs.filter(pl.col("scorer") > 1)["log"].unique().to_list()
     own = {verdicts[i] for i in ambiguous}
     if not own <= set(named["scorer"].unique()):
         raise InputError(_several(named))
     alone = named.filter(~pl.col("log").is_in(ambiguous))
-    # one task, scored by one in one log and by another in another, would compare models by different measures
+    # one task, scored by one in one log and by another in another, would compare models by
+    # different measures
     others = alone.filter(~pl.col("scorer").is_in(list(own)))
     if (others.group_by("task").agg(pl.col("scorer").n_unique())["scorer"] > 1).any():
         raise InputError(_several(others))
@@ -93,14 +109,20 @@ def _verdicts(named: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
 
 
 def _several(named: pl.DataFrame) -> str:
-    by_task = {task: sorted(names) for task, names in named.group_by("task").agg(pl.col("scorer").unique()).iter_rows()}
+    by_task = {
+        task: sorted(names)
+        for task, names in named.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
+    }
     if len(set(map(tuple, by_task.values()))) == 1:
         names = _some([repr(name) for name in next(iter(by_task.values()))])
         return f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never averaged"
     said = "; ".join(
-        f"{_some([repr(name) for name in names])} of {task!r}" for task, names in sorted(by_task.items())[:_MOST_SAID]
+        f"{_some([repr(name) for name in names])} of {task!r}"
+        for task, names in sorted(by_task.items())[:_MOST_SAID]
     )
-    return f"several scorers: {said}; choose one of each task (scorer=[...], or --scorer A --scorer B)"
+    return (
+        f"several scorers: {said}; choose one of each task (scorer=[...], or --scorer A --scorer B)"
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -109,16 +131,21 @@ def _some(names: Sequence[str]) -> str:
 
 
 def beside(answered: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]) -> pl.DataFrame:
-    """The answers with what other scorers said of them in columns ``score_...``, and whether one of them disagrees.
+    """The answers with what other scorers said of them in columns ``score_...``, and whether one of
+    them disagrees.
 
     A scorer whose values are not all in [0, 1] does not count as disagreeing.
     """
     columns = {name: f"score_{name}" for name in others[:_MOST_OTHERS]}
     scored = pl.col("scorer").is_in(list(columns)) & (pl.col("status") == Status.SCORED)
-    scores = table.filter(scored).select(*_ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value")
+    scores = table.filter(scored).select(
+        *_ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
+    )
     if not scores.height:
         return answered
-    wide = scores.pivot("scorer", index=_ANSWER, values="value", aggregate_function="first", sort_columns=True)
+    wide = scores.pivot(
+        "scorer", index=_ANSWER, values="value", aggregate_function="first", sort_columns=True
+    )
     new = [c for c in wide.columns if c not in _ANSWER]
     answered = answered.rename({c: f"{c}_given" for c in (*new, DISAGREE) if c in answered.columns})
     answered = answered.join(wide, on=_ANSWER, how="left", maintain_order="left")
@@ -135,7 +162,11 @@ def scaled(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFra
     table = table.with_columns(pl.when(pl.col("status") == Status.SCORED).then(pl.col("value")))
     out = table.filter(~pl.col("value").is_between(0, 1))
     if out.height:
-        given = "which is outside that range" if scale else "say which is worst and best (scale=, or --scale)"
+        given = (
+            "which is outside that range"
+            if scale
+            else "say which is worst and best (scale=, or --scale)"
+        )
         raise InputError(
             f"scorer {out['scorer'][0]!r} gives {out['example_id'][0]!r} the value {out['value'][0]:g} "
             f"({out.height} rows are not in [0, 1]); {given}"
@@ -151,15 +182,23 @@ def named_by_task(table: pl.DataFrame) -> pl.DataFrame:
     return table
 
 
-def reconciled(table: pl.DataFrame, conflicts: str, read: Sequence[LogRead]) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The table with one row for each answer, and how many rows were retried, there twice, and kept apart."""
+def reconciled(
+    table: pl.DataFrame, conflicts: str, read: Sequence[LogRead]
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The table with one row for each answer, and how many rows were retried, there twice, and kept
+    apart.
+    """
     table = table.with_columns(_hashes(table["prompt"]))
     last = _last_tries(table)
     same = [*_KEY, "scorer", "value", "status", "question_hash", "response"]
     if conflicts == "keep":
         # repeats within a log may come out alike; only another log can hold the same row again
         nth = pl.int_range(pl.len()).over(*same, "log").alias("\0nth")
-        unique = last.with_columns(nth).unique([*same, "\0nth"], keep="first", maintain_order=True).drop("\0nth")
+        unique = (
+            last.with_columns(nth)
+            .unique([*same, "\0nth"], keep="first", maintain_order=True)
+            .drop("\0nth")
+        )
     else:
         unique = last.unique(same, keep="first", maintain_order=True)
     counts = {"retried": table.height - last.height, "duplicated": last.height - unique.height}
@@ -172,8 +211,14 @@ def reconciled(table: pl.DataFrame, conflicts: str, read: Sequence[LogRead]) -> 
         )
     if other_text.height:
         tagged = pl.concat_str("example_id", pl.lit("#"), pl.col("question_hash").str.slice(0, 8))
-        named = pl.when(texts & pl.col("question_hash").is_not_null()).then(tagged).otherwise("example_id")
-        unique = unique.with_columns(pl.coalesce("group", "example_id").alias("group"), named.alias("example_id"))
+        named = (
+            pl.when(texts & pl.col("question_hash").is_not_null())
+            .then(tagged)
+            .otherwise("example_id")
+        )
+        unique = unique.with_columns(
+            pl.coalesce("group", "example_id").alias("group"), named.alias("example_id")
+        )
     again = unique.filter(pl.struct(_KEY).is_duplicated())
     if again.height and conflicts == "error":
         raise InputError(
@@ -187,7 +232,9 @@ def reconciled(table: pl.DataFrame, conflicts: str, read: Sequence[LogRead]) -> 
 
 
 def _last_tries(table: pl.DataFrame) -> pl.DataFrame:
-    """Without the rows of answers that never came, or ended in an error, where another log has the same answer."""
+    """Without the rows of answers that never came, or ended in an error, where another log has the
+    same answer.
+    """
     if table["log"].n_unique() == 1 or not table["status"].is_in(list(_TO_RETRY)).any():
         return table
     reached = pl.col("status").replace_strict(_TO_RETRY, default=_SETTLED, return_dtype=pl.Int8)
@@ -200,7 +247,9 @@ def _last_tries(table: pl.DataFrame) -> pl.DataFrame:
 def _hashes(prompts: pl.Series) -> pl.Series:
     texts = prompts.unique().drop_nulls()
     codes = [hashlib.sha256(text.encode()).hexdigest()[:16] for text in texts]
-    return prompts.replace_strict(texts, codes, default=None, return_dtype=pl.String).alias("question_hash")
+    return prompts.replace_strict(texts, codes, default=None, return_dtype=pl.String).alias(
+        "question_hash"
+    )
 
 
 def _example(rows: pl.DataFrame, read: Sequence[LogRead]) -> str:
@@ -225,4 +274,6 @@ def account(
     each = answered["example_id"].value_counts()
     matched = int((each["count"] == len(rows_of)).sum())
     missing = {str(m): examples - int(n) for m, n in rows_of.items()} if len(rows_of) > 1 else {}
-    return Account(tuple(read), tuple(unread), scorers, examples, matched, missing, **counts, notes=notes)
+    return Account(
+        tuple(read), tuple(unread), scorers, examples, matched, missing, **counts, notes=notes
+    )

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import mapping, said, text
@@ -40,10 +40,11 @@ class _Row(msgspec.Struct):
 
 
 class Mint:
-    """Reads ``results.jsonl``; an episode that ended in an error of the service or its context is ``error``.
+    """Reads ``results.jsonl``; an episode that ended in an error of the service or its context is
+    ``error``.
 
-    The file does not name the model: it is taken from ``<model>/F=.../max5_.../<task>/results.jsonl``, or from
-    ``<model>_max5_<task>.results.jsonl``.
+    The file does not name the model: it is taken from
+    ``<model>/F=.../max5_.../<task>/results.jsonl``, or from ``<model>_max5_<task>.results.jsonl``.
     """
 
     def sniff(self, path: Path) -> bool:
@@ -58,12 +59,18 @@ class Mint:
             return Log(_observations(path, named["model"], named["task"]), "mint")
         parts = path.resolve().parts
         turn = next((i for i, part in enumerate(parts) if part.startswith("F=")), 0)
-        return Log(_observations(path, parts[turn - 1] if turn else "", path.resolve().parent.name), "mint")
+        return Log(
+            _observations(path, parts[turn - 1] if turn else "", path.resolve().parent.name), "mint"
+        )
 
 
 def _observations(path: Path, model: str, task: str) -> Iterator[Observation]:
     for position, row in enumerate(json_lines(path, _Row), 1):
-        state, counts, tokens = row.state, mapping(row.state.agent_action_count), mapping(row.state.token_counter)
+        state, counts, tokens = (
+            row.state,
+            mapping(row.state.agent_action_count),
+            mapping(row.state.token_counter),
+        )
         failed = state.error is not None or state.terminate_reason == "error"
         value = None if failed or state.success is None else float(state.success)
         turns = said(state.history, "assistant")

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import held, number, said, text
@@ -34,10 +34,10 @@ class _Line(msgspec.Struct):
 class OpenAIEvals:
     """Reads ``match`` events, and the numbers of ``metrics`` events as one scorer each.
 
-    Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a judge's. A choice
-    that a judge left ``__invalid__`` is ``unparsed``; a sample with an ``error`` event and no score is ``error``, and
-    one that was only sampled is ``missing``. A log without a final report was cut short, and the notes say so.
-    """
+    Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a
+    judge's. A choice that a judge left ``__invalid__`` is ``unparsed``; a sample with an ``error``
+    event and no score is ``error``, and one that was only sampled is ``missing``. A log without a
+    final report was cut short, and the notes say so."""
 
     def sniff(self, path: Path) -> bool:
         """Whether the first line is the specification of a run."""
@@ -87,7 +87,11 @@ class _Run:
             known = ("correct", "score", "expected", "picked", "sampled", "prompt")
             measured = {key: value for key, value in data.items() if key not in known}
             made = self._observation(
-                name, "match", number(data.get("correct", data.get("score"))), Status.MISSING, measured
+                name,
+                "match",
+                number(data.get("correct", data.get("score"))),
+                Status.MISSING,
+                measured,
             )
             made.answer, made.target = text(data.get("picked")), text(data.get("expected"))
             yield made
@@ -100,7 +104,12 @@ class _Run:
                 yield self._observation(name, metric, value, unscored, {"label": choice})
 
     def _observation(
-        self, name: str, scorer: str, value: float | None, unscored: Status, measured: dict[str, Any]
+        self,
+        name: str,
+        scorer: str,
+        value: float | None,
+        unscored: Status,
+        measured: dict[str, Any],
     ) -> Observation:
         prompt, response = self.samplings.get(name, (None, None))
         epoch = self.epochs[name, scorer] = self.epochs.get((name, scorer), 0) + 1

@@ -1,4 +1,6 @@
-"""Phoenix: downloaded experiments (JSON, CSV), experiments saved from its client, and annotations of spans."""
+"""Phoenix: downloaded experiments (JSON, CSV), experiments saved from its client, and annotations
+of spans.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.exports import keys, opened, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.values import held, listing, mapping, number, text
@@ -18,16 +20,19 @@ _COLUMN = re.compile(r"annotation_(.+)_(label|score|explanation|annotator_kind|e
 class Phoenix:
     """Reads one observation a run and annotation; the scorer is the annotation's name.
 
-    A value is the annotation's score, else 1 or 0 where its label says correct, pass, incorrect or fail; other labels
-    are ``missing`` and kept as ``label``. A task or an evaluator that raised is ``error``. The file does not name the
-    model.
-    """
+    A value is the annotation's score, else 1 or 0 where its label says correct, pass, incorrect or
+    fail; other labels are ``missing`` and kept as ``label``. A task or an evaluator that raised is
+    ``error``. The file does not name the model."""
 
     def sniff(self, path: Path) -> bool:
         """Whether it has the keys of an experiment's runs, or of annotated spans."""
         found = keys(path)
         runs = {"example_id", "repetition_number", "reference_output"} <= found
-        return runs or {"evaluation_runs", "task_runs"} <= found or {"span_id", "annotator_kind"} <= found
+        return (
+            runs
+            or {"evaluation_runs", "task_runs"} <= found
+            or {"span_id", "annotator_kind"} <= found
+        )
 
     def read(self, path: Path) -> Log:
         """Runs of an experiment, or spans."""
@@ -55,7 +60,10 @@ def _annotated(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, 
         runs = {str(mapping(run).get("id")): mapping(run) for run in listing(row.get("task_runs"))}
         for told in map(mapping, listing(row["evaluation_runs"])):
             run = runs.get(str(told.get("experiment_run_id")), {})
-            yield run | {"example_id": run.get("dataset_example_id")}, told | mapping(told.get("result"))
+            yield (
+                run | {"example_id": run.get("dataset_example_id")},
+                told | mapping(told.get("result")),
+            )
         return
     if "span_id" in row and "annotator_kind" in row:
         spread = {name.removeprefix("result."): value for name, value in row.items()}

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import polars as pl
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escaped, head, json_file, json_lines
 from groundfault.readers.values import mapping, name_of, number, said, text
@@ -51,7 +51,9 @@ class _Row(msgspec.Struct, rename="camel"):
     def label(self) -> str:
         """What the prompt is called: its template where it has no name."""
         prompt = mapping(self.prompt)
-        return str(prompt.get("label") or prompt.get("display") or prompt.get("raw") or self.prompt or "")
+        return str(
+            prompt.get("label") or prompt.get("display") or prompt.get("raw") or self.prompt or ""
+        )
 
 
 class _Results(msgspec.Struct):
@@ -64,24 +66,29 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 class Promptfoo:
-    """Reads promptfoo results: one observation a test, prompt and provider, as ``pass``, and one a named metric.
+    """Reads promptfoo results: one observation a test, prompt and provider, as ``pass``, and one a
+    named metric.
 
-    Results with ``failureReason`` 2 are errors of the evaluation, not failures. A test under several prompts is several
-    examples of one group. Tests that ``--repeat`` ran again are epochs of one example. The weighted score stands
-    beside as ``score``: a test passes or fails by its assertions and threshold.
-    """
+    Results with ``failureReason`` 2 are errors of the evaluation, not failures. A test under
+    several prompts is several examples of one group. Tests that ``--repeat`` ran again are epochs
+    of one example. The weighted score stands beside as ``score``: a test passes or fails by its
+    assertions and threshold."""
 
     def sniff(self, path: Path) -> bool:
         """By the fields of a result, or the columns of the CSV."""
         first = head(path).lstrip()
         if path.suffix == ".csv":
-            return b",Status,Score," in first and (b",Named Scores," in first or b",Grader Reason," in first)
+            return b",Status,Score," in first and (
+                b",Named Scores," in first or b",Grader Reason," in first
+            )
         if not first.startswith(b"{"):
             return False
         line = first.partition(b"\n")[0]
         if all(name in line for name in _LINE) and b'"results"' not in line[:200]:
             return True
-        return _JSON.search(first) is not None and (b'"evalId"' in first or b'"namedScores"' in first)
+        return _JSON.search(first) is not None and (
+            b'"evalId"' in first or b'"namedScores"' in first
+        )
 
     def read(self, path: Path) -> Log:
         """The results of one evaluation."""
@@ -120,12 +127,16 @@ class _Run:
         variables = {k: v for k, v in mapping(row.vars).items() if k != "sessionId"}
         model = _name(row.provider)
         # a test is told by what it holds: run again, it gets another number
-        content = json.dumps([variables, test.get("description"), test.get("assert")], sort_keys=True, default=str)
+        content = json.dumps(
+            [variables, test.get("description"), test.get("assert")], sort_keys=True, default=str
+        )
         number_ = str(row.test_idx) if row.test_idx is not None else name_of(content)
         test_id = self.firsts.setdefault(content, number_)
         key = (content, row.label, model)
         self.repeats[key] = self.repeats.get(key, 0) + 1
-        metadata = {k: v for k, v in mapping(test.get("metadata")).items() if not k.startswith("_promptfoo")}
+        metadata = {
+            k: v for k, v in mapping(test.get("metadata")).items() if not k.startswith("_promptfoo")
+        }
         attributes = {**metadata, "vars": variables}
         if test.get("description"):
             attributes["description"] = test["description"]
@@ -156,8 +167,13 @@ def _scored(row: _Row, base: Observation) -> Iterator[Observation]:
     passed = row.success if isinstance(row.success, bool) else grading.get("pass")
     if row.failure_reason == _ERROR or (row.failure_reason is None and row.error and not grading):
         base.status = Status.ERROR
-        base.measured = {**base.measured, "error": first_line(ValueError(text(row.error) or "error"))}
-    elif not passed and (response.get("isRefusal") is True or response.get("finishReason") == "content_filter"):
+        base.measured = {
+            **base.measured,
+            "error": first_line(ValueError(text(row.error) or "error")),
+        }
+    elif not passed and (
+        response.get("isRefusal") is True or response.get("finishReason") == "content_filter"
+    ):
         base.status = Status.REFUSED
     elif passed is None:
         base.status = Status.MISSING
@@ -174,12 +190,18 @@ def _scored(row: _Row, base: Observation) -> Iterator[Observation]:
         )  # fmt: skip
 
 
-def _measured(row: _Row, response: dict[str, Any], test: dict[str, Any], position: int) -> dict[str, Any]:
+def _measured(
+    row: _Row, response: dict[str, Any], test: dict[str, Any], position: int
+) -> dict[str, Any]:
     usage = mapping(response.get("tokenUsage")) or mapping(row.token_usage)
     latency = number(row.latency_ms)
     reason = response.get("finishReason")
     parts = mapping(row.grading_result).get("componentResults")
-    asserted = [mapping(mapping(part).get("assertion")) for part in parts] if isinstance(parts, list) else []
+    asserted = (
+        [mapping(mapping(part).get("assertion")) for part in parts]
+        if isinstance(parts, list)
+        else []
+    )
     judges = [_name(each["provider"]) for each in asserted if each.get("provider")]
     chosen = mapping(test.get("options")).get("provider")
     found = {
@@ -206,7 +228,9 @@ def _response(row: _Row) -> dict[str, Any]:
 def _name(provider: Any) -> str:
     """The provider's label, which a user gives, else its id."""
     given = mapping(provider)
-    return str(given.get("label") or given.get("id") or (provider if isinstance(provider, str) else ""))
+    return str(
+        given.get("label") or given.get("id") or (provider if isinstance(provider, str) else "")
+    )
 
 
 def _prompt(prompt: Any) -> str | None:
@@ -230,7 +254,9 @@ def _target(test: dict[str, Any]) -> str | None:
 
 
 def _of_csv(path: Path) -> Iterator[_Row]:
-    """The wide table: a row a test; after the variables, for each prompt and provider its output and its columns."""
+    """The wide table: a row a test; after the variables, for each prompt and provider its output
+    and its columns.
+    """
     try:
         table = pl.read_csv(escaped(path), has_header=False, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -246,7 +272,11 @@ def _of_csv(path: Path) -> Iterator[_Row]:
             named = dict(zip(header[begin + 1 : end], cells[begin + 1 : end], strict=False))
             provider, _, label = header[begin].removeprefix("[").partition("] ")
             status = str(named.get("Status"))
-            scores = {name[8:]: _number(v) for name, v in named.items() if name.startswith("Metric: ") and v}
+            scores = {
+                name[8:]: _number(v)
+                for name, v in named.items()
+                if name.startswith("Metric: ") and v
+            }
             yield _Row(
                 success=status == "PASS",
                 score=_number(named.get("Score")),

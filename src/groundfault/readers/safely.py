@@ -1,8 +1,8 @@
 """Files from outside, opened with care: every size is bounded, every failure is one clear line.
 
-Logs come from other people's machines. Nothing is unpickled, nothing is unpacked to disk, JSON is decoded into typed
-structures, and what is too large, too deep, truncated or not UTF-8 is an `InputError` that says which file.
-"""
+Logs come from other people's machines. Nothing is unpickled, nothing is unpacked to disk, JSON is
+decoded into typed structures, and what is too large, too deep, truncated or not UTF-8 is an
+`InputError` that says which file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def _head(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
-    """The first bytes of a file without a byte-order mark, to tell what it is; none where it is no readable file."""
+    """The first bytes of a file without a byte-order mark, to tell what it is; none where it is no
+    readable file.
+    """
     try:
         if not path.is_file():
             return b""
@@ -68,7 +70,9 @@ def json_file(path: Path, type: type[T]) -> T:
     with readable(path):
         size = path.stat().st_size
         if size > MOST_JSON:
-            raise InputError(f"{path} is one JSON document of {size:,} bytes; at most {MOST_JSON:,} are read")
+            raise InputError(
+                f"{path} is one JSON document of {size:,} bytes; at most {MOST_JSON:,} are read"
+            )
         data = path.read_bytes()
     return decoded(data.removeprefix(_BOM), type, str(path))
 
@@ -93,7 +97,9 @@ def _lines(path: Path, stream: Any) -> Iterator[bytes]:
     while line := stream.readline(MOST_LINE + 1):
         number += 1
         if len(line) > MOST_LINE:
-            raise InputError(f"{path}, line {number} is longer than {MOST_LINE:,} bytes, the most that is read")
+            raise InputError(
+                f"{path}, line {number} is longer than {MOST_LINE:,} bytes, the most that is read"
+            )
         yield line.removeprefix(_BOM) if number == 1 else line
 
 
@@ -115,12 +121,15 @@ def bounded(path: Path) -> None:
         while part := stream.read(1 << 24):
             first, last = part.find(b"\n"), part.rfind(b"\n")
             if length + (first if first >= 0 else len(part)) > MOST_LINE:
-                raise InputError(f"{path} has a line longer than {MOST_LINE:,} bytes, the most that is read")
+                raise InputError(
+                    f"{path} has a line longer than {MOST_LINE:,} bytes, the most that is read"
+                )
             length = length + len(part) if last < 0 else len(part) - last - 1
 
 
 def decoded(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
-    """JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are let pass, as Python writes them.
+    """JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are let pass, as
+    Python writes them.
 
     Raises
     ------
@@ -141,7 +150,9 @@ def decoded(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
     except RecursionError:
         raise InputError(f"{where} is JSON nested too deeply") from None
     except UnicodeDecodeError:
-        raise InputError(f"{where} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None
+        raise InputError(
+            f"{where} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"
+        ) from None
     except msgspec.ValidationError as error:
         raise InputError(f"{where} is not laid out as expected: {first_line(error)}") from None
     except ValueError as error:
@@ -154,7 +165,8 @@ class Archive:
     Raises
     ------
     InputError
-        If it is truncated or no archive, holds names that lead out of it, entries that overlap, or more than is read.
+        If it is truncated or no archive, holds names that lead out of it, entries that overlap, or
+        more than is read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -162,21 +174,35 @@ class Archive:
         try:
             with zipfile.ZipFile(path) as archive:
                 entries = archive.infolist()
-        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, struct.error) as error:
-            raise InputError(f"{path} is not a readable ZIP archive, or is cut short: {first_line(error)}") from None
+        except (
+            zipfile.BadZipFile,
+            OSError,
+            ValueError,
+            NotImplementedError,
+            struct.error,
+        ) as error:
+            raise InputError(
+                f"{path} is not a readable ZIP archive, or is cut short: {first_line(error)}"
+            ) from None
         self._entries = {entry.filename: entry for entry in entries}
         self._unzstd = zstandard.ZstdDecompressor(max_window_size=1 << 28)
         self._check(entries)
 
     def _check(self, entries: list[zipfile.ZipInfo]) -> None:
         if len(entries) > MOST_ENTRIES:
-            raise InputError(f"{self.path} has {len(entries):,} entries; at most {MOST_ENTRIES:,} are read")
+            raise InputError(
+                f"{self.path} has {len(entries):,} entries; at most {MOST_ENTRIES:,} are read"
+            )
         for entry in entries:
             name = PurePosixPath(entry.filename.replace("\\", "/"))
             if name.is_absolute() or ".." in name.parts:
-                raise InputError(f"{self.path} has an entry named {entry.filename!r}, which leads out of the archive")
+                raise InputError(
+                    f"{self.path} has an entry named {entry.filename!r}, which leads out of the archive"
+                )
             if entry.flag_bits & 1:
-                raise InputError(f"{self.path} has an encrypted entry, {entry.filename!r}; decrypt it first")
+                raise InputError(
+                    f"{self.path} has an encrypted entry, {entry.filename!r}; decrypt it first"
+                )
             if entry.file_size > MOST_ENTRY:
                 raise InputError(
                     f"{self.path}: {entry.filename!r} has {entry.file_size:,} bytes; at most {MOST_ENTRY:,} are read"
@@ -184,7 +210,9 @@ class Archive:
         size = self.path.stat().st_size
         full, packed = (sum(getattr(e, k) for e in entries) for k in ("file_size", "compress_size"))
         if packed > size or full > (256 << 20) + MOST_RATIO * size:
-            raise InputError(f"{self.path}: {size:,} bytes that claim to hold {full:,}; it is not read")
+            raise InputError(
+                f"{self.path}: {size:,} bytes that claim to hold {full:,}; it is not read"
+            )
 
     def names(self) -> list[str]:
         """Names of the entries, in their order."""
@@ -226,7 +254,9 @@ class Archive:
             return stream.read(entry.compress_size)
 
 
-def _unpacked(packed: bytes, entry: zipfile.ZipInfo, where: str, unzstd: zstandard.ZstdDecompressor) -> bytes:
+def _unpacked(
+    packed: bytes, entry: zipfile.ZipInfo, where: str, unzstd: zstandard.ZstdDecompressor
+) -> bytes:
     most = entry.file_size + 1  # one byte over tells a liar
     if entry.compress_type == zipfile.ZIP_STORED:
         return packed
@@ -240,11 +270,15 @@ def _unpacked(packed: bytes, entry: zipfile.ZipInfo, where: str, unzstd: zstanda
         # several frames, or one that says it is larger than the archive says
         with unzstd.stream_reader(packed, read_across_frames=True) as stream:
             return stream.read(most)
-    raise InputError(f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or zstd are")
+    raise InputError(
+        f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or zstd are"
+    )
 
 
 class readable:
-    """Turns the system's refusals into one line; a pipe or a device, which may never end, is refused too."""
+    """Turns the system's refusals into one line; a pipe or a device, which may never end, is
+    refused too.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.values import mapping, number
 
-_INSTANCE = re.compile(r"(?:instance_)?(?P<org>[\w.-]+?)__(?P<repo>[\w.-]+?)-(?:[0-9a-f]{40}|\d+)(?P<version>-v\w*)?")
+_INSTANCE = re.compile(
+    r"(?:instance_)?(?P<org>[\w.-]+?)__(?P<repo>[\w.-]+?)-(?:[0-9a-f]{40}|\d+)(?P<version>-v\w*)?"
+)
 _FIRST = re.compile(rb'\s*\{\s*"([\w.-]+__[\w.-]+)"\s*:\s*(true|false|null|\{)')
 _LISTS = {
     "resolved": (1.0, Status.SCORED),
@@ -28,20 +30,24 @@ _LISTS = {
     "submitted": (None, Status.MISSING),
     "generated": (None, Status.MISSING),
 }
-"""The lists of a run report (``resolved_ids``, or ``resolved`` before 2024), and what they say of an instance."""
+"""The lists of a run report (``resolved_ids``, or ``resolved`` before 2024), and what they say of
+an instance.
+"""
 _RUN = re.compile(rb'"(resolved_ids|no_generation)"\s*:')
 
 
 class SweBench:
     """Reads whether instances were resolved.
 
-    A run without a patch is ``unparsed``: there was no answer to test. A failure of the harness or of its environment
-    is ``error``, an instance that was not run ``missing``; none of them is a failure of the model. The version that
-    SWE-bench Pro puts behind some ids (``-v<hash>``, ``-vnan``) is left off, so that agents can be compared.
-    """
+    A run without a patch is ``unparsed``: there was no answer to test. A failure of the harness or
+    of its environment is ``error``, an instance that was not run ``missing``; none of them is a
+    failure of the model. The version that SWE-bench Pro puts behind some ids (``-v<hash>``,
+    ``-vnan``) is left off, so that agents can be compared."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first key is an instance with an outcome, or there is a list of resolved ones."""
+        """Whether the first key is an instance with an outcome, or there is a list of resolved
+        ones.
+        """
         start = head(path)
         run = _RUN.search(start) or (b'"total_instances"' in start and b'"completed_ids"' in start)
         return path.suffix == ".json" and bool(_FIRST.match(start) or run)
@@ -49,7 +55,11 @@ class SweBench:
     def read(self, path: Path) -> Log:
         """Outcomes of the instances."""
         content = json_file(path, dict[str, Any])
-        if lists := {_list(name): ids for name, ids in content.items() if _list(name) and isinstance(ids, list)}:
+        if lists := {
+            _list(name): ids
+            for name, ids in content.items()
+            if _list(name) and isinstance(ids, list)
+        }:
             return Log(list(_run(path, lists)), "swebench")
         return Log(list(_map(path, content)), "swebench")
 
@@ -72,7 +82,10 @@ def _run(path: Path, lists: dict[str | None, list[Any]]) -> Iterator[Observation
 
 def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
     """``{instance: true}``, or ``{instance: {"resolved": true, ...}}``."""
-    model = path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-") or path.parent.name
+    model = (
+        path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
+        or path.parent.name
+    )
     for position, (instance, said) in enumerate(content.items(), 1):
         if not isinstance(said, bool | dict | None):
             raise InputError(
@@ -87,7 +100,11 @@ def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
             value, status = None, Status.ERROR
         elif details.get("patch_is_None") or details.get("patch_exists") is False:
             value, status = None, Status.UNPARSED
-        kept = {name: flag for name, flag in details.items() if isinstance(flag, bool) and name != "resolved"}
+        kept = {
+            name: flag
+            for name, flag in details.items()
+            if isinstance(flag, bool) and name != "resolved"
+        }
         yield _observation(instance, model, value, status, {"position": position, **kept})
 
 

@@ -1,4 +1,6 @@
-"""Tables: CSV, JSONL, Parquet and Arrow files, directories of them, and frames of other libraries."""
+"""Tables: CSV, JSONL, Parquet and Arrow files, directories of them, and frames of other
+libraries.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,19 @@ Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix == ".tsv" else ","
     header = pl.read_csv(escaped(path), separator=separator, n_rows=0).columns
-    doubled = [c for c in header if re.fullmatch(r".*_duplicated_\d+", c) and c.rpartition("_duplicated_")[0] in header]
+    doubled = [
+        c
+        for c in header
+        if re.fullmatch(r".*_duplicated_\d+", c) and c.rpartition("_duplicated_")[0] in header
+    ]
     if doubled:
-        raise InputError(f"{path} has two columns named {doubled[0].rpartition('_duplicated_')[0]!r}; rename one")
+        raise InputError(
+            f"{path} has two columns named {doubled[0].rpartition('_duplicated_')[0]!r}; rename one"
+        )
     kept = {column: pl.String for column in text if column in header}
-    return pl.read_csv(escaped(path), separator=separator, infer_schema_length=10_000, schema_overrides=kept)
+    return pl.read_csv(
+        escaped(path), separator=separator, infer_schema_length=10_000, schema_overrides=kept
+    )
 
 
 def _read_jsonl(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
@@ -53,7 +63,14 @@ _READERS: dict[str, Read] = {
     ".ipc": _read_arrow,
 }
 # a damaged Parquet file may fail an assertion in the library, which is no Exception
-_DAMAGED = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, OverflowError, TypeError)
+_DAMAGED = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    OSError,
+    ValueError,
+    OverflowError,
+    TypeError,
+)
 _KINDS = "CSV, TSV, JSONL, Parquet or Arrow"
 
 
@@ -88,7 +105,9 @@ def read_table(source: Any, *, text: Sequence[str] = ()) -> tuple[pl.DataFrame, 
 
 def _from_other(source: Any) -> pl.DataFrame:
     try:
-        if hasattr(source, "__arrow_c_stream__"):  # pandas, Arrow, DuckDB and others speak this protocol
+        if hasattr(
+            source, "__arrow_c_stream__"
+        ):  # pandas, Arrow, DuckDB and others speak this protocol
             return pl.DataFrame(source)
         if hasattr(source, "pl"):
             return pl.DataFrame(source.pl())
@@ -109,18 +128,24 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
         raise InputError(f"the directory {path} has no {_KINDS} file")
     kinds = sorted({p.suffix.lower() for p in files})
     if len(kinds) > 1:
-        raise InputError(f"the directory {path} mixes {' and '.join(kinds)} files; keep one kind, or name a file")
+        raise InputError(
+            f"the directory {path} mixes {' and '.join(kinds)} files; keep one kind, or name a file"
+        )
     frames = [_read_file(p, text) for p in files]
     try:
         return pl.concat(frames, how="vertical_relaxed"), tuple(str(p) for p in files)
     except pl.exceptions.PolarsError as error:
-        raise InputError(f"the files in {path} do not share their columns: {first_line(error)}") from None
+        raise InputError(
+            f"the files in {path} do not share their columns: {first_line(error)}"
+        ) from None
 
 
 def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     read = _READERS.get(path.suffix.lower())
     if read is None:
-        raise InputError(f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read")
+        raise InputError(
+            f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read"
+        )
     with readable(path):
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty")
@@ -143,5 +168,9 @@ def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
     ) as error:
         message = first_line(error)
         if "utf-8" in message.lower() or "utf8" in message.lower():
-            raise InputError(f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)") from None
-        raise InputError(f"{path} cannot be read as a table of kind {path.suffix[1:]}: {message}") from None
+            raise InputError(
+                f"{path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"
+            ) from None
+        raise InputError(
+            f"{path} cannot be read as a table of kind {path.suffix[1:]}: {message}"
+        ) from None

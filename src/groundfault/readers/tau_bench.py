@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.values import mapping, number, said, text
@@ -19,7 +19,12 @@ _NAME = re.compile(
     r"(?:(?:tool-calling|act|react|few-shot)-(?P<model>.+?)-[\d.]+_range_.*|(?P<short>.+)-(?:airline|retail).*)"
 )
 _POLICY = re.compile(r"#\s*(\w+) agent policy", re.IGNORECASE)
-_NOT_EVALUABLE = {"infrastructure_error", "context_window_exceeded", "unexpected_error", "user_error"}
+_NOT_EVALUABLE = {
+    "infrastructure_error",
+    "context_window_exceeded",
+    "unexpected_error",
+    "user_error",
+}
 
 
 class _Episode(msgspec.Struct):
@@ -50,16 +55,20 @@ class _Results(msgspec.Struct):
 class TauBench:
     """Reads the list of episodes that tau-bench checkpoints, and the results of tau2-bench.
 
-    Trials of a task are its epochs. An episode that ended in an exception of the harness has reward 0 in the file; it
-    is ``error`` here, and so is what tau2-bench itself leaves out as not evaluable.
-    """
+    Trials of a task are its epochs. An episode that ended in an exception of the harness has reward
+    0 in the file; it is ``error`` here, and so is what tau2-bench itself leaves out as not
+    evaluable."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a list of episodes with task and reward, or holds simulations with rewards."""
+        """Whether it is a list of episodes with task and reward, or holds simulations with
+        rewards.
+        """
         start = head(path)
         if path.suffix != ".json":
             return False
-        second = start.lstrip().startswith(b"{") and b'"agent_info"' in start and b'"user_info"' in start
+        second = (
+            start.lstrip().startswith(b"{") and b'"agent_info"' in start and b'"user_info"' in start
+        )
         return bool(_FIRST.match(start) and b'"reward"' in start) or second
 
     def read(self, path: Path) -> Log:
@@ -72,7 +81,9 @@ class TauBench:
 def _episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation]:
     named = _NAME.fullmatch(path.stem)
     model = (named["model"] or named["short"]) if named else path.stem
-    policies = (_POLICY.match(words) for each in episodes for words in said(each.traj[:1], "system"))
+    policies = (
+        _POLICY.match(words) for each in episodes for words in said(each.traj[:1], "system")
+    )
     domain = next((policy[1].lower() for policy in policies if policy), "")
     for position, one in enumerate(episodes, 1):
         task = mapping(one.info.get("task"))
@@ -93,7 +104,11 @@ def _episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation]:
             attributes={"user_id": task.get("user_id"), "gold_actions": len(actions)}
             if isinstance(actions, list)
             else {},
-            measured={"position": position, **_counted(one.traj), "user_cost": number(one.info.get("user_cost"))},
+            measured={
+                "position": position,
+                **_counted(one.traj),
+                "user_cost": number(one.info.get("user_cost")),
+            },
         )
 
 

@@ -45,15 +45,21 @@ def held(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def said(messages: Any, role: str) -> list[str]:
-    """What one role said in a conversation, message by message; parts that are no text are left out."""
-    contents = [mapping(m).get("content") for m in listing(messages) if mapping(m).get("role") == role]
+    """What one role said in a conversation, message by message; parts that are no text are left
+    out.
+    """
+    contents = [
+        mapping(m).get("content") for m in listing(messages) if mapping(m).get("role") == role
+    ]
     return [words for content in contents if (words := _words(content))]
 
 
 def _words(content: Any) -> str:
     if isinstance(content, str):
         return content
-    return "\n".join(part for each in listing(content) if isinstance(part := mapping(each).get("text"), str))
+    return "\n".join(
+        part for each in listing(content) if isinstance(part := mapping(each).get("text"), str)
+    )
 
 
 def name_of(question: str) -> str:

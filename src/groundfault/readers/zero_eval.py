@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from groundfault.outcome import Status
+from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
 from groundfault.readers.values import text
@@ -17,20 +17,32 @@ _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _ANSWER = re.compile(r'"?answer"?\s*:\s*(?:"([^"]*)"|([^,\s}]+))')
 _NUMERIC = ("gsm", "math-l5", "numersense-v2")
 _EXACT = ("crux",)
-_KNOWN = {"session_id", "chat_history", "model_input", "output", "generator", "configs", "dataset", "id", "question"}
+_KNOWN = {
+    "session_id",
+    "chat_history",
+    "model_input",
+    "output",
+    "generator",
+    "configs",
+    "dataset",
+    "id",
+    "question",
+}
 
 
 class ZeroEval:
-    """Reads answers, and grades them by ZeroEval's own rule, since its result files hold no verdicts.
+    """Reads answers, and grades them by ZeroEval's own rule, since its result files hold no
+    verdicts.
 
-    The answer is that of the JSON object in the output; without one the status is ``unparsed``. In ``crux`` it has to
-    be the target to the letter, quotes apart; in ``gsm``, ``math-l5`` and ``numersense-v2`` the first number has to
-    be the same. Other data sets are not graded here: their answers are ``missing``, and the notes say so. Deviation:
-    fractions are not computed.
-    """
+    The answer is that of the JSON object in the output; without one the status is ``unparsed``. In
+    ``crux`` it has to be the target to the letter, quotes apart; in ``gsm``, ``math-l5`` and
+    ``numersense-v2`` the first number has to be the same. Other data sets are not graded here:
+    their answers are ``missing``, and the notes say so. Deviation: fractions are not computed."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a list of objects with a session, a chat history, an output and a generator."""
+        """Whether it is a list of objects with a session, a chat history, an output and a
+        generator.
+        """
         start = head(path)
         first = start.lstrip()[:400]
         named = first.startswith(b"[") and b'"session_id"' in first and b'"chat_history"' in start
@@ -49,7 +61,9 @@ def _observations(rows: list[dict[str, Any]]) -> Iterator[Observation]:
     for position, row in enumerate(rows, 1):
         outputs = row.get("output")
         chat = row.get("chat_history")
-        asked = text(row.get("question")) or (text(chat[0]) if isinstance(chat, list) and chat else None)
+        asked = text(row.get("question")) or (
+            text(chat[0]) if isinstance(chat, list) and chat else None
+        )
         for epoch, output in enumerate(outputs if isinstance(outputs, list) else [outputs], 1):
             response = text(output)
             answer = _answer(response) if response is not None else None
@@ -90,10 +104,16 @@ def _grade(dataset: str, answer: str | None, target: str | None) -> tuple[float 
         return None, Status.UNPARSED
     if dataset in _EXACT:
         return float(_bare(answer) == _bare(target)), Status.SCORED
-    given, right = (_NUMBER.search(words.replace("$", "").replace(",", "")) for words in (answer, target))
-    return float(given is not None and right is not None and float(given[0]) == float(right[0])), Status.SCORED
+    given, right = (
+        _NUMBER.search(words.replace("$", "").replace(",", "")) for words in (answer, target)
+    )
+    return float(
+        given is not None and right is not None and float(given[0]) == float(right[0])
+    ), Status.SCORED
 
 
 def _bare(words: str) -> str:
-    """Without quotes, which models leave off, and with line breaks written as in a Python literal."""
+    """Without quotes, which models leave off, and with line breaks written as in a Python
+    literal.
+    """
     return words.strip("'\"").replace("\n", "\\n")

@@ -1,7 +1,8 @@
-"""Figures of a report as static SVG: drawn by Altair, converted without a browser, a script or a network.
+"""Figures of a report as static SVG: drawn by Altair, converted without a browser, a script or a
+network.
 
-Colours are custom properties with a fallback, so that a page in the dark can recolour a figure that stands in it.
-"""
+Colours are custom properties with a fallback, so that a page in the dark can recolour a figure that
+stands in it."""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from groundfault.finding import Finding, Verdict
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Finding, Verdict
 from groundfault.render import words
 from groundfault.render.outline import Outline, shown
 from groundfault.render.tables import held_out
-from groundfault.report import Report
 
 # metrically alike, so that text measured here fits there
 FONT = "Arial, Helvetica, 'Liberation Sans', sans-serif"
@@ -22,10 +23,19 @@ MOST_POINTS = 400
 MOST_SLICES = 24
 MOST_LEVELS = 300
 
-INK, MUTED, RULE, PAPER = "var(--ink, #23272e)", "var(--muted, #646a73)", "var(--rule, #dcd8ce)", "var(--paper, #fff)"
+INK, MUTED, RULE, PAPER = (
+    "var(--ink, #23272e)",
+    "var(--muted, #646a73)",
+    "var(--rule, #dcd8ce)",
+    "var(--paper, #fff)",
+)
 GOOD, BAD, REST = "var(--good, #0f6b5c)", "var(--bad, #a9501b)", "var(--rest, #9aa0a8)"
 _COLOURS = {Verdict.CONFIRMED: GOOD, Verdict.NOT_REPLICATED: BAD, Verdict.BELOW_FLOOR: REST}
-_SHAPES = {Verdict.CONFIRMED: "circle", Verdict.NOT_REPLICATED: "diamond", Verdict.BELOW_FLOOR: "circle"}
+_SHAPES = {
+    Verdict.CONFIRMED: "circle",
+    Verdict.NOT_REPLICATED: "diamond",
+    Verdict.BELOW_FLOOR: "circle",
+}
 
 
 @dataclass(frozen=True)
@@ -69,26 +79,52 @@ def funnel(report: Report) -> Figure:
         for i, (step, n) in enumerate(steps)
     ]
     base = rows_of().encode(
-        y=alt.Y("step:N", sort=None, axis=alt.Axis(title=None, domain=False, ticks=False, labelPadding=10)),
-        x=alt.X("count:Q", axis=None, stack=None, scale=alt.Scale(domain=[0, 1.1 * max(1, *(n for _, n in steps))])),
+        y=alt.Y(
+            "step:N",
+            sort=None,
+            axis=alt.Axis(title=None, domain=False, ticks=False, labelPadding=10),
+        ),
+        x=alt.X(
+            "count:Q",
+            axis=None,
+            stack=None,
+            scale=alt.Scale(domain=[0, 1.1 * max(1, *(n for _, n in steps))]),
+        ),
     )
     colour = alt.condition("datum.last", alt.value(GOOD), alt.value(REST))
     bars = base.mark_bar(height=16, cornerRadiusEnd=2).encode(color=colour)
     said = base.mark_text(align="left", dx=6, fontSize=12, color=INK).encode(text="said:N")
     text = ", ".join(f"{words.count(n)} {step}" for step, n in steps)
     chart = (bars + said).properties(width=560, height=28 * len(rows))
-    return figure("funnel", "From the library to what is confirmed", "", f"Bars: {text}.", chart, rows, wide=True)
+    return figure(
+        "funnel",
+        "From the library to what is confirmed",
+        "",
+        f"Bars: {text}.",
+        chart,
+        rows,
+        wide=True,
+    )
 
 
 def shrinkage(report: Report) -> Figure | None:
-    """Discovery lifts against holdout lifts, with intervals for what survived the screen; None without a holdout."""
-    tested = [f for f in report.findings if f.discovery.lift is not None and f.verdict is not Verdict.UNTESTABLE]
+    """Discovery lifts against holdout lifts, with intervals for what survived the screen; None
+    without a holdout.
+    """
+    tested = [
+        f
+        for f in report.findings
+        if f.discovery.lift is not None and f.verdict is not Verdict.UNTESTABLE
+    ]
     tested = [f for f in tested if f.holdout is not None and f.holdout.lift is not None]
     if not tested:
         return None
     survivors = [f for f in tested if f.verdict is not Verdict.BELOW_FLOOR]
     rest = [f for f in tested if f.verdict is Verdict.BELOW_FLOOR]
-    points = [_point(report, f) for f in (*_evenly(rest, MOST_POINTS), *reversed(_evenly(survivors, MOST_POINTS)))]
+    points = [
+        _point(report, f)
+        for f in (*_evenly(rest, MOST_POINTS), *reversed(_evenly(survivors, MOST_POINTS)))
+    ]
     caption = (
         "Discovery lifts were selected, so points tend to lie nearer to zero on the holdout than the dashed line of "
         "equal lifts."
@@ -100,7 +136,9 @@ def shrinkage(report: Report) -> Figure | None:
     if len(points) < len(tested):
         caption += f" {words.count(len(points))} of {words.count(len(tested))} candidates are drawn, evenly by rank."
     alt = f"Scatter of {len(points)} candidates: {_counted(points)}."
-    return figure("shrinkage", "Discovery against holdout", caption, alt, _scatter(report, points), points)
+    return figure(
+        "shrinkage", "Discovery against holdout", caption, alt, _scatter(report, points), points
+    )
 
 
 def _point(report: Report, finding: Finding) -> dict[str, Any]:
@@ -133,7 +171,11 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Any:
     ends = [p[k] for p in points for k in ("x", "y", "low", "high") if k in p]
     reach = min(1.0, 0.1 * (1 + int(10 * max(0.1, *map(abs, ends)))))
     scale = alt.Scale(domain=[-reach, reach], nice=False)
-    marks = {v: words.VERDICTS[v] for v in _COLOURS if words.VERDICTS[v] in {p["verdict"] for p in points}}
+    marks = {
+        v: words.VERDICTS[v]
+        for v in _COLOURS
+        if words.VERDICTS[v] in {p["verdict"] for p in points}
+    }
     ticks = alt.Axis(tickCount=6)
     legend = alt.Legend(title=None, orient="top", symbolSize=70, labelFontSize=12)
     look = {
@@ -144,9 +186,17 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Any:
         x=alt.X("x:Q", scale=scale, title="discovery lift (selected)", axis=ticks),
         y=alt.Y("y:Q", scale=scale, title="holdout lift", axis=ticks),
     )
-    layers = [_line(-reach, -reach, reach, reach, dash=[4, 4]), _line(-reach, 0, reach, 0), _line(0, -reach, 0, reach)]
+    layers = [
+        _line(-reach, -reach, reach, reach, dash=[4, 4]),
+        _line(-reach, 0, reach, 0),
+        _line(0, -reach, 0, reach),
+    ]
     least = _least(report)
-    layers += [_line(-reach, y, reach, y, dash=[1, 3], colour=BAD) for y in (-least, least) if 0 < least < reach]
+    layers += [
+        _line(-reach, y, reach, y, dash=[1, 3], colour=BAD)
+        for y in (-least, least)
+        if 0 < least < reach
+    ]
     if any("low" in p for p in points):
         rule = base.mark_rule(strokeWidth=1.2, opacity=0.55).transform_filter("isValid(datum.low)")
         layers.append(rule.encode(y="low:Q", y2="high:Q", color=look["color"]))
@@ -159,21 +209,40 @@ def _scatter(report: Report, points: list[dict[str, Any]]) -> Any:
 
 
 def floor(report: Report) -> Figure | None:
-    """The estimated false-discovery proportion at each threshold, and the floor; None for judges without decoys."""
+    """The estimated false-discovery proportion at each threshold, and the floor; None for judges
+    without decoys.
+    """
     import altair as alt
 
     found = report.summary["floor"]
     if not found["curve"]:
         return None
     curve = _evenly(found["curve"], MOST_LEVELS)
-    rows = [{"x": c["threshold"], "y": min(c["fdp"], 1.0), "real": c["real"], "decoy": c["decoy"]} for c in curve]
+    rows = [
+        {"x": c["threshold"], "y": min(c["fdp"], 1.0), "real": c["real"], "decoy": c["decoy"]}
+        for c in curve
+    ]
     effect = report.summary["plan"]["effect"]
-    what = "|discovery lift|" if effect == "risk_difference" else f"|log {effect.replace('_', ' ')}| on discovery"
+    what = (
+        "|discovery lift|"
+        if effect == "risk_difference"
+        else f"|log {effect.replace('_', ' ')}| on discovery"
+    )
     ticks = alt.Axis(tickCount=6)
     right = 1.02 * max(row["x"] for row in rows)
     base = rows_of().encode(
-        x=alt.X("x:Q", title=f"threshold on {what}", scale=alt.Scale(domain=[0, right], nice=False), axis=ticks),
-        y=alt.Y("y:Q", title="estimated false-discovery proportion", scale=alt.Scale(domain=[0, 1]), axis=ticks),
+        x=alt.X(
+            "x:Q",
+            title=f"threshold on {what}",
+            scale=alt.Scale(domain=[0, right], nice=False),
+            axis=ticks,
+        ),
+        y=alt.Y(
+            "y:Q",
+            title="estimated false-discovery proportion",
+            scale=alt.Scale(domain=[0, 1]),
+            axis=ticks,
+        ),
     )
     layers = [base.mark_line(color=MUTED, strokeWidth=1.6)]
     if len(rows) <= 60:
@@ -181,13 +250,21 @@ def floor(report: Report) -> Figure | None:
     caption, alt_text = _floor_words(report)
     if found["inclusive"]:  # Procedure A; Janus-lite takes a percentile instead of a target
         q = words.decimal(report.summary["plan"]["q"])
-        layers += [_line(0, q, right, q, dash=[4, 3], colour=BAD), _note(right, q, f"target {q:g}", "right", BAD)]
+        layers += [
+            _line(0, q, right, q, dash=[4, 3], colour=BAD),
+            _note(right, q, f"target {q:g}", "right", BAD),
+        ]
     if found["threshold"] is not None:
         at, leftish = found["threshold"], found["threshold"] < 0.7 * right
         place, align = (at + 0.015 * right, "left") if leftish else (at - 0.015 * right, "right")
-        layers += [_line(at, 0, at, 1, colour=GOOD), _note(place, 0.985, f"floor {at:.3g}", align, GOOD)]
+        layers += [
+            _line(at, 0, at, 1, colour=GOOD),
+            _note(place, 0.985, f"floor {at:.3g}", align, GOOD),
+        ]
     if len(rows) < len(found["curve"]):
-        caption += f" {words.count(len(rows))} of {words.count(len(found['curve']))} thresholds are drawn."
+        caption += (
+            f" {words.count(len(rows))} of {words.count(len(found['curve']))} thresholds are drawn."
+        )
     chart = alt.layer(*layers).properties(width=350, height=350)
     return figure("floor", "Where the floor was set", caption, alt_text, chart, rows)
 
@@ -216,10 +293,17 @@ def slices(report: Report) -> Figure | None:
     if not drawn:
         return None
     rows: list[dict[str, Any]] = [
-        {"name": words.label(f), "on": shown(f).on_rate, "off": shown(f).off_rate, "lead": f.lead is None}
+        {
+            "name": words.label(f),
+            "on": shown(f).on_rate,
+            "off": shown(f).off_rate,
+            "lead": f.lead is None,
+        }
         for f in drawn
     ]
-    names = alt.Axis(title=None, domain=False, ticks=False, labelPadding=10, labelLimit=250, labelColor=INK)
+    names = alt.Axis(
+        title=None, domain=False, ticks=False, labelPadding=10, labelLimit=250, labelColor=INK
+    )
     base = rows_of().encode(y=alt.Y("name:N", sort=None, axis=names))
     ends = [r[side] or 0.0 for r in rows for side in ("on", "off")]
     scale = alt.Scale(domain=[0, min(1.0, 0.1 * (1 + int(10 * max(ends))))], nice=False)
@@ -229,17 +313,27 @@ def slices(report: Report) -> Figure | None:
     thin = alt.condition("datum.lead", alt.value(1.0), alt.value(0.6))
     layers = [
         base.mark_rule(strokeWidth=2, color=GOOD).encode(x=x, x2="on:Q", opacity=thin),
-        base.mark_point(filled=True, size=70, fill=PAPER, stroke=MUTED, strokeWidth=1.6, opacity=1).encode(x=x),
-        base.mark_point(filled=True, size=80, color=GOOD).encode(x=alt.X("on:Q", scale=scale), opacity=thin),
+        base.mark_point(
+            filled=True, size=70, fill=PAPER, stroke=MUTED, strokeWidth=1.6, opacity=1
+        ).encode(x=x),
+        base.mark_point(filled=True, size=80, color=GOOD).encode(
+            x=alt.X("on:Q", scale=scale), opacity=thin
+        ),
     ]
     caption = "Filled: on the slice. Open: off it."
     if any(f.lead for f in drawn):
         caption += " Paler ones are not told apart from the full-coloured one above them."
     if len(drawn) < len(found):
-        caption += f" The first {len(drawn)} of {words.count(len(found))} distinct slices are drawn."
-    said = "; ".join(f"{r['name']} {words.rate(r['on'])} on, {words.rate(r['off'])} off" for r in rows)
+        caption += (
+            f" The first {len(drawn)} of {words.count(len(found))} distinct slices are drawn."
+        )
+    said = "; ".join(
+        f"{r['name']} {words.rate(r['on'])} on, {words.rate(r['off'])} off" for r in rows
+    )
     chart = alt.layer(*layers).properties(width=480, height=24 * len(rows))
-    return figure("slices", "Confirmed slices", caption, f"Error rates: {said}.", chart, rows, wide=True)
+    return figure(
+        "slices", "Confirmed slices", caption, f"Error rates: {said}.", chart, rows, wide=True
+    )
 
 
 def _level(report: Report) -> float:
@@ -252,18 +346,26 @@ def _scale(marks: dict[Verdict, str], values: dict[Verdict, str]) -> Any:
     return alt.Scale(domain=list(marks.values()), range=[values[v] for v in marks])
 
 
-def _line(x: float, y: float, x2: float, y2: float, *, dash: Sequence[int] = (), colour: str = RULE) -> Any:
+def _line(
+    x: float, y: float, x2: float, y2: float, *, dash: Sequence[int] = (), colour: str = RULE
+) -> Any:
     import altair as alt
 
     ends = alt.Data(values=[{"x": x, "y": y}, {"x": x2, "y": y2}])
-    return alt.Chart(ends).mark_line(color=colour, strokeWidth=1.2, strokeDash=list(dash)).encode(x="x:Q", y="y:Q")
+    return (
+        alt.Chart(ends)
+        .mark_line(color=colour, strokeWidth=1.2, strokeDash=list(dash))
+        .encode(x="x:Q", y="y:Q")
+    )
 
 
 def _note(x: float, y: float, text: str, align: Any, colour: str) -> Any:
     import altair as alt
 
     place = alt.Chart(alt.Data(values=[{"x": x, "y": y, "text": text}]))
-    return place.mark_text(align=align, baseline="bottom", dy=-3, color=colour).encode(x="x:Q", y="y:Q", text="text:N")
+    return place.mark_text(align=align, baseline="bottom", dy=-3, color=colour).encode(
+        x="x:Q", y="y:Q", text="text:N"
+    )
 
 
 def _evenly(items: Sequence[Any], most: int) -> list[Any]:
@@ -274,14 +376,23 @@ def _evenly(items: Sequence[Any], most: int) -> list[Any]:
 
 
 def rows_of() -> Any:
-    """A chart of the rows that `_svg` is given: kept out of the chart, which copies its data with every verb."""
+    """A chart of the rows that `_svg` is given: kept out of the chart, which copies its data with
+    every verb.
+    """
     import altair as alt
 
     return alt.Chart(alt.NamedData(name="rows"))
 
 
 def figure(
-    name: str, title: str, caption: str, alt: str, chart: Any, rows: list[dict[str, Any]], *, wide: bool = False
+    name: str,
+    title: str,
+    caption: str,
+    alt: str,
+    chart: Any,
+    rows: list[dict[str, Any]],
+    *,
+    wide: bool = False,
 ) -> Figure:
     """A chart with what is said of it, as SVG."""
     return Figure(name, title, caption, alt, _svg(chart, rows, alt), wide)
@@ -291,8 +402,20 @@ def _svg(chart: Any, rows: list[dict[str, Any]], alt_text: str) -> str:
     import altair as alt
     import vl_convert
 
-    text = {"labelColor": MUTED, "titleColor": MUTED, "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": 400}
-    lines = {"gridColor": RULE, "domainColor": RULE, "tickColor": RULE, "gridOpacity": 0.6, "labelFlush": False}
+    text = {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": 400,
+    }
+    lines = {
+        "gridColor": RULE,
+        "domainColor": RULE,
+        "tickColor": RULE,
+        "gridOpacity": 0.6,
+        "labelFlush": False,
+    }
     config = {
         "font": FONT,
         "aria": False,
@@ -302,7 +425,12 @@ def _svg(chart: Any, rows: list[dict[str, Any]], alt_text: str) -> str:
         "legend": {"labelColor": INK, "symbolOpacity": 1},
     }
     spec = chart.to_dict(validate=False)
-    spec |= {"config": config, "datasets": {"rows": rows}, "background": "transparent", "padding": 4}
+    spec |= {
+        "config": config,
+        "datasets": {"rows": rows},
+        "background": "transparent",
+        "padding": 4,
+    }
     version = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
     drawing = vl_convert.vegalite_to_svg(spec, vl_version=version, allowed_base_urls=[])
     plain = drawing.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "", 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from groundfault.gating import Gate, Met
+from groundfault.auditing.gating import Gate, Met
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
 
@@ -16,7 +16,9 @@ def headline(gate: Gate) -> str:
     fresh = "new " if gate.compared else ""
     why = [f"{words.plural(len(gate.new), f'{fresh}finding')} met the rule"] if gate.new else []
     if gate.blind:
-        why.append(f"the audit could not have seen enough (least detectable lift {words.bare(gate.detectable)})")
+        why.append(
+            f"the audit could not have seen enough (least detectable lift {words.bare(gate.detectable)})"
+        )
     if why:
         return f"Gate failed: {' and '.join(why)}"
     return f"Gate passed: no {fresh}finding meets the rule"
@@ -37,7 +39,13 @@ def markdown(gate: Gate) -> str:
     if gate.new:
         rows = [_row(met) for met in gate.new[:MOST]]
         parts.append(
-            "\n".join(["| finding | lift | in the baseline | what may be said |", "|:---|---:|:---|:---|", *rows])
+            "\n".join(
+                [
+                    "| finding | lift | in the baseline | what may be said |",
+                    "|:---|---:|:---|:---|",
+                    *rows,
+                ]
+            )
         )
     if len(gate.new) > MOST:
         parts.append(f"The first {MOST} are shown; all {len(gate.new):,} are in the JSON.")
@@ -47,9 +55,17 @@ def markdown(gate: Gate) -> str:
 
 
 def _row(met: Met) -> str:
-    interval = "" if met.low is None or met.high is None else f" ({words.signed(met.low)} to {words.signed(met.high)})"
+    interval = (
+        ""
+        if met.low is None or met.high is None
+        else f" ({words.signed(met.low)} to {words.signed(met.high)})"
+    )
     name = words.named(met.name, met.outcome)
-    cells = (code(name), words.signed(met.lift) + interval, (met.before or words.NONE).replace("_", " "))
+    cells = (
+        code(name),
+        words.signed(met.lift) + interval,
+        (met.before or words.NONE).replace("_", " "),
+    )
     return f"| {' | '.join(cells)} | {escape(met.sentence)} |"
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from groundfault.finding import Finding
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Finding
 from groundfault.render import outline, tables, words
 from groundfault.render.figures import figures
-from groundfault.report import Report
 
 MOST_ROWS = 5000
 MOST_ANSWERS = 12
 
-# how the table of all candidates can be put in order; styles do it, without a script. Not by holdout lift: the largest
-# of those, picked from all, would be no finding
+# how the table of all candidates can be put in order; styles do it, without a script. Not by
+# holdout lift: the largest of those, picked from all, would be no finding
 _ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
     ("discovery", "discovery lift", lambda f: -abs(f.discovery.lift or 0.0)),
     ("p", "p of the screen", lambda f: 2.0 if f.discovery.p is None else f.discovery.p),
@@ -38,7 +38,9 @@ def html(report: Report) -> str:
         prose=outline,
         tables=tables,
         words=words,
-        figures=[(figure, Markup(figure.svg)) for figure in figures(report)],  # Vega has escaped its text
+        figures=[
+            (figure, Markup(figure.svg)) for figure in figures(report)
+        ],  # Vega has escaped its text
         everything=everything,
         rules=rules,
         orders=[(key, said) for key, said, _ in _ORDERS],
@@ -49,7 +51,9 @@ def html(report: Report) -> str:
 
 
 def page(template: str, **values: Any) -> str:
-    """A template filled in: every text is cleaned and escaped, and what a template names has to be there."""
+    """A template filled in: every text is cleaned and escaped, and what a template names has to be
+    there.
+    """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -5,22 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from groundfault.finding import Finding
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Finding
 from groundfault.render import outline, tables, words
 from groundfault.render.outline import Group, Outline
 from groundfault.render.tables import Kind, Table
-from groundfault.report import Report
 
 MOST_ROWS = 5000
 
 _SPECIAL = re.compile(r"[*_\[\]#~!$&<>|`\\]|://|www\.")
-# escaped by name: a backslash before these means different things in cells, in code and in text, or to a linkifier
+# escaped by name: a backslash before these means different things in cells, in code and in text, or
+# to a linkifier
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", "`": "&#96;", "\\": "&#92;"}
 _ENTITIES |= {"://": ":&#47;&#47;", "www.": "www&#46;"}
 
 
 def markdown(report: Report) -> str:
-    """The report as GitHub-flavoured Markdown; text from data is escaped, also where it looks like HTML."""
+    """The report as GitHub-flavoured Markdown; text from data is escaped, also where it looks like
+    HTML.
+    """
     said = Outline(report)
     parts = [
         _head(said),
@@ -90,7 +93,8 @@ def _finding(said: Outline, finding: Finding) -> Iterator[str]:
         yield f"Not told apart from {code(finding.lead)}. {escape(finding.sentence)}"
     yield set_table(tables.numbers(said.report, finding), caption=False)
     yield _bullets(
-        f"{escape(label)}: {code(text) if is_code else escape(text)}" for label, text, is_code in said.remarks(finding)
+        f"{escape(label)}: {code(text) if is_code else escape(text)}"
+        for label, text, is_code in said.remarks(finding)
     )
 
 
@@ -149,7 +153,10 @@ def set_table(table: Table, *, caption: bool = True) -> str:
     lines = [
         _row(escape(column.head) for column in table.columns),
         _row("---:" if kind == "number" else ":---" for kind in kinds),
-        *(_row(_cell(text, kind) for text, kind in zip(row, kinds, strict=True)) for row in table.rows),
+        *(
+            _row(_cell(text, kind) for text, kind in zip(row, kinds, strict=True))
+            for row in table.rows
+        ),
     ]
     head = [f"**{escape(table.caption)}**", ""] if caption else []
     foot = ["", escape(table.note)] if table.note else []

@@ -1,7 +1,7 @@
 """What a report says, in the order a reader needs, before it is set in any format.
 
-Everything here is in `Report.to_dict` already: renderings choose, count and phrase, and compute nothing statistical.
-"""
+Everything here is in `Report.to_dict` already: renderings choose, count and phrase, and compute
+nothing statistical."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 
-from groundfault.finding import Cell, Finding, Verdict
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.render import words
 from groundfault.render.tables import held_out, plainly
-from groundfault.report import Report
 
 ASSOCIATION = (
     "A confirmed finding is an association: errors are more, or less, frequent on the slice than off it. "
@@ -33,7 +33,9 @@ _NOTHING = "No reportable finding"
 
 @dataclass(frozen=True)
 class Group:
-    """A confirmed finding and those that an audit of single candidates cannot tell apart from it."""
+    """A confirmed finding and those that an audit of single candidates cannot tell apart from
+    it.
+    """
 
     lead: Finding
     others: tuple[Finding, ...]
@@ -61,7 +63,9 @@ class Outline:
         summary = self.report.summary
         made = summary["manifest"]
         sources = made["sources"]
-        what = PurePath(sources[0]).name if len(sources) == 1 else words.plural(len(sources), "source")
+        what = (
+            PurePath(sources[0]).name if len(sources) == 1 else words.plural(len(sources), "source")
+        )
         if made["compare"]:
             what = "{} against {}: {}".format(*made["compare"], what)
         elif made["models"] and len(made["models"]) == 1:
@@ -84,7 +88,9 @@ class Outline:
 
     @property
     def instrument(self) -> str:
-        """A warning that the measurement itself explains failures; empty where no such finding was confirmed."""
+        """A warning that the measurement itself explains failures; empty where no such finding was
+        confirmed.
+        """
         found = [f for f in distinct(self.report.confirmed) if f.source == INSTRUMENT]
         if not found:
             return ""
@@ -109,7 +115,11 @@ class Outline:
     def caution(self) -> str:
         """How to read the two sets of lifts."""
         said = SELECTED if held_out(self.report) else UNSPLIT
-        return said if all(f.full.on_errors % 1 == 0 for f in self.report.findings) else f"{said} {BOUNDED}"
+        return (
+            said
+            if all(f.full.on_errors % 1 == 0 for f in self.report.findings)
+            else f"{said} {BOUNDED}"
+        )
 
     @property
     def ledger(self) -> str:
@@ -117,7 +127,9 @@ class Outline:
         ledger = self.report.summary["ledger"]
         if ledger is not None:
             return words.clean(ledger["sentence"])
-        return "opening not recorded: no ledger" if held_out(self.report) else "nothing was held out"
+        return (
+            "opening not recorded: no ledger" if held_out(self.report) else "nothing was held out"
+        )
 
     @property
     def reopened(self) -> bool:
@@ -127,8 +139,12 @@ class Outline:
 
     @property
     def footing(self) -> str:
-        """What a confirmation is worth and, unless that is a warning of its own, how often the holdout was opened."""
-        return self.guarantee if self.reopened else f"{self.guarantee} {words.capital(self.ledger)}."
+        """What a confirmation is worth and, unless that is a warning of its own, how often the
+        holdout was opened.
+        """
+        return (
+            self.guarantee if self.reopened else f"{self.guarantee} {words.capital(self.ledger)}."
+        )
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -138,7 +154,9 @@ class Outline:
         units = f"{words.count(summary['n'])}"
         if held_out(self.report):
             units += f" ({words.count(summary['n_discovery'])} discovery, {words.count(summary['n_holdout'])} holdout)"
-        candidates = f"{words.count(library['size'])}, {_of(library['tested'], library['size'])} tested"
+        candidates = (
+            f"{words.count(library['size'])}, {_of(library['tested'], library['size'])} tested"
+        )
         if library["hypotheses"] != library["size"]:
             candidates = (
                 f"{words.count(library['size'])} for {words.plural(len(summary['outcomes']), 'outcome')} "
@@ -157,7 +175,9 @@ class Outline:
         counts, library = self.report.counts(), self.report.summary["library"]
         confirmed, failed = counts[Verdict.CONFIRMED], counts[Verdict.NOT_REPLICATED]
         several = library["hypotheses"] != library["size"]
-        steps = [("candidates × outcomes" if several else "in the library", int(library["hypotheses"]))]
+        steps = [
+            ("candidates × outcomes" if several else "in the library", int(library["hypotheses"]))
+        ]
         steps.append(("tested", int(library["tested"])))
         if held_out(self.report):
             steps.append(("survived the screen", confirmed + failed))
@@ -165,11 +185,19 @@ class Outline:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The confirmed findings under their leads: those of the measurement first, then the largest lift."""
-        confirmed = sorted(self.report.confirmed, key=lambda f: (f.source != INSTRUMENT, -abs(shown(f).lift or 0.0)))
+        """The confirmed findings under their leads: those of the measurement first, then the
+        largest lift.
+        """
+        confirmed = sorted(
+            self.report.confirmed,
+            key=lambda f: (f.source != INSTRUMENT, -abs(shown(f).lift or 0.0)),
+        )
         leads = [f for f in confirmed if f.lead is None]
         return tuple(
-            Group(lead, tuple(f for f in confirmed if (f.lead, f.outcome) == (lead.name, lead.outcome)))
+            Group(
+                lead,
+                tuple(f for f in confirmed if (f.lead, f.outcome) == (lead.name, lead.outcome)),
+            )
             for lead in leads
         )
 
@@ -180,7 +208,9 @@ class Outline:
 
     @property
     def curse(self) -> str:
-        """How much smaller the survivors' lifts are on the holdout; empty where nothing survived."""
+        """How much smaller the survivors' lifts are on the holdout; empty where nothing
+        survived.
+        """
         weaker = self.report.summary["baselines"]
         mean = weaker and weaker["survivor_mean_abs_lift"]
         if not mean or mean["holdout"] is None:
@@ -192,12 +222,19 @@ class Outline:
 
     @property
     def unscored(self) -> str:
-        """Whether verdicts depend on what could not be scored; empty where everything was scored."""
+        """Whether verdicts depend on what could not be scored; empty where everything was
+        scored.
+        """
         lost = sum(n for status, n in self.report.summary["statuses"].items() if status != "scored")
         if not lost:
             return ""
-        turned = sum(any(v != f.verdict for v in (f.sensitivity or {}).values()) for f in self.report.findings)
-        verdicts = "No verdict" if not turned else f"The verdict on {words.plural(turned, 'candidate')}"
+        turned = sum(
+            any(v != f.verdict for v in (f.sensitivity or {}).values())
+            for f in self.report.findings
+        )
+        verdicts = (
+            "No verdict" if not turned else f"The verdict on {words.plural(turned, 'candidate')}"
+        )
         return (
             f"{words.plural(lost, 'observation')} could not be scored. {verdicts} would be another "
             "had all of them failed, or all passed."
@@ -216,7 +253,9 @@ class Outline:
         )
 
     def remarks(self, finding: Finding) -> tuple[tuple[str, str, bool], ...]:
-        """What else there is to say of a finding: label, words, and whether they are names or rules from the data."""
+        """What else there is to say of a finding: label, words, and whether they are names or rules
+        from the data.
+        """
         said = (
             [("Means", finding.meaning, False)]
             if finding.meaning.strip('"') not in (finding.rule, finding.name)
@@ -228,7 +267,13 @@ class Outline:
         if finding.aliases:
             said.append(("Same units as", words.listing(finding.aliases), True))
         if finding.decoys is not None:
-            said.append(("Decoys as large", f"{finding.decoys:.2g} expected by chance at or above this effect", False))
+            said.append(
+                (
+                    "Decoys as large",
+                    f"{finding.decoys:.2g} expected by chance at or above this effect",
+                    False,
+                )
+            )
         if finding.sensitivity:
             said.append(("Unscored", sensitivity(finding), False))
         if finding.frequency is not None and self.report.summary["robustness"]:
@@ -248,7 +293,9 @@ class Outline:
 
 
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without those that are true for the same units as an earlier one, or for exactly the others."""
+    """The findings without those that are true for the same units as an earlier one, or for exactly
+    the others.
+    """
     kept: list[Finding] = []
     called: dict[tuple[str, str], str] = {}
     for f in findings:
@@ -266,10 +313,15 @@ def shown(finding: Finding) -> Cell:
 
 def sensitivity(finding: Finding) -> str:
     """What the verdict would have been under the two extreme scorings of the unscored."""
-    said = {key: words.VERDICTS[Verdict(verdict)] for key, verdict in (finding.sensitivity or {}).items()}
+    said = {
+        key: words.VERDICTS[Verdict(verdict)]
+        for key, verdict in (finding.sensitivity or {}).items()
+    }
     if set(said.values()) == {words.VERDICTS[finding.verdict]}:
         return "the same verdict, had all unscored observations failed or all passed"
-    return "; ".join(f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in said.items())
+    return "; ".join(
+        f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in said.items()
+    )
 
 
 def _of(part: int, whole: int) -> str:

@@ -15,7 +15,9 @@ from groundfault.render.tables import Table
 if TYPE_CHECKING:
     from rich.console import Console, Group
 
-_READABLE = 13  # a column of words has as many characters in a terminal, and for a long word twice as many
+_READABLE = (
+    13  # a column of words has as many characters in a terminal, and for a long word twice as many
+)
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,11 @@ def show(content: Page, console: Console) -> None:
 
 
 def fitted(table: Table, width: int, styles: Sequence[str] = ()) -> Group:
-    """A table as a terminal of this width can show it: no number is broken, and no word of a head over numbers.
+    """A table as a terminal of this width can show it: no number is broken, and no word of a head
+    over numbers.
 
-    One that is wider yet comes in parts, each of which begins with the columns of words that lead the table.
+    One that is wider yet comes in parts, each of which begins with the columns of words that lead
+    the table.
 
     Parameters
     ----------
@@ -117,7 +121,10 @@ def fitted(table: Table, width: int, styles: Sequence[str] = ()) -> Group:
         for place, room in _widths(table, columns, width, gap).items():
             column = table.columns[place]
             out.add_column(
-                Text(column.head), justify="right" if column.kind == "number" else "left", overflow="fold", width=room
+                Text(column.head),
+                justify="right" if column.kind == "number" else "left",
+                overflow="fold",
+                width=room,
             )
         for row, style in zip_longest(table.rows, styles):
             out.add_row(*(Text(words.clean(row[place])) for place in columns), style=style)
@@ -177,4 +184,6 @@ def _blocks(content: Page) -> Iterator[str]:
         if section.sentences or section.tables:
             yield f"## {escape(section.title)}"
             yield from (escape(sentence) for sentence in section.sentences)
-            yield from (set_table(table, caption=table.caption != section.title) for table in section.tables)
+            yield from (
+                set_table(table, caption=table.caption != section.title) for table in section.tables
+            )

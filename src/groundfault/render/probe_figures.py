@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from groundfault.probes.endpoints import Run
-from groundfault.probes.summary import Summary
+from groundfault.probes.use.endpoints import Run
+from groundfault.probes.use.summary import Summary
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, MUTED, Figure, figure, rows_of
 
@@ -24,17 +24,26 @@ def curves(summary: Summary) -> Figure:
     policies = [summary.control, *summary.rivals][:MOST_POLICIES]
     rows = [row for policy in policies for row in _rows(summary, policy)]
     names = [words.clean(policy) for policy in policies]
-    legend = alt.Legend(title=None, orient="top", symbolType="stroke", symbolStrokeWidth=2, labelFontSize=12)
+    legend = alt.Legend(
+        title=None, orient="top", symbolType="stroke", symbolStrokeWidth=2, labelFontSize=12
+    )
     scale = alt.Scale(domain=names, range=list(_COLOURS[: len(names)]))
     dashes = alt.Scale(domain=names, range=list(_DASHES[: len(names)]))
     colour = alt.Color("policy:N", scale=scale, legend=legend)
     top = max([1.0, *(row["high"] for row in rows)])
     base = rows_of().encode(
         x=alt.X("query:Q", title="queries of a run", axis=alt.Axis(tickCount=6)),
-        y=alt.Y("mean:Q", title="unique audited keys", scale=alt.Scale(domain=[0, top]), axis=alt.Axis(tickCount=5)),
+        y=alt.Y(
+            "mean:Q",
+            title="unique audited keys",
+            scale=alt.Scale(domain=[0, top]),
+            axis=alt.Axis(tickCount=5),
+        ),
         color=colour,
     )
-    band = base.mark_area(opacity=0.16, interpolate="step-after").encode(y="low:Q", y2="high:Q", detail="line:N")
+    band = base.mark_area(opacity=0.16, interpolate="step-after").encode(
+        y="low:Q", y2="high:Q", detail="line:N"
+    )
     line = base.mark_line(strokeWidth=2, interpolate="step-after").encode(
         detail="line:N", strokeDash=alt.StrokeDash("policy:N", scale=dashes)
     )
@@ -44,9 +53,18 @@ def curves(summary: Summary) -> Figure:
     left = len(summary.results.policies) - len(policies)
     caption = (
         "Mean over the runs of a policy, and from the least to the most of them. Audited errors alone, each prompt "
-        "once in a run. What is unaudited counts as nothing." + (f" {left} policies are not drawn." if left else "")
+        "once in a run. What is unaudited counts as nothing."
+        + (f" {left} policies are not drawn." if left else "")
     )
-    return figure("curves", "Unique audited keys by query", caption, f"Curves: {ends}.", chart, rows, wide=True)
+    return figure(
+        "curves",
+        "Unique audited keys by query",
+        caption,
+        f"Curves: {ends}.",
+        chart,
+        rows,
+        wide=True,
+    )
 
 
 def _rows(summary: Summary, policy: str) -> list[dict[str, Any]]:
@@ -55,7 +73,9 @@ def _rows(summary: Summary, policy: str) -> list[dict[str, Any]]:
     found = []
     for model, runs in groupby(results.pool(policy).runs, key=lambda run: run.model):
         counts = _filled(list(runs))
-        name = words.clean(policy) if len(results.models) == 1 else words.clean(f"{policy}, {model}")
+        name = (
+            words.clean(policy) if len(results.models) == 1 else words.clean(f"{policy}, {model}")
+        )
         for query in range(counts.shape[1]):
             at = counts[:, query]
             told = {"low": int(at.min()), "mean": round(float(at.mean()), 4), "high": int(at.max())}
@@ -64,6 +84,10 @@ def _rows(summary: Summary, policy: str) -> list[dict[str, Any]]:
 
 
 def _filled(runs: list[Run]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Keys after 0, 1, ... queries: shape (runs, 1 + queries); a run that ended sooner stays at its last count."""
+    """Keys after 0, 1, ... queries: shape (runs, 1 + queries); a run that ended sooner stays at its
+    last count.
+    """
     longest = max(len(run.curve) for run in runs)
-    return np.array([[0, *run.curve, *[run.curve[-1]] * (longest - len(run.curve))] for run in runs])
+    return np.array(
+        [[0, *run.curve, *[run.curve[-1]] * (longest - len(run.curve))] for run in runs]
+    )

@@ -1,4 +1,6 @@
-"""Probe runs after audit as a page: the paper's tables 2 and 5 to 13 in form, and what may be said."""
+"""Probe runs after audit as a page: the paper's tables 2 and 5 to 13 in form, and what may be
+said.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from groundfault.probes.summary import Summary
+from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, probe_words, words
 from groundfault.render.page import Page, Section
 from groundfault.render.probe_figures import curves
 from groundfault.render.tables import Table
 
 if TYPE_CHECKING:
-    from groundfault.probes.auditing import Missed
+    from groundfault.probes.review.reviewed_runs import Missed
     from groundfault.review import Resolution
     from groundfault.stats.agreement import Agreement
 
@@ -23,7 +25,9 @@ BRIEF = ("Every run", "Unique audited prompt keys", "Manifest")
 """Sections that a terminal leaves to the files."""
 
 
-def page(summary: Summary, title: str, more: Iterable[Section] = (), *, figures: bool = True) -> Page:
+def page(
+    summary: Summary, title: str, more: Iterable[Section] = (), *, figures: bool = True
+) -> Page:
     """What the report says.
 
     Parameters
@@ -54,7 +58,14 @@ def page(summary: Summary, title: str, more: Iterable[Section] = (), *, figures:
         ("Queries (rows)", words.count(results.rows.queries)),
         ("Prompts asked (keys)", words.count(len(results.keys.asked))),
     )
-    return Page("probes", title, probe_words.verdict(summary), facts, tuple(sections), bool(results.keys.confirmed))
+    return Page(
+        "probes",
+        title,
+        probe_words.verdict(summary),
+        facts,
+        tuple(sections),
+        bool(results.keys.confirmed),
+    )
 
 
 def _tables(summary: Summary) -> Iterator[Table]:
@@ -65,9 +76,13 @@ def _tables(summary: Summary) -> Iterator[Table]:
 
 def _unnamed(table: Table, one: bool) -> Table:
     """Without the model, which the head of the page names where there is one."""
-    kept = [i for i, column in enumerate(table.columns) if not (one and column.head.startswith("Model"))]
+    kept = [
+        i for i, column in enumerate(table.columns) if not (one and column.head.startswith("Model"))
+    ]
     columns = tuple(table.columns[i] for i in kept)
-    return replace(table, columns=columns, rows=tuple(tuple(row[i] for i in kept) for row in table.rows))
+    return replace(
+        table, columns=columns, rows=tuple(tuple(row[i] for i in kept) for row in table.rows)
+    )
 
 
 def reviewed(
@@ -75,7 +90,9 @@ def reviewed(
     agreement: Mapping[str, Mapping[str, Agreement]],
     missed: Missed | None = None,
 ) -> Section:
-    """How items were settled, how far reviewers agree, and what controls say of errors that no signal showed."""
+    """How items were settled, how far reviewers agree, and what controls say of errors that no
+    signal showed.
+    """
     how = Counter(found.how for found in resolutions.values())
     said = [
         f"{words.plural(len(resolutions), 'item')} reviewed: {how['settled']:,} settled by reviewers, "
@@ -90,13 +107,19 @@ def reviewed(
             f"({words.rate(missed.rate)}, 95% interval {low} to {high}). No signal showed these."
         )
     elif missed:
-        said.append("No item that matched its key was reviewed: errors that no signal showed cannot be estimated.")
+        said.append(
+            "No item that matched its key was reviewed: errors that no signal showed cannot be estimated."
+        )
     if late:
         said.append(
             f"{words.plural(late, 'item')} {'rests' if late == 1 else 'rest'} on decisions made after unblinding."
         )
     rows = tuple(
-        (question.replace("_", " "), words.count(measures["raw"].items), *(_coefficient(m) for m in measures.values()))
+        (
+            question.replace("_", " "),
+            words.count(measures["raw"].items),
+            *(_coefficient(m) for m in measures.values()),
+        )
         for question, measures in agreement.items()
         if measures["raw"].items
     )
@@ -111,4 +134,6 @@ def reviewed(
 def _coefficient(found: Agreement) -> str:
     if math.isnan(found.value):
         return words.NONE
-    return f"{found.value:.2f}" + ("" if math.isnan(found.low) else f" ({found.low:.2f} to {found.high:.2f})")
+    return f"{found.value:.2f}" + (
+        "" if math.isnan(found.low) else f" ({found.low:.2f} to {found.high:.2f})"
+    )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groundfault.probes.endpoints import EXCLUDED, Pool
-from groundfault.probes.summary import Summary
+from groundfault.probes.use.endpoints import EXCLUDED, Pool
+from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words, words
 from groundfault.render.tables import Column, Table
 from groundfault.stats.paired import MOST_FLIPPED
@@ -37,12 +37,21 @@ def matched(summary: Summary) -> Table:
                     probe_words.short_conclusion(summary, policy, model),
                 )
             )
-    heads = ("Model", "Policy", "Budget", "Confirmed rows", "Unique keys", "Keys shared / its own / control's")
+    heads = (
+        "Model",
+        "Policy",
+        "Budget",
+        "Confirmed rows",
+        "Unique keys",
+        "Keys shared / its own / control's",
+    )
     note = (
         f"The paper's Table 2 in form: each policy / the control, {_control(summary)}; the budget is of both together. "
         "Rows and keys after audit; keys name no model: one on which two models err counts once over all."
     )
-    return made("Matched comparison (audited)", "ttnnnnt", (*heads, "Key-level conclusion"), rows, note)
+    return made(
+        "Matched comparison (audited)", "ttnnnnt", (*heads, "Key-level conclusion"), rows, note
+    )
 
 
 def routing(summary: Summary) -> Table:
@@ -59,11 +68,18 @@ def routing(summary: Summary) -> Table:
         )
         for pool in summary.results.pools
     ]
-    heads = ("Queries", "Mismatches", "Mismatch rate", "Unreadable", "Unanswered", "Routed to review")
-    note = (
-        "The paper's Table 5 in form. Rows, counted by a machine before any audit: signals, and no errors of a model."
+    heads = (
+        "Queries",
+        "Mismatches",
+        "Mismatch rate",
+        "Unreadable",
+        "Unanswered",
+        "Routed to review",
     )
-    return made("Routing signals (not audited)", "ttnnnnnn", ("Model", "Policy", *heads), rows, note)
+    note = "The paper's Table 5 in form. Rows, counted by a machine before any audit: signals, and no errors of a model."
+    return made(
+        "Routing signals (not audited)", "ttnnnnnn", ("Model", "Policy", *heads), rows, note
+    )
 
 
 def best_scores(summary: Summary) -> Table:
@@ -87,7 +103,13 @@ def best_scores(summary: Summary) -> Table:
         "The paper's Table 6 in form. A routing score that is 1 with the first mismatch: it says whether a run saw any "
         "and nothing of discovery. Equal means and all ties are expected of policies that work as they should."
     )
-    return made("Best scores, seed by seed (routing signal)", "ttnnnnnnn", ("Model", "Policy", *heads), rows, note)
+    return made(
+        "Best scores, seed by seed (routing signal)",
+        "ttnnnnnnn",
+        ("Model", "Policy", *heads),
+        rows,
+        note,
+    )
 
 
 def side_by_side(summary: Summary) -> Table:
@@ -105,12 +127,22 @@ def side_by_side(summary: Summary) -> Table:
         )
         for pool in summary.results.pools
     ]
-    heads = ("Queries", "Mismatch rows", "Mismatch keys", "Audited rows", "Audited keys", "Tasks", "Mean best score")
+    heads = (
+        "Queries",
+        "Mismatch rows",
+        "Mismatch keys",
+        "Audited rows",
+        "Audited keys",
+        "Tasks",
+        "Mean best score",
+    )
     note = (
         "The paper's Tables 7, 9 and 11 in form. Mismatches and best scores are routing signals; audited rows and keys "
         "are confirmed model errors."
     )
-    return made("Signals beside audited errors", "ttnnnnnnn", ("Model", "Policy", *heads), rows, note)
+    return made(
+        "Signals beside audited errors", "ttnnnnnnn", ("Model", "Policy", *heads), rows, note
+    )
 
 
 def resolved(summary: Summary) -> Table:
@@ -129,7 +161,16 @@ def resolved(summary: Summary) -> Table:
         )
         for pool in summary.results.pools
     ]
-    heads = ("Routed rows", "Reviewed", "Confirmed", "Excluded", "No error", "Disputed", "Unaudited", "Unique keys")
+    heads = (
+        "Routed rows",
+        "Reviewed",
+        "Confirmed",
+        "Excluded",
+        "No error",
+        "Disputed",
+        "Unaudited",
+        "Unique keys",
+    )
     note = (
         "The paper's Tables 8, 10 and 12 in form. Reviewed rows, and what they came to, may be more than those routed: "
         "matches are reviewed unseen among them."
@@ -151,7 +192,14 @@ def endpoints(summary: Summary) -> Table:
         )
         for pool in summary.results.pools
     ]
-    heads = ("Budget", "Audited yield", "Unique keys", "Tasks", "Runs with a failure", "First failure")
+    heads = (
+        "Budget",
+        "Audited yield",
+        "Unique keys",
+        "Tasks",
+        "Runs with a failure",
+        "First failure",
+    )
     note = (
         "Audited yield: confirmed rows over the budget; what a budget bought, and no failure rate. First failure: the "
         "query of the first audited one, median over runs; beyond the budget where most have none."
@@ -167,7 +215,13 @@ def excluded(summary: Summary) -> Table:
         if pool.rows.excluded
     ]
     heads = ("Model", "Policy", "Extraction artefact", "Format artefact", "Invalid prompt")
-    return made("Excluded rows by status", "ttnnn", heads, rows, "Reviewed, and no confirmed error of the model.")
+    return made(
+        "Excluded rows by status",
+        "ttnnn",
+        heads,
+        rows,
+        "Reviewed, and no confirmed error of the model.",
+    )
 
 
 def differences(summary: Summary) -> Table:
@@ -179,7 +233,9 @@ def differences(summary: Summary) -> Table:
             d.endpoint,
             words.count(len(d.seeds)),
             words.signed(d.mean, 3),
-            f"{words.signed(d.interval[0], 3)} to {words.signed(d.interval[1], 3)}" if d.interval else words.NONE,
+            f"{words.signed(d.interval[0], 3)} to {words.signed(d.interval[1], 3)}"
+            if d.interval
+            else words.NONE,
             words.p_value(d.p),
         )
         for d in summary.differences
@@ -210,7 +266,14 @@ def runs(summary: Summary) -> Table:
         )
         for run in summary.results.runs
     ]
-    heads = ("Seed", "Queries / budget", "Mismatch rows", "Audited rows", "Audited keys", "First audited failure")
+    heads = (
+        "Seed",
+        "Queries / budget",
+        "Mismatch rows",
+        "Audited rows",
+        "Audited keys",
+        "First audited failure",
+    )
     return made("Every run", "ttnnnnnn", ("Model", "Policy", *heads), rows)
 
 
@@ -227,13 +290,22 @@ def rates(summary: Summary) -> Table:
             rate.model,
             rate.policy,
             words.NONE if rate.value is None else words.rate(rate.value),
-            words.NONE if rate.interval is None else f"{rate.interval[0]:.1%} to {rate.interval[1]:.1%}",
+            words.NONE
+            if rate.interval is None
+            else f"{rate.interval[0]:.1%} to {rate.interval[1]:.1%}",
             words.count(rate.open),
             said[rate.how],
         )
         for rate in summary.rates
     ]
-    heads = ("Model", "Policy", "Prompts with a confirmed error", "95% interval", "Open rows", "How")
+    heads = (
+        "Model",
+        "Policy",
+        "Prompts with a confirmed error",
+        "95% interval",
+        "Open rows",
+        "How",
+    )
     note = (
         "Of the valid prompts of this bank and grammar, and of no others. What is open, or was not reviewed, counts as "
         "no error: with open rows the rate is a lower bound."
@@ -250,7 +322,9 @@ def effects(summary: Summary) -> Table:
             e.option,
             words.count(e.tasks),
             words.signed(e.difference, 3),
-            f"{words.signed(e.interval[0], 3)} to {words.signed(e.interval[1], 3)}" if e.interval else words.NONE,
+            f"{words.signed(e.interval[0], 3)} to {words.signed(e.interval[1], 3)}"
+            if e.interval
+            else words.NONE,
             words.p_value(e.p),
         )
         for e in summary.effects
@@ -283,18 +357,29 @@ def keys(summary: Summary) -> Table:
     ]
     left = len(found) - len(rows)
     note = f"The first {MOST_KEYS:,} of {len(found):,}." if left else ""
-    table = made("Unique audited prompt keys", "ttt", ("Prompt key", "Found by", "Models"), rows, note)
-    return Table(table.caption, (Column("Prompt key", "code"), *table.columns[1:]), table.rows, table.note)
+    table = made(
+        "Unique audited prompt keys", "ttt", ("Prompt key", "Found by", "Models"), rows, note
+    )
+    return Table(
+        table.caption, (Column("Prompt key", "code"), *table.columns[1:]), table.rows, table.note
+    )
 
 
 def manifest(summary: Summary) -> Table:
     """Table 13: what was fixed before anything was asked."""
-    rows = [(name, text) for name, value in summary.manifest.items() for text in [_plain(value)] if text]
+    rows = [
+        (name, text) for name, value in summary.manifest.items() for text in [_plain(value)] if text
+    ]
     note = (
         "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, grammar.toml, a "
         "trajectory for each model, policy and seed, reviews.db, and ledger.db, which holds the hashes."
     )
-    return Table("Manifest", (Column("Fixed before asking", "code"), Column("Value", "code")), tuple(rows), note)
+    return Table(
+        "Manifest",
+        (Column("Fixed before asking", "code"), Column("Value", "code")),
+        tuple(rows),
+        note,
+    )
 
 
 def _plain(value: Any) -> str:
@@ -313,9 +398,14 @@ def _who(pool: Pool) -> tuple[str, str]:
     return pool.model or _ALL, pool.policy
 
 
-def made(caption: str, kinds: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], note: str = "") -> Table:
+def made(
+    caption: str, kinds: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], note: str = ""
+) -> Table:
     """A table; of each column one letter says whether it holds words or numbers."""
-    columns = (Column(head, "number" if kind == "n" else "text") for head, kind in zip(heads, kinds, strict=True))
+    columns = (
+        Column(head, "number" if kind == "n" else "text")
+        for head, kind in zip(heads, kinds, strict=True)
+    )
     return Table(caption, tuple(columns), tuple(rows), note)
 
 

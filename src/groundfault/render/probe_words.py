@@ -1,11 +1,13 @@
-"""What may be said of probe runs after audit, in plain sentences; what is still open comes first."""
+"""What may be said of probe runs after audit, in plain sentences; what is still open comes
+first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from groundfault.probes import comparison
-from groundfault.probes.summary import Summary
+from groundfault.probes.use import comparison
+from groundfault.probes.use.summary import Summary
 from groundfault.render import words
 
 LEVEL = 0.05
@@ -26,7 +28,9 @@ def verdict(summary: Summary) -> str:
     keys = len(results.keys.confirmed)
     if not keys:
         waiting = results.keys.open
-        return "No model error is confirmed" + (f"; {words.plural(len(waiting), 'prompt key')} open" if waiting else "")
+        return "No model error is confirmed" + (
+            f"; {words.plural(len(waiting), 'prompt key')} open" if waiting else ""
+        )
     least = "At least " if results.keys.open else ""
     unique = f"{least}{words.count(keys)} unique audited prompt {'key' if keys == 1 else 'keys'}"
     return f"{unique} with confirmed model errors"
@@ -120,7 +124,9 @@ def quoted(policy: str) -> str:
 
 def _by_policy(summary: Summary, what: str) -> str:
     results = summary.results
-    return ", ".join(f"{quoted(name)} {getattr(results.pool(name).rows, what):,}" for name in results.policies)
+    return ", ".join(
+        f"{quoted(name)} {getattr(results.pool(name).rows, what):,}" for name in results.policies
+    )
 
 
 def _keys(number: int) -> str:

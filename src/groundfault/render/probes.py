@@ -1,11 +1,13 @@
-"""A task bank as a card in Markdown: what is in it, what every key rests on, and what a reviewer decides."""
+"""A task bank as a card in Markdown: what is in it, what every key rests on, and what a reviewer
+decides.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from groundfault.probes.checking import Check
+from groundfault.probes.bank.checking import Check
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
 
@@ -22,28 +24,38 @@ AUDIT = (
 
 
 def card(check: Check) -> str:
-    """The card of a bank with a grammar, as GitHub-flavoured Markdown; text from files is escaped."""
+    """The card of a bank with a grammar, as GitHub-flavoured Markdown; text from files is
+    escaped.
+    """
     return "\n\n".join(_blocks(check)) + "\n"
 
 
 def lines(check: Check) -> Iterator[str]:
     """The same in a few lines, for a terminal."""
     bank, grammar = check.bank, check.grammar
-    kinds = ", ".join(f"{count:,} {family}" for family, count in Counter(task.family for task in bank).items())
+    kinds = ", ".join(
+        f"{count:,} {family}" for family, count in Counter(task.family for task in bank).items()
+    )
     yield words.clean(f"bank     {bank.name}: {words.plural(len(bank), 'task')} ({kinds})")
     yield f"         {bank.hash}"
     yield words.clean(f"grammar  {grammar.name}: {words.plural(len(grammar), 'assignment')}")
     yield f"         {grammar.hash}"
     held = ", ".join(grammar.relations)
-    yield words.clean(f"         answers must be equivalent under all options of {held}" if held else _NO_RELATION)
+    yield words.clean(
+        f"         answers must be equivalent under all options of {held}" if held else _NO_RELATION
+    )
     yield f"prompts  {check.valid:,} of {check.prompts:,} structurally valid"
     for problem in check.problems[:_MOST_PROBLEMS]:
-        yield words.clean(f"  {words.plural(problem.prompts, 'prompt')}: {problem.reason} (first {problem.first})")
+        yield words.clean(
+            f"  {words.plural(problem.prompts, 'prompt')}: {problem.reason} (first {problem.first})"
+        )
     if len(check.problems) > _MOST_PROBLEMS:
         yield f"  and {len(check.problems) - _MOST_PROBLEMS:,} other reasons"
     if check.blocked:
         named = ", ".join(task.id for task in check.blocked[:5])
-        yield words.clean(f"  {words.plural(len(check.blocked), 'task')} without a valid prompt: {named}")
+        yield words.clean(
+            f"  {words.plural(len(check.blocked), 'task')} without a valid prompt: {named}"
+        )
     for probe in check.samples:
         yield ""
         yield words.clean(f"--- {probe.key}")
@@ -75,11 +87,16 @@ def _blocks(check: Check) -> Iterator[str]:
     if len(shown) < len(bank):
         yield f"The first {len(shown):,} of {len(bank):,} tasks."
     for task in shown:
-        facts = [f"Question: {escape(task.question)}", f"Key: {code(task.answer)}, compared by `{task.rule}`"]
+        facts = [
+            f"Question: {escape(task.question)}",
+            f"Key: {code(task.answer)}, compared by `{task.rule}`",
+        ]
         facts += [f"Tolerance: {task.tolerance}"] if task.tolerance else []
         facts += [f"Why: {escape(task.derivation)}"] if task.derivation else []
         facts += [f"Checked: {escape(', '.join(task.tags))}"] if task.tags else []
-        facts += [f"{escape(words.capital(slot))}: {escape(text)}" for slot, text in task.slots.items()]
+        facts += [
+            f"{escape(words.capital(slot))}: {escape(text)}" for slot, text in task.slots.items()
+        ]
         yield f"### {escape(task.id)} ({escape(task.family)})"
         yield _bullets(facts)
     yield "## What an audit decides of a response"

@@ -13,13 +13,15 @@ from groundfault.render.tables import Column, Table
 if TYPE_CHECKING:
     import polars as pl
 
-    from groundfault.taxonomy.regimes import Gap
+    from groundfault.taxonomy.use.regimes import Gap
 
 _ENDS = ("", "_low", "_high")
 
 
 def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
-    """What `groundfault.taxonomy.regimes.depth_profile` gives; models in rows, depths in columns."""
+    """What `groundfault.taxonomy.use.regimes.depth_profile` gives; models in rows, depths in
+    columns.
+    """
     values = profile["depth"].unique().sort().to_list()
     models = profile["model"].unique().sort().to_list()
     cells = {(row["model"], row["depth"]): row for row in profile.iter_rows(named=True)}
@@ -27,7 +29,9 @@ def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
         key: f"{words.rate(row['rate'])} [{words.rate(row['low'])}, {words.rate(row['high'])}]"
         for key, row in cells.items()
     }
-    rows = tuple((model, *(said.get((model, value), words.NONE) for value in values)) for model in models)
+    rows = tuple(
+        (model, *(said.get((model, value), words.NONE) for value in values)) for model in models
+    )
     heads = (Column("Model"), *(Column(f"{depth} {value}", "number") for value in values))
     note = (
         f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same examples at several "
@@ -41,7 +45,7 @@ def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
 
 
 def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> Page:
-    """What `groundfault.taxonomy.regimes.judge_gaps` gives."""
+    """What `groundfault.taxonomy.use.regimes.judge_gaps` gives."""
     faults = sum(gap.at_fault for gap in found)
     verdict = f"The judge and execution disagree in {faults} of {words.plural(len(found), 'cell')}"
     verdict += ": there the instrument is at fault, not the model" if faults else ""
@@ -59,14 +63,23 @@ def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> P
         "taken to be independent."
     )
     names = tuple(Column(name) for name in by) or (Column(""),)
-    said = tuple(Column(head, "number") for head in ("Both", "Judge only", "Execution only", "Neither"))
+    said = tuple(
+        Column(head, "number") for head in ("Both", "Judge only", "Execution only", "Neither")
+    )
     heads = tuple(Column(head, "number") for head in ("Judged", "Executed", "Gap", "p", "Holm"))
     tables = (
         Table("Who says that it succeeded", (*names, *said), tuple(counts)),
         Table("The gap", (*names, *heads), tuple(rates), note),
     )
     facts = (("Traces", words.count(sum(sum(_square(gap)) for gap in found))),)
-    return Page("gaps", title, verdict, facts, (Section("A judge beside execution", (), (), tables),), faults > 0)
+    return Page(
+        "gaps",
+        title,
+        verdict,
+        facts,
+        (Section("A judge beside execution", (), (), tables),),
+        faults > 0,
+    )
 
 
 def _square(gap: Gap) -> tuple[int, int, int, int]:
@@ -87,6 +100,8 @@ def gap_table(found: Sequence[Gap], by: Sequence[str]) -> pl.DataFrame:
         row = asdict(gap) | {"at_fault": gap.at_fault}
         ends = {"judged": row.pop("judged"), "executed": row.pop("executed")}
         ends["gap"] = (row.pop("gap"), row.pop("low"), row.pop("high"))
-        spread = {f"{what}{end}": x for what, of in ends.items() for end, x in zip(_ENDS, of, strict=True)}
+        spread = {
+            f"{what}{end}": x for what, of in ends.items() for end, x in zip(_ENDS, of, strict=True)
+        }
         rows.append(dict(zip(by, row.pop("cell"), strict=True)) | spread | row)
     return pl.DataFrame(rows)

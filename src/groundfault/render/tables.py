@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from groundfault import wording
-from groundfault.finding import Cell, Finding, Verdict
+from groundfault.auditing import messages
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.render import words
-from groundfault.report import Report
 
 Kind = Literal["text", "code", "number"]
 _NAMES_SHOWN = 12
@@ -43,7 +43,11 @@ class Table:
 
     def lean(self) -> Table:
         """Without the columns in which no row has anything."""
-        kept = [i for i in range(len(self.columns)) if any(row[i] not in ("", words.NONE) for row in self.rows)]
+        kept = [
+            i
+            for i in range(len(self.columns))
+            if any(row[i] not in ("", words.NONE) for row in self.rows)
+        ]
         return replace(
             self,
             columns=tuple(self.columns[i] for i in kept),
@@ -113,7 +117,14 @@ def screened(report: Report) -> Table:
 def everything(report: Report, most: int) -> Table:
     """All candidates, at most so many of them: counts, lifts, verdict and reason."""
     rows = tuple(_row(f) for f in report.findings[:most])
-    heads = ("Errors on", "Errors off", "Discovery lift (selected)", "Holdout lift", "Screen p", "Adjusted p")
+    heads = (
+        "Errors on",
+        "Errors off",
+        "Discovery lift (selected)",
+        "Holdout lift",
+        "Screen p",
+        "Adjusted p",
+    )
     columns = (
         Column("Candidate", "code"),
         Column("Rule", "code"),
@@ -126,7 +137,9 @@ def everything(report: Report, most: int) -> Table:
     if held_out(report):
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."
     else:
-        columns = tuple(replace(c, head="Lift") if c.head.startswith("Discovery") else c for c in columns)
+        columns = tuple(
+            replace(c, head="Lift") if c.head.startswith("Discovery") else c for c in columns
+        )
         columns = tuple(replace(c, head="p") if c.head == "Screen p" else c for c in columns)
         rows = tuple((*row[:6], words.NONE, *row[7:]) for row in rows)
     return Table("All candidates, the untestable ones too", columns, rows, note).lean()
@@ -166,14 +179,18 @@ def key(report: Report) -> Table:
     meanings: dict[str, str] = {}
     for f in report.findings:
         codes = [code for code in _codes(f).split(", ") if code]
-        meanings |= {code: wording.REASONS.get(code, code) for code in codes}
+        meanings |= {code: messages.REASONS.get(code, code) for code in codes}
         if not codes:
             meanings[words.VERDICTS[f.verdict]] = f.reason
-    return Table("What verdicts and codes mean", (Column("Word"), Column("Meaning")), tuple(meanings.items()))
+    return Table(
+        "What verdicts and codes mean", (Column("Word"), Column("Meaning")), tuple(meanings.items())
+    )
 
 
 def turns(finding: Finding) -> str:
-    """How the verdict would turn had all unscored observations failed, or passed; empty where it would not."""
+    """How the verdict would turn had all unscored observations failed, or passed; empty where it
+    would not.
+    """
     said = []
     for assumed, verdict in (finding.sensitivity or {}).items():
         if verdict != finding.verdict:
@@ -188,25 +205,34 @@ def detectable(report: Report) -> Table:
         (words.level(float(share)), "none, however large" if lift is None else words.bare(lift))
         for share, lift in power["minimum_detectable_lift"].items()
     )
-    columns = (Column("Slice holds this share of units", "number"), Column("Minimum detectable lift", "number"))
-    return Table(f"What would have been found with {words.level(power['power'])} power", columns, rows)
+    columns = (
+        Column("Slice holds this share of units", "number"),
+        Column("Minimum detectable lift", "number"),
+    )
+    return Table(
+        f"What would have been found with {words.level(power['power'])} power", columns, rows
+    )
 
 
 def ineligible(report: Report) -> Table:
     """Why candidates could not be tested, and how many."""
     rows = tuple(
-        (code, wording.REASONS.get(code, ""), words.count(number))
+        (code, messages.REASONS.get(code, ""), words.count(number))
         for code, number in sorted(report.summary["ineligible"].items(), key=lambda item: -item[1])
     )
     columns = (Column("Code", "code"), Column("Meaning"), Column("Candidates", "number"))
     note = "One candidate may have several reasons."
-    return Table("Candidates that could not be tested", columns, rows, note if len(rows) > 1 else "")
+    return Table(
+        "Candidates that could not be tested", columns, rows, note if len(rows) > 1 else ""
+    )
 
 
 def unscored(report: Report) -> Table:
     """Observations that have no loss, by status."""
     statuses = report.summary["statuses"]
-    rows = tuple((status, words.count(n)) for status, n in statuses.items() if n or status == "scored")
+    rows = tuple(
+        (status, words.count(n)) for status, n in statuses.items() if n or status == "scored"
+    )
     columns = (Column("Status"), Column("Observations", "number"))
     note = "Only scored observations enter an error rate."
     return Table("Observations by status", columns, rows, note)
@@ -225,7 +251,8 @@ def baselines(report: Report) -> Table | None:
         ("full", "The whole rule"),
     )
     rows = tuple(
-        (said, words.count(len(weaker[key])), words.listing(_clean(weaker[key]), _NAMES_SHOWN)) for key, said in rules
+        (said, words.count(len(weaker[key])), words.listing(_clean(weaker[key]), _NAMES_SHOWN))
+        for key, said in rules
     )
     columns = (Column("Rule"), Column("Reports", "number"), Column("Candidates"))
     return Table("What weaker rules would have reported", columns, rows)
@@ -238,10 +265,17 @@ def _clean(names: Sequence[str]) -> list[str]:
 def manifest(report: Report) -> tuple[Table, ...]:
     """Everything needed to recompute the report."""
     summary, made, ledger = report.summary, report.summary["manifest"], report.summary["ledger"]
-    roles = {key: value for key, value in made["roles"].items() if value not in (None, "", (), [], False)}
+    roles = {
+        key: value for key, value in made["roles"].items() if value not in (None, "", (), [], False)
+    }
     versions = {"groundfault": summary["groundfault_version"]}
     versions |= {key: made[key] for key in ("python", "numpy", "polars")}
-    evidence = {"source": made["sources"], "models": made["models"], "compared": made["compare"], **roles}
+    evidence = {
+        "source": made["sources"],
+        "models": made["models"],
+        "compared": made["compare"],
+        **roles,
+    }
     evidence |= {"rows": summary["rows"], "units": summary["n"]}
     return (
         _pairs("Evidence", "Role", evidence),
@@ -261,4 +295,6 @@ def _pairs(caption: str, head: str, pairs: dict[str, Any]) -> Table:
 def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return words.listing([str(v) for v in value], _NAMES_SHOWN)
-    return words.count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    return (
+        words.count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    )

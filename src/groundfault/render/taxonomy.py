@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.auditing.report import Report
+from groundfault.base.files import write_text
+from groundfault.core.finding import Cell
 from groundfault.errors import InputError
-from groundfault.files import write_text
-from groundfault.finding import Cell
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, INK, MUTED, REST, RULE, Figure, figure, rows_of
 from groundfault.render.page import Page, Section, html, markdown
 from groundfault.render.tables import Column, Table
 from groundfault.render.taxonomy_labels import section as labels_section
-from groundfault.report import Report
-from groundfault.taxonomy.labelling import Labelling
-from groundfault.taxonomy.taxonomy import Cluster, Taxonomy
+from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
+from groundfault.taxonomy.words.labelling import Labelling
 
 MOST_MODELS = 60
 """Models whose names fit under a heatmap; of more, evenly many are drawn."""
@@ -39,8 +39,11 @@ LIMITS = (
 )
 
 
-def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None) -> None:
-    """Write a taxonomy and its report: ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays.
+def write(
+    taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None
+) -> None:
+    """Write a taxonomy and its report: ``report.html``, ``report.md``, ``taxonomy.json`` and its
+    arrays.
 
     Parameters
     ----------
@@ -49,7 +52,8 @@ def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims:
     title : str
         What it is of.
     claims : Report, optional
-        What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims`` below the directory.
+        What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims``
+        below the directory.
     """
     taxonomy = replace(taxonomy, title=title or taxonomy.title)
     texts = _texts(page(taxonomy, claims=None if claims is None else claims.to_dict()))
@@ -61,7 +65,9 @@ def write(taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims:
 
 
 def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
-    """Write labels into the directory that a taxonomy was read from, as ``labels.json`` and into its report."""
+    """Write labels into the directory that a taxonomy was read from, as ``labels.json`` and into
+    its report.
+    """
     texts = _texts(page(taxonomy, claims=_kept_claims(taxonomy, Path(directory)), labels=labels))
     labels.save(directory)
     for name, text in texts.items():
@@ -69,7 +75,9 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
 
 
 def _kept_claims(taxonomy: Taxonomy, directory: Path) -> Mapping[str, Any] | None:
-    """What was said of held-out models, if it is about these clusters: the folder may be of an earlier fit."""
+    """What was said of held-out models, if it is about these clusters: the folder may be of an
+    earlier fit.
+    """
     told = directory / "claims" / "report.json"
     if not told.exists():
         return None
@@ -77,7 +85,9 @@ def _kept_claims(taxonomy: Taxonomy, directory: Path) -> Mapping[str, Any] | Non
         claims = json.loads(told.read_text(encoding="utf-8"))
         names = {found["name"] for found in claims["findings"]}
     except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(f"{told} cannot be read; take the folder claims away, or fit again") from None
+        raise InputError(
+            f"{told} cannot be read; take the folder claims away, or fit again"
+        ) from None
     return claims if names == {cluster.name for cluster in taxonomy.published} else None
 
 
@@ -125,7 +135,10 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
             c.name,
             words.count(c.size),
             ", ".join(f"{name} {n:,}" for name, n in c.sources.items()) or words.NONE,
-            "; ".join(f"{a.what} ({words.rate(a.inside)}, elsewhere {words.rate(a.outside)})" for a in c.attributes)
+            "; ".join(
+                f"{a.what} ({words.rate(a.inside)}, elsewhere {words.rate(a.outside)})"
+                for a in c.attributes
+            )
             or words.NONE,
             ", ".join(c.exemplars),
             _extremes(taxonomy, c),
@@ -133,7 +146,15 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
         )
         for c in clusters
     )
-    heads = ("Cluster", "Examples", "Benchmarks", "Attributes", "Nearest to its centre", "Most beyond ability", "Why")
+    heads = (
+        "Cluster",
+        "Examples",
+        "Benchmarks",
+        "Attributes",
+        "Nearest to its centre",
+        "Most beyond ability",
+        "Why",
+    )
     kinds = ("code", "number", "text", "text", "code", "text", "text")
     note = (
         "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over all attributes and "
@@ -150,7 +171,9 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
 def _extremes(taxonomy: Taxonomy, cluster: Cluster, most: int = 3) -> str:
     excess = np.nan_to_num(cluster.excess)
     order = np.argsort(-np.abs(excess), kind="stable")[:most]
-    return ", ".join(f"{taxonomy.matrix.models[j]} {words.signed(100 * excess[j], 0)}" for j in order)
+    return ", ".join(
+        f"{taxonomy.matrix.models[j]} {words.signed(100 * excess[j], 0)}" for j in order
+    )
 
 
 def _figures(taxonomy: Taxonomy) -> Section | None:
@@ -169,7 +192,9 @@ def heatmap(taxonomy: Taxonomy) -> Figure:
 
 
 def excess(taxonomy: Taxonomy) -> Figure:
-    """Failures of each model in each cluster beyond what its ability and their difficulty explain."""
+    """Failures of each model in each cluster beyond what its ability and their difficulty
+    explain.
+    """
     rows = _cells(taxonomy, "excess")
     reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
     scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
@@ -177,7 +202,13 @@ def excess(taxonomy: Taxonomy) -> Figure:
     said = f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and difficulty."
     caption = "Orange: fails more often than its ability and the examples' difficulty explain; purple: less often."
     return figure(
-        "excess", "Beyond ability and difficulty", caption + _left_out(taxonomy), said, chart, rows, wide=True
+        "excess",
+        "Beyond ability and difficulty",
+        caption + _left_out(taxonomy),
+        said,
+        chart,
+        rows,
+        wide=True,
     )
 
 
@@ -190,22 +221,40 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
         for c in taxonomy.clusters[:MOST_CLUSTERS]
         for axis, value in c.stability.items()
     ]
-    names = alt.Axis(title=None, domain=False, ticks=False, labelPadding=8, labelLimit=240, labelColor=INK)
+    names = alt.Axis(
+        title=None, domain=False, ticks=False, labelPadding=8, labelLimit=240, labelColor=INK
+    )
     scale = alt.Scale(domain=[0, 1])
     base = rows_of().encode(
         y=alt.Y("name:N", sort=None, axis=names),
         x=alt.X("value:Q", scale=scale, title="mean Jaccard index", axis=alt.Axis(tickCount=5)),
     )
     kinds = {"examples": "circle", "models": "diamond", "seeds": "triangle-up"}
-    shape = alt.Shape("axis:N", scale=alt.Scale(domain=list(kinds), range=list(kinds.values())), title="other")
+    shape = alt.Shape(
+        "axis:N", scale=alt.Scale(domain=list(kinds), range=list(kinds.values())), title="other"
+    )
     colour = alt.condition("datum.published", alt.value(GOOD), alt.value(REST))
     legend = alt.Legend(orient="top", titleColor=MUTED)
-    dots = base.mark_point(filled=True, size=80, opacity=1).encode(shape=shape.legend(legend), color=colour)
-    bar = alt.Chart(alt.Data(values=[{"x": taxonomy.settings.stability}])).mark_rule(color=BAD, strokeDash=[4, 3])
-    chart = (bar.encode(x=alt.X("x:Q", scale=scale)) + dots).properties(width=480, height=max(60, 26 * len(rows) // 3))
+    dots = base.mark_point(filled=True, size=80, opacity=1).encode(
+        shape=shape.legend(legend), color=colour
+    )
+    bar = alt.Chart(alt.Data(values=[{"x": taxonomy.settings.stability}])).mark_rule(
+        color=BAD, strokeDash=[4, 3]
+    )
+    chart = (bar.encode(x=alt.X("x:Q", scale=scale)) + dots).properties(
+        width=480, height=max(60, 26 * len(rows) // 3)
+    )
     said = "; ".join(f"{_short(c)} {_worst(c):.2f}" for c in taxonomy.clusters[:MOST_CLUSTERS])
     caption = f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: published."
-    return figure("stability", "Found again", caption, f"Lowest Jaccard index: {said}.", chart, rows, wide=True)
+    return figure(
+        "stability",
+        "Found again",
+        caption,
+        f"Lowest Jaccard index: {said}.",
+        chart,
+        rows,
+        wide=True,
+    )
 
 
 def _worst(cluster: Cluster) -> float:
@@ -228,8 +277,14 @@ def _drawn(taxonomy: Taxonomy) -> list[int]:
 
 def _left_out(taxonomy: Taxonomy) -> str:
     models, clusters = len(taxonomy.matrix.models), len(taxonomy.clusters)
-    said = f" {MOST_MODELS} of {models} models are drawn, evenly by rank." if models > MOST_MODELS else ""
-    return said + (f" The {MOST_CLUSTERS} largest of {clusters} clusters." if clusters > MOST_CLUSTERS else "")
+    said = (
+        f" {MOST_MODELS} of {models} models are drawn, evenly by rank."
+        if models > MOST_MODELS
+        else ""
+    )
+    return said + (
+        f" The {MOST_CLUSTERS} largest of {clusters} clusters." if clusters > MOST_CLUSTERS else ""
+    )
 
 
 def _cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
@@ -243,12 +298,16 @@ def _cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _grid(taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str, label: str) -> Any:
+def _grid(
+    taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str, label: str
+) -> Any:
     import altair as alt
 
     names = list(dict.fromkeys(row["model"] for row in rows))
     axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=240, labelColor=INK)
-    tilted = alt.Axis(title=None, domain=False, ticks=False, labelAngle=-60, labelLimit=150, labelColor=MUTED)
+    tilted = alt.Axis(
+        title=None, domain=False, ticks=False, labelAngle=-60, labelLimit=150, labelColor=MUTED
+    )
     legend = alt.Legend(title=title, labelExpr=label, gradientLength=90, titleColor=MUTED)
     chart = rows_of().encode(
         x=alt.X("model:N", sort=names, axis=tilted),
@@ -286,7 +345,9 @@ def _claims(claims: Mapping[str, Any] | None) -> Section | None:
         f"Of {len(found)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
         f"{confirmed} are confirmed on held-out examples. The report is in the folder claims."
     )
-    return Section("Models that the clusters were not made from", (said,), (), (Table("Claims", heads, rows),))
+    return Section(
+        "Models that the clusters were not made from", (said,), (), (Table("Claims", heads, rows),)
+    )
 
 
 def _reality(taxonomy: Taxonomy) -> Section | None:
@@ -302,7 +363,10 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
         )
         for test in taxonomy.tests.values()
     )
-    columns = (Column("Statistic"), *(Column(head, "number") for head in ("Observed", "Null", "Draws", "p")))
+    columns = (
+        Column("Statistic"),
+        *(Column(head, "number") for head in ("Observed", "Null", "Draws", "p")),
+    )
     said = [
         "Worlds without failure modes, where models have one ability each or fail independently, go through the same "
         f"procedure. Clusters are published if their silhouette beats both at {taxonomy.settings.level:g}."
@@ -313,7 +377,12 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
             f"{len(taxonomy.clusters)} clusters would be published. It does not rule out a common ability."
         )
     note = "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands for no clusters."
-    return Section("Is it real", tuple(said), (), (Table("Against worlds without failure modes", columns, rows, note),))
+    return Section(
+        "Is it real",
+        tuple(said),
+        (),
+        (Table("Against worlds without failure modes", columns, rows, note),),
+    )
 
 
 def _signed(value: float) -> str:
@@ -325,12 +394,18 @@ def _stability(taxonomy: Taxonomy) -> Section | None:
     if not steady.jaccard:
         return None
     rows = [
-        (f"Refits with other {axis}", _rate(steady.agreement[axis]), _span(row)) for axis, row in steady.jaccard.items()
+        (f"Refits with other {axis}", _rate(steady.agreement[axis]), _span(row))
+        for axis, row in steady.jaccard.items()
     ]
     rows += [
-        (f"Resampled examples, {how}", _rate(_mean(values)), words.NONE) for how, values in steady.bootstrap.items()
+        (f"Resampled examples, {how}", _rate(_mean(values)), words.NONE)
+        for how, values in steady.bootstrap.items()
     ]
-    columns = (Column(""), Column("Adjusted Rand index", "number"), Column("Jaccard index of clusters", "number"))
+    columns = (
+        Column(""),
+        Column("Adjusted Rand index", "number"),
+        Column("Jaccard index of clusters", "number"),
+    )
     note = (
         "Other models: two halves that share no model, with each other. Embedding fixed: the paper's bootstrap, in "
         "which nothing but the clustering can change."
@@ -366,7 +441,10 @@ def set_apart(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
 
 
 def _apart(taxonomy: Taxonomy) -> Section:
-    rows = tuple((what, words.count(len(names)), ", ".join(names[:5])) for what, names in set_apart(taxonomy).items())
+    rows = tuple(
+        (what, words.count(len(names)), ", ".join(names[:5]))
+        for what, names in set_apart(taxonomy).items()
+    )
     if not rows:
         return Section("Set apart", ("Nothing was set apart.",))
     columns = (Column(""), Column("Number", "number"), Column("Such as", "code"))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from groundfault.render import words
 from groundfault.render.page import Section
 from groundfault.render.tables import Column, Table
-from groundfault.taxonomy.labelling import MODES, Label, Labelling, Membership
-from groundfault.taxonomy.taxonomy import Taxonomy
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
 
 
 def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
@@ -24,8 +24,20 @@ def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         )
         for each in labelling.labels
     )
-    heads = ("Label", "Failure mode", "Bloom level", "Second label", "Second failure mode", "Second Bloom level")
-    columns = (Column("Cluster", "code"), Column("Stability"), *map(Column, heads), Column("Tasks told apart"))
+    heads = (
+        "Label",
+        "Failure mode",
+        "Bloom level",
+        "Second label",
+        "Second failure mode",
+        "Second Bloom level",
+    )
+    columns = (
+        Column("Cluster", "code"),
+        Column("Stability"),
+        *map(Column, heads),
+        Column("Tasks told apart"),
+    )
     note = "Tasks told apart: right decisions of the second labeller, told the label alone, with Wilson's interval."
     table = Table("Labels", columns, rows, note if labelling.membership else "").lean()
     return Section("What a language model calls them", tuple(sentences(labelling)), (), (table,))
@@ -42,17 +54,27 @@ def sentences(labelling: Labelling) -> list[str]:
         return [*said, "No second labeller checked this."]
     who = f"{labelling.second}, which saw the same tasks and not the labels,"
     if labelling.second == labelling.model:
-        who = "The same model at another seed, which shows how steady it is and not that it is right,"
+        who = (
+            "The same model at another seed, which shows how steady it is and not that it is right,"
+        )
     parts = []
     for each in labelling.agreement:
-        kappa = "" if each.kappa is None else f", Cohen's kappa {each.kappa:.2f}{_ends(each.kappa_interval)}"
+        kappa = (
+            ""
+            if each.kappa is None
+            else f", Cohen's kappa {each.kappa:.2f}{_ends(each.kappa_interval)}"
+        )
         low, high = each.interval or (0.0, 1.0)
         share = f"{each.same} of {each.clusters} ({words.rate(low)} to {words.rate(high)})"
         parts.append(f"{each.what} {share}{kappa}")
     said.append(f"{who} says the same: {'; '.join(parts)}.")
     if labelling.accuracy is not None:
         mean, ends, count = labelling.accuracy
-        reach = "" if ends is None else f" (95% interval over clusters {words.rate(ends[0])} to {words.rate(ends[1])})"
+        reach = (
+            ""
+            if ends is None
+            else f" (95% interval over clusters {words.rate(ends[0])} to {words.rate(ends[1])})"
+        )
         said.append(
             f"Told a label, it tells the cluster's tasks from others in {words.rate(mean)} of decisions{reach}, over "
             f"{words.plural(count, 'cluster')}; guessing gives half."

@@ -1,14 +1,16 @@
-"""The report in a terminal: the answer, its numbers, what it could not see, and where the rest is."""
+"""The report in a terminal: the answer, its numbers, what it could not see, and where the rest
+is.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from groundfault.finding import Finding
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Finding
 from groundfault.render import tables, words
 from groundfault.render.outline import Outline, distinct, shown
-from groundfault.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from groundfault.checking import Check, Prospect
-    from groundfault.evidence import Evidence
+    from groundfault.auditing.checking import Check, Prospect
+    from groundfault.core.evidence import Evidence
 
 MOST_CONFIRMED = 20
 MOST_SCREENED = 10
@@ -43,7 +45,11 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
     if said.instrument:
         console.print(_text(said.instrument, "bold yellow"))
     if said.reopened:
-        console.print(_text(f"This holdout had been seen before. {words.capital(said.ledger)}.", "bold yellow"))
+        console.print(
+            _text(
+                f"This holdout had been seen before. {words.capital(said.ledger)}.", "bold yellow"
+            )
+        )
     if report.confirmed or said.screened:
         console.print()
         console.print(_table(said))
@@ -64,10 +70,14 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
 def show_check(check: Check, console: Console) -> None:
     """Print what an audit could find, before its holdout is opened."""
     summary = check.summary
-    fit = sorted((p for p in check.prospects if not p.reason), key=lambda p: p.minimum_detectable_lift or 1.0)
+    fit = sorted(
+        (p for p in check.prospects if not p.reason), key=lambda p: p.minimum_detectable_lift or 1.0
+    )
     unfit = [p for p in check.prospects if p.reason]
     total = words.count(len(check.prospects))
-    console.print(_text(f"{words.count(len(fit))} of {total} candidates could be confirmed", "bold"))
+    console.print(
+        _text(f"{words.count(len(fit))} of {total} candidates could be confirmed", "bold")
+    )
     console.print(
         _text(
             f"{words.count(summary['n'])} units ({words.count(summary['n_discovery'])} discovery, "
@@ -76,8 +86,12 @@ def show_check(check: Check, console: Console) -> None:
         )
     )
     least = summary["power"]["minimum_detectable_lift"].items()
-    said = ", ".join(f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in least)
-    console.print(_text(f"Least lift found with {words.level(summary['power']['power'])} power: {said}."))
+    said = ", ".join(
+        f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in least
+    )
+    console.print(
+        _text(f"Least lift found with {words.level(summary['power']['power'])} power: {said}.")
+    )
     if fit:
         console.print()
         console.print(_prospects(fit))
@@ -93,18 +107,28 @@ def show_import(evidence: Evidence, console: Console, written: str | Path | None
     console.print(_text(account.lines()[0], "bold"))
     table = _plain_table("Log", "reader", "rows", "written by")
     for log in account.logs[:MOST_LOGS]:
-        table.add_row(*map(_text, (words.tail(log.path), log.reader, words.count(log.observations), log.harness)))
+        table.add_row(
+            *map(
+                _text,
+                (words.tail(log.path), log.reader, words.count(log.observations), log.harness),
+            )
+        )
     if len(account.logs) > MOST_LOGS:
         table.add_row(_text(f"and {words.count(len(account.logs) - MOST_LOGS)} more", "dim"))
     console.print(table)
     scored = evidence.loss.drop_nulls()
-    counts = ", ".join(f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n)
+    counts = ", ".join(
+        f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n
+    )
     rate = f"; error rate {words.rate(float(scored.mean()))}" if len(scored) else ""  # type: ignore[arg-type]
     console.print(_text(f"Rows by status: {counts}{rate}."))
     for line in account.lines()[1:]:
         console.print(_text(f"{words.capital(line)}.", "yellow"))
     if written is not None:
-        console.print(_text(f"Evidence: {written}; audit it with: groundfault audit {written}", "bold"), soft_wrap=True)
+        console.print(
+            _text(f"Evidence: {written}; audit it with: groundfault audit {written}", "bold"),
+            soft_wrap=True,
+        )
 
 
 def _prospects(fit: Sequence[Prospect]) -> Table:
@@ -142,7 +166,9 @@ def _table(said: Outline) -> Table:
     report = said.report
     held = tables.held_out(report)
     head, interval = tables.interval_words(report)
-    table = _plain_table("Finding", "on", "off", *(("discovery*", "holdout") if held else ("lift",)), head, "adj. p")
+    table = _plain_table(
+        "Finding", "on", "off", *(("discovery*", "holdout") if held else ("lift",)), head, "adj. p"
+    )
 
     def add(finding: Finding, style: str, indent: str = "") -> None:
         cell = shown(finding)

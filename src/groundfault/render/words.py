@@ -1,4 +1,6 @@
-"""Words and numbers as every rendering prints them; text from data made safe to print on one line."""
+"""Words and numbers as every rendering prints them; text from data made safe to print on one
+line.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,8 @@ import re
 from fractions import Fraction
 from pathlib import PurePath
 
-from groundfault import wording
-from groundfault.finding import Cell, Finding, Verdict
+from groundfault.auditing import messages
+from groundfault.core.finding import Cell, Finding, Verdict
 
 NONE = "–"
 VERDICTS = {
@@ -19,7 +21,9 @@ VERDICTS = {
 
 # characters that steer a terminal, break a line or reverse the direction of writing
 _BREAKS = re.compile(r"[\t-\r\x1c-\x1e\x85\u2028\u2029]+")
-_STEERING = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_STEERING = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
 
 
 def clean(text: object) -> str:
@@ -85,7 +89,7 @@ def ratio_interval(cell: Cell | None) -> str:
 
 def p_value(p: float | None) -> str:
     """A p-value at a readable length."""
-    return NONE if p is None else wording.p_value(p)
+    return NONE if p is None else messages.p_value(p)
 
 
 def level(share: float) -> str:
@@ -104,7 +108,9 @@ def label(finding: Finding) -> str:
 
 
 def key(finding: Finding) -> str:
-    """The name of a finding, with its outcome where there are several: no two findings of a report share it."""
+    """The name of a finding, with its outcome where there are several: no two findings of a report
+    share it.
+    """
     return finding.key
 
 
@@ -126,7 +132,9 @@ def capital(sentence: str) -> str:
 
 def tally(counts: dict[str, int]) -> str:
     """How many findings have each verdict, as a sentence."""
-    return ", ".join(f"{count(n)} {VERDICTS[Verdict(verdict)]}" for verdict, n in counts.items()) + "."
+    return (
+        ", ".join(f"{count(n)} {VERDICTS[Verdict(verdict)]}" for verdict, n in counts.items()) + "."
+    )
 
 
 def tail(path: str, parts: int = 2) -> str:

@@ -11,7 +11,9 @@ from groundfault.errors import InputError
 Answer = Literal["yes", "no", "unsure"]
 Artefact = Literal["extraction", "format"]
 Role = Literal["reviewer", "adjudicator"]
-Verdict = Literal["invalid_prompt", "extraction_artifact", "format_artifact", "model_error", "no_error", "unsure"]
+Verdict = Literal[
+    "invalid_prompt", "extraction_artifact", "format_artifact", "model_error", "no_error", "unsure"
+]
 
 ANSWERS: tuple[Answer, ...] = get_args(Answer)
 ARTEFACTS: tuple[Artefact, ...] = get_args(Artefact)
@@ -25,8 +27,8 @@ _MOST_NAME, _MOST_NOTE = 80, 4000
 class Decision:
     """What a reviewer says of an item.
 
-    A later question is moot after a "no": to an invalid prompt no answer is wrong, and of an answer that was not read
-    as it was given nothing follows. It may then be left out.
+    A later question is moot after a "no": to an invalid prompt no answer is wrong, and of an answer
+    that was not read as it was given nothing follows. It may then be left out.
 
     Attributes
     ----------
@@ -72,20 +74,28 @@ class Decision:
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
             if value is not None and value not in allowed:
-                raise InputError(f"{name} is {value!r}; it is {', '.join(allowed[:-1])} or {allowed[-1]}")
+                raise InputError(
+                    f"{name} is {value!r}; it is {', '.join(allowed[:-1])} or {allowed[-1]}"
+                )
         if self.prompt_valid is None:
             raise InputError(f"prompt_valid is missing; it is {', '.join(ANSWERS)}")
         if self.prompt_valid != "no":
             if self.extraction_valid is None:
-                raise InputError("extraction_valid is missing; it may be left out only if prompt_valid is no")
+                raise InputError(
+                    "extraction_valid is missing; it may be left out only if prompt_valid is no"
+                )
             if self.extraction_valid == "no" and self.artefact is None:
-                raise InputError("artefact is missing: extraction_valid is no, so say whether extraction or format")
+                raise InputError(
+                    "artefact is missing: extraction_valid is no, so say whether extraction or format"
+                )
             if self.extraction_valid != "no" and self.model_wrong is None:
                 raise InputError("model_wrong is missing; it may be left out only after a no")
         if self.artefact is not None and self.extraction_valid != "no":
             raise InputError(f"artefact is {self.artefact!r}, but extraction_valid is not no")
         if len(self.note) > _MOST_NOTE:
-            raise InputError(f"the note has {len(self.note):,} characters; at most {_MOST_NOTE:,} are kept")
+            raise InputError(
+                f"the note has {len(self.note):,} characters; at most {_MOST_NOTE:,} are kept"
+            )
 
     @property
     def verdict(self) -> Verdict:
@@ -102,7 +112,11 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """As the store keeps it; time, place and blinding are the store's to add."""
-        return {name: value for name, value in asdict(self).items() if name not in ("time", "seq", "unblinded")}
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if name not in ("time", "seq", "unblinded")
+        }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **kept: Any) -> Decision:
@@ -121,13 +135,22 @@ _ALLOWED: dict[str, tuple[str, ...]] = {
 
 def check_name(reviewer: str) -> str:
     """The name of a reviewer, or `InputError`."""
-    if not reviewer.strip() or reviewer != reviewer.strip() or len(reviewer) > _MOST_NAME or not reviewer.isprintable():
-        raise InputError(f"a reviewer has a name of at most {_MOST_NAME} printable characters, not {reviewer[:100]!r}")
+    if (
+        not reviewer.strip()
+        or reviewer != reviewer.strip()
+        or len(reviewer) > _MOST_NAME
+        or not reviewer.isprintable()
+    ):
+        raise InputError(
+            f"a reviewer has a name of at most {_MOST_NAME} printable characters, not {reviewer[:100]!r}"
+        )
     return reviewer
 
 
 def latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
-    """The last decision of each reviewer on each item in each role: by place in the store, then by time."""
+    """The last decision of each reviewer on each item in each role: by place in the store, then by
+    time.
+    """
     found: dict[tuple[str, str, Role], Decision] = {}
     for decision in decisions:
         key = (decision.item, decision.reviewer, decision.role)

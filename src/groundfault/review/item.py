@@ -34,8 +34,8 @@ class Item:
 
     Notes
     -----
-    Texts are kept as a sheet gives them back: line ends are ``\\n``, and half a surrogate pair, which is no text, is
-    U+FFFD.
+    Texts are kept as a sheet gives them back: line ends are ``\\n``, and half a surrogate pair,
+    which is no text, is U+FFFD.
 
     Examples
     --------
@@ -66,9 +66,12 @@ class Item:
 
     @property
     def shown(self) -> dict[str, str]:
-        """What a sheet holds of it, in the order in which it is read; an answer that was not read is empty."""
+        """What a sheet holds of it, in the order in which it is read; an answer that was not read
+        is empty.
+        """
         texts = {
-            name: getattr(self, name) for name in ("task", "question", "prompt", "answer", "extracted", "response")
+            name: getattr(self, name)
+            for name in ("task", "question", "prompt", "answer", "extracted", "response")
         }
         return {**{name: text or "" for name, text in texts.items()}, "copy": str(self.copy)}
 

@@ -1,4 +1,6 @@
-"""Label Studio: items as its tasks, the labelling configuration that asks the questions, and its export read back."""
+"""Label Studio: items as its tasks, the labelling configuration that asks the questions, and its
+export read back.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def task(item: Item) -> dict[str, Any]:
 
 
 def rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Rows of a sheet from an export with annotations (JSON, not JSON-MIN); skipped annotations are passed over.
+    """Rows of a sheet from an export with annotations (JSON, not JSON-MIN); skipped annotations are
+    passed over.
 
     Raises
     ------
@@ -64,7 +67,9 @@ def rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
                 )
             for result in made[0]["result"] if made else []:
                 value = result["value"]
-                row[result["from_name"]] = "\n".join(value.get("choices") or value.get("text") or [])
+                row[result["from_name"]] = "\n".join(
+                    value.get("choices") or value.get("text") or []
+                )
         except (AttributeError, KeyError, TypeError):
             raise InputError(f"{here} is not laid out as Label Studio's JSON export") from None
         yield here, row

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.plan import Plan
+from groundfault.core.plan import Plan
 from groundfault.review.decision import ANSWERS, VERDICTS, Decision, latest
 from groundfault.stats import agreement as stats
 from groundfault.stats.agreement import Agreement
@@ -20,11 +20,15 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 }
 
 
-def agreement(decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.95) -> dict[str, dict[str, Agreement]]:
-    """Raw agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 on each question and on the verdict.
+def agreement(
+    decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.95
+) -> dict[str, dict[str, Agreement]]:
+    """Raw agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 on each question and on the
+    verdict.
 
-    The last decision that each reviewer made blind counts; adjudicators, who see only what is disputed, do not. A
-    question that was moot to a reviewer is missing; "unsure" is an answer like the others.
+    The last decision that each reviewer made blind counts; adjudicators, who see only what is
+    disputed, do not. A question that was moot to a reviewer is missing; "unsure" is an answer like
+    the others.
 
     Parameters
     ----------
@@ -40,13 +44,22 @@ def agreement(decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.
     """
     blind = [d for d in decisions if d.role == "reviewer" and not d.unblinded]
     counting = list(latest(blind).values())
-    return {question: _measured(counting, question, Plan(seed=seed), level) for question in QUESTIONS}
+    return {
+        question: _measured(counting, question, Plan(seed=seed), level) for question in QUESTIONS
+    }
 
 
-def _measured(decisions: list[Decision], question: str, plan: Plan, level: float) -> dict[str, Agreement]:
+def _measured(
+    decisions: list[Decision], question: str, plan: Plan, level: float
+) -> dict[str, Agreement]:
     ratings = _table(decisions, question)
     size = len(QUESTIONS[question])
-    measures = {"raw": stats.raw, "kappa": stats.cohen, "alpha": stats.krippendorff, "ac1": stats.gwet}
+    measures = {
+        "raw": stats.raw,
+        "kappa": stats.cohen,
+        "alpha": stats.krippendorff,
+        "ac1": stats.gwet,
+    }
     found: dict[str, Agreement] = {}
     for name, measure in measures.items():
         if name == "kappa" and ratings.shape[1] != 2:
@@ -66,5 +79,7 @@ def _table(decisions: list[Decision], question: str) -> NDArray[np.int64]:
     for decision in decisions:
         answer = getattr(decision, question)
         if answer is not None:
-            table[items[decision.item], people[decision.reviewer]] = QUESTIONS[question].index(answer)
+            table[items[decision.item], people[decision.reviewer]] = QUESTIONS[question].index(
+                answer
+            )
     return table

@@ -1,4 +1,6 @@
-"""Queues: which items are reviewed, by whom, and in which order; fixed before the first decision."""
+"""Queues: which items are reviewed, by whom, and in which order; fixed before the first
+decision.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
-from groundfault.plan import Plan
 from groundfault.review.decision import Decision, check_name, latest
 from groundfault.review.item import Item
 from groundfault.review.resolving import resolve
@@ -31,8 +33,8 @@ class Queue:
     reviewers : int
         How many review each item.
     split : tuple of str
-        Names; the items are dealt to these reviewers in blocks of one common random order, each to one. Empty where
-        every reviewer sees every item.
+        Names; the items are dealt to these reviewers in blocks of one common random order, each to
+        one. Empty where every reviewer sees every item.
     about : mapping
         How the items were chosen, as JSON holds it.
 
@@ -55,14 +57,23 @@ class Queue:
         for name in self.split:
             check_name(name)
         if len(set(self.split)) < len(self.split):
-            raise PlanError(f"the reviewers to split among are named twice: {', '.join(self.split)}")
+            raise PlanError(
+                f"the reviewers to split among are named twice: {', '.join(self.split)}"
+            )
         if self.split and self.reviewers > 1:
-            raise PlanError("split items have one reviewer each: leave the split out, or ask for 1 reviewer")
+            raise PlanError(
+                "split items have one reviewer each: leave the split out, or ask for 1 reviewer"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
         """Everything but the items."""
-        return {"seed": self.seed, "reviewers": self.reviewers, "split": list(self.split), **self.about}
+        return {
+            "seed": self.seed,
+            "reviewers": self.reviewers,
+            "split": list(self.split),
+            **self.about,
+        }
 
     @cached_property
     def hash(self) -> str:
@@ -99,7 +110,9 @@ class Queue:
         return sorted(items, key=lambda item: plan.rng(f"{purpose}: {item.id}").random())
 
 
-def open_items(queue: Queue, decisions: Iterable[Decision], reviewer: str, *, adjudicate: bool = False) -> list[Item]:
+def open_items(
+    queue: Queue, decisions: Iterable[Decision], reviewer: str, *, adjudicate: bool = False
+) -> list[Item]:
     """What a reviewer has still to decide, in their order.
 
     Parameters
@@ -116,7 +129,9 @@ def open_items(queue: Queue, decisions: Iterable[Decision], reviewer: str, *, ad
         If the items are split among others.
     """
     said = list(decisions)
-    done = {item for item, name, _ in latest(said) if name == reviewer}  # one role a person and item
+    done = {
+        item for item, name, _ in latest(said) if name == reviewer
+    }  # one role a person and item
     if not adjudicate:
         return [item for item in queue.of(reviewer) if item.id not in done]
     found = resolve(said, queue.reviewers)

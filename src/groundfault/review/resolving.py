@@ -38,11 +38,12 @@ class Resolution:
 def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Resolution]:
     """What the decisions on each item come to, by its id; items without a decision are not there.
 
-    Once ``reviewers`` have decided, the verdict that more than half of them give settles an item: of two, both; if they
-    differ, a third. To be unsure is no verdict and no agreement, so one unsure reviewer alone leaves an item
-    disputed. The verdict of adjudicators stands before that of reviewers, if it is one; who reviewed an item cannot
-    adjudicate it, and what they say as adjudicator does not count. The order of the decisions does not matter, but
-    for which of a reviewer's is the last.
+    Once ``reviewers`` have decided, the verdict that more than half of them give settles an item:
+    of two, both; if they differ, a third. To be unsure is no verdict and no agreement, so one
+    unsure reviewer alone leaves an item disputed. The verdict of adjudicators stands before that of
+    reviewers, if it is one; who reviewed an item cannot adjudicate it, and what they say as
+    adjudicator does not count. The order of the decisions does not matter, but for which of a
+    reviewer's is the last.
 
     Parameters
     ----------
@@ -80,4 +81,6 @@ def _resolution(said: Sequence[Decision], reviewers: int) -> Resolution:
 def _majority(said: Sequence[Decision]) -> Verdict | None:
     """The verdict of more than half; None where there is none, or most are unsure."""
     found = Counter(each.verdict for each in said).most_common(1)
-    return found[0][0] if found and 2 * found[0][1] > len(said) and found[0][0] != "unsure" else None
+    return (
+        found[0][0] if found and 2 * found[0][1] > len(said) and found[0][0] != "unsure" else None
+    )

@@ -1,4 +1,6 @@
-"""Sessions: one reviewer's way through their items, every decision on disk before the next item is shown."""
+"""Sessions: one reviewer's way through their items, every decision on disk before the next item is
+shown.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ class Session:
     Attributes
     ----------
     total : int
-        Items that are this reviewer's, decided ones among them; of an adjudicator, what was open at the start.
+        Items that are this reviewer's, decided ones among them; of an adjudicator, what was open at
+        the start.
 
     Raises
     ------
@@ -33,13 +36,19 @@ class Session:
         If the name is not one, or the items are split among others.
     """
 
-    def __init__(self, queue: Queue, store: Store, reviewer: str, *, adjudicate: bool = False) -> None:
+    def __init__(
+        self, queue: Queue, store: Store, reviewer: str, *, adjudicate: bool = False
+    ) -> None:
         self.reviewer, self.store = check_name(reviewer), store
         self.role: Role = "adjudicator" if adjudicate else "reviewer"
         said = store.decisions()
         self._open = open_items(queue, said, reviewer, adjudicate=adjudicate)
         self.total = len(self._open) if adjudicate else len(queue.of(reviewer))
-        mine = [d for (_, name, role), d in latest(said).items() if (name, role) == (reviewer, self.role)]
+        mine = [
+            d
+            for (_, name, role), d in latest(said).items()
+            if (name, role) == (reviewer, self.role)
+        ]
         self._mine = {d.item: d for d in sorted(mine, key=lambda d: d.seq)}
         earlier = [queue.by_id[item] for item in self._mine if item in queue.by_id]
         self._way, self._place = [*earlier, *self._open], len(earlier)
@@ -60,12 +69,14 @@ class Session:
         return sum(item.id not in self._mine for item in self._open)
 
     def decide(self, **answers: Any) -> Decision:
-        """Keep a decision on the item shown, and go on to the next; answers are those of `Decision`.
+        """Keep a decision on the item shown, and go on to the next; answers are those of
+        `Decision`.
 
         Raises
         ------
         InputError
-            If an answer is missing or not one, or the store cannot be written to; the item is then still shown.
+            If an answer is missing or not one, or the store cannot be written to; the item is then
+            still shown.
         """
         assert self.item is not None
         made = Decision(reviewer=self.reviewer, item=self.item.id, role=self.role, **answers)

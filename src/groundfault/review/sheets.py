@@ -1,8 +1,8 @@
-"""Sheets: items to review elsewhere, as CSV, JSON lines or Label Studio tasks, and the decisions read back.
+"""Sheets: items to review elsewhere, as CSV, JSON lines or Label Studio tasks, and the decisions
+read back.
 
-A sheet holds what a reviewer sees and empty answers, nothing else. What comes back is checked as a whole, the texts
-that were shown among it, before any of it counts.
-"""
+A sheet holds what a reviewer sees and empty answers, nothing else. What comes back is checked as a
+whole, the texts that were shown among it, before any of it counts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from groundfault.base.files import write_text
 from groundfault.errors import InputError, first_line
-from groundfault.files import write_text
 from groundfault.review import label_studio
 from groundfault.review.decision import SAID, Decision, Role
 from groundfault.review.item import Item, normal
@@ -31,8 +31,8 @@ _BOM = "\ufeff"  # without it Excel takes UTF-8 for the code page of the machine
 def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]:
     """Write a sheet of items in this order; the files it is made of.
 
-    ``csv`` for a spreadsheet, where a text that would be a formula begins with an apostrophe; ``jsonl``; or
-    ``labelstudio``: tasks, and beside them the labelling configuration as XML.
+    ``csv`` for a spreadsheet, where a text that would be a formula begins with an apostrophe;
+    ``jsonl``; or ``labelstudio``: tasks, and beside them the labelling configuration as XML.
 
     Raises
     ------
@@ -45,7 +45,10 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
     if format == "labelstudio":
         config = place.with_name(place.stem + "-config.xml")
         write_text(config, label_studio.CONFIG)
-        write_text(place, json.dumps([label_studio.task(item) for item in items], indent=1, ensure_ascii=False))
+        write_text(
+            place,
+            json.dumps([label_studio.task(item) for item in items], indent=1, ensure_ascii=False),
+        )
         return [place, config]
     rows = [{"item": item.id, **item.shown, **dict.fromkeys(SAID, "")} for item in items]
     if format == "jsonl":
@@ -59,13 +62,16 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
     return [place]
 
 
-def read(path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role = "reviewer") -> list[Decision]:
+def read(
+    path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role = "reviewer"
+) -> list[Decision]:
     """The decisions on a sheet; rows without any answer are not decided yet.
 
     Parameters
     ----------
     path : path
-        Told by its content: a JSON list is of Label Studio, a JSON object on the first line JSON lines, else it is CSV.
+        Told by its content: a JSON list is of Label Studio, a JSON object on the first line JSON
+        lines, else it is CSV.
     items : mapping of str to Item
         Those that may be on it, by their ids.
     reviewer : str
@@ -75,23 +81,30 @@ def read(path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role 
     Raises
     ------
     InputError
-        If the file cannot be read; a row names an unknown item, one that came before, other text than was shown, or an
-        answer that is not one; or nothing is decided. It names the row, and nothing of the sheet counts.
+        If the file cannot be read; a row names an unknown item, one that came before, other text
+        than was shown, or an answer that is not one; or nothing is decided. It names the row, and
+        nothing of the sheet counts.
     """
     found: dict[str, Decision] = {}
     places: dict[str, str] = {}
     for where, row in _rows(Path(path)):
         id = _text(row, "item", where)
         if id not in items:
-            raise InputError(f"{where}: item {id[:12]!r} is not among those to decide here; is it another sheet?")
+            raise InputError(
+                f"{where}: item {id[:12]!r} is not among those to decide here; is it another sheet?"
+            )
         if id in places:
-            raise InputError(f"{where}: item {id[:12]} comes twice, first in {places[id]}; leave one of them out")
+            raise InputError(
+                f"{where}: item {id[:12]} comes twice, first in {places[id]}; leave one of them out"
+            )
         places[id] = where
         _require_shown(row, items[id], where)
         answers = {name: _text(row, name, where).strip() for name in SAID}
         answers |= {name: answers[name].lower() for name in SAID if name != "note"}
         if any(answers[name] for name in SAID if name != "note"):
-            given: dict[str, Any] = {name: text or None for name, text in answers.items()} | {"note": answers["note"]}
+            given: dict[str, Any] = {name: text or None for name, text in answers.items()} | {
+                "note": answers["note"]
+            }
             try:
                 found[id] = Decision(reviewer=reviewer, item=id, role=role, **given)
             except InputError as error:
@@ -99,7 +112,9 @@ def read(path: str | Path, items: Mapping[str, Item], reviewer: str, role: Role 
         elif answers["note"]:
             raise InputError(f"{where}: item {id[:12]} has a note and no answer")
     if not found:
-        raise InputError(f"{path} holds no decision: fill in prompt_valid, extraction_valid and model_wrong")
+        raise InputError(
+            f"{path} holds no decision: fill in prompt_valid, extraction_valid and model_wrong"
+        )
     return list(found.values())
 
 
@@ -118,7 +133,9 @@ def _require_shown(row: Mapping[str, Any], item: Item, where: str) -> None:
     for name, text in item.shown.items():
         given = normal(_text(row, name, where))
         if given not in (text, _cell(text)):
-            raise InputError(f"{where}: {name} is not what item {item.id[:12]} showed; only answers may be changed")
+            raise InputError(
+                f"{where}: {name} is not what item {item.id[:12]} showed; only answers may be changed"
+            )
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:
@@ -139,7 +156,9 @@ def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         elif start == "{":
             lines = enumerate(text.split("\n"), start=1)
             yield from (
-                (f"{path}, line {number}", _mapping(json.loads(line))) for number, line in lines if line.strip()
+                (f"{path}, line {number}", _mapping(json.loads(line)))
+                for number, line in lines
+                if line.strip()
             )
         else:
             yield from _of_csv(text, path)

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.ledger import Event, Ledger
 from groundfault.errors import InputError, LedgerError
-from groundfault.ledger import Event, Ledger
 from groundfault.review.decision import Decision
 from groundfault.review.queue import Queue
 
@@ -18,9 +18,10 @@ SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
 class Store:
     """The decisions of one audit; the same place may hold those of others.
 
-    Every decision is an event of a `groundfault.ledger.Ledger`: it is on disk when `add` returns, several reviewers may
-    write at once, and one that was edited or taken out later is noticed. That the last ones were cut off shows by a
-    head that is known from elsewhere, such as the runs' ledger.
+    Every decision is an event of a `groundfault.base.ledger.Ledger`: it is on disk when `add`
+    returns, several reviewers may write at once, and one that was edited or taken out later is
+    noticed. That the last ones were cut off shows by a head that is known from elsewhere, such as
+    the runs' ledger.
 
     Parameters
     ----------
@@ -48,7 +49,8 @@ class Store:
     def seal(self, queue: Queue) -> bool:
         """Fix which items are reviewed and how; whether that was new.
 
-        Once there is a decision, the settings stay; items may be added, as a run goes on, and that too is recorded.
+        Once there is a decision, the settings stay; items may be added, as a run goes on, and that
+        too is recorded.
 
         Raises
         ------
@@ -87,9 +89,16 @@ class Store:
         """
         unknown = {decision.item for decision in decisions} - self._known
         if unknown:
-            self._known = {item for event in self._events() if event.kind == SEALED for item in event.body["items"]}
+            self._known = {
+                item
+                for event in self._events()
+                if event.kind == SEALED
+                for item in event.body["items"]
+            }
             if not self._known:
-                raise LedgerError("no queue is sealed: which items are reviewed is fixed before the first decision")
+                raise LedgerError(
+                    "no queue is sealed: which items are reviewed is fixed before the first decision"
+                )
             unknown -= self._known
         if unknown:
             raise InputError(f"item {min(unknown)[:12]} is not in the queue that was sealed")
@@ -121,12 +130,18 @@ class Store:
 
     def _decision(self, event: Event, unblinded: bool) -> Decision:
         try:
-            return Decision.from_dict(event.body, time=event.time, seq=event.seq, unblinded=unblinded)
+            return Decision.from_dict(
+                event.body, time=event.time, seq=event.seq, unblinded=unblinded
+            )
         except (KeyError, TypeError, InputError):
-            raise LedgerError(f"the store {self.place} was altered: decision {event.seq} cannot be read") from None
+            raise LedgerError(
+                f"the store {self.place} was altered: decision {event.seq} cannot be read"
+            ) from None
 
     def _events(self) -> list[Event]:
-        """The events of this audit, the whole chain checked; none where nothing was recorded yet."""
+        """The events of this audit, the whole chain checked; none where nothing was recorded
+        yet.
+        """
         if "://" not in self.place and not Path(self.place).exists():
             return []
         self._ledger.check()

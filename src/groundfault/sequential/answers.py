@@ -1,4 +1,6 @@
-"""Answers: where scores come from when no person gives them. Each is a function from a query to a score."""
+"""Answers: where scores come from when no person gives them. Each is a function from a query to a
+score.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from groundfault.errors import InputError
-from groundfault.policies import Query
+from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
 
 if TYPE_CHECKING:
@@ -43,8 +45,9 @@ def replay(pool: Pool) -> Answer:
 def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
     """Run a program for each case, and read the score it prints.
 
-    The program gets a JSON object with ``step``, ``id``, ``group`` and ``case`` on standard input, and prints a number
-    in [0, 1], or pass, fail, true, false or unscored, on its last line. No shell is involved.
+    The program gets a JSON object with ``step``, ``id``, ``group`` and ``case`` on standard input,
+    and prints a number in [0, 1], or pass, fail, true, false or unscored, on its last line. No
+    shell is involved.
 
     Parameters
     ----------
@@ -59,7 +62,11 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
         asked = {"step": query.step, "id": query.id, "group": query.group, "case": dict(query.case)}
         try:
             done = subprocess.run(
-                list(arguments), input=json.dumps(asked, default=str), capture_output=True, text=True, timeout=timeout
+                list(arguments),
+                input=json.dumps(asked, default=str),
+                capture_output=True,
+                text=True,
+                timeout=timeout,
             )
         except subprocess.TimeoutExpired:
             raise InputError(f"{where}: no answer in {timeout:g} s; run again to go on") from None
@@ -67,7 +74,9 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
             raise InputError(f"{where}: {error}; run again to go on") from None
         if done.returncode:
             said = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise InputError(f"{where} (exit status {done.returncode}): {said[:200]}; run again to go on")
+            raise InputError(
+                f"{where} (exit status {done.returncode}): {said[:200]}; run again to go on"
+            )
         return read_score(done.stdout, f"the command's answer for case {query.id!r}")
 
     return answer
@@ -88,19 +97,21 @@ def model(
     target : str or Target
         See `groundfault.models`.
     score : callable
-        From the answer's text and the case to a score in [0, 1], 1 a pass; None where it cannot be scored.
+        From the answer's text and the case to a score in [0, 1], 1 a pass; None where it cannot be
+        scored.
     prompt : str
         The column of the case that is put to the model.
     fresh : bool
-        A case drawn a second time is asked a second time, as ``claim="rates"`` needs; else its answer is the same.
+        A case drawn a second time is asked a second time, as ``claim="rates"`` needs; else its
+        answer is the same.
     **options
         As for `groundfault.models.ask`: record, temperature, timeout, ...
 
     Raises
     ------
     InputError
-        If a case lacks the prompt, or the service gives no answer: that is not the model's failure, and the audit goes
-        on when it is run again. A refusal is None: not scored.
+        If a case lacks the prompt, or the service gives no answer: that is not the model's failure,
+        and the audit goes on when it is run again. A refusal is None: not scored.
     """
     from groundfault.models import ask, get
 
@@ -133,5 +144,7 @@ def read_score(text: str, where: str) -> float | None:
     except ValueError:
         score = float("nan")
     if not 0 <= score <= 1:
-        raise InputError(f"{where} is {last[:80]!r}; a number in [0, 1], pass, fail or unscored is read")
+        raise InputError(
+            f"{where} is {last[:80]!r}; a number in [0, 1], pass, fail or unscored is read"
+        )
     return score

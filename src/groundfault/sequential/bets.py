@@ -1,35 +1,46 @@
-"""Bets: the ways of turning scores into evidence against a null, each with the assumption its guarantee needs.
+"""Bets: the ways of turning scores into evidence against a null, each with the assumption its
+guarantee needs.
 
 The null
-    At each step, given everything seen before it, the expected score is at least the threshold (the *model's* null), or
-    at most the threshold at every staked step from the budget ``m`` on (the *auditor's*).
+    At each step, given everything seen before it, the expected score is at least the threshold (the
+    *model's* null), or at most the threshold at every staked step from the budget ``m`` on (the
+    *auditor's*).
 
 The guarantee, the same for every bet
-    If the null holds, ``P(e >= 1/alpha at any step) <= alpha`` (Ville's inequality), whatever the stopping rule.
+    If the null holds, ``P(e >= 1/alpha at any step) <= alpha`` (Ville's inequality), whatever the
+    stopping rule.
 
 What must be known beforehand
-    The case, the threshold, every forecast and whether to stake are fixed before the score is seen, from the past
-    alone. Scores lie in [0, 1]; they need be neither independent nor 0/1. The bet itself is chosen before the first
-    score: trying several and keeping the best is not covered, averaging them is.
+    The case, the threshold, every forecast and whether to stake are fixed before the score is seen,
+    from the past alone. Scores lie in [0, 1]; they need be neither independent nor 0/1. The bet
+    itself is chosen before the first score: trying several and keeping the best is not covered,
+    averaging them is.
 
 When the null of a *group* implies the null above
-    A constant threshold: fresh draws from the group, or uniform draws with replacement, or the model asked anew each
-    time. Uniform draws *without* replacement from a finite group: the threshold of each step must be
-    `conditional_threshold`. Drawing by predicted score inside the group, or one hand-picked item: never.
+    A constant threshold: fresh draws from the group, or uniform draws with replacement, or the
+    model asked anew each time. Uniform draws *without* replacement from a finite group: the
+    threshold of each step must be `conditional_threshold`. Drawing by predicted score inside the
+    group, or one hand-picked item: never.
 
-====================  ==================================================================================
-``lr``                likelihood ratio of one fixed alternative; a nonnegative supermartingale
-``lr-ui``             the alternative is forecast by exponential weights over a grid, from past scores only;
-                      a nonnegative supermartingale, for any grid and learning rate (1: the uniform mixture)
-``lr-mix``            average of ``lr`` over a grid with fixed weights; a nonnegative supermartingale
-``lr-pred``           the alternative is the caller's forecast, which must not know the score; likewise
-``agrapa``            Waudby-Smith and Ramdas's adaptive bet from past mean and variance, for scores other than 0/1;
+====================
+================================================================================== ``lr``
+likelihood ratio of one fixed alternative; a nonnegative supermartingale ``lr-ui``             the
+alternative is forecast by exponential weights over a grid, from past scores only;
+                      a nonnegative supermartingale, for any grid and learning rate (1: the uniform
+                      mixture)
+``lr-mix``            average of ``lr`` over a grid with fixed weights; a nonnegative
+supermartingale ``lr-pred``           the alternative is the caller's forecast, which must not know
+the score; likewise ``agrapa``            Waudby-Smith and Ramdas's adaptive bet from past mean and
+variance, for scores other than 0/1;
                       likewise
-``sr-...``            Shiryaev-Roberts: shares of the wealth start at steps 1, 2, ... and are summed. Needs shares fixed
-                      beforehand that add up to at most 1. Expectation at most min(t, m)/m under uniform shares, at
-                      most 1 with the idle mass added. With shares of 1 each it would be no e-process
-``cusum-...``         the best start instead of the sum: below the ``sr-`` form at every step, hence covered by it
-====================  ==================================================================================
+``sr-...``            Shiryaev-Roberts: shares of the wealth start at steps 1, 2, ... and are
+summed. Needs shares fixed
+                      beforehand that add up to at most 1. Expectation at most min(t, m)/m under
+                      uniform shares, at most 1 with the idle mass added. With shares of 1 each it
+                      would be no e-process
+``cusum-...``         the best start instead of the sum: below the ``sr-`` form at every step, hence
+covered by it ====================
+==================================================================================
 
 ``sr-`` and ``cusum-`` forms exist for the model's null only.
 """
@@ -85,34 +96,38 @@ class Bet:
     name : str
         One of `BETS`.
     null : {"model", "auditor"}
-        The model's null says that scores are at least the threshold, the auditor's that they are below it.
+        The model's null says that scores are at least the threshold, the auditor's that they are
+        below it.
     alternative : float in (0, 1), optional
-        Expected score if the null is wrong (``lr``): below the threshold for the model's null, above it otherwise.
+        Expected score if the null is wrong (``lr``): below the threshold for the model's null,
+        above it otherwise.
     grid : sequence of float in (0, 1), optional
         Several of them (``-ui``, ``-mix``).
     eta : float >= 0
         Learning rate of ``-ui``.
     budget : int >= 1, optional
-        The paper's m: the auditor's bets start at step m, and uniform shares of an ``sr-`` form are 1/m on 1..m.
+        The paper's m: the auditor's bets start at step m, and uniform shares of an ``sr-`` form are
+        1/m on 1..m.
     shares : {"uniform", "heavy-tailed"}
-        Shares of an ``sr-`` or ``cusum-`` form: 1/m on steps 1..m as in the paper, or 1/(t(t+1)) without end.
+        Shares of an ``sr-`` or ``cusum-`` form: 1/m on steps 1..m as in the paper, or 1/(t(t+1))
+        without end.
     idle_mass : bool
-        Add the share that has not started yet, which the paper leaves out: nothing is lost, and ``sr-`` becomes a
-        martingale at the threshold.
+        Add the share that has not started yet, which the paper leaves out: nothing is lost, and
+        ``sr-`` becomes a martingale at the threshold.
 
     Raises
     ------
     PlanError
-        If a name is unknown, a number is outside its range, or one that the bet needs is missing. Those it does not
-        need are ignored.
+        If a name is unknown, a number is outside its range, or one that the bet needs is missing.
+        Those it does not need are ignored.
 
     Notes
     -----
-    Where a conditional threshold passes an alternative, that alternative rests until the threshold is back. The lower
-    bound .05 of ``-pred`` forecasts (.95 for the auditor), the weights of ``-mix`` (1, 2, ..., K towards the model's
-    threshold, one minus the alternative for the auditor) and the absence of an ``sr-`` form for the auditor are
-    those of the reference implementation of https://doi.org/10.48550/arXiv.2605.07002.
-    """
+    Where a conditional threshold passes an alternative, that alternative rests until the threshold
+    is back. The lower bound .05 of ``-pred`` forecasts (.95 for the auditor), the weights of
+    ``-mix`` (1, 2, ..., K towards the model's threshold, one minus the alternative for the auditor)
+    and the absence of an ``sr-`` form for the auditor are those of the reference implementation of
+    https://doi.org/10.48550/arXiv.2605.07002."""
 
     name: str
     null: Null = "model"
@@ -127,7 +142,9 @@ class Bet:
         _check_names(self)
         _check_numbers(self)
         object.__setattr__(self, "grid", tuple(sorted(float(point) for point in self.grid)))
-        object.__setattr__(self, "alternative", None if self.alternative is None else float(self.alternative))
+        object.__setattr__(
+            self, "alternative", None if self.alternative is None else float(self.alternative)
+        )
         object.__setattr__(self, "budget", None if self.budget is None else int(self.budget))
 
     @property
@@ -148,7 +165,9 @@ class Bet:
         return self.grid if self.source in ("lr-ui", "lr-mix") else ()
 
     def require_side(self, threshold: float) -> None:
-        """Raise `PlanError` if an alternative is not on the far side of a constant threshold from the null."""
+        """Raise `PlanError` if an alternative is not on the far side of a constant threshold from
+        the null.
+        """
         below = self.null == "model"
         wrong = [a for a in self.alternatives if (a >= threshold if below else a <= threshold)]
         if wrong:
@@ -190,9 +209,12 @@ class Bet:
         forecast: Floats | None,
         stake: NDArray[np.bool_],
     ) -> Wealth:
-        """The state after one more score; ``step`` counts from 1. Nothing is checked here: see `EProcess.update`."""
+        """The state after one more score; ``step`` counts from 1. Nothing is checked here: see
+        `EProcess.update`.
+        """
         if self.null == "auditor":
-            # A score of at most q is a failure of at least 1 - q: one set of formulas serves both nulls.
+            # A score of at most q is a failure of at least 1 - q: one set of formulas serves both
+            # nulls.
             score, threshold = 1.0 - score, 1.0 - threshold
             forecast = None if forecast is None else 1.0 - forecast
             stake = stake & (step >= (self.budget or 1))
@@ -200,17 +222,24 @@ class Bet:
         log_start = float(np.log(share)) if share > 0 else -np.inf
         rule = "max" if self.name.startswith("cusum-") else "sum"
         if not stake.any():
-            return wealth._replace(log_arms=betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule))
+            return wealth._replace(
+                log_arms=betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule)
+            )
         factors = betting.factor(score, self._forecasts(wealth, threshold, forecast), threshold)
         log_weights, seen = wealth.log_weights, wealth.seen
         if self.source == "lr-ui":
             pooled, learnt = betting.weigh(log_weights, factors, self.eta)
-            factors, log_weights = pooled[None], learnt if stake.all() else np.where(stake, learnt, log_weights)
+            factors, log_weights = (
+                pooled[None],
+                learnt if stake.all() else np.where(stake, learnt, log_weights),
+            )
         elif self.source == "agrapa":
             seen = np.where(stake, betting.observe(seen, score), seen)
         log_steps = np.where(betting.refuted(threshold), np.inf, np.log(factors))
         log_steps = log_steps if stake.all() else np.where(stake, log_steps, 0.0)
-        return Wealth(betting.accumulate(wealth.log_arms, log_steps, log_start, rule), log_weights, seen)
+        return Wealth(
+            betting.accumulate(wealth.log_arms, log_steps, log_start, rule), log_weights, seen
+        )
 
     def log_e(self, wealth: Wealth, step: int) -> Floats:
         """Natural log of the e-value after ``step`` steps, (N,) array; 0 before the first."""
@@ -239,22 +268,32 @@ def _check_names(bet: Bet) -> None:
         if value not in allowed:
             raise PlanError(f"{what}={value!r} is not one of {', '.join(allowed)}")
     if bet.null == "auditor" and bet.name != bet.source:
-        raise PlanError(f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the auditor's")
+        raise PlanError(
+            f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the auditor's"
+        )
 
 
 def _check_numbers(bet: Bet) -> None:
     if bet.source == "lr" and bet.alternative is None:
         raise PlanError(f"{bet.name} needs alternative=, the expected score if the null is wrong")
     if bet.source in ("lr-ui", "lr-mix") and not len(bet.grid):
-        raise PlanError(f"{bet.name} needs grid=, the expected scores to consider if the null is wrong")
+        raise PlanError(
+            f"{bet.name} needs grid=, the expected scores to consider if the null is wrong"
+        )
     for point in (*bet.grid, *(() if bet.alternative is None else (bet.alternative,))):
         if not (_is_number(point) and 0 < point < 1):
-            raise PlanError(f"an alternative is {point!r}; alternatives lie strictly between 0 and 1")
+            raise PlanError(
+                f"an alternative is {point!r}; alternatives lie strictly between 0 and 1"
+            )
     if not (_is_number(bet.eta) and 0 <= bet.eta < np.inf):
         raise PlanError(f"eta={bet.eta!r} must be a finite number, 0 or more")
     if bet.budget is None and (bet.null == "auditor" or bet.starts == "uniform"):
-        raise PlanError(f"{bet.name} against the {bet.null}'s null needs budget=, a whole number of 1 or more")
-    if bet.budget is not None and not (_is_number(bet.budget) and bet.budget >= 1 and bet.budget % 1 == 0):
+        raise PlanError(
+            f"{bet.name} against the {bet.null}'s null needs budget=, a whole number of 1 or more"
+        )
+    if bet.budget is not None and not (
+        _is_number(bet.budget) and bet.budget >= 1 and bet.budget % 1 == 0
+    ):
         raise PlanError(f"budget={bet.budget!r} must be a whole number of 1 or more")
 
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from groundfault import policies
-from groundfault.differences import differences_of
+from groundfault.base.files import write_text
+from groundfault.base.json_diff import differences_of
 from groundfault.errors import GroundfaultError, InputError, LedgerError
-from groundfault.files import write_text
-from groundfault.sequential.course import Course
+from groundfault.sequential import policies
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import AuditPlan
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, plain, query_of
+from groundfault.sequential.state import Course
 
 _VERSION = 1
 _VOLATILE = ("groundfault_version", "ledger")
@@ -29,8 +29,9 @@ class Certificate:
     Attributes
     ----------
     data : dict
-        Verdict, reason, the null in words, plan, seal, the pool's ids and groups with their hash, and every round:
-        group, draw, thresholds, what was bet on it, score, and both e-values. As JSON holds them.
+        Verdict, reason, the null in words, plan, seal, the pool's ids and groups with their hash,
+        and every round: group, draw, thresholds, what was bet on it, score, and both e-values. As
+        JSON holds them.
     """
 
     data: dict[str, Any]
@@ -45,7 +46,9 @@ class Certificate:
         return self.data
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The certificate as JSON; also written to ``path``, whole or not at all, where one is given."""
+        """The certificate as JSON; also written to ``path``, whole or not at all, where one is
+        given.
+        """
         text = json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False)
         if path is not None:
             write_text(Path(path), text)
@@ -111,10 +114,11 @@ def verify_certificate(
     pool : Pool, optional
         The cases as they are now; the certificate has to be about them.
     policy : bool
-        Ask the policy again as well, whether it would have looked where it did. A policy that reads an embedding
-        needs the pool.
+        Ask the policy again as well, whether it would have looked where it did. A policy that reads
+        an embedding needs the pool.
     ledger : path, optional
-        The ledger to check the record against; left out, the one that the certificate names, where it still exists.
+        The ledger to check the record against; left out, the one that the certificate names, where
+        it still exists.
 
     Raises
     ------
@@ -123,13 +127,19 @@ def verify_certificate(
     """
     data = source.data if isinstance(source, Certificate) else _load(Path(source))
     try:
-        plan, outline, rounds = AuditPlan.from_settings(data["plan"]), Pool.from_outline(data["pool"]), data["rounds"]
+        plan, outline, rounds = (
+            AuditPlan.from_settings(data["plan"]),
+            Pool.from_outline(data["pool"]),
+            data["rounds"],
+        )
         entries = list(_entries(rounds, data["reviews"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise InputError(f"not a certificate of a sequential audit ({error})") from None
     differences: list[str] = []
     if pool is not None and pool.hash != outline.hash:
-        differences.append(f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups")
+        differences.append(
+            f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups"
+        )
         pool = None
     try:
         course = Course(pool or outline, plan)
@@ -160,15 +170,24 @@ def _load(path: Path) -> dict[str, Any]:
 def _entries(rounds: list[dict[str, Any]], reviews: list[dict[str, Any]]) -> Iterator[Entry]:
     """The events that the rounds of a certificate were."""
     for told in rounds:
-        yield Entry(0, ASKED, {key: value for key, value in told.items() if key not in ("told", "score", "log_e")})
-        yield from (Entry(0, REVIEWED, review) for review in reviews if review["step"] == told["step"])
+        yield Entry(
+            0,
+            ASKED,
+            {key: value for key, value in told.items() if key not in ("told", "score", "log_e")},
+        )
+        yield from (
+            Entry(0, REVIEWED, review) for review in reviews if review["step"] == told["step"]
+        )
         if told["told"]:
             yield Entry(0, TOLD, {"step": told["step"], "id": told["id"], "score": told["score"]})
 
 
 def _choices(course: Course, entry: Entry) -> Iterator[str]:
     """Where the policy, asked again, differs from what the record says it chose."""
-    stated, again = query_of(entry.body, len(course.pool)), course.choice(policies.get(course.plan.policy))
+    stated, again = (
+        query_of(entry.body, len(course.pool)),
+        course.choice(policies.get(course.plan.policy)),
+    )
     for name in ("group", "items", "claim", "stake", "forecast"):
         a, b = getattr(stated, name), None if again is None else getattr(again, name)
         same = (a == b) if name != "items" or a is None or b is None else bool((a == b).all())
@@ -183,7 +202,7 @@ def _stable(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[str, bool]:
-    from groundfault.ledger import Ledger
+    from groundfault.base.ledger import Ledger
 
     kept = data.get("ledger")
     if kept is None:
@@ -203,5 +222,8 @@ def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[st
             recorded.setdefault((event.kind, body.get("step")), body)
     for entry in _entries(data["rounds"], []):
         if any(differences_of(recorded.get((entry.kind, entry.body["step"])), entry.body)):
-            return f"the ledger {path} is unbroken, and has another round {entry.body['step']}", False
+            return (
+                f"the ledger {path} is unbroken, and has another round {entry.body['step']}",
+                False,
+            )
     return f"the ledger {path} is unbroken and holds these rounds", True

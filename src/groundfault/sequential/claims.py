@@ -1,12 +1,14 @@
 """Claims: what a sequential audit tests, and how cases may be drawn so that the test means it.
 
-====================  =========================  =====================  ===========================================
-claim                 the model's null           draws                  what a score is tested against
-====================  =========================  =====================  ===========================================
-``declared-groups``   every declared group of    uniform from the       ``conditional_threshold``: the mean that
-                      these cases has a mean     unlabelled rest of a   the unlabelled rest must have. Draws without
-                      score of at least q, as    group named before     replacement are unfair against q itself: a
-                      they are scored now        the draw               lucky start makes the rest worse than q
+====================  =========================  =====================
+=========================================== claim                 the model's null           draws
+what a score is tested against ====================  =========================
+=====================  =========================================== ``declared-groups``   every
+declared group of    uniform from the       ``conditional_threshold``: the mean that
+                      these cases has a mean     unlabelled rest of a   the unlabelled rest must
+                      have. Draws without score of at least q, as    group named before
+                      replacement are unfair against q itself: a they are scored now        the draw
+                      lucky start makes the rest worse than q
 the same, generated   every category's           a fresh case of a      q
 cases                 generator has expected     category named before
                       score at least q
@@ -17,27 +19,29 @@ cases                 generator has expected     category named before
 ``literal``           every set of at least      uniform from any set   q
                       epsilon N cases has        of at least epsilon N
                       expected score at least q  unlabelled cases
-====================  =========================  =====================  ===========================================
+====================  =========================  =====================
+===========================================
 
-``literal`` is the null of the paper. It holds if and only if the worst epsilon N cases together reach q, so the answer
-to any draw with ``P(X = i) <= 1 / (epsilon N)`` has expectation q or more. It is a null that almost every real model
-breaks: with fixed answers, at epsilon .05 and q .85, an error rate above 0.75 % refutes it. To draw the single case of
-lowest prediction is therefore no test of it, and to draw *inside* a declared group by prediction is none of that
-group; neither can be said here. Of generated cases, with one of each of C categories on offer, ``literal`` speaks of
+``literal`` is the null of the paper. It holds if and only if the worst epsilon N cases together
+reach q, so the answer to any draw with ``P(X = i) <= 1 / (epsilon N)`` has expectation q or more.
+It is a null that almost every real model breaks: with fixed answers, at epsilon .05 and q .85, an
+error rate above 0.75 % refutes it. To draw the single case of lowest prediction is therefore no
+test of it, and to draw *inside* a declared group by prediction is none of that group; neither can
+be said here. Of generated cases, with one of each of C categories on offer, ``literal`` speaks of
 the mixture of the categories in equal parts, and the choice is among at least epsilon C of them.
 
-Under ``declared-groups`` of given cases, counting decides too: a group with more failures than it may have is below
-the threshold whatever the rest turn out to be, and one with enough passes is not.
+Under ``declared-groups`` of given cases, counting decides too: a group with more failures than it
+may have is below the threshold whatever the rest turn out to be, and one with enough passes is not.
 
-``sampling="paper"`` draws and bets as the reference implementation does: any set without replacement, always against
-q, every round counted in the auditor's test. On finite pools its error rate is not alpha (measured: .065 to 1.0 at
-alpha .05); certificates say so.
+``sampling="paper"`` draws and bets as the reference implementation does: any set without
+replacement, always against q, every round counted in the auditor's test. On finite pools its error
+rate is not alpha (measured: .065 to 1.0 at alpha .05); certificates say so.
 
 References
 ----------
-Waudby-Smith and Ramdas (2020), https://doi.org/10.48550/arXiv.2006.04347 (draws without replacement); Rockafellar and
-Uryasev (2000), https://doi.org/10.21314/JOR.2000.038 (the mean of the worst share, and its dual).
-"""
+Waudby-Smith and Ramdas (2020), https://doi.org/10.48550/arXiv.2006.04347 (draws without
+replacement); Rockafellar and Uryasev (2000), https://doi.org/10.21314/JOR.2000.038 (the mean of the
+worst share, and its dual)."""
 
 from __future__ import annotations
 
@@ -47,8 +51,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groundfault.errors import PlanError
-from groundfault.policies import Query
 from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
 
 if TYPE_CHECKING:
@@ -64,7 +68,8 @@ class Claim:
     plan : AuditPlan
     pool : Pool
     conditional : bool
-        Scores are tested against what the unlabelled rest of the group must have, and counting decides.
+        Scores are tested against what the unlabelled rest of the group must have, and counting
+        decides.
     replacement : bool
         Cases may be asked again.
     anywhere : bool
@@ -120,9 +125,8 @@ class Claim:
     def least(self, offered: int) -> int:
         """Fewest cases that a draw may be made from, when so many are on offer.
 
-        In the paper's sampling nothing is asked; there it is the size of the set that the paper's auditor names, a
-        share epsilon of what is left.
-        """
+        In the paper's sampling nothing is asked; there it is the size of the set that the paper's
+        auditor names, a share epsilon of what is left."""
         if not self.anywhere:
             return 1
         if self.guaranteed:
@@ -139,7 +143,9 @@ class Claim:
         """
         policy = self.plan.policy
         if (query.group is None) == (query.items is None):
-            raise PlanError(f"the policy {policy} has to name a group or a set of cases, one of the two")
+            raise PlanError(
+                f"the policy {policy} has to name a group or a set of cases, one of the two"
+            )
         if query.items is not None:
             if not self.anywhere:
                 raise PlanError(
@@ -150,9 +156,14 @@ class Claim:
             if chosen.shape != offered.shape or np.any(chosen & ~offered):
                 raise PlanError(f"the policy {policy} named cases that are not on offer")
         elif query.group in self.pool.groups:
-            chosen, what = self.pool.members[self.pool.groups.index(query.group)], f"the group {query.group!r}"
+            chosen, what = (
+                self.pool.members[self.pool.groups.index(query.group)],
+                f"the group {query.group!r}",
+            )
         else:
-            raise PlanError(f"the policy {policy} named {query.group!r}, which is no declared group")
+            raise PlanError(
+                f"the policy {policy} named {query.group!r}, which is no declared group"
+            )
         chosen = chosen & offered
         count, least = int(chosen.sum()), self.least(int(offered.sum())) if self.guaranteed else 1
         if count == 0:
@@ -175,7 +186,11 @@ class Claim:
                 f"{self.plan.epsilon:g} of the cases has expected score {q} or more"
             )
         if self.plan.claim == "literal":
-            kinds = f"{len(pool.groups)} categories in equal parts" if pool.generated else f"the {len(pool)} cases"
+            kinds = (
+                f"{len(pool.groups)} categories in equal parts"
+                if pool.generated
+                else f"the {len(pool)} cases"
+            )
             return f"every group that makes up at least {self.plan.epsilon:g} of {kinds} has expected score {q} or more"
         if self.plan.claim == "rates":
             return f"{groups} has expected score {q} or more when its cases are answered anew"

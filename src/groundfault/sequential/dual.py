@@ -1,4 +1,6 @@
-"""The dual test: one e-process against the model's null and one against the auditor's, read after every score."""
+"""The dual test: one e-process against the model's null and one against the auditor's, read after
+every score.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ class Pair(NamedTuple):
 class Dual:
     """Algorithm 1 of the paper, between two scores; each update gives a new one.
 
-    The model's test runs from the first tested case; the auditor's bets start at the plan's budget m, and are placed
-    on claimed rounds only. No correction for two tests is due: where the model's null is true, a claim that some
-    group fails is false.
+    The model's test runs from the first tested case; the auditor's bets start at the plan's budget
+    m, and are placed on claimed rounds only. No correction for two tests is due: where the model's
+    null is true, a claim that some group fails is false.
 
     Attributes
     ----------
@@ -41,7 +43,9 @@ class Dual:
         model, auditor = EProcess.begin(plan.bets("model")), EProcess.begin(plan.bets("auditor"))
         if not len(warm_up):
             return cls(model, auditor)
-        return cls(model.warm_start(warm_up, plan.threshold), auditor.warm_start(warm_up, plan.threshold))
+        return cls(
+            model.warm_start(warm_up, plan.threshold), auditor.warm_start(warm_up, plan.threshold)
+        )
 
     @property
     def steps(self) -> int:
@@ -54,14 +58,20 @@ class Dual:
         return Pair(float(self.model.log_e[0]), float(self.auditor.log_e[0]))
 
     def update(
-        self, score: float | None, thresholds: tuple[float, float], *, claim: bool, forecast: float | None = None
+        self,
+        score: float | None,
+        thresholds: tuple[float, float],
+        *,
+        claim: bool,
+        forecast: float | None = None,
     ) -> Dual:
         """After one more tested case.
 
         Parameters
         ----------
         score : float in [0, 1], or None
-            None, a case that could not be scored, is a pass to the model's test and a failure to the auditor's.
+            None, a case that could not be scored, is a pass to the model's test and a failure to
+            the auditor's.
         thresholds : pair of float
             What it is tested against under the model's null, and under the auditor's.
         claim : bool

@@ -1,4 +1,6 @@
-"""E-processes: evidence against a null that may be read after every score, and stopped on at any time."""
+"""E-processes: evidence against a null that may be read after every score, and stopped on at any
+time.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,12 @@ _WARM = 5  # the reference lets the last five warm-up scores move the grid weigh
 
 @dataclass(frozen=True, eq=False)
 class EProcess:
-    """One bet, or the average of several, against one null; each update gives a new one and leaves this one alone.
+    """One bet, or the average of several, against one null; each update gives a new one and leaves
+    this one alone.
 
-    Make one with `begin`. An update costs time and memory proportional to the grid, not to the number of steps. What
-    a score would do is known before it is seen: ``process.update(0, q).log_e`` and ``process.update(1, q).log_e``.
+    Make one with `begin`. An update costs time and memory proportional to the grid, not to the
+    number of steps. What a score would do is known before it is seen: ``process.update(0,
+    q).log_e`` and ``process.update(1, q).log_e``.
 
     Attributes
     ----------
@@ -72,13 +76,17 @@ class EProcess:
     @property
     def log_e(self) -> Floats:
         """Natural log of the e-value, (N,) array; ``inf`` once the null is impossible."""
-        values = [bet.log_e(wealth, self.steps) for bet, wealth in zip(self.bets, self.wealth, strict=True)]
+        values = [
+            bet.log_e(wealth, self.steps)
+            for bet, wealth in zip(self.bets, self.wealth, strict=True)
+        ]
         if len(values) == 1:
             return values[0].copy()
         return log_mean(np.stack(values), np.full((1, 1), -np.log(len(values))))
 
     def warm_start(self, scores: ArrayLike, threshold: ArrayLike) -> EProcess:
-        """Let forecasts learn from scores that no e-value counts; only the last five do, as in the reference.
+        """Let forecasts learn from scores that no e-value counts; only the last five do, as in the
+        reference.
 
         Parameters
         ----------
@@ -95,10 +103,14 @@ class EProcess:
         table = _scores(scores, "warm-up score")
         columns = np.atleast_2d(table).T[-_WARM:]
         if columns.ndim != 2 or columns.shape[1] not in (1, self.sequences):
-            raise InputError(f"warm-up scores have shape {table.shape}; give one row, or one for each sequence")
+            raise InputError(
+                f"warm-up scores have shape {table.shape}; give one row, or one for each sequence"
+            )
         level, wealth = _numbers(threshold, "threshold"), self.wealth
         for column in columns:
-            wealth = tuple(bet.warm(w, column, level) for bet, w in zip(self.bets, wealth, strict=True))
+            wealth = tuple(
+                bet.warm(w, column, level) for bet, w in zip(self.bets, wealth, strict=True)
+            )
         return EProcess(self.bets, wealth)
 
     def update(
@@ -115,18 +127,21 @@ class EProcess:
         ----------
         score : float or (N,) array in [0, 1]
         threshold : float or (N,) array
-            The threshold of this step, fixed before the score was seen. A `conditional_threshold` may leave [0, 1]:
-            beyond what a score can reach the null is impossible and the e-value is infinite, and on the other side
-            no bet is placed.
+            The threshold of this step, fixed before the score was seen. A `conditional_threshold`
+            may leave [0, 1]: beyond what a score can reach the null is impossible and the e-value
+            is infinite, and on the other side no bet is placed.
         forecast : float or (N,) array, optional
-            Expected score, for ``-pred`` bets; fixed before the score was seen, clipped where it leaves (0, 1).
+            Expected score, for ``-pred`` bets; fixed before the score was seen, clipped where it
+            leaves (0, 1).
         stake : bool or (N,) array of bool
-            Where false, the step counts but nothing is bet and nothing is learnt. Fixed before the score was seen.
+            Where false, the step counts but nothing is bet and nothing is learnt. Fixed before the
+            score was seen.
 
         Raises
         ------
         InputError
-            If a score is outside [0, 1], a threshold or forecast is not a number, or a shape does not fit.
+            If a score is outside [0, 1], a threshold or forecast is not a number, or a shape does
+            not fit.
         """
         scores, levels = np.atleast_1d(_scores(score, "score")), _numbers(threshold, "threshold")
         stakes = np.atleast_1d(np.asarray(stake, dtype=bool))
@@ -134,14 +149,22 @@ class EProcess:
         _require_forecast(self.bets, given)
         for array, fewest in ((scores, self.sequences), (levels, 1), (stakes, 1), (given, 1)):
             if array is not None and array.shape not in ((fewest,), (self.sequences,)):
-                raise InputError(f"{array.shape} values do not fit {self.sequences} sequences; give one for each")
+                raise InputError(
+                    f"{array.shape} values do not fit {self.sequences} sequences; give one for each"
+                )
         return self._advance(scores, levels, given, stakes)
 
     def to_json(self) -> str:
-        """Serialise exactly; ``EProcess.from_json`` gives a process back that goes on bit for bit as this one."""
-        wealth = [{name: _encode(array) for name, array in w._asdict().items()} for w in self.wealth]
+        """Serialise exactly; ``EProcess.from_json`` gives a process back that goes on bit for bit
+        as this one.
+        """
+        wealth = [
+            {name: _encode(array) for name, array in w._asdict().items()} for w in self.wealth
+        ]
         bets = [asdict(bet) for bet in self.bets]
-        return json.dumps({"groundfault_eprocess": 1, "steps": self.steps, "bets": bets, "wealth": wealth})
+        return json.dumps(
+            {"groundfault_eprocess": 1, "steps": self.steps, "bets": bets, "wealth": wealth}
+        )
 
     @classmethod
     def from_json(cls, text: str) -> EProcess:
@@ -155,20 +178,35 @@ class EProcess:
         try:
             data = json.loads(text)
             bets = tuple(Bet(**{**bet, "grid": tuple(bet["grid"])}) for bet in data["bets"])
-            wealth = tuple(Wealth(**{name: _decode(rows) for name, rows in w.items()}) for w in data["wealth"])
-            process, fresh = cls(bets, wealth, int(data["steps"])), cls.begin(bets, wealth[0].log_arms.shape[1])
+            wealth = tuple(
+                Wealth(**{name: _decode(rows) for name, rows in w.items()}) for w in data["wealth"]
+            )
+            process, fresh = (
+                cls(bets, wealth, int(data["steps"])),
+                cls.begin(bets, wealth[0].log_arms.shape[1]),
+            )
             shapes, due = ([[a.shape for a in w] for w in p.wealth] for p in (process, fresh))
-            if shapes != due or process.steps < 0 or any(np.isnan(a).any() for w in wealth for a in w):
+            if (
+                shapes != due
+                or process.steps < 0
+                or any(np.isnan(a).any() for w in wealth for a in w)
+            ):
                 raise ValueError("its parts do not fit together")
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            raise InputError(f"not a serialised e-process ({error}); replay the recorded scores instead") from None
+            raise InputError(
+                f"not a serialised e-process ({error}); replay the recorded scores instead"
+            ) from None
         return process
 
-    def _advance(self, score: Floats, threshold: Floats, forecast: Floats | None, stake: NDArray[np.bool_]) -> EProcess:
+    def _advance(
+        self, score: Floats, threshold: Floats, forecast: Floats | None, stake: NDArray[np.bool_]
+    ) -> EProcess:
         step = self.steps + 1
         pairs = zip(self.bets, self.wealth, strict=True)
         return EProcess(
-            self.bets, tuple(bet.advance(w, step, score, threshold, forecast, stake) for bet, w in pairs), step
+            self.bets,
+            tuple(bet.advance(w, step, score, threshold, forecast, stake) for bet, w in pairs),
+            step,
         )
 
 
@@ -188,17 +226,19 @@ def e_process(
     shares: Shares = "uniform",
     idle_mass: bool = False,
 ) -> Floats:
-    """Natural log of the e-value after each score; reject the null when it first reaches ``log(1 / alpha)``.
+    """Natural log of the e-value after each score; reject the null when it first reaches ``log(1 /
+    alpha)``.
 
     Parameters
     ----------
     scores : (T,) or (N, T) array in [0, 1]
         1 is a pass. N sequences are computed side by side.
     threshold : float in (0, 1), or (T,), (N, 1) or (N, T) array
-        The target q, or one value a step, fixed before that step's score was seen (`conditional_threshold`).
+        The target q, or one value a step, fixed before that step's score was seen
+        (`conditional_threshold`).
     null : {"model", "auditor"}
-        The model's null: expected scores are at least the threshold. The auditor's: from step ``budget`` on they are
-        below it.
+        The model's null: expected scores are at least the threshold. The auditor's: from step
+        ``budget`` on they are below it.
     bet : str or sequence of str
         One of `BETS`; several are averaged.
     alternative, grid, eta, budget, shares, idle_mass
@@ -213,21 +253,23 @@ def e_process(
     Returns
     -------
     (T,) or (N, T) array
-        ``P(any of them >= log(1 / alpha)) <= alpha`` under the null, provided that given the past each score has
-        expectation at least (at most) its threshold; `groundfault.sequential.bets` says when a group's mean implies
-        that. A constant threshold is wrong for draws without replacement.
+        ``P(any of them >= log(1 / alpha)) <= alpha`` under the null, provided that given the past
+        each score has expectation at least (at most) its threshold; `groundfault.sequential.bets`
+        says when a group's mean implies that. A constant threshold is wrong for draws without
+        replacement.
 
     Raises
     ------
     InputError
         If scores are outside [0, 1], thresholds or forecasts are not numbers, or shapes do not fit.
     PlanError
-        If the settings are impossible, such as a constant threshold outside (0, 1) or an alternative on its wrong side.
+        If the settings are impossible, such as a constant threshold outside (0, 1) or an
+        alternative on its wrong side.
 
     References
     ----------
-    Zhou et al. (2026), https://doi.org/10.48550/arXiv.2605.07002, with the conventions of its code where the two
-    differ.
+    Zhou et al. (2026), https://doi.org/10.48550/arXiv.2605.07002, with the conventions of its code
+    where the two differ.
 
     Examples
     --------
@@ -243,7 +285,9 @@ def e_process(
     columns = np.ascontiguousarray(np.atleast_2d(table).T)
     levels = _per_step(_numbers(threshold, "threshold"), columns, "threshold")
     _check_constant(threshold, bets)
-    given = None if forecast is None else _per_step(_numbers(forecast, "forecast"), columns, "forecast")
+    given = (
+        None if forecast is None else _per_step(_numbers(forecast, "forecast"), columns, "forecast")
+    )
     _require_forecast(bets, given)
     stakes = _per_step(np.asarray(stake, dtype=bool), columns, "stake")
     process = EProcess.begin(bets, columns.shape[1])
@@ -251,7 +295,9 @@ def e_process(
         process = process.warm_start(warm_start, levels[0])
     result = np.empty(columns.shape)
     for step in range(len(columns)):
-        process = process._advance(columns[step], levels[step], None if given is None else given[step], stakes[step])
+        process = process._advance(
+            columns[step], levels[step], None if given is None else given[step], stakes[step]
+        )
         result[step] = process.log_e
     return np.ascontiguousarray(result.T).reshape(table.shape)
 

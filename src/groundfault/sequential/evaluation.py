@@ -1,4 +1,6 @@
-"""Evaluations that stop themselves: an audit as the early-stopping manager of an Inspect task (extra ``inspect``)."""
+"""Evaluations that stop themselves: an audit as the early-stopping manager of an Inspect task
+(extra ``inspect``).
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,15 @@ if TYPE_CHECKING:
     from inspect_ai.scorer import SampleScore
     from inspect_ai.util import EarlyStop
 
-    from groundfault.ledger import Ledger
+    from groundfault.base.ledger import Ledger
 
 
 class StopEarly:
     """Stops an Inspect evaluation when either null of an audit of its samples falls.
 
-    Give the task its `dataset`, which holds the samples in the order in which the audit asks for them, and this as its
-    ``early_stopping``. Samples that were running when a null fell are completed, and count for nothing.
+    Give the task its `dataset`, which holds the samples in the order in which the audit asks for
+    them, and this as its ``early_stopping``. Samples that were running when a null fell are
+    completed, and count for nothing.
 
     Parameters
     ----------
@@ -37,11 +40,12 @@ class StopEarly:
     scorer : str, optional
         Whose scores are tested, where a task has several scorers.
     policy : str
-        One that does not look at scores, such as ``uniform`` or ``stratified``: Inspect runs samples in their order,
-        and under another policy the audit waits for the sample it asks for. Left out, ``stratified`` where there are
-        groups.
+        One that does not look at scores, such as ``uniform`` or ``stratified``: Inspect runs
+        samples in their order, and under another policy the audit waits for the sample it asks for.
+        Left out, ``stratified`` where there are groups.
     ledger : Ledger or path, optional
-        Where each round is recorded; a repeated evaluation then goes on where the first was interrupted.
+        Where each round is recorded; a repeated evaluation then goes on where the first was
+        interrupted.
     reopen : str, optional
     **settings
         Further settings of an `AuditPlan`.
@@ -61,11 +65,11 @@ class StopEarly:
 
     Notes
     -----
-    The guarantee is the audit's, whatever the order in which samples run and complete: each score is told when the
-    audit asks for it, and decides nothing before. A sample without a score, or with Inspect's ``N`` (no answer), is
-    unscored, not failed. One that ends in an error holds the audit up until the task ends: use ``retry_on_error``.
-    Of several epochs the first one counts, not the one that is done first: that would favour quick answers.
-    """
+    The guarantee is the audit's, whatever the order in which samples run and complete: each score
+    is told when the audit asks for it, and decides nothing before. A sample without a score, or
+    with Inspect's ``N`` (no answer), is unscored, not failed. One that ends in an error holds the
+    audit up until the task ends: use ``retry_on_error``. Of several epochs the first one counts,
+    not the one that is done first: that would favour quick answers."""
 
     def __init__(
         self,
@@ -89,7 +93,9 @@ class StopEarly:
         samples = [copy(sample) for sample in dataset]
         for number, sample in enumerate(samples, start=1):
             sample.id = number if sample.id is None else sample.id
-        pool = Pool.from_arrays([sample.id for sample in samples], {name: _labels(samples, name) for name in groups})
+        pool = Pool.from_arrays(
+            [sample.id for sample in samples], {name: _labels(samples, name) for name in groups}
+        )
         self.audit = Audit(
             pool,
             threshold=threshold,
@@ -99,16 +105,22 @@ class StopEarly:
             **settings,
         )
         of = {str(sample.id): sample for sample in samples}
-        self.dataset: MemoryDataset = MemoryDataset([of[name] for name in _order(pool, self.audit.plan)])
+        self.dataset: MemoryDataset = MemoryDataset(
+            [of[name] for name in _order(pool, self.audit.plan)]
+        )
         self._scorer = scorer
         self._running: set[str] = set()
         self._scores: dict[str, float | None] = {}
 
     async def start_task(self, task: Any, samples: list[Sample], epochs: int) -> str:  # noqa: ARG002
         """Inspect begins."""
-        strange = [sample.id for sample in samples if str(sample.id) not in self.audit.pool.position]
+        strange = [
+            sample.id for sample in samples if str(sample.id) not in self.audit.pool.position
+        ]
         if strange:
-            raise InputError(f"the sample {strange[0]!r} is not one that is audited: give the task stopping.dataset")
+            raise InputError(
+                f"the sample {strange[0]!r} is not one that is audited: give the task stopping.dataset"
+            )
         return "groundfault"
 
     async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:
@@ -116,12 +128,16 @@ class StopEarly:
         from inspect_ai.util import EarlyStop
 
         if self.audit.finished:
-            return EarlyStop(id=id, epoch=epoch, reason=f"{self.audit.verdict}: {self.audit.reason}")
+            return EarlyStop(
+                id=id, epoch=epoch, reason=f"{self.audit.verdict}: {self.audit.reason}"
+            )
         if epoch == 1:
             self._running.add(str(id))
         return None
 
-    async def complete_sample(self, id: str | int, epoch: int, scores: Mapping[str, SampleScore]) -> None:
+    async def complete_sample(
+        self, id: str | int, epoch: int, scores: Mapping[str, SampleScore]
+    ) -> None:
         """Take a sample's score, and tell the audit what it waits for."""
         if epoch > 1:
             return
@@ -152,13 +168,17 @@ class StopEarly:
         if not scores:
             return None
         if self._scorer is None and len(scores) > 1:
-            raise InputError(f"the task has the scorers {', '.join(scores)}: say which is tested (scorer=)")
+            raise InputError(
+                f"the task has the scorers {', '.join(scores)}: say which is tested (scorer=)"
+            )
         name = self._scorer or next(iter(scores))
         if name not in scores:
             raise InputError(f"no scorer {name!r} scored sample {id!r}; {', '.join(scores)} did")
         value = scores[name].score.value
         if isinstance(value, dict | list):
-            raise InputError(f"the score of sample {id!r} by {name} is not one number but a {type(value).__name__}")
+            raise InputError(
+                f"the score of sample {id!r} by {name} is not one number but a {type(value).__name__}"
+            )
         number = None if value == NOANSWER else float(value_to_float()(value))
         return None if number is None or number != number else number
 
@@ -168,11 +188,17 @@ def _labels(samples: Sequence[Sample], name: str) -> list[Any]:
     if lacking:
         raise InputError(f"the sample {lacking[0]!r} has no metadata {name!r} to be grouped by")
     values = [(sample.metadata or {})[name] for sample in samples]
-    return values if all(isinstance(value, bool) for value in values) else [str(value) for value in values]
+    return (
+        values
+        if all(isinstance(value, bool) for value in values)
+        else [str(value) for value in values]
+    )
 
 
 def _order(pool: Pool, plan: AuditPlan) -> list[str]:
-    """The order in which the audit asks where no score sways it; what it never asks for comes last."""
+    """The order in which the audit asks where no score sways it; what it never asks for comes
+    last.
+    """
     dry, asked = Audit.of(pool, replace(plan, limit=None)), []
     while (query := dry.ask()) is not None:
         asked.append(query.id)

@@ -1,4 +1,6 @@
-"""The plan of a sequential audit: everything that is decided before the first score, with a hash that seals it."""
+"""The plan of a sequential audit: everything that is decided before the first score, with a hash
+that seals it.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from groundfault.core.plan import exact
 from groundfault.errors import PlanError
-from groundfault.plan import exact
 from groundfault.sequential.bets import Bet, Null, Shares
 
 ClaimName = Literal["declared-groups", "literal", "rates"]
@@ -39,24 +41,25 @@ class AuditPlan:
     policy : str
         The policy's name, argument included.
     bet : str or sequence of str
-        One of `BETS`, or several, whose e-values are averaged. The auditor's test uses the same without ``sr-`` or
-        ``cusum-``.
+        One of `BETS`, or several, whose e-values are averaged. The auditor's test uses the same
+        without ``sr-`` or ``cusum-``.
     seed : int
         Seed of every random act.
     claim : {"declared-groups", "literal", "rates"}
         What is tested; see `groundfault.sequential.claims`.
     sampling : {"guaranteed", "paper"}
-        ``paper`` draws and bets as the paper's code does, which keeps no error rate on a finite pool.
+        ``paper`` draws and bets as the paper's code does, which keeps no error rate on a finite
+        pool.
     epsilon : float in (0, 1], optional
-        Least share of the cases that a group must have. Left out, .05 for sampling and claims that need one, and none
-        for declared groups.
+        Least share of the cases that a group must have. Left out, .05 for sampling and claims that
+        need one, and none for declared groups.
     limit : int, optional
         Most cases to label, warm-up included.
     warm_up : int
         Cases drawn uniformly at first, to learn from; nothing is bet on them.
     alternative, grid, auditor_alternative, auditor_grid, eta, shares, idle_mass
-        See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion; shares are heavy-tailed
-        with the idle mass added, and the paper's where sampling is the paper's.
+        See `Bet`. Alternatives left out are at .85 the paper's, and elsewhere in proportion; shares
+        are heavy-tailed with the idle mass added, and the paper's where sampling is the paper's.
 
     Raises
     ------
@@ -98,7 +101,9 @@ class AuditPlan:
         if not isinstance(self.policy, str) or not self.policy:
             raise PlanError(f"policy={self.policy!r} must be a policy's name")
         if self.sampling == "paper" and self.claim == "rates":
-            raise PlanError('sampling="paper" draws without replacement; claim="rates" draws with it')
+            raise PlanError(
+                'sampling="paper" draws without replacement; claim="rates" draws with it'
+            )
 
     def _check_numbers(self) -> None:
         for name in ("threshold", "alpha"):
@@ -106,20 +111,30 @@ class AuditPlan:
             if not 0 < value < 1:
                 raise PlanError(f"{name}={value:g} must lie strictly between 0 and 1")
         if self.epsilon is not None and not 0 < self._number("epsilon") <= 1:
-            raise PlanError(f"epsilon={self.epsilon:g} must lie in (0, 1]: the least share of the cases in a group")
+            raise PlanError(
+                f"epsilon={self.epsilon:g} must lie in (0, 1]: the least share of the cases in a group"
+            )
         # with m = 1 an auditor passes the model without having looked for anything
         self._whole("budget", 1 if self.sampling == "paper" else 2)
         for name, least in (("seed", 0), ("warm_up", 0), ("limit", 1)):
             if getattr(self, name) is not None:
                 self._whole(name, least)
         if self.limit is None and self.claim == "rates":
-            raise PlanError('claim="rates" asks again without end: set limit, the most answers to score')
+            raise PlanError(
+                'claim="rates" asks again without end: set limit, the most answers to score'
+            )
         if self.limit is not None and self.limit <= self.warm_up:
-            raise PlanError(f"limit={self.limit} leaves nothing to test after warm_up={self.warm_up}")
+            raise PlanError(
+                f"limit={self.limit} leaves nothing to test after warm_up={self.warm_up}"
+            )
 
     def _number(self, name: str) -> float:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or value != value:
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float | np.integer | np.floating)
+            or value != value
+        ):
             raise PlanError(f"{name}={value!r} must be a number")
         object.__setattr__(self, name, float(value))
         return float(value)
@@ -138,7 +153,9 @@ class AuditPlan:
             "bet": (self.bet,) if isinstance(self.bet, str) else tuple(self.bet),
             "alternative": below[-1] if self.alternative is None else self.alternative,
             "grid": below if self.grid is None else tuple(self.grid),
-            "auditor_alternative": nearer if self.auditor_alternative is None else self.auditor_alternative,
+            "auditor_alternative": nearer
+            if self.auditor_alternative is None
+            else self.auditor_alternative,
             "auditor_grid": tuple(above) if self.auditor_grid is None else tuple(self.auditor_grid),
             "shares": self.shares or ("uniform" if paper else "heavy-tailed"),
             "idle_mass": not paper if self.idle_mass is None else bool(self.idle_mass),
@@ -151,7 +168,9 @@ class AuditPlan:
     def bets(self, null: Null) -> tuple[Bet, ...]:
         """The bets against a null; their e-values are averaged."""
         model = null == "model"
-        names = [name if model else name.removeprefix("sr-").removeprefix("cusum-") for name in self.bet]
+        names = [
+            name if model else name.removeprefix("sr-").removeprefix("cusum-") for name in self.bet
+        ]
         return tuple(
             Bet(
                 name,
@@ -173,7 +192,10 @@ class AuditPlan:
     @property
     def settings(self) -> dict[str, Any]:
         """The plan as plain words and numbers."""
-        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+        return {
+            key: list(value) if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> AuditPlan:
@@ -203,10 +225,9 @@ class AuditPlan:
 def pick(seed: int, purpose: str, counter: int, count: int) -> int:
     """One of 0, ..., ``count`` - 1, uniformly, in a way that no version of any library changes.
 
-    It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that anyone can draw again
-    by hand; the bias is below 2^-200. Whoever knows the seed can foresee the draws: where that matters, throw dice for
-    it once pool and policy are fixed.
-    """
+    It is the SHA-256 of ``"seed:purpose:counter"`` modulo ``count``, as in ballot audits, so that
+    anyone can draw again by hand; the bias is below 2^-200. Whoever knows the seed can foresee the
+    draws: where that matters, throw dice for it once pool and policy are fixed."""
     return _number_of(f"{seed}:{purpose}:{counter}", 32) % count
 
 

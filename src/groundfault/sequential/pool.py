@@ -1,4 +1,6 @@
-"""Pools: the cases that a sequential audit may ask about, and the groups that were declared before it began."""
+"""Pools: the cases that a sequential audit may ask about, and the groups that were declared before
+it began.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,13 @@ import polars as pl
 
 from groundfault.errors import InputError
 from groundfault.readers.table import read_table
-from groundfault.sequential import intake
+from groundfault.sequential import pool_parsing
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from groundfault.candidate import Candidate
-    from groundfault.evidence import Evidence
+    from groundfault.core.candidate import Candidate
+    from groundfault.core.evidence import Evidence
 
     Bools = NDArray[np.bool_]
     Floats = NDArray[np.float64]
@@ -33,24 +35,27 @@ ALL = "all cases"
 class Pool:
     """N cases without scores, and G declared groups of them.
 
-    Make one with `from_table`, `from_evidence` or `from_arrays`. Cases are kept sorted by id, so nothing depends on
-    the order in which they came.
+    Make one with `from_table`, `from_evidence` or `from_arrays`. Cases are kept sorted by id, so
+    nothing depends on the order in which they came.
 
     Attributes
     ----------
     ids : tuple of str, length N
     groups : tuple of str, length G
-        They may overlap. Where the cases are given, the first is `ALL`, so that "every group reaches the threshold"
-        speaks of the cases as a whole too. Generated cases have categories instead, one each.
+        They may overlap. Where the cases are given, the first is `ALL`, so that "every group
+        reaches the threshold" speaks of the cases as a whole too. Generated cases have categories
+        instead, one each.
     members : bool array, shape (G, N)
     embedding : float64 array, shape (N, D), or None
         What policies may learn from, besides groups.
     cases : polars.DataFrame, optional
         A row a case, for whoever scores it.
     recorded : float64 array, shape (N,), or None
-        Known scores to replay, NaN where there is none. No policy sees them, and they are no part of the hash.
+        Known scores to replay, NaN where there is none. No policy sees them, and they are no part
+        of the hash.
     generated : bool
-        The cases are fresh draws from generators, one a category: what is claimed is claimed of the generators.
+        The cases are fresh draws from generators, one a category: what is claimed is claimed of the
+        generators.
     sources : tuple of str
     embedded : str
         SHA-256 of the embedding; empty where there is none.
@@ -85,20 +90,22 @@ class Pool:
         id : str, optional
             Column with the id of each case; left out, rows are numbered.
         groups : sequence of str or Candidate
-            A column, for a group a level; columns joined by ``*``, for a group a combination of levels; or a rule.
+            A column, for a group a level; columns joined by ``*``, for a group a combination of
+            levels; or a rule.
         embedding : str, path, sequence of str, or array of shape (N, D), optional
-            A column of texts (see `groundfault.embedding`) or of lists; names or a glob of numeric columns; a table of
-            the same ids; or a matrix, row by row.
+            A column of texts (see `groundfault.slicing.embedding`) or of lists; names or a glob of
+            numeric columns; a table of the same ids; or a matrix, row by row.
         scores : str, optional
             Column with recorded scores in [0, 1], 1 a pass, to replay; empty where there is none.
         generated : bool
-            The rows are a bank of generated cases, a category each; one entry of ``groups`` says which.
+            The rows are a bank of generated cases, a category each; one entry of ``groups`` says
+            which.
 
         Raises
         ------
         InputError
-            If there are no cases, ids repeat, a column is missing, a group is empty or no group, an embedding is not
-            finite, or a score is outside [0, 1].
+            If there are no cases, ids repeat, a column is missing, a group is empty or no group, an
+            embedding is not finite, or a score is outside [0, 1].
 
         Examples
         --------
@@ -107,26 +114,27 @@ class Pool:
         ('all cases', 'lang=de', 'lang=fr')
         """
         frame, sources = read_table(source)
-        ids = intake.read_ids(frame, id, sources[0])
-        intake.check_ids(ids)
-        recorded = None if scores is None else intake.read_scores(frame, scores, sources[0])
+        ids = pool_parsing.read_ids(frame, id, sources[0])
+        pool_parsing.check_ids(ids)
+        recorded = None if scores is None else pool_parsing.read_scores(frame, scores, sources[0])
         return _assembled(
             cls(
                 tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
-                embedding=None if embedding is None else intake.read_embedding(frame, embedding, id, sources[0]),
-                cases=frame.drop(*intake.embedding_columns(frame, embedding), *([scores] if scores else [])),
+                embedding=None if embedding is None else pool_parsing.read_embedding(frame, embedding, id, sources[0]),
+                cases=frame.drop(*pool_parsing.embedding_columns(frame, embedding), *([scores] if scores else [])),
                 recorded=recorded,
                 generated=generated,
                 sources=sources,
             ),
-            [pair for group in groups for pair in intake.memberships(frame, group, sources[0])],
+            [pair for group in groups for pair in pool_parsing.memberships(frame, group, sources[0])],
         )  # fmt: skip
 
     @classmethod
     def from_evidence(
         cls, evidence: Evidence, *, groups: Sequence[str | Candidate] = (), embedding: Any = None
     ) -> Pool:
-        """The examples of evidence about one model, to be scored again, or replayed: a score is one minus the loss.
+        """The examples of evidence about one model, to be scored again, or replayed: a score is one
+        minus the loss.
 
         Raises
         ------
@@ -135,14 +143,21 @@ class Pool:
         """
         frame, name = evidence.frame, evidence.roles.id or ""
         if frame[name].n_unique() < frame.height:
-            raise InputError("the evidence has several rows an example; select one model and one repeat first")
+            raise InputError(
+                "the evidence has several rows an example; select one model and one repeat first"
+            )
         told = {evidence.roles.outcome, evidence.roles.status, *evidence.roles.ignore}
         pool = cls.from_table(
-            frame.drop(c for c in frame.columns if c in told), id=name, groups=groups, embedding=embedding
+            frame.drop(c for c in frame.columns if c in told),
+            id=name,
+            groups=groups,
+            embedding=embedding,
         )
         scores = (1.0 - evidence.loss).fill_null(float("nan"))
         of = dict(zip(frame[name].cast(pl.String), scores, strict=True))
-        return replace(pool, recorded=_frozen([of[i] for i in pool.ids]), sources=evidence.provenance)
+        return replace(
+            pool, recorded=_frozen([of[i] for i in pool.ids]), sources=evidence.provenance
+        )
 
     @classmethod
     def from_arrays(
@@ -177,20 +192,25 @@ class Pool:
         >>> Pool.from_arrays(["a", "b", "c", "d"], {"long": [True, False, True, True]}).sizes
         array([4, 3])
         """
-        intake.check_ids([str(i) for i in ids])
+        pool_parsing.check_ids([str(i) for i in ids])
         named: list[tuple[str, Bools]] = []
         for name, values in (groups or {}).items():
             array = np.asarray(values)
             if array.shape != (len(ids),):
-                raise InputError(f"group {name!r} has shape {array.shape}; give a value for each of {len(ids)} cases")
+                raise InputError(
+                    f"group {name!r} has shape {array.shape}; give a value for each of {len(ids)} cases"
+                )
             if array.dtype == np.bool_:
                 named.append((name, array))
             else:
-                named += [(f"{name}={level}", mask) for level, mask in intake.levels(array.astype(str), name)]
+                named += [
+                    (f"{name}={level}", mask)
+                    for level, mask in pool_parsing.levels(array.astype(str), name)
+                ]
         pool = cls(
             tuple(str(i) for i in ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
             embedding=None if embedding is None else np.asarray(embedding),
-            recorded=None if scores is None else intake.check_scores(scores, len(ids), "the array of scores"),
+            recorded=None if scores is None else pool_parsing.check_scores(scores, len(ids), "the array of scores"),
             generated=generated,
             sources=("arrays",),
         )  # fmt: skip
@@ -215,20 +235,26 @@ class Pool:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of ids, groups and embedding, whatever the order of the rows; recorded scores are no part of it."""
+        """SHA-256 of ids, groups and embedding, whatever the order of the rows; recorded scores are
+        no part of it.
+        """
         return hashlib.sha256(json.dumps(self._content, ensure_ascii=False).encode()).hexdigest()
 
     @property
     def _content(self) -> dict[str, Any]:
         return {
             "ids": list(self.ids),
-            "groups": {name: to_hex(mask) for name, mask in zip(self.groups, self.members, strict=True)},
+            "groups": {
+                name: to_hex(mask) for name, mask in zip(self.groups, self.members, strict=True)
+            },
             "generated": self.generated,
             "embedding": self.embedded,
         }
 
     def outline(self) -> dict[str, Any]:
-        """Ids and groups as JSON holds them: all that it takes to draw again, and to check the hash."""
+        """Ids and groups as JSON holds them: all that it takes to draw again, and to check the
+        hash.
+        """
         return {**self._content, "sources": list(self.sources), "hash": self.hash}
 
     @classmethod
@@ -251,7 +277,9 @@ class Pool:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not the outline of a pool ({error})") from None
         if not intact:
-            raise InputError("the record of the pool was altered: its ids and groups do not have the hash it states")
+            raise InputError(
+                "the record of the pool was altered: its ids and groups do not have the hash it states"
+            )
         return pool
 
 
@@ -259,17 +287,25 @@ def _assembled(pool: Pool, named: Iterable[tuple[str, Bools]]) -> Pool:
     """The pool with its groups, sorted by id, checked and frozen."""
     named = list(named)
     if pool.generated and (not named or np.any(np.sum([mask for _, mask in named], axis=0) != 1)):
-        raise InputError("generated cases need one category each: name one column, or columns joined by *")
+        raise InputError(
+            "generated cases need one category each: name one column, or columns joined by *"
+        )
     if not pool.generated:
         named = [(ALL, np.ones(len(pool), dtype=np.bool_)), *named]
     names = [name for name, _ in named]
     for name, mask in named:
         if names.count(name) > 1:
-            raise InputError(f"two groups are named {name!r} (every pool of given cases has {ALL!r}); rename one")
+            raise InputError(
+                f"two groups are named {name!r} (every pool of given cases has {ALL!r}); rename one"
+            )
         if not mask.any():
             raise InputError(f"the group {name!r} has no cases; leave it out")
     order = np.array(sorted(range(len(pool)), key=pool.ids.__getitem__))
-    embedding = None if pool.embedding is None else intake.check_embedding(pool.embedding, len(pool))[order]
+    embedding = (
+        None
+        if pool.embedding is None
+        else pool_parsing.check_embedding(pool.embedding, len(pool))[order]
+    )
     return replace(
         pool,
         ids=tuple(pool.ids[i] for i in order),

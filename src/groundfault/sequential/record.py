@@ -1,4 +1,6 @@
-"""The record of a sequential audit: each round written down before its score is seen, and read back to resume."""
+"""The record of a sequential audit: each round written down before its score is seen, and read back
+to resume.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from groundfault.base.ledger import Ledger
 from groundfault.errors import LedgerError
-from groundfault.ledger import Ledger
-from groundfault.policies import Query
 from groundfault.sequential.dual import Pair
+from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import from_hex, to_hex
 
 _NOTHING = Pair(0.0, 0.0)
@@ -19,7 +21,8 @@ OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed",
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round: where the case was drawn from, which it was, what was bet on it, and what came of it.
+    """One round: where the case was drawn from, which it was, what was bet on it, and what came of
+    it.
 
     Attributes
     ----------
@@ -84,9 +87,13 @@ def query_of(body: Mapping[str, Any], cases: int) -> Query:
     """
     try:
         items = None if body["items"] is None else from_hex(body["items"], cases)
-        return Query(body["group"], items, bool(body["claim"]), bool(body["stake"]), body["forecast"])
+        return Query(
+            body["group"], items, bool(body["claim"]), bool(body["stake"]), body["forecast"]
+        )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise LedgerError(f"a round in the record cannot be read ({error}): it was altered") from None
+        raise LedgerError(
+            f"a round in the record cannot be read ({error}): it was altered"
+        ) from None
 
 
 def plain(values: Pair) -> list[float | str]:
@@ -103,7 +110,8 @@ class Entry(NamedTuple):
 
 
 class Record:
-    """The events of one audit, in a ledger that other audits and processes may write to, or in memory alone.
+    """The events of one audit, in a ledger that other audits and processes may write to, or in
+    memory alone.
 
     Parameters
     ----------
@@ -124,7 +132,8 @@ class Record:
         Raises
         ------
         LedgerError
-            If the ledger does not add up, or holds another audit of these cases and no reason is given.
+            If the ledger does not add up, or holds another audit of these cases and no reason is
+            given.
         InputError
             If the ledger cannot be read or written to.
         """
@@ -132,7 +141,9 @@ class Record:
             return []
         opened = self.ledger.events(OPENED) if self._exists() else []
         if not any(event.body["audit"] == self.seal for event in opened):
-            others = [event for event in opened if event.body["pool"]["hash"] == header["pool"]["hash"]]
+            others = [
+                event for event in opened if event.body["pool"]["hash"] == header["pool"]["hash"]
+            ]
             reason = " ".join((reopen or "").split())
             if others and not reason:
                 raise LedgerError(
@@ -140,7 +151,10 @@ class Record:
                     f"{others[-1].time}: go on with those, or say why you begin anew (reopen); the reason stays in the "
                     "record"
                 )
-            self.ledger.append(OPENED, {"audit": self.seal, **header, "reason": reason or None, "before": len(others)})
+            self.ledger.append(
+                OPENED,
+                {"audit": self.seal, **header, "reason": reason or None, "before": len(others)},
+            )
         return self.news()
 
     def append(self, kind: str, body: Mapping[str, Any]) -> tuple[Entry, list[Entry]]:
@@ -179,7 +193,9 @@ class Record:
         return [Entry(e.seq, e.kind, e.body) for e in events if e.body.get("audit") == self.seal]
 
     def check(self) -> dict[str, str] | None:
-        """Where the record is kept, and the hash of its last event, once it is known to be whole; None in memory."""
+        """Where the record is kept, and the hash of its last event, once it is known to be whole;
+        None in memory.
+        """
         if self.ledger is None:
             return None
         self.ledger.check()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundfault import policies
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.policies import History, Policy, Query
-from groundfault.sequential.course import Course, checked
+from groundfault.sequential import policies
 from groundfault.sequential.dual import Verdict
 from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import ASKED, OPENED, TOLD, Record
+from groundfault.sequential.state import Course, checked
 
 if TYPE_CHECKING:
-    from groundfault.ledger import Ledger
+    from groundfault.base.ledger import Ledger
     from groundfault.sequential.certificate import Certificate
 
 
@@ -41,10 +41,11 @@ class Audit(Course):
         See `groundfault.sequential.BETS`.
     seed : int
     ledger : Ledger or path, optional
-        Where every round is recorded before its score is seen. A ledger that holds this very audit resumes it.
-        Without one the audit lives in memory, and its certificate says so.
+        Where every round is recorded before its score is seen. A ledger that holds this very audit
+        resumes it. Without one the audit lives in memory, and its certificate says so.
     reopen : str, optional
-        Why these cases are audited again with other settings, where the ledger holds an audit of them.
+        Why these cases are audited again with other settings, where the ledger holds an audit of
+        them.
     **settings
         Further settings of an `AuditPlan`.
 
@@ -57,9 +58,10 @@ class Audit(Course):
 
     Notes
     -----
-    ``P(the verdict is wrong) <= alpha`` for the null that `null` states, if groups and settings were fixed before
-    scores were known, scores depend on the case and not on when it is asked, and every case asked is told. Choosing
-    among several audits afterwards is not covered, nor is ``sampling="paper"``.
+    ``P(the verdict is wrong) <= alpha`` for the null that `null` states, if groups and settings
+    were fixed before scores were known, scores depend on the case and not on when it is asked, and
+    every case asked is told. Choosing among several audits afterwards is not covered, nor is
+    ``sampling="paper"``.
 
     Examples
     --------
@@ -102,20 +104,24 @@ class Audit(Course):
         ledger: Ledger | str | Path | None = None,
         reopen: str | None = None,
     ) -> Audit:
-        """The audit of a ready-made plan; the policy is the one that the plan names, unless given."""
+        """The audit of a ready-made plan; the policy is the one that the plan names, unless
+        given.
+        """
         audit = cls.__new__(cls)
         audit._begin(pool, plan, policy or policies.get(plan.policy), ledger, reopen)
         return audit
 
     @classmethod
     def recorded(cls, ledger: Ledger | str | Path, seal: str = "") -> Audit:
-        """The audit that a ledger holds, from its record alone: to look at, not to ask, for the policy is not there.
+        """The audit that a ledger holds, from its record alone: to look at, not to ask, for the
+        policy is not there.
 
         Parameters
         ----------
         ledger : Ledger or path
         seal : str
-            First digits of the seal, where the ledger holds several; the last one begun, where left out.
+            First digits of the seal, where the ledger holds several; the last one begun, where left
+            out.
 
         Raises
         ------
@@ -129,13 +135,22 @@ class Audit(Course):
             raise InputError(f"the ledger {book.place} holds no audit{f' {seal}' if seal else ''}")
         header = opened[-1].body
         plan = AuditPlan.from_settings(header["plan"])
-        return cls.of(Pool.from_outline(header["pool"]), plan, policy=_Absent(plan.policy), ledger=book)
+        return cls.of(
+            Pool.from_outline(header["pool"]), plan, policy=_Absent(plan.policy), ledger=book
+        )
 
     def _begin(
-        self, pool: Pool, plan: AuditPlan, policy: Policy, ledger: Ledger | str | Path | None, reopen: str | None
+        self,
+        pool: Pool,
+        plan: AuditPlan,
+        policy: Policy,
+        ledger: Ledger | str | Path | None,
+        reopen: str | None,
     ) -> None:
         if not isinstance(pool, Pool):
-            raise InputError(f"an audit needs a Pool, not a {type(pool).__name__}: make one with Pool.from_table")
+            raise InputError(
+                f"an audit needs a Pool, not a {type(pool).__name__}: make one with Pool.from_table"
+            )
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
         super().__init__(pool, plan)
@@ -164,22 +179,27 @@ class Audit(Course):
         return None if self.open is None else self._shown(self.open.query)
 
     def tell(self, query: Query, score: float | None) -> None:
-        """Give the score of the query that `ask` returned; once this returns, it is never asked for again.
+        """Give the score of the query that `ask` returned; once this returns, it is never asked for
+        again.
 
         Parameters
         ----------
         query : Query
         score : float in [0, 1], or None
-            1 is a pass. None says that the case could not be scored; it then speaks for neither verdict.
+            1 is a pass. None says that the case could not be scored; it then speaks for neither
+            verdict.
 
         Raises
         ------
         InputError
-            If the query was not asked, was told before, or belongs to another audit; or the score is outside [0, 1].
+            If the query was not asked, was told before, or belongs to another audit; or the score
+            is outside [0, 1].
         """
         self._catch_up()
         self.require_open(query)
-        entry, news = self.record.append(TOLD, {"step": query.step, "id": query.id, "score": checked(score, query)})
+        entry, news = self.record.append(
+            TOLD, {"step": query.step, "id": query.id, "score": checked(score, query)}
+        )
         for new in news:
             self.replay(new)
         if self._told_by[query.step] != entry.seq:
@@ -188,7 +208,9 @@ class Audit(Course):
                 f"another process told query {query.step} first; its score {kept} stands, yours was not used"
             )
 
-    def run(self, answer: Callable[[Query], float | None], progress: Callable[[Audit], object] = bool) -> Verdict:
+    def run(
+        self, answer: Callable[[Query], float | None], progress: Callable[[Audit], object] = bool
+    ) -> Verdict:
         """Ask, score and tell until the audit ends.
 
         Parameters
@@ -206,17 +228,25 @@ class Audit(Course):
     def require_open(self, query: Query) -> None:
         """Raise `InputError` unless this is the query that waits for its score."""
         if not isinstance(query, Query) or query.audit != self.seal:
-            raise InputError("only a query that this audit asked can be told; this one is of another audit, or of none")
+            raise InputError(
+                "only a query that this audit asked can be told; this one is of another audit, or of none"
+            )
         if 0 < query.step <= self.rounds_told:
             told = self._rounds[query.step - 1]
             raise InputError(
                 f"query {query.step} (case {told.query.id!r}) was told before; its score {told.score} stands"
             )
         if self.open is None or query.step != self.open.query.step:
-            due = f"query {self.open.query.step} waits for its score" if self.open else "no query is open: ask first"
+            due = (
+                f"query {self.open.query.step} waits for its score"
+                if self.open
+                else "no query is open: ask first"
+            )
             raise InputError(f"query {query.step} was not asked; {due}")
         if query.id != self.open.query.id:
-            raise InputError(f"query {query.step} asked for case {self.open.query.id!r}, not {query.id!r}")
+            raise InputError(
+                f"query {query.step} asked for case {self.open.query.id!r}, not {query.id!r}"
+            )
 
     def _shown(self, query: Query) -> Query:
         return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)

@@ -1,4 +1,6 @@
-"""Slice tests: whether losses of finitely many units go with slices of them, one label at a time."""
+"""Slice tests: whether losses of finitely many units go with slices of them, one label at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,22 @@ Bools = NDArray[np.bool_]
 
 _MOST_CELLS = 2000
 _EDGE = 0.01  # no score is forecast nearer to 0 than this, so that none costs all
-_LIFTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])[:, None]  # to bet on, each with an equal share
+_LIFTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])[
+    :, None
+]  # to bet on, each with an equal share
 
 
 @dataclass(frozen=True, eq=False)
 class SliceTest:
-    """An e-process against "losses do not go with the slice": given the losses, any units may be the ones on it.
+    """An e-process against "losses do not go with the slice": given the losses, any units may be
+    the ones on it.
 
-    Under that null the next loss is as likely any of those that are left, whichever side its unit is of. What is left
-    is known but for the mean of all losses. For every value of it, and each of a few lifts, either side's wealth is the
-    likelihood ratio of losses that lie, as that lift has it, above or below the mean of the rest. The wealths of both
-    sides are multiplied, once lift by lift and once after averaging each over the lifts; the mean of the two is an
-    e-process if the value is the true one, and the e-value is the smallest of these means.
+    Under that null the next loss is as likely any of those that are left, whichever side its unit
+    is of. What is left is known but for the mean of all losses. For every value of it, and each of
+    a few lifts, either side's wealth is the likelihood ratio of losses that lie, as that lift has
+    it, above or below the mean of the rest. The wealths of both sides are multiplied, once lift by
+    lift and once after averaging each over the lifts; the mean of the two is an e-process if the
+    value is the true one, and the e-value is the smallest of these means.
 
     Attributes
     ----------
@@ -45,9 +51,8 @@ class SliceTest:
 
     Notes
     -----
-    Losses lie in [0, 1]. If they are 0 or 1 the mean of all is a multiple of 1/N; for others, and for many units, it
-    lies between two such numbers and either side takes the worse end.
-    """
+    Losses lie in [0, 1]. If they are 0 or 1 the mean of all is a multiple of 1/N; for others, and
+    for many units, it lies between two such numbers and either side takes the worse end."""
 
     units: int
     share: float
@@ -61,7 +66,9 @@ class SliceTest:
 
     @classmethod
     def begin(cls, units: int, high: int, *, errors: bool = True) -> SliceTest:
-        """Before the first label of so many units, ``high`` of them on that side; ``errors``: losses are 0 or 1."""
+        """Before the first label of so many units, ``high`` of them on that side; ``errors``:
+        losses are 0 or 1.
+        """
         if errors and units < _MOST_CELLS:
             values = np.arange(units + 1) / units
             cells = (values, values)
@@ -80,8 +87,8 @@ class SliceTest:
         high : bool
             Whether the unit is of the side that is held to fail more.
         bet : bool
-            False where the unit was not drawn uniformly from all unlabelled ones of its side: it is counted, not bet
-            on.
+            False where the unit was not drawn uniformly from all unlabelled ones of its side: it is
+            counted, not bet on.
         """
         log_high, log_low = self.log_high, self.log_low
         if bet:
@@ -101,11 +108,15 @@ class SliceTest:
         )
 
     def _needed(self, high: bool) -> Floats:
-        """The mean that a side's next score has under the null at least: passes on the high side, losses on the low."""
+        """The mean that a side's next score has under the null at least: passes on the high side,
+        losses on the low.
+        """
         lower, upper = self.cells
         total = sum(self.sums)
         if high:
-            return conditional_threshold(1.0 - upper, self.units, self.labelled, self.labelled - total)
+            return conditional_threshold(
+                1.0 - upper, self.units, self.labelled, self.labelled - total
+            )
         return conditional_threshold(lower, self.units, self.labelled, total)
 
     def _factors(self, loss: float, high: bool) -> Floats:
@@ -117,7 +128,9 @@ class SliceTest:
 
     @property
     def gap(self) -> float:
-        """Mean loss on the high side minus that on the low side, of the labelled units; NaN where one has none."""
+        """Mean loss on the high side minus that on the low side, of the labelled units; NaN where
+        one has none.
+        """
         if not all(self.counts):
             return float("nan")
         return self.sums[0] / self.counts[0] - self.sums[1] / self.counts[1]
@@ -140,7 +153,8 @@ class SliceTests:
     labelled : bool array, shape (N,)
     tests : tuple of SliceTest, length K
     adjusted : float64 array, shape (K,)
-        e-values after e-Holm. ``P(any of a true null ever reaches 1 / alpha) <= alpha``, under any dependence.
+        e-values after e-Holm. ``P(any of a true null ever reaches 1 / alpha) <= alpha``, under any
+        dependence.
     """
 
     on: Bools
@@ -152,7 +166,12 @@ class SliceTests:
 
     @classmethod
     def begin(
-        cls, on: Bools, direction: NDArray[np.int64], *, defined: Bools | None = None, errors: bool = True
+        cls,
+        on: Bools,
+        direction: NDArray[np.int64],
+        *,
+        defined: Bools | None = None,
+        errors: bool = True,
     ) -> SliceTests:
         """Before the first label."""
         known = np.ones_like(on) if defined is None else defined
@@ -161,7 +180,9 @@ class SliceTests:
             SliceTest.begin(int(row.sum()), int((side & row).sum()), errors=errors)
             for row, side in zip(known, high, strict=True)
         )
-        return cls(on, known, direction, np.zeros(on.shape[1], dtype=np.bool_), tests, np.ones(len(on)))
+        return cls(
+            on, known, direction, np.zeros(on.shape[1], dtype=np.bool_), tests, np.ones(len(on))
+        )
 
     def update(self, unit: int, loss: float, drawn_from: Bools) -> SliceTests:
         """After one more label.
@@ -171,11 +192,13 @@ class SliceTests:
         unit : int
         loss : float in [0, 1]
         drawn_from : bool array, shape (N,)
-            The unlabelled units from which it was drawn uniformly, chosen before its loss was known. A slice bets
-            where these include all unlabelled units of the unit's own side.
+            The unlabelled units from which it was drawn uniformly, chosen before its loss was
+            known. A slice bets where these include all unlabelled units of the unit's own side.
         """
         tests = list(self.tests)
-        for k, (on, defined, sign) in enumerate(zip(self.on, self.defined, self.direction, strict=True)):
+        for k, (on, defined, sign) in enumerate(
+            zip(self.on, self.defined, self.direction, strict=True)
+        ):
             if defined[unit]:
                 fair = bool(drawn_from[(on == on[unit]) & defined & ~self.labelled].all())
                 tests[k] = tests[k].update(loss, high=bool(on[unit]) == (sign > 0), bet=fair)
@@ -190,5 +213,9 @@ class SliceTests:
 
     @property
     def lifts(self) -> Floats:
-        """Mean loss on minus off each slice among the labelled units, NaN where a side has none: shape (K,)."""
-        return np.array([int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)])
+        """Mean loss on minus off each slice among the labelled units, NaN where a side has none:
+        shape (K,).
+        """
+        return np.array(
+            [int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)]
+        )

@@ -1,1 +1,3 @@
-"""Pure functions on arrays: lift, exact null laws, decoy floors, permutation, multiplicity, intervals, power."""
+"""Pure functions on arrays: lift, exact null laws, decoy floors, permutation, multiplicity,
+intervals, power.
+"""

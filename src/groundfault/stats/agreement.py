@@ -1,9 +1,10 @@
-"""Agreement of raters on nominal categories: raw agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1.
+"""Agreement of raters on nominal categories: raw agreement, Cohen's kappa, Krippendorff's alpha and
+Gwet's AC1.
 
-A coefficient is a function of sums over items, so its interval is the percentile bootstrap over items, which Zapf,
-Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9) found to keep its level where asymptotic variances do
-not. It assumes that items are independent draws; raters are taken as they are.
-"""
+A coefficient is a function of sums over items, so its interval is the percentile bootstrap over
+items, which Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9) found to keep
+its level where asymptotic variances do not. It assumes that items are independent draws; raters are
+taken as they are."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ class Agreement:
 
 @dataclass(frozen=True)
 class _Coefficient:
-    """What it adds up over items, and what it makes of the sums; the last axis of both is the features'."""
+    """What it adds up over items, and what it makes of the sums; the last axis of both is the
+    features'.
+    """
 
     features: Callable[[Ratings, int], Floats]
     value: Callable[[Floats, int], Floats]
@@ -53,7 +56,12 @@ class _Coefficient:
 
 
 def raw(
-    ratings: Ratings, categories: int, rng: np.random.Generator, *, level: float = 0.95, resamples: int = 2000
+    ratings: Ratings,
+    categories: int,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
 ) -> Agreement:
     """The share of pairs of raters who agree, averaged over items that at least two rated.
 
@@ -77,11 +85,17 @@ def raw(
 
 
 def cohen(
-    ratings: Ratings, categories: int, rng: np.random.Generator, *, level: float = 0.95, resamples: int = 2000
+    ratings: Ratings,
+    categories: int,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
 ) -> Agreement:
     """Cohen's kappa of two raters; items that only one of them rated are left out.
 
-    Cohen 1960, doi:10.1177/001316446002000104. Not defined where both use one and the same category throughout.
+    Cohen 1960, doi:10.1177/001316446002000104. Not defined where both use one and the same category
+    throughout.
 
     Parameters
     ----------
@@ -99,11 +113,17 @@ def cohen(
 
 
 def krippendorff(
-    ratings: Ratings, categories: int, rng: np.random.Generator, *, level: float = 0.95, resamples: int = 2000
+    ratings: Ratings,
+    categories: int,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
 ) -> Agreement:
     """Krippendorff's alpha for nominal data: any number of raters, any ratings missing.
 
-    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability". Not defined where all ratings are one category.
+    Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability". Not defined where all ratings
+    are one category.
 
     Parameters
     ----------
@@ -121,17 +141,24 @@ def krippendorff(
 
 
 def gwet(
-    ratings: Ratings, categories: int, rng: np.random.Generator, *, level: float = 0.95, resamples: int = 2000
+    ratings: Ratings,
+    categories: int,
+    rng: np.random.Generator,
+    *,
+    level: float = 0.95,
+    resamples: int = 2000,
 ) -> Agreement:
     """Gwet's AC1: any number of raters, any ratings missing; steady where one category prevails.
 
-    Gwet 2008, doi:10.1348/000711006X126600, in the form for missing ratings of his *Handbook of Inter-Rater
-    Reliability*: items that only one rater rated still tell how common each category is.
+    Gwet 2008, doi:10.1348/000711006X126600, in the form for missing ratings of his *Handbook of
+    Inter-Rater Reliability*: items that only one rater rated still tell how common each category
+    is.
 
     Parameters
     ----------
     ratings, categories, rng, level, resamples
-        As for `raw`. The coefficient depends on how many categories there were to choose from, used or not.
+        As for `raw`. The coefficient depends on how many categories there were to choose from, used
+        or not.
     """
     return _measured(_GWET, ratings, categories, rng, level, resamples)
 
@@ -146,7 +173,9 @@ def _measured(
 ) -> Agreement:
     table = np.asarray(ratings, dtype=np.int64)
     if table.ndim != 2 or categories < 1 or not ((table >= MISSING) & (table < categories)).all():
-        raise ValueError(f"ratings are a table of items by raters, each in 0 ... {categories - 1} or {MISSING}")
+        raise ValueError(
+            f"ratings are a table of items by raters, each in 0 ... {categories - 1} or {MISSING}"
+        )
     pairable = int(((table != MISSING).sum(axis=1) >= 2).sum())
     if not pairable:
         return Agreement(np.nan, np.nan, np.nan, 0, "no item was rated by two raters")
@@ -157,7 +186,9 @@ def _measured(
     if np.isnan(value):
         return Agreement(np.nan, np.nan, np.nan, pairable, coefficient.undefined)
     size = int(counts.sum())
-    drawn = coefficient.value(rng.multinomial(size, counts / size, size=resamples) @ features, categories)
+    drawn = coefficient.value(
+        rng.multinomial(size, counts / size, size=resamples) @ features, categories
+    )
     low, high, reason = _interval(drawn, level)
     return Agreement(value, low, high, pairable, reason)
 
@@ -168,7 +199,11 @@ def _interval(drawn: Floats, level: float) -> tuple[float, float, str]:
         return np.nan, np.nan, "no interval: too few items to resample"
     low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
     if np.ptp(known) < 1e-12:
-        return np.nan, np.nan, "no interval: the items are all alike, so resampling them shows no doubt"
+        return (
+            np.nan,
+            np.nan,
+            "no interval: the items are all alike, so resampling them shows no doubt",
+        )
     return float(low), float(high), ""
 
 
@@ -184,7 +219,9 @@ def _ratio(top: Floats, bottom: Floats) -> Floats:
 
 
 def _pairs(ratings: Ratings, categories: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Counts and raters of each item, whether it has a pair of them, and the share of its pairs that agree."""
+    """Counts and raters of each item, whether it has a pair of them, and the share of its pairs
+    that agree.
+    """
     counts = _counts(ratings, categories)
     raters = counts.sum(axis=1)
     paired = (raters >= 2).astype(np.float64)
@@ -243,4 +280,6 @@ _ONE = "not defined: all ratings are of one category, and agreement by chance is
 _RAW = _Coefficient(_raw_features, _raw_value, "no item was rated by two raters")
 _COHEN = _Coefficient(_cohen_features, _cohen_value, _ONE)
 _KRIPPENDORFF = _Coefficient(_krippendorff_features, _krippendorff_value, _ONE)
-_GWET = _Coefficient(_gwet_features, _gwet_value, "not defined: there is one category to choose from")
+_GWET = _Coefficient(
+    _gwet_features, _gwet_value, "not defined: there is one category to choose from"
+)

@@ -1,7 +1,9 @@
-"""Testing by betting: the arithmetic of e-processes for the mean of scores in [0, 1], one step at a time.
+"""Testing by betting: the arithmetic of e-processes for the mean of scores in [0, 1], one step at a
+time.
 
-Everything here is written for the null "given the past, the expected score is at least ``threshold``". The opposite
-null is the same one seen in a mirror: reflect scores, thresholds and forecasts about 1/2.
+Everything here is written for the null "given the past, the expected score is at least
+``threshold``". The opposite null is the same one seen in a mirror: reflect scores, thresholds and
+forecasts about 1/2.
 
 Axes: ``N`` independent sequences side by side, last; ``A`` forecasts or arms, first.
 
@@ -29,31 +31,36 @@ ROUNDING = 1e-9
 
 
 def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
-    """What one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``, linear in the score.
+    """What one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``, linear
+    in the score.
 
-    That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1 - threshold))``; a
-    0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the threshold, and a threshold at or below
-    0, place no bet. At a threshold of 1 a bet is free, since it loses nothing on a score of 1, and the largest is
-    placed: `LARGEST_BET`, which is of no consequence elsewhere.
+    That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1
+    - threshold))``; a 0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the
+    threshold, and a threshold at or below 0, place no bet. At a threshold of 1 a bet is free, since
+    it loses nothing on a score of 1, and the largest is placed: `LARGEST_BET`, which is of no
+    consequence elsewhere.
 
     Parameters
     ----------
     score : (N,) array in [0, 1]
     forecast : (A, N) or (A, 1) array in (0, 1)
     threshold : (N,) or (1,) array
-        May leave [0, 1] when it is a `conditional_threshold`; above 1 it counts as 1 (see `refuted`).
+        May leave [0, 1] when it is a `conditional_threshold`; above 1 it counts as 1 (see
+        `refuted`).
 
     Returns
     -------
     (A, N) array, positive
-        Of conditional expectation at most 1 if forecast and threshold were fixed before the score was seen and the
-        score's conditional expectation is at least the threshold.
+        Of conditional expectation at most 1 if forecast and threshold were fixed before the score
+        was seen and the score's conditional expectation is at least the threshold.
     """
     level = np.clip(threshold, np.finfo(float).tiny, 1.0)
     forecast = np.minimum(forecast, level)
     room = 1.0 - level
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        bet = np.where(room > 0, np.minimum((level - forecast) / (level * room), LARGEST_BET), LARGEST_BET)
+        bet = np.where(
+            room > 0, np.minimum((level - forecast) / (level * room), LARGEST_BET), LARGEST_BET
+        )
     on_pass = np.maximum(forecast / level, 1.0 - LARGEST_BET * room)
     on_fail = 1.0 + bet * level
     staked = threshold > 0
@@ -67,11 +74,15 @@ def refuted(threshold: Floats) -> NDArray[np.bool_]:
     return threshold > 1.0 + ROUNDING
 
 
-def conditional_threshold(threshold: ArrayLike, size: ArrayLike, labelled: ArrayLike, total: ArrayLike) -> Floats:
-    """Mean that the unlabelled rest of a finite group must have if the whole group has mean ``threshold``.
+def conditional_threshold(
+    threshold: ArrayLike, size: ArrayLike, labelled: ArrayLike, total: ArrayLike
+) -> Floats:
+    """Mean that the unlabelled rest of a finite group must have if the whole group has mean
+    ``threshold``.
 
-    Draws without replacement must be tested against this number; against the constant they are not a fair game, and
-    the error rate has no bound (Waudby-Smith and Ramdas 2020, https://doi.org/10.48550/arXiv.2006.04347).
+    Draws without replacement must be tested against this number; against the constant they are not
+    a fair game, and the error rate has no bound (Waudby-Smith and Ramdas 2020,
+    https://doi.org/10.48550/arXiv.2006.04347).
 
     Parameters
     ----------
@@ -84,26 +95,32 @@ def conditional_threshold(threshold: ArrayLike, size: ArrayLike, labelled: Array
     Returns
     -------
     array
-        Above 1: the group is certain to lie below the threshold. At or below 0: it cannot any more. With nothing left
-        to draw it is ``inf`` if the group lies below, ``-inf`` if not.
+        Above 1: the group is certain to lie below the threshold. At or below 0: it cannot any more.
+        With nothing left to draw it is ``inf`` if the group lies below, ``-inf`` if not.
 
     Notes
     -----
-    It speaks of the scores of these items as they are, not of probabilities that another run would draw from again.
+    It speaks of the scores of these items as they are, not of probabilities that another run would
+    draw from again.
 
     Examples
     --------
     >>> float(conditional_threshold(0.85, size=20, labelled=10, total=7))
     1.0
     """
-    threshold, size, labelled, total = (np.asarray(x, dtype=float) for x in (threshold, size, labelled, total))
+    threshold, size, labelled, total = (
+        np.asarray(x, dtype=float) for x in (threshold, size, labelled, total)
+    )
     left = size - labelled
     if np.any((left < 0) | (labelled < 0) | (total < 0) | (total > labelled * (1 + ROUNDING))):
         raise ValueError("needs 0 <= labelled <= size and 0 <= total <= labelled")
-    # 0.07 * 100 is 7.000000000000001 in floating point: without the slack, a group that can still make it is refuted.
+    # 0.07 * 100 is 7.000000000000001 in floating point: without the slack, a group that can still
+    # make it is refuted.
     slack = 4 * np.finfo(float).eps * size
     needed = threshold * size - total
-    needed = np.where(np.abs(needed) <= slack, 0.0, np.where(np.abs(needed - left) <= slack, left, needed))
+    needed = np.where(
+        np.abs(needed) <= slack, 0.0, np.where(np.abs(needed - left) <= slack, left, needed)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = needed / left
     return np.where(left > 0, rest, np.where(needed > 0, np.inf, -np.inf))
@@ -133,7 +150,8 @@ def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Flo
 
 
 def agrapa(seen: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
-    """Forecast whose bet is the approximate growth-rate-adaptive one (aGRAPA) of Waudby-Smith and Ramdas (2024).
+    """Forecast whose bet is the approximate growth-rate-adaptive one (aGRAPA) of Waudby-Smith and
+    Ramdas (2024).
 
     Parameters
     ----------
@@ -158,14 +176,17 @@ def agrapa(seen: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
 
 
 def observe(seen: Floats, score: Floats) -> Floats:
-    """Count, sum, and squared distances from the running mean (which starts at 1/2), with one more score."""
+    """Count, sum, and squared distances from the running mean (which starts at 1/2), with one more
+    score.
+    """
     count, total, squares = seen
     count, total = count + 1, total + score
     return np.stack([count, total, squares + (score - (0.5 + total) / (count + 1)) ** 2])
 
 
 def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str) -> Floats:
-    """Let new starters join, then multiply: Shiryaev-Roberts where they are added, CUSUM where the better one stays.
+    """Let new starters join, then multiply: Shiryaev-Roberts where they are added, CUSUM where the
+    better one stays.
 
     Parameters
     ----------
@@ -181,7 +202,9 @@ def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str)
 
 
 def start_weight(step: int, rule: str, budget: int) -> float:
-    """Share of the wealth that starts to bet at ``step`` (from 1): all at once, 1/m on 1..m, or 1/(t(t+1))."""
+    """Share of the wealth that starts to bet at ``step`` (from 1): all at once, 1/m on 1..m, or
+    1/(t(t+1)).
+    """
     if rule == "once":
         return 1.0 if step == 1 else 0.0
     if rule == "uniform":
@@ -190,14 +213,18 @@ def start_weight(step: int, rule: str, budget: int) -> float:
 
 
 def idle_weight(step: int, rule: str, budget: int) -> float:
-    """Share of the wealth that has not started to bet by ``step``: one minus the `start_weight` of steps 1..t."""
+    """Share of the wealth that has not started to bet by ``step``: one minus the `start_weight` of
+    steps 1..t.
+    """
     if rule == "once":
         return 0.0
     return max(0.0, 1.0 - step / budget) if rule == "uniform" else 1.0 / (step + 1)
 
 
 def log_mean(log_values: Floats, log_weights: Floats) -> Floats:
-    """Log of the weighted sum of exponentials along the first axis: an average of e-values, in logs."""
+    """Log of the weighted sum of exponentials along the first axis: an average of e-values, in
+    logs.
+    """
     terms = log_values + log_weights
     largest = terms.max(axis=0)
     finite = np.isfinite(largest)

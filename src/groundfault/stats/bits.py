@@ -1,8 +1,7 @@
 """Boolean matrices packed 64 to a word, and the counting pass over them.
 
-Row ``j`` of a packed matrix holds one descriptor over ``m`` units, unit ``i`` in bit ``i % 64`` of word ``i // 64``;
-the bits beyond ``m`` are zero.
-"""
+Row ``j`` of a packed matrix holds one descriptor over ``m`` units, unit ``i`` in bit ``i % 64`` of
+word ``i // 64``; the bits beyond ``m`` are zero."""
 
 from __future__ import annotations
 
@@ -98,8 +97,8 @@ def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:  # pragma: no cove
 def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
     """Sum of each value vector over each row's units, exactly for whole numbers.
 
-    Whole numbers are split into bit planes, so that a sum is a weighted count of shared bits; others are summed in
-    double precision.
+    Whole numbers are split into bit planes, so that a sum is a weighted count of shared bits;
+    others are summed in double precision.
 
     Parameters
     ----------
@@ -112,7 +111,10 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
     """
     if not np.issubdtype(values.dtype, np.integer):
         step = max(1, _BLOCK // max(values.shape[1], 1))
-        blocks = [unpack(bits[i : i + step], values.shape[1]) @ values.T for i in range(0, len(bits), step)]
+        blocks = [
+            unpack(bits[i : i + step], values.shape[1]) @ values.T
+            for i in range(0, len(bits), step)
+        ]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(values)))
     top = int(values.max(initial=0)).bit_length()
     out = np.zeros((len(bits), len(values)), dtype=np.int64)

@@ -1,8 +1,9 @@
-"""The decoy floor: which lifts beat decoys of the same frequency (Janus, sections 2.1-2.2, arXiv:2606.09046).
+"""The decoy floor: which lifts beat decoys of the same frequency (Janus, sections 2.1-2.2,
+arXiv:2606.09046).
 
-A decoy permutes a descriptor's values among the units. The expected number of decoys above a lift is known exactly
-(`groundfault.stats.laws`), so no decoy has to be drawn; judges can draw them all the same, to reproduce the paper.
-"""
+A decoy permutes a descriptor's values among the units. The expected number of decoys above a lift
+is known exactly (`groundfault.stats.null_distributions`), so no decoy has to be drawn; judges can
+draw them all the same, to reproduce the paper."""
 
 from __future__ import annotations
 
@@ -75,15 +76,16 @@ def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
     scores : float64 array, shape (L,)
         Sizes of the real lifts.
     decoy : float64 array, shape (T,)
-        Decoys expected at or above each of the distinct scores, ascending, on the scale of the real library.
+        Decoys expected at or above each of the distinct scores, ascending, on the scale of the real
+        library.
     q : float
         Target proportion.
 
     Notes
     -----
-    The proportion is not monotone in the threshold: the smallest threshold at most q is taken even where a larger one
-    exceeds q, as the paper's "most permissive". An empirical screen, not a guarantee of the false discovery rate.
-    """
+    The proportion is not monotone in the threshold: the smallest threshold at most q is taken even
+    where a larger one exceeds q, as the paper's "most permissive". An empirical screen, not a
+    guarantee of the false discovery rate."""
     distinct, real = levels(scores)
     expected = decoy[::-1].copy()
     fdp = expected / np.maximum(1, real)
@@ -94,7 +96,9 @@ def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
     return Floor(float(distinct[at]), float(fdp[at]), True, distinct, real, expected)
 
 
-def scaled_counts(decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none") -> Floats:
+def scaled_counts(
+    decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none"
+) -> Floats:
     """Sampled decoys at or above each ascending threshold, on the scale of the real library.
 
     Parameters
@@ -106,7 +110,8 @@ def scaled_counts(decoys: Floats, thresholds: Floats, descriptors: int, correcti
     descriptors : int
         Size L of the real library.
     correction : {"none", "paper", "inside"}
-        ``L/K * D``; ``1 + L/K * D``, the paper's footnote; or ``L/(K+1) * (1 + D)``, which is valid for every K.
+        ``L/K * D``; ``1 + L/K * D``, the paper's footnote; or ``L/(K+1) * (1 + D)``, which is valid
+        for every K.
     """
     count = len(decoys) - np.searchsorted(np.sort(decoys), thresholds, side="left")
     if correction == "inside":

@@ -1,4 +1,6 @@
-"""How well error-prone examples were discovered: efficacy, beside equally many of least confidence and at random."""
+"""How well error-prone examples were discovered: efficacy, beside equally many of least confidence
+and at random.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Discovery:
     recall: float
 
 
-def discovery(error_prone: NDArray[np.bool_], wrong: NDArray[np.bool_], probability: NDArray[np.float64]) -> Discovery:
+def discovery(
+    error_prone: NDArray[np.bool_], wrong: NDArray[np.bool_], probability: NDArray[np.float64]
+) -> Discovery:
     """Score error-prone examples.
 
     Parameters
@@ -46,8 +50,8 @@ def discovery(error_prone: NDArray[np.bool_], wrong: NDArray[np.bool_], probabil
 
     References
     ----------
-    Hua et al., "Discover, Explain, Improve", TACL 2023, Eq. 11. https://doi.org/10.1162/tacl_a_00617
-    """
+    Hua et al., "Discover, Explain, Improve", TACL 2023, Eq. 11.
+    https://doi.org/10.1162/tacl_a_00617"""
     count = int(error_prone.sum())
     return Discovery(
         count,
@@ -59,7 +63,9 @@ def discovery(error_prone: NDArray[np.bool_], wrong: NDArray[np.bool_], probabil
 
 
 def least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
-    """The ``count`` examples whose largest class probability is smallest; of equals, the first: shape (n,)."""
+    """The ``count`` examples whose largest class probability is smallest; of equals, the first:
+    shape (n,).
+    """
     chosen = np.zeros(len(probability), dtype=np.bool_)
     chosen[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
     return chosen

@@ -1,4 +1,6 @@
-"""How accuracy changes while suspected examples are rejected, or relabelled, one by one (DEIM's Improve)."""
+"""How accuracy changes while suspected examples are rejected, or relabelled, one by one (DEIM's
+Improve).
+"""
 
 from __future__ import annotations
 
@@ -30,11 +32,11 @@ class Improvement:
     original : float
         Accuracy before the first step.
     accuracy, confidence : float64 arrays, shape (m,)
-        After 1, ..., m steps; NaN where no example is left. Of equally suspected examples any may come first: it is
-        the mean over their orders.
+        After 1, ..., m steps; NaN where no example is left. Of equally suspected examples any may
+        come first: it is the mean over their orders.
     p : float
-        One-sided exact p-value of the last step: that rejection of as many random examples (Fisher's test), or no
-        relabelling at all (sign test), would do as well.
+        One-sided exact p-value of the last step: that rejection of as many random examples
+        (Fisher's test), or no relabelling at all (sign test), would do as well.
     c_p : float
         The same against confidence, on the examples where the two differ.
     """
@@ -63,7 +65,9 @@ class Improvement:
 
     @property
     def c_proportion(self) -> float:
-        """Share of steps after which accuracy is above that of confidence; NaN where there is no step."""
+        """Share of steps after which accuracy is above that of confidence; NaN where there is no
+        step.
+        """
         return _share(self.accuracy > self.confidence + _SAME)
 
     @property
@@ -88,13 +92,16 @@ class Improvement:
         )
 
 
-def rejection(suspicion: Floats, error_prone: Bools, probability: Floats, wrong: Bools) -> Improvement:
+def rejection(
+    suspicion: Floats, error_prone: Bools, probability: Floats, wrong: Bools
+) -> Improvement:
     """Reject error-prone examples, the most suspected first: accuracy of those that are left.
 
     Parameters
     ----------
     suspicion : float array, shape (n,)
-        Such as Eq. 10 of the paper, the responsibility of all error slices; said without looking at labels.
+        Such as Eq. 10 of the paper, the responsibility of all error slices; said without looking at
+        labels.
     error_prone : bool array, shape (n,)
         The m examples that are rejected; by confidence as many are.
     probability : float array, shape (n, c)
@@ -104,14 +111,16 @@ def rejection(suspicion: Floats, error_prone: Bools, probability: Floats, wrong:
 
     References
     ----------
-    Hua et al., "Discover, Explain, Improve", TACL 2023, sections 4.3.1 and 5.3.1. https://doi.org/10.1162/tacl_a_00617
-    """
+    Hua et al., "Discover, Explain, Improve", TACL 2023, sections 4.3.1 and 5.3.1.
+    https://doi.org/10.1162/tacl_a_00617"""
     m = int(error_prone.sum())
     right = (~wrong).astype(np.float64)
     left = len(wrong) - np.arange(1.0, m + 1)
 
     def accuracy(removed: Floats) -> Floats:
-        return np.asarray(np.divide(right.sum() - removed, left, out=np.full(m, np.nan), where=left > 0))
+        return np.asarray(
+            np.divide(right.sum() - removed, left, out=np.full(m, np.nan), where=left > 0)
+        )
 
     others = least_confident(probability, m)
     alone, others_alone = wrong[error_prone & ~others], wrong[others & ~error_prone]
@@ -126,11 +135,14 @@ def rejection(suspicion: Floats, error_prone: Bools, probability: Floats, wrong:
     )
 
 
-def relabelling(suspicion: Floats, error_prone: Bools, probability: Floats, label: Ints, new: Ints) -> Improvement:
+def relabelling(
+    suspicion: Floats, error_prone: Bools, probability: Floats, label: Ints, new: Ints
+) -> Improvement:
     """Relabel error-prone examples, the most suspected first: accuracy of all.
 
-    The baseline gives as many examples, of least confidence, their second likeliest class: the paper's "next confident
-    label in the corresponding error slice", though examples of least confidence need be in none.
+    The baseline gives as many examples, of least confidence, their second likeliest class: the
+    paper's "next confident label in the corresponding error slice", though examples of least
+    confidence need be in none.
 
     Parameters
     ----------
@@ -139,12 +151,13 @@ def relabelling(suspicion: Floats, error_prone: Bools, probability: Floats, labe
     label : int array, shape (n,)
         True classes.
     new : int array, shape (n,)
-        What error-prone examples are relabelled to; an entry that is the prediction is a step that changes nothing.
+        What error-prone examples are relabelled to; an entry that is the prediction is a step that
+        changes nothing.
 
     References
     ----------
-    Hua et al., "Discover, Explain, Improve", TACL 2023, sections 4.3.2 and 5.3.2. https://doi.org/10.1162/tacl_a_00617
-    """
+    Hua et al., "Discover, Explain, Improve", TACL 2023, sections 4.3.2 and 5.3.2.
+    https://doi.org/10.1162/tacl_a_00617"""
     n, m = len(label), int(error_prone.sum())
     right = probability.argmax(axis=1) == label
     second = np.argsort(-probability, axis=1, kind="stable")[:, 1]
@@ -162,7 +175,8 @@ def relabelling(suspicion: Floats, error_prone: Bools, probability: Floats, labe
 
 
 def summed(score: Floats, value: Floats) -> Floats:
-    """Sums of the values of the 1, ..., n highest scores, shape (n,); among equals, the mean over their orders.
+    """Sums of the values of the 1, ..., n highest scores, shape (n,); among equals, the mean over
+    their orders.
 
     Examples
     --------
@@ -176,7 +190,8 @@ def summed(score: Floats, value: Floats) -> Floats:
 
 
 def best_threshold(confidence: Floats, gain: Floats) -> float:
-    """The confidence below which relabelling gains most; of equally good ones the lowest, which relabels least.
+    """The confidence below which relabelling gains most; of equally good ones the lowest, which
+    relabels least.
 
     Parameters
     ----------
@@ -187,7 +202,8 @@ def best_threshold(confidence: Floats, gain: Floats) -> float:
     Returns
     -------
     float
-        Half-way between two confidences; 0 where relabelling none is best, infinity where relabelling all is.
+        Half-way between two confidences; 0 where relabelling none is best, infinity where
+        relabelling all is.
 
     Examples
     --------
@@ -195,7 +211,9 @@ def best_threshold(confidence: Floats, gain: Floats) -> float:
     0.5
     """
     levels, home = np.unique(confidence, return_inverse=True)
-    sums = np.concatenate([[0.0], np.cumsum(np.bincount(home, weights=gain, minlength=len(levels)))])
+    sums = np.concatenate(
+        [[0.0], np.cumsum(np.bincount(home, weights=gain, minlength=len(levels)))]
+    )
     best = int(sums.argmax())
     if best in (0, len(levels)):
         return 0.0 if best == 0 else float("inf")

@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-def newcombe(on_sum: Floats, on: Floats, off_sum: Floats, off: Floats, level: float) -> tuple[Floats, Floats]:
+def newcombe(
+    on_sum: Floats, on: Floats, off_sum: Floats, off: Floats, level: float
+) -> tuple[Floats, Floats]:
     """Intervals for differences of two proportions, from Wilson score intervals of each.
 
-    Newcombe 1998, method 10, doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I. Assumes
-    independent 0/1 units.
+    Newcombe 1998, method 10, doi:10.1002/(SICI)1097-0258(19980430)17:8<873::AID-SIM779>3.0.CO;2-I.
+    Assumes independent 0/1 units.
 
     Parameters
     ----------
@@ -41,7 +43,9 @@ def wilson(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
     return centre - half, centre + half
 
 
-def welch(on: tuple[Floats, Floats, Floats], off: tuple[Floats, Floats, Floats], level: float) -> tuple[Floats, Floats]:
+def welch(
+    on: tuple[Floats, Floats, Floats], off: tuple[Floats, Floats, Floats], level: float
+) -> tuple[Floats, Floats]:
     """Intervals for differences of two mean losses, unequal variances; clipped to [-1, 1].
 
     Parameters
@@ -63,9 +67,9 @@ def welch(on: tuple[Floats, Floats, Floats], off: tuple[Floats, Floats, Floats],
     error = errors[0] + errors[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = error**2 / (errors[0] ** 2 / spare[0] + errors[1] ** 2 / spare[1])
-    half = np.where(error > 0, stdtrit(np.nan_to_num(freedom, nan=1.0, posinf=1e9), (1 + level) / 2), 0) * np.sqrt(
-        error
-    )
+    half = np.where(
+        error > 0, stdtrit(np.nan_to_num(freedom, nan=1.0, posinf=1e9), (1 + level) / 2), 0
+    ) * np.sqrt(error)
     gap = means[0] - means[1]
     return np.maximum(gap - half, -1.0), np.minimum(gap + half, 1.0)
 

@@ -1,8 +1,8 @@
 """Item response: one ability a model, one or two parameters an item, fitted to a matrix with holes.
 
-The chance that a model passes an item is ``1 / (1 + exp(-(slope_i * ability_j + intercept_i)))``. Abilities have mean 0
-and standard deviation 1 over the models fitted; log slopes and intercepts are drawn to their own means by normal
-penalties, because a few dozen models say little about one item.
+The chance that a model passes an item is ``1 / (1 + exp(-(slope_i * ability_j + intercept_i)))``.
+Abilities have mean 0 and standard deviation 1 over the models fitted; log slopes and intercepts are
+drawn to their own means by normal penalties, because a few dozen models say little about one item.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 GRID: Floats = np.linspace(-5.0, 5.0, 161)
-"""Abilities at which posteriors are held; a spread below its step of 0.06, of thousands of answers, is not resolved."""
+"""Abilities at which posteriors are held; a spread below its step of 0.06, of thousands of answers,
+is not resolved.
+"""
 
 FLOOR = 0.05
 """Least variance that a residual is divided by: one lucky answer must not outweigh a whole row."""
@@ -34,7 +36,8 @@ class ItemResponse:
     Attributes
     ----------
     slope : float64 array, shape (n,)
-        How sharply each item tells abilities apart; above 0, and one number throughout with one parameter.
+        How sharply each item tells abilities apart; above 0, and one number throughout with one
+        parameter.
     intercept : float64 array, shape (n,)
         Log odds of passing at ability 0; the difficulty is ``-intercept / slope``.
     ability : float64 array, shape (m,)
@@ -62,7 +65,9 @@ class ItemResponse:
         return replace(self, slope=self.slope[items], intercept=self.intercept[items])
 
     def probability(self, ability: Floats | None = None) -> Floats:
-        """Chance of a pass, items x abilities: shape (n, k); at the fitted abilities where none are given."""
+        """Chance of a pass, items x abilities: shape (n, k); at the fitted abilities where none are
+        given.
+        """
         from scipy.special import expit
 
         at = self.ability if ability is None else np.asarray(ability, dtype=np.float64)
@@ -103,10 +108,10 @@ def fit(
 
     Notes
     -----
-    Alternating Newton steps with Fisher's information, abilities standardised after each. Deterministic. Abilities are
-    estimated jointly with the items, which is consistent only as items grow in number; slopes of single items are
-    biased to the mean slope by design. Rasch 1960; Birnbaum 1968; Mislevy 1986, doi:10.1007/BF02293979 (penalties).
-    """
+    Alternating Newton steps with Fisher's information, abilities standardised after each.
+    Deterministic. Abilities are estimated jointly with the items, which is consistent only as items
+    grow in number; slopes of single items are biased to the mean slope by design. Rasch 1960;
+    Birnbaum 1968; Mislevy 1986, doi:10.1007/BF02293979 (penalties)."""
     right, tries = _counts(passed), _counts(trials)
     state = start or _start(right, tries)
     state = replace(state, parameters=parameters, penalty=penalty, converged=False)
@@ -125,7 +130,11 @@ def fit(
 
 
 def fit_items(
-    passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], like: ItemResponse, *, most: int = 30
+    passed: NDArray[np.integer[Any]],
+    trials: NDArray[np.integer[Any]],
+    like: ItemResponse,
+    *,
+    most: int = 30,
 ) -> ItemResponse:
     """Parameters of new items, from the answers of the models that ``like`` was fitted to.
 
@@ -136,18 +145,24 @@ def fit_items(
         Whose abilities, penalties and centres are kept.
     """
     right, tries = _counts(passed), _counts(trials)
-    slope, intercept = np.full(len(passed), np.exp(like.centre[0])), np.full(len(passed), like.centre[1])
+    slope, intercept = (
+        np.full(len(passed), np.exp(like.centre[0])),
+        np.full(len(passed), like.centre[1]),
+    )
     state = replace(like, slope=slope, intercept=intercept)
     for _ in range(most):
         state = _item_step(right, tries, state, recentre=False)
     return state
 
 
-def residuals(passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], model: ItemResponse) -> Floats:
-    """Standardised residuals, shape (n, m): observed minus expected passes over their standard deviation.
+def residuals(
+    passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], model: ItemResponse
+) -> Floats:
+    """Standardised residuals, shape (n, m): observed minus expected passes over their standard
+    deviation.
 
-    A hole holds 0, which is what a residual is expected to be. The variance of one try is at least `FLOOR`.
-    """
+    A hole holds 0, which is what a residual is expected to be. The variance of one try is at least
+    `FLOOR`."""
     p = model.probability()
     scale = np.sqrt(np.maximum(trials, 1) * np.maximum(p * (1 - p), FLOOR))
     return np.asarray((passed - trials * p) / scale)
@@ -158,7 +173,9 @@ def curves(model: ItemResponse) -> Floats:
     return model.probability(GRID)
 
 
-def log_posterior(passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], curve: Floats) -> Floats:
+def log_posterior(
+    passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], curve: Floats
+) -> Floats:
     """Log density of the ability of new models on `GRID`, up to a constant.
 
     Parameters
@@ -225,10 +242,14 @@ def _common_step(passed: Counts, trials: Counts, model: ItemResponse) -> ItemRes
     sums = _item_sums(passed, trials, model.slope, model.intercept, model.ability).sum(axis=0)
     shift = float(np.clip(sums[0] / max(sums[2], 1e-12), -_MOST_STEP, _MOST_STEP))
     log_slope = np.clip(np.log(model.slope) + shift, *_LOG_SLOPES)
-    return replace(model, slope=np.exp(log_slope), centre=(model.centre[0] + shift, model.centre[1]))
+    return replace(
+        model, slope=np.exp(log_slope), centre=(model.centre[0] + shift, model.centre[1])
+    )
 
 
-def _item_step(passed: Counts, trials: Counts, model: ItemResponse, *, recentre: bool = True) -> ItemResponse:
+def _item_step(
+    passed: Counts, trials: Counts, model: ItemResponse, *, recentre: bool = True
+) -> ItemResponse:
     sums = _item_sums(passed, trials, model.slope, model.intercept, model.ability)
     log_slope, (slope_sd, intercept_sd) = np.log(model.slope), model.penalty
     g_a = sums[:, 0] - (log_slope - model.centre[0]) / slope_sd**2
@@ -253,7 +274,9 @@ def _rms(values: Floats) -> float:
 
 
 @njit(cache=True)
-def _ability_sums(passed: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats) -> object:
+def _ability_sums(
+    passed: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats
+) -> object:
     n, m = passed.shape
     gradient, weight = np.zeros(m), np.zeros(m)
     for i in range(n):
@@ -266,7 +289,9 @@ def _ability_sums(passed: Counts, trials: Counts, slope: Floats, intercept: Floa
 
 
 @njit(cache=True)
-def _item_sums(passed: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats) -> object:
+def _item_sums(
+    passed: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats
+) -> object:
     """Gradient and information in log slope and intercept: columns g_a, g_c, h_aa, h_ac, h_cc."""
     n, m = passed.shape
     out = np.zeros((n, 5))

@@ -1,9 +1,10 @@
-"""Low-rank logistic factors beyond one ability: a few more skills a model, where item response has one.
+"""Low-rank logistic factors beyond one ability: a few more skills a model, where item response has
+one.
 
-The chance that a model passes an item is ``1 / (1 + exp(-(slope_i * ability_j + intercept_i + loading_i @ skill_j)))``.
-Slopes and intercepts are those of the item-response fit and stay; skills have standard normal penalties, and loadings
-narrower ones, because a few dozen models say little about one item. With rank 0 it is the item-response model.
-"""
+The chance that a model passes an item is ``1 / (1 + exp(-(slope_i * ability_j + intercept_i +
+loading_i @ skill_j)))``. Slopes and intercepts are those of the item-response fit and stay; skills
+have standard normal penalties, and loadings narrower ones, because a few dozen models say little
+about one item. With rank 0 it is the item-response model."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class LowRank:
         return int(self.loading.shape[1])
 
     def probability(self, place: Floats | None = None) -> Floats:
-        """Chance of a pass, items x models: shape (n, q); of the models fitted where no places are given.
+        """Chance of a pass, items x models: shape (n, q); of the models fitted where no places are
+        given.
 
         Parameters
         ----------
@@ -67,7 +69,9 @@ class LowRank:
         """
         at, penalty = np.zeros((passed.shape[1], 1 + self.rank)), np.ones(1 + self.rank)
         for _ in range(most):
-            at, moved = _newton(passed.T, trials.T, self._design, self.items.intercept[None, :], at, penalty)
+            at, moved = _newton(
+                passed.T, trials.T, self._design, self.items.intercept[None, :], at, penalty
+            )
             if moved < 1e-6:
                 break
         return at
@@ -78,7 +82,13 @@ class LowRank:
 
 
 def fit(
-    passed: Integers, trials: Integers, items: irt.ItemResponse, rank: int, *, most: int = 40, tolerance: float = 1e-3
+    passed: Integers,
+    trials: Integers,
+    items: irt.ItemResponse,
+    rank: int,
+    *,
+    most: int = 40,
+    tolerance: float = 1e-3,
 ) -> LowRank:
     """Fit loadings and skills by penalised likelihood, ability and items given.
 
@@ -96,10 +106,9 @@ def fit(
 
     Notes
     -----
-    Alternating Newton steps from the singular vectors of the standardised residuals; deterministic, and a local
-    optimum. Collins, Dasgupta and Schapire 2001, *A generalization of principal component analysis to the exponential
-    family*.
-    """
+    Alternating Newton steps from the singular vectors of the standardised residuals; deterministic,
+    and a local optimum. Collins, Dasgupta and Schapire 2001, *A generalization of principal
+    component analysis to the exponential family*."""
     given = np.multiply.outer(items.slope, items.ability) + items.intercept[:, None]
     _, _, right = np.linalg.svd(irt.residuals(passed, trials, items), full_matrices=False)
     skill = right[:rank].T * np.sqrt(passed.shape[1])
@@ -114,10 +123,11 @@ def fit(
 
 
 def best_rank(passed: Integers, trials: Integers, most: int = 4, *, seed: int = 0) -> int:
-    """The rank whose fit to nine tenths of the answers gives the others the highest likelihood; from 0.
+    """The rank whose fit to nine tenths of the answers gives the others the highest likelihood;
+    from 0.
 
-    A further factor has to raise the mean log likelihood of the hidden answers by half a thousandth.
-    """
+    A further factor has to raise the mean log likelihood of the hidden answers by half a
+    thousandth."""
     rng = np.random.default_rng(seed)
     hidden = (trials > 0) & (rng.random(trials.shape) < _HIDDEN)
     shown_trials, shown = np.where(hidden, 0, trials), np.where(hidden, 0, passed)
@@ -126,7 +136,9 @@ def best_rank(passed: Integers, trials: Integers, most: int = 4, *, seed: int = 
     for rank in range(min(most, trials.shape[1] - 1) + 1):
         p = np.clip(fit(shown, shown_trials, items, rank).probability(), 1e-6, 1 - 1e-6)[hidden]
         right, wrong = passed[hidden], (trials - passed)[hidden]
-        likely = float((right * np.log(p) + wrong * np.log1p(-p)).sum() / max(trials[hidden].sum(), 1))
+        likely = float(
+            (right * np.log(p) + wrong * np.log1p(-p)).sum() / max(trials[hidden].sum(), 1)
+        )
         if likely < best + _LEAST_GAIN:
             break
         best, chosen = likely, rank
@@ -134,9 +146,16 @@ def best_rank(passed: Integers, trials: Integers, most: int = 4, *, seed: int = 
 
 
 def _newton(
-    passed: Integers, trials: Integers, design: Floats, offset: Floats, weight: Floats, penalty: Floats
+    passed: Integers,
+    trials: Integers,
+    design: Floats,
+    offset: Floats,
+    weight: Floats,
+    penalty: Floats,
 ) -> tuple[Floats, float]:
-    """One step of as many penalised logistic regressions as ``passed`` has rows, and its root mean square."""
+    """One step of as many penalised logistic regressions as ``passed`` has rows, and its root mean
+    square.
+    """
     from scipy.special import expit
 
     p = expit(weight @ design.T + offset)

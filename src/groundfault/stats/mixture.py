@@ -1,16 +1,19 @@
-"""Weighted mixtures over several views of an example, fitted by expectation-maximisation in row blocks.
+"""Weighted mixtures over several views of an example, fitted by expectation-maximisation in row
+blocks.
 
-The log joint of example ``i`` and component ``j`` is a sum of views, each with an exponent of its own::
+The log joint of example ``i`` and component ``j`` is a sum of views, each with an exponent of its
+own::
 
     log weight_j + sum_f exponent_f log N(x_if; mean_jf, variance_jf) + sum_t exponent_t log(p_it . table_tj + eps)
 
-Gaussian views are diagonal, so one matrix product of ``[1, x, x^2]`` gives them all; a second one gives the sums of the
-M-step. Responsibilities exist one block of rows at a time: memory is O(rows x features), never rows x components.
+Gaussian views are diagonal, so one matrix product of ``[1, x, x^2]`` gives them all; a second one
+gives the sums of the M-step. Responsibilities exist one block of rows at a time: memory is O(rows x
+features), never rows x components.
 
-Exponents enter the E-step alone. Each view has parameters of its own, so the plain weighted M-step still maximises the
-exponent-weighted bound, and the log-likelihood cannot fall. Two things are exceptions: the variance floor, which is
-added, not fitted; and tables of probabilities that are not 0 or 1, whose M-step is their mean, as in Domino.
-"""
+Exponents enter the E-step alone. Each view has parameters of its own, so the plain weighted M-step
+still maximises the exponent-weighted bound, and the log-likelihood cannot fall. Two things are
+exceptions: the variance floor, which is added, not fitted; and tables of probabilities that are not
+0 or 1, whose M-step is their mean, as in Domino."""
 
 from __future__ import annotations
 
@@ -70,11 +73,15 @@ class Mixture:
     def view(self, columns: slice) -> Mixture:
         """The Gaussian features of some columns alone, without weights and tables."""
         weight = np.zeros_like(self.log_weight)
-        return Mixture(weight, self.mean[:, columns], self.variance[:, columns], self.exponent[columns])
+        return Mixture(
+            weight, self.mean[:, columns], self.variance[:, columns], self.exponent[columns]
+        )
 
     @cached_property
     def linear(self) -> Floats:
-        """Coefficients of ``[1, x, x^2]`` in the log joint of the Gaussian features, shape (1 + 2 D, k)."""
+        """Coefficients of ``[1, x, x^2]`` in the log joint of the Gaussian features, shape (1 + 2
+        D, k).
+        """
         precision = self.exponent / self.variance
         spread = self.mean**2 / self.variance + np.log(2 * np.pi * self.variance)
         constant = self.log_weight - 0.5 * (spread @ self.exponent)
@@ -178,7 +185,8 @@ def em(
     floor : float
         Added to every variance, not a lower clip.
     jobs : int
-        Threads; the answer does not depend on them. They pay where matrix products use one thread each.
+        Threads; the answer does not depend on them. They pay where matrix products use one thread
+        each.
 
     Returns
     -------
@@ -189,7 +197,9 @@ def em(
     tables = [np.ascontiguousarray(t, dtype=kind) for t in tables]
     sums = _Sums()
     for rows, given in zip(blocks(len(features)), start, strict=True):
-        sums.add(given.astype(kind, copy=False), _expanded(features[rows]), [t[rows] for t in tables])
+        sums.add(
+            given.astype(kind, copy=False), _expanded(features[rows]), [t[rows] for t in tables]
+        )
     mixture, last, converged = sums.mixture(*settled), -np.inf, False
     history: list[float] = []
     with ThreadPoolExecutor(jobs) as pool:
@@ -206,7 +216,9 @@ def em(
 class _EStep:
     """The E-step of all rows, in shares that threads may work on, each in buffers of its own."""
 
-    def __init__(self, features: Floats, tables: Sequence[Floats], pool: ThreadPoolExecutor | None) -> None:
+    def __init__(
+        self, features: Floats, tables: Sequence[Floats], pool: ThreadPoolExecutor | None
+    ) -> None:
         self.features, self.tables = features, tables
         self.map = pool.map if pool else map
         self.spare: list[tuple[Floats, Floats]] = []
@@ -241,7 +253,9 @@ class _EStep:
         return np.empty((ROWS, wide), dtype=kind), np.empty((ROWS, components), dtype=kind)
 
 
-def _assigned(mixture: Mixture, features: Floats, tables: Sequence[Floats]) -> tuple[float, NDArray[np.int64]]:
+def _assigned(
+    mixture: Mixture, features: Floats, tables: Sequence[Floats]
+) -> tuple[float, NDArray[np.int64]]:
     """Total log-likelihood, and the likeliest component of each example."""
     assigned, total = np.empty(len(features), dtype=np.int64), 0.0
     for rows in blocks(len(features)):
@@ -261,7 +275,9 @@ def _expanded(features: Floats, out: Floats | None = None) -> Floats:
     return out
 
 
-def _joint(mixture: Mixture, expanded: Floats, tables: Sequence[Floats], out: Floats | None = None) -> Floats:
+def _joint(
+    mixture: Mixture, expanded: Floats, tables: Sequence[Floats], out: Floats | None = None
+) -> Floats:
     joint: Floats = np.matmul(expanded, mixture.linear, out=out)
     for given, table, exponent in zip(tables, mixture.tables, mixture.table_exponents, strict=True):
         joint += exponent * np.log(given @ table.T + joint.dtype.type(EPS))
@@ -292,25 +308,34 @@ class _Sums:
 
     def _include(self, moments: Any, tables: list[Any]) -> None:
         if self.moments is None:
-            self.moments, self.tables = (np.zeros(moments.shape), [np.zeros(t.shape) for t in tables])
+            self.moments, self.tables = (
+                np.zeros(moments.shape),
+                [np.zeros(t.shape) for t in tables],
+            )
         self.moments += moments
         for total, part in zip(self.tables, tables, strict=True):
             total += part
 
-    def mixture(self, exponent: Floats, table_exponents: tuple[float, ...], floor: float) -> Mixture:
+    def mixture(
+        self, exponent: Floats, table_exponents: tuple[float, ...], floor: float
+    ) -> Mixture:
         """The M-step, in the precision of the exponents."""
         kind, mass = exponent.dtype, self.moments[:, :1] + _MASS
         first, second = np.split(self.moments[:, 1:] / mass, 2, axis=1)
         # rounding may leave a variance of nothing below zero
         variance = np.maximum(second - first**2, 0.0) + floor
         log_weight = np.log(mass / mass.sum())[:, 0]
-        weight, mean, variance = (part.astype(kind, copy=False) for part in (log_weight, first, variance))
+        weight, mean, variance = (
+            part.astype(kind, copy=False) for part in (log_weight, first, variance)
+        )
         tables = tuple((total / mass).astype(kind, copy=False) for total in self.tables)
         return Mixture(weight, mean, variance, exponent, tables, table_exponents)
 
 
 @njit(cache=True, nogil=True)
-def _add_moments(weight: Floats, expanded: Floats, moments: NDArray[np.float64]) -> None:  # pragma: no cover - compiled
+def _add_moments(
+    weight: Floats, expanded: Floats, moments: NDArray[np.float64]
+) -> None:  # pragma: no cover - compiled
     """Add ``weight.T @ expanded`` to the moments, passing over responsibilities of nothing."""
     for i in range(weight.shape[0]):
         for j in range(weight.shape[1]):

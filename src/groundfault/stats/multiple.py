@@ -9,14 +9,17 @@ Floats = NDArray[np.float64]
 
 
 def holm(p: Floats) -> Floats:
-    """Holm-adjusted p-values (doi:10.2307/4615733): controls the family-wise error under any dependence."""
+    """Holm-adjusted p-values (doi:10.2307/4615733): controls the family-wise error under any
+    dependence.
+    """
     order, rank = _order(p)
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     return np.minimum(stepped, 1.0)[rank]
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """Benjamini-Hochberg adjusted p-values: controls the false discovery rate under positive dependence.
+    """Benjamini-Hochberg adjusted p-values: controls the false discovery rate under positive
+    dependence.
 
     doi:10.1111/j.2517-6161.1995.tb02031.x
     """
@@ -37,9 +40,8 @@ def benjamini_yekutieli(p: Floats) -> Floats:
 def e_benjamini_hochberg(e: Floats, q: float) -> NDArray[np.bool_]:
     """Which e-values e-BH selects at level ``q``: the false discovery rate under any dependence.
 
-    Wang and Ramdas 2022, doi:10.1111/rssb.12489. Valid for compound e-values too, whose null expectations sum to at
-    most their number.
-    """
+    Wang and Ramdas 2022, doi:10.1111/rssb.12489. Valid for compound e-values too, whose null
+    expectations sum to at most their number."""
     order = np.argsort(-e, kind="stable")
     k = np.arange(1, len(e) + 1)
     enough = np.flatnonzero(e[order] * k * q >= len(e))
@@ -59,11 +61,12 @@ def e_adjusted(e: Floats) -> Floats:
 
 
 def e_holm(e: Floats) -> Floats:
-    """e-values adjusted so that to reject those at or above 1/alpha keeps the family-wise error, under any dependence.
+    """e-values adjusted so that to reject those at or above 1/alpha keeps the family-wise error,
+    under any dependence.
 
-    The closed test of averages (Vovk and Wang 2021, doi:10.1214/20-AOS2020, Algorithm 1): each becomes the smallest
-    mean of any set of e-values that it belongs to. Adjusted at every step, e-processes keep the error at all times.
-    """
+    The closed test of averages (Vovk and Wang 2021, doi:10.1214/20-AOS2020, Algorithm 1): each
+    becomes the smallest mean of any set of e-values that it belongs to. Adjusted at every step,
+    e-processes keep the error at all times."""
     order, rank = _order(e)
     sums = np.concatenate([[0.0], np.cumsum(e[order])])
     adjusted = np.empty_like(e)

@@ -1,4 +1,6 @@
-"""Near-duplicates among texts: word 3-grams shared, one text within another, and fingerprints of their letters."""
+"""Near-duplicates among texts: word 3-grams shared, one text within another, and fingerprints of
+their letters.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ _BREAK = re.compile(r"[\W_]+")
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
 _BITS, _FEATURES = 128, 1 << 14
 _WIDER = 0.08  # share of the bits by which a fingerprint may miss the angle: three of its standard deviations
-_COMMON, _MANY = 0.25, 40  # what so large a share of so many texts has is their form: "Answer yes or no."
+_COMMON, _MANY = (
+    0.25,
+    40,
+)  # what so large a share of so many texts has is their form: "Answer yes or no."
 _ROWS = 128
 
 
@@ -56,18 +61,21 @@ def near_duplicates(
     ----------
     texts, known : sequence of str
     jaccard : float
-        Shared over all different word 3-grams, lower case. FailureScope (arXiv:2606.09878) takes 0.92.
+        Shared over all different word 3-grams, lower case. FailureScope (arXiv:2606.09878) takes
+        0.92.
     containment : float
-        Shared over the 3-grams of the text that has fewer; of texts with at least 8 of them. What more than a quarter
-        of all texts have is not counted here: it is their form.
+        Shared over the 3-grams of the text that has fewer; of texts with at least 8 of them. What
+        more than a quarter of all texts have is not counted here: it is their form.
     letters : float
-        Cosine of the counts of 4-grams of letters and digits, case and punctuation aside; their form left out as above.
+        Cosine of the counts of 4-grams of letters and digits, case and punctuation aside; their
+        form left out as above.
 
     Notes
     -----
-    The first two are exact. For the third, fingerprints of 128 bits (random hyperplanes; Charikar 2002,
-    doi:10.1145/509907.509965) say which pairs are compared: at the threshold itself about 1 pair in 500 is missed, and
-    fewer above. It finds what differs by a typing error, and copies in scripts that set no spaces between words.
+    The first two are exact. For the third, fingerprints of 128 bits (random hyperplanes; Charikar
+    2002, doi:10.1145/509907.509965) say which pairs are compared: at the threshold itself about 1
+    pair in 500 is missed, and fewer above. It finds what differs by a typing error, and copies in
+    scripts that set no spaces between words.
 
     Examples
     --------
@@ -77,25 +85,37 @@ def near_duplicates(
     if not texts:
         return []
     everything = [*known, *texts]
-    return [*_shared(everything, len(known), jaccard, containment), *_alike(everything, len(known), letters)]
+    return [
+        *_shared(everything, len(known), jaccard, containment),
+        *_alike(everything, len(known), letters),
+    ]
 
 
 def trigrams(text: str) -> set[str]:
-    """Different word 3-grams of a text in lower case; all its words where there are fewer than three."""
+    """Different word 3-grams of a text in lower case; all its words where there are fewer than
+    three.
+    """
     words = _WORD.findall(text.lower())
     return {" ".join(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
 
 
-def _shared(everything: list[str], first: int, jaccard: float, containment: float) -> Iterator[Pair]:
+def _shared(
+    everything: list[str], first: int, jaccard: float, containment: float
+) -> Iterator[Pair]:
     from sklearn.feature_extraction.text import CountVectorizer
 
     try:
-        grams = CountVectorizer(analyzer=trigrams, binary=True, dtype=np.int32).fit_transform(everything)
+        grams = CountVectorizer(analyzer=trigrams, binary=True, dtype=np.int32).fit_transform(
+            everything
+        )
     except ValueError:  # no text has a word
         return
     telling = grams[:, _telling(grams)]
     for start in range(first, len(everything), _ROWS):
-        for how, least, table in (("jaccard", jaccard, grams), ("containment", containment, telling)):
+        for how, least, table in (
+            ("jaccard", jaccard, grams),
+            ("containment", containment, telling),
+        ):
             size = np.asarray(table.sum(axis=1)).ravel()
             both = (table[start : start + _ROWS] @ table.T).tocoo()
             row, column, shared = both.row + start, both.col, both.data
@@ -113,7 +133,12 @@ def _alike(everything: list[str], first: int, least: float) -> Iterator[Pair]:
     from sklearn.preprocessing import normalize
 
     count = HashingVectorizer(
-        analyzer="char", ngram_range=(4, 4), n_features=_FEATURES, alternate_sign=False, norm=None, preprocessor=_plain
+        analyzer="char",
+        ngram_range=(4, 4),
+        n_features=_FEATURES,
+        alternate_sign=False,
+        norm=None,
+        preprocessor=_plain,
     )
     vectors = count.transform(everything).astype(np.float32)
     telling = _telling(vectors)

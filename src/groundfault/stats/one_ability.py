@@ -1,9 +1,9 @@
 """Worlds in which one ability a model is all there is: the null hypothesis of every failure mode.
 
-Items are draws from a population of slopes and intercepts, which is estimated with the abilities; drawing each item
-anew from its posterior gives items as varied as the population. Best guesses of single items are not: they are drawn
-to their mean, and worlds made of them are too tame, so that tests against them reject up to six times in ten.
-"""
+Items are draws from a population of slopes and intercepts, which is estimated with the abilities;
+drawing each item anew from its posterior gives items as varied as the population. Best guesses of
+single items are not: they are drawn to their mean, and worlds made of them are too tame, so that
+tests against them reject up to six times in ten."""
 
 from __future__ import annotations
 
@@ -46,8 +46,11 @@ class OneAbility:
     trials: Counts
 
     @classmethod
-    def fit(cls, passed: Integers, trials: Integers, *, tolerance: float = 1e-6, most: int = 300) -> OneAbility:
-        """Fit by marginal likelihood: expectation-maximisation over a grid of items, whose shares are free.
+    def fit(
+        cls, passed: Integers, trials: Integers, *, tolerance: float = 1e-6, most: int = 300
+    ) -> OneAbility:
+        """Fit by marginal likelihood: expectation-maximisation over a grid of items, whose shares
+        are free.
 
         Parameters
         ----------
@@ -60,9 +63,9 @@ class OneAbility:
 
         Notes
         -----
-        As items grow in number, abilities and shares are consistent however few the models are, if a pass is logistic
-        in one ability. Bock and Aitkin 1981, doi:10.1007/BF02293801, with items and persons exchanged.
-        """
+        As items grow in number, abilities and shares are consistent however few the models are, if
+        a pass is logistic in one ability. Bock and Aitkin 1981, doi:10.1007/BF02293801, with items
+        and persons exchanged."""
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         slope, intercept = (a.ravel() for a in np.meshgrid(_SLOPES, _INTERCEPTS, indexing="ij"))
@@ -83,7 +86,9 @@ class OneAbility:
         return cls(ability, curve, share, posterior, np.asarray(trials, dtype=np.int64))
 
     def draw(self, rng: np.random.Generator) -> Counts:
-        """Passes of another world with the same models, tries and population: int64, shape (n, m)."""
+        """Passes of another world with the same models, tries and population: int64, shape (n,
+        m).
+        """
         kind = (rng.random((len(self.posterior), 1)) > self.posterior).sum(axis=1)
         p = self.curve[np.minimum(kind, len(self.curve) - 1)]
         if self.trials.max(initial=0) <= 1:
@@ -92,15 +97,21 @@ class OneAbility:
 
 
 def _share(first: irt.ItemResponse, slope: Floats, intercept: Floats) -> Floats:
-    """Shares to start from: normal about the centre of a first fit, and wider than its single items."""
+    """Shares to start from: normal about the centre of a first fit, and wider than its single
+    items.
+    """
     spread = max(1.0, float(first.intercept.std()))
-    away = ((np.log(slope) - first.centre[0]) / 0.6) ** 2 + ((intercept - first.centre[1]) / spread) ** 2
+    away = ((np.log(slope) - first.centre[0]) / 0.6) ** 2 + (
+        (intercept - first.centre[1]) / spread
+    ) ** 2
     weight = np.exp(-away / 2) + 1e-6
     return np.asarray(weight / weight.sum())
 
 
 def _posterior(right: Floats, tries: Floats, curve: Floats, share: Floats) -> tuple[Floats, float]:
-    """Chances that each item is of each kind, shape (n, G), and the mean log-likelihood of an item."""
+    """Chances that each item is of each kind, shape (n, G), and the mean log-likelihood of an
+    item.
+    """
     p = np.clip(curve, 1e-12, 1 - 1e-12)
     odds, wrong = np.log(p / (1 - p)), np.log1p(-p)
     weight = right @ odds.T

@@ -1,4 +1,6 @@
-"""Exact tests of pairs: which of two ways did better on the same examples, or with the same seeds."""
+"""Exact tests of pairs: which of two ways did better on the same examples, or with the same
+seeds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ _TIE = 1 - 1e-12
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """One-sided p-value of so many wins or more, if each pair that is no draw is as likely lost as won.
+    """One-sided p-value of so many wins or more, if each pair that is no draw is as likely lost as
+    won.
 
     Assumes independent pairs.
 
@@ -42,8 +45,8 @@ def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] 
     Returns
     -------
     pair of float, or None
-        None for fewer than two pairs, and where all differences are alike: an interval of no width would say that
-        nothing else can happen.
+        None for fewer than two pairs, and where all differences are alike: an interval of no width
+        would say that nothing else can happen.
 
     Examples
     --------
@@ -59,11 +62,13 @@ def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] 
     return float(pairs.mean()) - half, float(pairs.mean()) + half
 
 
-def ratio(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> tuple[float, float, float] | None:
+def ratio(
+    first: ArrayLike, second: ArrayLike, level: float = 0.95
+) -> tuple[float, float, float] | None:
     """The ratio of two means of the same cases, and its interval's ends.
 
-    Student's interval for the difference of what each case adds to the logarithm of either mean (the delta method), so
-    approximate.
+    Student's interval for the difference of what each case adds to the logarithm of either mean
+    (the delta method), so approximate.
 
     Parameters
     ----------
@@ -75,7 +80,8 @@ def ratio(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> tuple[flo
     Returns
     -------
     value, low, high : float, or None
-        None for fewer than two pairs, where a mean is 0, and where the pairs leave the interval no width.
+        None for fewer than two pairs, where a mean is 0, and where the pairs leave the interval no
+        width.
 
     Examples
     --------
@@ -87,11 +93,16 @@ def ratio(first: ArrayLike, second: ArrayLike, level: float = 0.95) -> tuple[flo
         return None
     ends = student(x / x.mean() - y / y.mean(), level)
     value = float(x.mean() / y.mean())
-    return None if ends is None else (value, value * float(np.exp(ends[0])), value * float(np.exp(ends[1])))
+    return (
+        None
+        if ends is None
+        else (value, value * float(np.exp(ends[0])), value * float(np.exp(ends[1])))
+    )
 
 
 def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float:
-    """One-sided p-value of so many errors or more among ``size`` examples, were they drawn at random.
+    """One-sided p-value of so many errors or more among ``size`` examples, were they drawn at
+    random.
 
     Fisher's exact test: hypergeometric, given that ``all_size`` examples have ``all_errors``.
     """
@@ -103,9 +114,10 @@ def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float
 def sign_flips(differences: ArrayLike) -> Floats:
     """Two-sided p-values that mean differences are 0, adjusted for there being several.
 
-    The sign of all differences of a pair is flipped together; p is the share of all such flips in which the largest
-    studentised mean is at least as large (step-down max-T). Exact for up to `MOST_FLIPPED` pairs, where p is a
-    multiple of 2^(1 - pairs); with more, signs are drawn and p is (1 + exceedances) / (1 + draws).
+    The sign of all differences of a pair is flipped together; p is the share of all such flips in
+    which the largest studentised mean is at least as large (step-down max-T). Exact for up to
+    `MOST_FLIPPED` pairs, where p is a multiple of 2^(1 - pairs); with more, signs are drawn and p
+    is (1 + exceedances) / (1 + draws).
 
     Parameters
     ----------
@@ -115,12 +127,14 @@ def sign_flips(differences: ArrayLike) -> Floats:
     Returns
     -------
     float64 array, shape (h,)
-        Family-wise adjusted p-values. Valid where the two ways could be swapped within each pair under the null;
-        strong control assumes subset pivotality. Where all differences are 0, p is 1.
+        Family-wise adjusted p-values. Valid where the two ways could be swapped within each pair
+        under the null; strong control assumes subset pivotality. Where all differences are 0, p is
+        1.
 
     References
     ----------
-    Fisher, The Design of Experiments, 1935, section 21; Westfall and Young, Resampling-Based Multiple Testing, 1993.
+    Fisher, The Design of Experiments, 1935, section 21; Westfall and Young, Resampling-Based
+    Multiple Testing, 1993.
 
     Examples
     --------
@@ -133,14 +147,18 @@ def sign_flips(differences: ArrayLike) -> Floats:
     observed = np.abs(scaled.sum(axis=0))
     order = np.argsort(-observed, kind="stable")
     drawn = np.abs(_signs(len(pairs)) @ scaled[:, order])
-    largest = np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1]  # among it and the smaller ones
+    largest = np.maximum.accumulate(drawn[:, ::-1], axis=1)[
+        :, ::-1
+    ]  # among it and the smaller ones
     p = np.empty(pairs.shape[1])
     p[order] = np.maximum.accumulate((largest >= observed[order] * _TIE).mean(axis=0))
     return p
 
 
 def _signs(pairs: int) -> Floats:
-    """Signs of all pairs, a row a flip, the first row flipping none; the first pair's stays, as both ends count."""
+    """Signs of all pairs, a row a flip, the first row flipping none; the first pair's stays, as
+    both ends count.
+    """
     if pairs > MOST_FLIPPED:
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**MOST_FLIPPED, pairs))
     else:

@@ -12,7 +12,8 @@ Floats = NDArray[np.float64]
 
 
 def adjusted_rand(a: Labels, b: Labels) -> float:
-    """Adjusted Rand index of two labellings, over what neither calls noise (a negative label); NaN if that is nothing.
+    """Adjusted Rand index of two labellings, over what neither calls noise (a negative label); NaN
+    if that is nothing.
 
     1 for the same groups, about 0 by chance. Hubert and Arabie 1985, doi:10.1007/BF01908075.
     """
@@ -39,7 +40,8 @@ def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
     Returns
     -------
     float64 array, shape (clusters,)
-        0 where nothing of ``b`` meets the cluster; NaN where the cluster itself has nothing among these things.
+        0 where nothing of ``b`` meets the cluster; NaN where the cluster itself has nothing among
+        these things.
 
     Notes
     -----

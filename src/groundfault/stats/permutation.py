@@ -1,4 +1,6 @@
-"""Westfall-Young: adjusted p-values by permuting outcomes jointly, so that descriptors keep their correlation."""
+"""Westfall-Young: adjusted p-values by permuting outcomes jointly, so that descriptors keep their
+correlation.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from groundfault.stats.bits import Bits
 
 Floats = NDArray[np.float64]
 
-# equal statistics computed for different hypotheses may differ in the last digits; a tie counts against
+# equal statistics computed for different hypotheses may differ in the last digits; a tie counts
+# against
 _TIE = 1 - 1e-12
 _BATCH = 1 << 20
 
@@ -58,11 +61,11 @@ def max_t(
 
     Notes
     -----
-    Whole units are permuted, with all their outcomes: several models on the same examples keep their dependence.
-    The statistic is the lift over its permutation standard deviation. Under the complete null the family-wise error
-    is controlled exactly; strong control assumes subset pivotality. Westfall and Young 1993; Ge, Dudoit and Speed
-    2003, doi:10.1007/BF02595811 (algorithm 4.1).
-    """
+    Whole units are permuted, with all their outcomes: several models on the same examples keep
+    their dependence. The statistic is the lift over its permutation standard deviation. Under the
+    complete null the family-wise error is controlled exactly; strong control assumes subset
+    pivotality. Westfall and Young 1993; Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811
+    (algorithm 4.1)."""
     statistic = _Statistic(packed, losses, valid, scored)
     asked = np.ones((len(packed), len(losses)), dtype=np.bool_) if among is None else among
     observed = np.where(asked, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
@@ -86,7 +89,8 @@ def redraw(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Iterator[Floats]:
-    """Loss sums over each descriptor's units when the losses are permuted, a batch of permutations at a time.
+    """Loss sums over each descriptor's units when the losses are permuted, a batch of permutations
+    at a time.
 
     Parameters
     ----------
@@ -106,7 +110,9 @@ def redraw(
     for batch in _batches(len(values), draws, rng, strata):
         moved = values[np.stack(batch)]
         if strata is None:  # the first units of a random order are as random as any
-            cumulative = np.concatenate([np.zeros((len(batch), 1)), np.cumsum(moved, axis=1)], axis=1)
+            cumulative = np.concatenate(
+                [np.zeros((len(batch), 1)), np.cumsum(moved, axis=1)], axis=1
+            )
             yield cumulative[:, on]
         else:
             yield np.asarray(bits.sums(packed, moved), dtype=np.float64).T
@@ -121,7 +127,11 @@ def stratum_means(values: NDArray[np.int64] | Floats, strata: NDArray[np.int64] 
 
 
 def _batches(
-    n: int, draws: int, rng: np.random.Generator, blocks: NDArray[np.int64] | None, outcomes: int = 1
+    n: int,
+    draws: int,
+    rng: np.random.Generator,
+    blocks: NDArray[np.int64] | None,
+    outcomes: int = 1,
 ) -> Iterator[list[NDArray[np.intp]]]:
     shuffles = _permutations(n, draws, rng, blocks)
     while batch := list(islice(shuffles, max(1, _BATCH // max(1, n * outcomes)))):
@@ -167,9 +177,15 @@ class _Statistic:
             total = self.losses.sum(axis=1)[None, None].astype(np.float64)
             squares = (self.losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
         else:
-            everywhere = np.ones(self.losses.shape, dtype=np.bool_) if self.scored is None else self.scored
+            everywhere = (
+                np.ones(self.losses.shape, dtype=np.bool_) if self.scored is None else self.scored
+            )
             present = self._move(everywhere.astype(np.int64), orders)
-            inside = bits.pack(np.ones((1, self.losses.shape[1]), dtype=np.bool_)) if self.valid is None else self.valid
+            inside = (
+                bits.pack(np.ones((1, self.losses.shape[1]), dtype=np.bool_))
+                if self.valid is None
+                else self.valid
+            )
             on = self._sums(self.packed, present)
             n, total, squares = (self._sums(inside, a) for a in (present, moved, moved**2))
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,10 +1,11 @@
-"""Power: what lift an audit of this size would find, computed from the very rules that it decides by.
+"""Power: what lift an audit of this size would find, computed from the very rules that it decides
+by.
 
-A candidate passes one stage (all units) or two (discovery, then holdout). For 0/1 errors the power is a sum over two
-independent binomials, on and off the slice, of the counts that pass (`groundfault.stats.regions`); so it is exact, as
-in Casagrande, Pike and Smith 1978 (Applied Statistics 27, 176-180), and needs no simulation. Other losses use the
-normal approximation with their variance.
-"""
+A candidate passes one stage (all units) or two (discovery, then holdout). For 0/1 errors the power
+is a sum over two independent binomials, on and off the slice, of the counts that pass
+(`groundfault.stats.critical_regions`); so it is exact, as in Casagrande, Pike and Smith 1978
+(Applied Statistics 27, 176-180), and needs no simulation. Other losses use the normal approximation
+with their variance."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats import laws as lawbook
-from groundfault.stats.laws import Laws
-from groundfault.stats.margins import EFFECTS, Margins, score
-from groundfault.stats.regions import Region
+from groundfault.stats import null_distributions as lawbook
+from groundfault.stats.contingency import EFFECTS, Margins, score
+from groundfault.stats.critical_regions import Region
+from groundfault.stats.null_distributions import Laws
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,8 +40,8 @@ class Stage:
     sides : {1, 2}
         Whether the p-value is one-sided, in the direction fixed before, or two-sided.
     least : float
-        Smallest size of effect that passes, on the scale of `groundfault.stats.margins.Margins.score`: a |lift|, or
-        the |logarithm| of a ratio.
+        Smallest size of effect that passes, on the scale of
+        `groundfault.stats.contingency.Margins.score`: a |lift|, or the |logarithm| of a ratio.
     effect : {"risk_difference", "risk_ratio", "odds_ratio"}
     """
 
@@ -61,15 +62,17 @@ class Design:
     stages : tuple of Stage
         On disjoint sets of independent units.
     error_rate : float
-        Mean loss over all units, on and off the slice together, in (0, 1). A lift d at prevalence v means a mean of
-        ``error_rate + d (1 - v)`` on the slice and ``error_rate - d v`` off it, so that the whole is as observed.
+        Mean loss over all units, on and off the slice together, in (0, 1). A lift d at prevalence v
+        means a mean of ``error_rate + d (1 - v)`` on the slice and ``error_rate - d v`` off it, so
+        that the whole is as observed.
     variance : float, optional
-        Variance of the losses over all units, for losses that are not 0/1; makes the power a normal approximation.
+        Variance of the losses over all units, for losses that are not 0/1; makes the power a normal
+        approximation.
 
     Notes
     -----
-    For 0/1 errors exact to 1e-9 up to some 10^5 units, and to about 0.001 beyond. For other losses the normal
-    approximation takes the variance within the slice and off it to be the same.
+    For 0/1 errors exact to 1e-9 up to some 10^5 units, and to about 0.001 beyond. For other losses
+    the normal approximation takes the variance within the slice and off it to be the same.
 
     Examples
     --------
@@ -94,11 +97,14 @@ class Design:
         effect: str = "risk_difference",
         variance: float | None = None,
     ) -> Design:
-        """All units at once: a two-sided exact p-value of at most ``level``, and an effect of at least ``least``.
+        """All units at once: a two-sided exact p-value of at most ``level``, and an effect of at
+        least ``least``.
 
-        With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe side.
-        """
-        return cls((Stage(n=n, on=on, level=level, least=least, effect=effect),), error_rate, variance)
+        With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe
+        side."""
+        return cls(
+            (Stage(n=n, on=on, level=level, least=least, effect=effect),), error_rate, variance
+        )
 
     @classmethod
     def split(
@@ -114,9 +120,11 @@ class Design:
         effect: str = "risk_difference",
         variance: float | None = None,
     ) -> Design:
-        """Clear a floor on discovery; then, on the holdout, the same sign, ``least``, and one-sided p <= ``level``.
+        """Clear a floor on discovery; then, on the holdout, the same sign, ``least``, and one-sided
+        p <= ``level``.
 
-        Assumes one survivor (else give alpha over their number) and a support that splits as the units do.
+        Assumes one survivor (else give alpha over their number) and a support that splits as the
+        units do.
 
         Parameters
         ----------
@@ -125,7 +133,9 @@ class Design:
         holdout : float
             Share of the ``n`` units that is held out.
         """
-        held = int(n * holdout + 1e-9)  # as a plan splits; a share worked out as held / n gives held again
+        held = int(
+            n * holdout + 1e-9
+        )  # as a plan splits; a share worked out as held / n gives held again
         held_on = round(on * held / n) if n else 0
         screen = Stage(n=n - held, on=on - held_on, least=floor, effect=effect)
         confirm = Stage(n=held, on=held_on, level=level, sides=1, least=least, effect=effect)
@@ -138,16 +148,24 @@ class Design:
 
     @property
     def largest(self) -> float:
-        """The largest lift that this error rate and prevalence allow; 0 where no slice can differ."""
+        """The largest lift that this error rate and prevalence allow; 0 where no slice can
+        differ.
+        """
         share = self.prevalence
         if any(s.on in (0, s.n) for s in self.stages):
             return 0.0
         bound = min((1 - self.error_rate) / (1 - share), self.error_rate / share)
-        return bound if self.variance is None else min(bound, sqrt(self.variance / (share * (1 - share))))
+        return (
+            bound
+            if self.variance is None
+            else min(bound, sqrt(self.variance / (share * (1 - share))))
+        )
 
     def rates(self, lift: float) -> tuple[float, float]:
         """Mean loss on and off the slice at a lift."""
-        return self.error_rate + lift * (1 - self.prevalence), self.error_rate - lift * self.prevalence
+        return self.error_rate + lift * (
+            1 - self.prevalence
+        ), self.error_rate - lift * self.prevalence
 
     def power(self, lift: float) -> float:
         """Probability that a candidate of this lift is confirmed; NaN for a lift that cannot be.
@@ -155,7 +173,8 @@ class Design:
         Parameters
         ----------
         lift : float
-            Of either sign. At 0 the result is the probability of a false confirmation of this one candidate.
+            Of either sign. At 0 the result is the probability of a false confirmation of this one
+            candidate.
         """
         if any(s.on in (0, s.n) for s in self.stages):
             return 0.0
@@ -166,7 +185,9 @@ class Design:
         up = down = 1.0
         for index in range(len(self.stages)):
             if self.variance is None:
-                high, low = self._regions[index].chances(min(max(on_rate, 0), 1), min(max(off_rate, 0), 1))
+                high, low = self._regions[index].chances(
+                    min(max(on_rate, 0), 1), min(max(off_rate, 0), 1)
+                )
             else:
                 high, low = _normal_chances(self.stages[index], self, lift)
             up, down = up * high, down * low
@@ -174,15 +195,21 @@ class Design:
 
     @cached_property
     def _regions(self) -> tuple[Region, ...]:
-        # a stage's support is not exactly its share of the whole, which moves its mean total a little with the lift
+        # a stage's support is not exactly its share of the whole, which moves its mean total a
+        # little with the lift
         return tuple(
-            Region.of(**vars(s), error_rate=self.error_rate, drift=self.largest * abs(s.on - s.n * self.prevalence))
+            Region.of(
+                **vars(s),
+                error_rate=self.error_rate,
+                drift=self.largest * abs(s.on - s.n * self.prevalence),
+            )
             for s in self.stages
         )
 
 
 def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
-    """The smallest lift that the design finds with this power, rounded up to three digits; None if no possible lift is.
+    """The smallest lift that the design finds with this power, rounded up to three digits; None if
+    no possible lift is.
 
     The slice is taken to be the worse side.
     """
@@ -203,8 +230,9 @@ def minimum_detectable_lifts(
 ) -> Floats:
     """`minimum_detectable_lift` for each of many supports, NaN where there is none.
 
-    Supports within 100 units of nothing or everything are each computed. Of the others up to ``points`` are, with
-    straight lines between them on the logit scale: right to 0.005 in our checks.
+    Supports within 100 units of nothing or everything are each computed. Of the others up to
+    ``points`` are, with straight lines between them on the logit scale: right to 0.005 in our
+    checks.
 
     Parameters
     ----------
@@ -243,7 +271,8 @@ def _between_nans(knots: NDArray[np.intp], lifts: Floats, count: int) -> NDArray
 def lone_floor(laws: Laws, counts: Floats, q: float, effect: str = "risk_difference") -> float:
     """The decoy floor that a single survivor has to clear: where at most ``q`` decoys are expected.
 
-    Procedure A divides by the number of survivors; for one alone it is 1. Infinite where no effect is large enough.
+    Procedure A divides by the number of survivors; for one alone it is 1. Infinite where no effect
+    is large enough.
 
     Parameters
     ----------
@@ -256,10 +285,14 @@ def lone_floor(laws: Laws, counts: Floats, q: float, effect: str = "risk_differe
     Returns
     -------
     float
-        On the scale of `Margins.score`, at most 1e-8 (relative) above the exact floor and never below it.
+        On the scale of `Margins.score`, at most 1e-8 (relative) above the exact floor and never
+        below it.
     """
     q *= 1 + 1e-12  # a tail that equals q but for rounding counts as at most q, as in Procedure A
-    low, high = 0.0, 1.0 if effect == "risk_difference" else 2 * float(np.log(2 * laws.n.max(initial=1) + 2))
+    low, high = (
+        0.0,
+        1.0 if effect == "risk_difference" else 2 * float(np.log(2 * laws.n.max(initial=1) + 2)),
+    )
     if laws.pooled_tail(counts, np.array([high]), effect)[0] > q:
         return inf
     for _ in range(4):
@@ -271,7 +304,9 @@ def lone_floor(laws: Laws, counts: Floats, q: float, effect: str = "risk_differe
     return high
 
 
-def decoy_floor(on: Ints, *, n: int, errors: int, q: float, effect: str = "risk_difference") -> float:
+def decoy_floor(
+    on: Ints, *, n: int, errors: int, q: float, effect: str = "risk_difference"
+) -> float:
     """`lone_floor` from the supports of a library and the number of errors on the discovery units.
 
     Parameters
@@ -280,11 +315,13 @@ def decoy_floor(on: Ints, *, n: int, errors: int, q: float, effect: str = "risk_
         Support of each eligible candidate, in 1..n-1.
     """
     ones = np.ones(len(on), dtype=np.int64)
-    margins, _, counts = lawbook.distinct(Margins(ones * n, np.asarray(on, dtype=np.int64), ones * errors, ones * 0))
+    margins, _, counts = lawbook.distinct(
+        Margins(ones * n, np.asarray(on, dtype=np.int64), ones * errors, ones * 0)
+    )
     return lone_floor(lawbook.hypergeometric(margins, pooled=True), counts, q, effect)
 
 
-# ------------------------------------------------------------------------------------------------ other losses
+# ------------------------------------------------------------------------------------- other losses
 
 
 def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, float]:
@@ -301,7 +338,9 @@ def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, f
 
 
 def _lift_at(stage: Stage, rate: float, sign: int) -> float:
-    """The |lift|, on the side of ``sign``, whose size of effect is the least that passes; infinite if none is."""
+    """The |lift|, on the side of ``sign``, whose size of effect is the least that passes; infinite
+    if none is.
+    """
     if stage.effect == "risk_difference":
         return stage.least
     n, on, total = float(stage.n), float(stage.on), stage.n * rate
@@ -309,6 +348,7 @@ def _lift_at(stage: Stage, rate: float, sign: int) -> float:
     end = min(on, total) if sign > 0 else max(0.0, on + total - n)
     sums = np.linspace(middle, end, 1 << 14)
     reached = score(EFFECTS.index(stage.effect), n, on, total, sums, 1.0) >= stage.least
-    # with one half added to each cell an effect is not quite 0 where the lift is, so the last that fails decides
+    # with one half added to each cell an effect is not quite 0 where the lift is, so the last that
+    # fails decides
     at = len(reached) - int(np.argmin(reached[::-1]))
     return abs(float(n * sums[at] - on * total)) / (on * (n - on)) if at < len(sums) else inf

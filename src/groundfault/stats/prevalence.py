@@ -1,13 +1,16 @@
-"""How often the members of a finite population fail, from draws whose chances are known: adaptive ones too.
+"""How often the members of a finite population fail, from draws whose chances are known: adaptive
+ones too.
 
-One member is drawn at each place, with chances that may follow from everything drawn and seen before. With y the value
-drawn at place m, p its chance there, and s the sum of the values drawn before, ``s + y / p`` has the population's total
-as its mean, whatever came before: a member that was drawn is in s, and every other one comes with its own p and counts
-1/p then (Horvitz and Thompson's weight, for one draw). So the differences from the total are uncorrelated, a mean of
-them with fixed weights is unbiased, and the sum of their squares tells its variance. With repeats nothing is put in s.
+One member is drawn at each place, with chances that may follow from everything drawn and seen
+before. With y the value drawn at place m, p its chance there, and s the sum of the values drawn
+before, ``s + y / p`` has the population's total as its mean, whatever came before: a member that
+was drawn is in s, and every other one comes with its own p and counts 1/p then (Horvitz and
+Thompson's weight, for one draw). So the differences from the total are uncorrelated, a mean of them
+with fixed weights is unbiased, and the sum of their squares tells its variance. With repeats
+nothing is put in s.
 
-What this cannot do: say anything of members that could not come. Every chance of a member never drawn must be above 0.
-"""
+What this cannot do: say anything of members that could not come. Every chance of a member never
+drawn must be above 0."""
 
 from __future__ import annotations
 
@@ -32,10 +35,11 @@ class Prevalence:
     error : float
         Standard error; 0 where every member was drawn.
     low, high : float
-        Wilson's interval for a sample of ``effective`` independent draws, cut to what the draws leave possible.
+        Wilson's interval for a sample of ``effective`` independent draws, cut to what the draws
+        leave possible.
     effective : float
-        Independent draws with repeats that would tell as much: by the variance that was seen or by that of the weights,
-        whichever are fewer.
+        Independent draws with repeats that would tell as much: by the variance that was seen or by
+        that of the weights, whichever are fewer.
     """
 
     value: float
@@ -45,7 +49,9 @@ class Prevalence:
     effective: float
 
 
-def without_repeats(values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95) -> Prevalence:
+def without_repeats(
+    values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
+) -> Prevalence:
     """The share of failures in a population, from draws that never come to the same member twice.
 
     Parameters
@@ -62,19 +68,20 @@ def without_repeats(values: ArrayLike, chances: ArrayLike, size: int, level: flo
     Returns
     -------
     Prevalence
-        Unbiased, if n was fixed beforehand and at each place every member left had a chance above 0. The interval's
-        coverage is approximate. With equal chances the value is the plain mean.
+        Unbiased, if n was fixed beforehand and at each place every member left had a chance above
+        0. The interval's coverage is approximate. With equal chances the value is the plain mean.
 
     Notes
     -----
-    Des Raj's estimator with the weights of Farquhar et al., size (size - n) / (n (size - m) (size - m + 1)) at place m,
-    which make the variances of all places count alike under equal chances. The estimated variance is then unbiased
-    under equal chances, and nearly so otherwise while a good part of the members is left.
+    Des Raj's estimator with the weights of Farquhar et al., size (size - n) / (n (size - m) (size -
+    m + 1)) at place m, which make the variances of all places count alike under equal chances. The
+    estimated variance is then unbiased under equal chances, and nearly so otherwise while a good
+    part of the members is left.
 
     References
     ----------
-    Des Raj 1956, doi:10.1080/01621459.1956.10501326; Farquhar, Gal and Rainforth 2021, arXiv:2101.11665; Korn and
-    Graubard 1998, Survey Methodology 24(2), for the interval.
+    Des Raj 1956, doi:10.1080/01621459.1956.10501326; Farquhar, Gal and Rainforth 2021,
+    arXiv:2101.11665; Korn and Graubard 1998, Survey Methodology 24(2), for the interval.
 
     Examples
     --------
@@ -93,7 +100,9 @@ def without_repeats(values: ArrayLike, chances: ArrayLike, size: int, level: flo
     return _weighted(each, weights, weights / p, drawn / size, possible, level)
 
 
-def with_repeats(values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95) -> Prevalence:
+def with_repeats(
+    values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
+) -> Prevalence:
     """The share of failures in a population, from draws that may come to the same member again.
 
     Parameters
@@ -104,8 +113,8 @@ def with_repeats(values: ArrayLike, chances: ArrayLike, size: int, level: float 
     Returns
     -------
     Prevalence
-        Unbiased, if n was fixed beforehand and every member had a chance above 0 at every place. The interval's
-        coverage is approximate.
+        Unbiased, if n was fixed beforehand and every member had a chance above 0 at every place.
+        The interval's coverage is approximate.
 
     References
     ----------
@@ -122,17 +131,27 @@ def with_repeats(values: ArrayLike, chances: ArrayLike, size: int, level: float 
 
 
 def _weighted(
-    each: Floats, weights: Floats, load: Floats, share: float, possible: tuple[float, float], level: float
+    each: Floats,
+    weights: Floats,
+    load: Floats,
+    share: float,
+    possible: tuple[float, float],
+    level: float,
 ) -> Prevalence:
     """The weighted mean of uncorrelated estimates of the same share."""
     value = float(weights @ each)
     squares = float(weights @ weights)
     variance = float(weights**2 @ (each - value) ** 2) / (1 - squares) if squares < 1 else 0.0
-    return _interval(value, variance, float(load.sum() ** 2 / (load @ load)) / (1 - share), possible, level)
+    return _interval(
+        value, variance, float(load.sum() ** 2 / (load @ load)) / (1 - share), possible, level
+    )
 
 
-def stratified(values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: float = 0.95) -> Prevalence | None:
-    """The share of failures in a population, from equal chances without repeats within each stratum.
+def stratified(
+    values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: float = 0.95
+) -> Prevalence | None:
+    """The share of failures in a population, from equal chances without repeats within each
+    stratum.
 
     Parameters
     ----------
@@ -148,8 +167,9 @@ def stratified(values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: fl
     Returns
     -------
     Prevalence or None
-        None where a stratum with members has no draw. Unbiased, if how many are drawn from a stratum does not depend on
-        any value. A stratum with one draw takes its variance from the others; the interval's coverage is approximate.
+        None where a stratum with members has no draw. Unbiased, if how many are drawn from a
+        stratum does not depend on any value. A stratum with one draw takes its variance from the
+        others; the interval's coverage is approximate.
 
     References
     ----------
@@ -170,17 +190,25 @@ def stratified(values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: fl
     spread = np.bincount(home, (y - mean[home]) ** 2, minlength=len(size))
     pooled = spread.sum() / max(1.0, (count - 1)[count > 0].sum())
     inside = np.where(count > 1, spread / np.maximum(count - 1, 1), pooled)
-    variance = float((share**2 * (1 - count / np.maximum(size, 1)) * inside / np.maximum(count, 1)).sum())
+    variance = float(
+        (share**2 * (1 - count / np.maximum(size, 1)) * inside / np.maximum(count, 1)).sum()
+    )
     possible = float(y.sum() / size.sum()), 1 - float((1 - y).sum() / size.sum())
     if possible[0] == possible[1]:
         return Prevalence(possible[0], 0.0, *possible, np.inf)
     load = (share**2 / np.maximum(count, 1))[count > 0].sum()
-    return _interval(float(share @ mean), variance, 1 / load / (1 - len(y) / size.sum()), possible, level)
+    return _interval(
+        float(share @ mean), variance, 1 / load / (1 - len(y) / size.sum()), possible, level
+    )
 
 
-def _interval(value: float, variance: float, design: float, possible: tuple[float, float], level: float) -> Prevalence:
+def _interval(
+    value: float, variance: float, design: float, possible: tuple[float, float], level: float
+) -> Prevalence:
     inside = min(max(value, possible[0]), possible[1])
     seen = inside * (1 - inside) / variance if variance > 0 and 0 < inside < 1 else design
     effective = min(seen, design)
     low, high = (float(end) for end in wilson(inside * effective, effective, level))
-    return Prevalence(value, variance**0.5, max(low, possible[0]), min(high, possible[1]), effective)
+    return Prevalence(
+        value, variance**0.5, max(low, possible[0]), min(high, possible[1]), effective
+    )

@@ -1,4 +1,6 @@
-"""Proportions and their differences within pairs: Wilson's interval, Newcombe's paired one, McNemar's exact test."""
+"""Proportions and their differences within pairs: Wilson's interval, Newcombe's paired one,
+McNemar's exact test.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ def mcnemar(first_only: int, second_only: int) -> float:
 
     Notes
     -----
-    Twice the smaller binomial tail, at most 1. Assumes independent cases. McNemar 1947, doi:10.1007/BF02295996.
+    Twice the smaller binomial tail, at most 1. Assumes independent cases. McNemar 1947,
+    doi:10.1007/BF02295996.
 
     Examples
     --------
@@ -51,8 +54,8 @@ def paired_difference(
 ) -> tuple[float, float]:
     """Interval of the difference of two proportions of the same cases.
 
-    Newcombe's method 10 for pairs: Wilson's intervals of both, put together with their correlation, which is corrected
-    for continuity where positive. Assumes independent cases. Newcombe 1998,
+    Newcombe's method 10 for pairs: Wilson's intervals of both, put together with their correlation,
+    which is corrected for continuity where positive. Assumes independent cases. Newcombe 1998,
     doi:10.1002/(SICI)1097-0258(19981130)17:22<2635::AID-SIM954>3.0.CO;2-C.
 
     Parameters

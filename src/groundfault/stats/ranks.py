@@ -1,4 +1,6 @@
-"""Orders compared: Kendall's tau-b, Spearman's rho and the area under the curve; and intervals over folds."""
+"""Orders compared: Kendall's tau-b, Spearman's rho and the area under the curve; and intervals over
+folds.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def rho(x: Floats, y: Floats) -> float:
 
 
 def area(score: Floats, positive: NDArray[np.bool_]) -> float:
-    """Chance that a positive scores above a negative, ties one half; NaN where there is only one kind."""
+    """Chance that a positive scores above a negative, ties one half; NaN where there is only one
+    kind.
+    """
     from scipy.stats import rankdata
 
     yes = int(positive.sum())
@@ -58,7 +62,9 @@ def area(score: Floats, positive: NDArray[np.bool_]) -> float:
     return float((rank[positive].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
-def bands(values: Floats, level: float = 0.95, *, draws: int = 4000, seed: int = 0) -> tuple[Floats, Floats, Floats]:
+def bands(
+    values: Floats, level: float = 0.95, *, draws: int = 4000, seed: int = 0
+) -> tuple[Floats, Floats, Floats]:
     """Means over folds with intervals that hold for all columns at once.
 
     Parameters
@@ -78,9 +84,9 @@ def bands(values: Floats, level: float = 0.95, *, draws: int = 4000, seed: int =
 
     Notes
     -----
-    Bootstrap of the largest deviation in standard errors; one column gives the ordinary interval, symmetric about its
-    mean. Assumes independent folds; folds of one data set share training models, so that coverage is approximate.
-    """
+    Bootstrap of the largest deviation in standard errors; one column gives the ordinary interval,
+    symmetric about its mean. Assumes independent folds; folds of one data set share training
+    models, so that coverage is approximate."""
     folds = len(values)
     mean = values.mean(axis=0)
     if folds < 3:
@@ -88,5 +94,7 @@ def bands(values: Floats, level: float = 0.95, *, draws: int = 4000, seed: int =
     error = values.std(axis=0, ddof=1) / np.sqrt(folds)
     weight = np.random.default_rng(seed).multinomial(folds, np.full(folds, 1 / folds), size=draws)
     deviation = np.abs(weight @ values / folds - mean) / np.where(error > 0, error, np.inf)
-    reach = float(np.quantile(deviation.max(axis=1, initial=0.0), level)) * np.sqrt(folds / (folds - 1))
+    reach = float(np.quantile(deviation.max(axis=1, initial=0.0), level)) * np.sqrt(
+        folds / (folds - 1)
+    )
     return mean, mean - reach * error, mean + reach * error

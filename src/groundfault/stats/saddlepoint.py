@@ -14,12 +14,13 @@ _CELLS = 4096
 
 
 def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
-    """The approximate law of the sum over a random k-subset of real losses: start, step, probabilities.
+    """The approximate law of the sum over a random k-subset of real losses: start, step,
+    probabilities.
 
-    Double saddlepoint (Skovgaard 1987, doi:10.2307/3214219) in the modified signed-root form, solved on a grid of
-    tilts and interpolated on the normal scale. Each cell's mass is put at its outer edge, so tails are not
-    understated by the discretisation. Relative error of tails is about 5 % down to 5e-3, and 12 % to 4e-4.
-    """
+    Double saddlepoint (Skovgaard 1987, doi:10.2307/3214219) in the modified signed-root form,
+    solved on a grid of tilts and interpolated on the normal scale. Each cell's mass is put at its
+    outer edge, so tails are not understated by the discretisation. Relative error of tails is about
+    5 % down to 5e-3, and 12 % to 4e-4."""
     from scipy.interpolate import PchipInterpolator
     from scipy.special import ndtr
 
@@ -34,10 +35,14 @@ def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
     order = np.argsort(sums[keep])
     sums, roots = sums[keep][order], np.maximum.accumulate(roots[keep][order])
     distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * spread])
-    curve: Callable[[Floats], Floats] = PchipInterpolator(sums[distinct_sums], roots[distinct_sums], extrapolate=False)
+    curve: Callable[[Floats], Floats] = PchipInterpolator(
+        sums[distinct_sums], roots[distinct_sums], extrapolate=False
+    )
     ordered = np.sort(values)
     edges = np.linspace(
-        max(ordered[:k].sum(), mean - 9 * spread), min(ordered[n - k :].sum(), mean + 9 * spread), _CELLS
+        max(ordered[:k].sum(), mean - 9 * spread),
+        min(ordered[n - k :].sum(), mean + 9 * spread),
+        _CELLS,
     )
     inner = np.clip(edges, sums[0], sums[-1])
     below = ndtr(np.asarray(curve(inner)))
@@ -50,7 +55,9 @@ def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
 
 
 @njit(cache=True, parallel=True)
-def _saddle_curve(values: Floats, k: float, tilts: Floats) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
+def _saddle_curve(
+    values: Floats, k: float, tilts: Floats
+) -> tuple[Floats, Floats]:  # pragma: no cover - compiled
     n = len(values)
     p = k / n
     centre = values.mean()

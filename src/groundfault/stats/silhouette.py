@@ -24,7 +24,8 @@ _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 
 def silhouette(points: Floats, labels: Labels) -> float:
-    """Mean silhouette, noise left out; -1 with fewer than two clusters, which is no clustering at all.
+    """Mean silhouette, noise left out; -1 with fewer than two clusters, which is no clustering at
+    all.
 
     Parameters
     ----------
@@ -34,8 +35,8 @@ def silhouette(points: Floats, labels: Labels) -> float:
 
     Notes
     -----
-    Euclidean. A point alone in its cluster counts 0. Rousseeuw 1987, doi:10.1016/0377-0427(87)90125-7.
-    """
+    Euclidean. A point alone in its cluster counts 0. Rousseeuw 1987,
+    doi:10.1016/0377-0427(87)90125-7."""
     order, starts = _sorted(labels)
     if len(starts) < 3:
         return -1.0
@@ -51,7 +52,8 @@ def shuffled(
     fixed: Floats | None = None,
     weight: float = 0.0,
 ) -> Floats:
-    """Silhouettes under the same labels when every column is shuffled on its own: shape (permutations,).
+    """Silhouettes under the same labels when every column is shuffled on its own: shape
+    (permutations,).
 
     Parameters
     ----------
@@ -68,13 +70,12 @@ def shuffled(
 
     Notes
     -----
-    The silhouette of each shuffle is that of `combined`, to `SINGLE`. Column means stay; only who fails with whom is
-    lost. As the labels were formed on the unshuffled data, a low p-value says that clusters are clusters, not that
-    there is more than one cause of failing.
+    The silhouette of each shuffle is that of `combined`, to `SINGLE`. Column means stay; only who
+    fails with whom is lost. As the labels were formed on the unshuffled data, a low p-value says
+    that clusters are clusters, not that there is more than one cause of failing.
 
-    All shuffles go through one compiled loop in single precision; rows of up to 32 zeros and ones, with nothing beside
-    them, are kept as the bits of a word.
-    """
+    All shuffles go through one compiled loop in single precision; rows of up to 32 zeros and ones,
+    with nothing beside them, are kept as the bits of a word."""
     order, starts = _sorted(labels)
     if len(starts) < 3:
         return np.full(permutations, -1.0)
@@ -86,12 +87,18 @@ def shuffled(
         return np.asarray(_shuffled_bits(np.ascontiguousarray(values.T == 1), place, starts, seeds))
     kept = np.zeros((1, len(order))) if still is None else weight**2 * _squares(still[order])
     kept = np.pad(kept, ((0, 0), (0, _width(len(order)) - len(order))))
-    columns, share = np.ascontiguousarray(values.T, dtype=np.float32), 1.0 if still is None else 1 - weight
-    return np.asarray(_shuffled_floats(columns, share, kept.astype(np.float32), order, starts, seeds))
+    columns, share = (
+        np.ascontiguousarray(values.T, dtype=np.float32),
+        1.0 if still is None else 1 - weight,
+    )
+    return np.asarray(
+        _shuffled_floats(columns, share, kept.astype(np.float32), order, starts, seeds)
+    )
 
 
 def combined(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -> Floats:
-    """Rows scaled to unit length, beside other coordinates of unit length, weighted: shape (n, m + q).
+    """Rows scaled to unit length, beside other coordinates of unit length, weighted: shape (n, m +
+    q).
 
     A row of zeros stays as it is.
     """
@@ -103,10 +110,16 @@ def combined(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -
 
 
 def _sorted(labels: Labels) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Points that are no noise, cluster by cluster, and where each cluster starts and the last one ends."""
+    """Points that are no noise, cluster by cluster, and where each cluster starts and the last one
+    ends.
+    """
     order = np.argsort(labels, kind="stable")
     order = order[labels[order] >= 0]
-    starts = np.flatnonzero(np.r_[True, np.diff(labels[order]) > 0]) if len(order) else np.zeros(0, dtype=np.intp)
+    starts = (
+        np.flatnonzero(np.r_[True, np.diff(labels[order]) > 0])
+        if len(order)
+        else np.zeros(0, dtype=np.intp)
+    )
     return order, np.r_[starts, len(order)].astype(np.int64)
 
 
@@ -148,7 +161,9 @@ def _mean(sums: Any, starts: NDArray[np.int64]) -> float:  # pragma: no cover - 
             within, between = float(sums[own, i]) / (size - 1), np.inf
             for other in range(clusters):
                 if other != own:
-                    between = min(between, float(sums[other, i]) / (starts[other + 1] - starts[other]))
+                    between = min(
+                        between, float(sums[other, i]) / (starts[other + 1] - starts[other])
+                    )
             if within != between:
                 total += (between - within) / max(within, between)
     return float(total / n)
@@ -162,7 +177,9 @@ def _squares(points: Floats) -> Floats:
 
 @njit(nogil=True, cache=True)
 def _below(limit: int, state: Any) -> Any:  # pragma: no cover - compiled
-    """A number below the limit, from a state that moves on by `_STEP`: splitmix64, doi:10.1145/2660193.2660195."""
+    """A number below the limit, from a state that moves on by `_STEP`: splitmix64,
+    doi:10.1145/2660193.2660195.
+    """
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = (z ^ (z >> np.uint64(31))) >> np.uint64(32)
@@ -176,7 +193,12 @@ def _width(n: int) -> int:
 
 @njit(parallel=True, cache=True)
 def _shuffled_floats(
-    columns: Any, share: float, still: Any, order: NDArray[np.intp], starts: NDArray[np.int64], seeds: Any
+    columns: Any,
+    share: float,
+    still: Any,
+    order: NDArray[np.intp],
+    starts: NDArray[np.int64],
+    seeds: Any,
 ) -> Floats:  # pragma: no cover - compiled
     out = np.empty(len(seeds))
     for s in prange(len(seeds)):
@@ -186,11 +208,14 @@ def _shuffled_floats(
 
 
 @njit(nogil=True, cache=True)
-def _dealt(columns: Any, share: float, order: NDArray[np.intp], seed: int) -> Any:  # pragma: no cover - compiled
-    """Shuffled columns of the rows kept, which are scaled to the length ``share``; filled up with zeros.
+def _dealt(
+    columns: Any, share: float, order: NDArray[np.intp], seed: int
+) -> Any:  # pragma: no cover - compiled
+    """Shuffled columns of the rows kept, which are scaled to the length ``share``; filled up with
+    zeros.
 
-    To a multiple of `_COLUMNS`, and of `_WIDE` with at least one point too many, so that loops come out even.
-    """
+    To a multiple of `_COLUMNS`, and of `_WIDE` with at least one point too many, so that loops come
+    out even."""
     m, n = columns.shape
     points = np.zeros((-(-m // _COLUMNS) * _COLUMNS, _width(len(order))), dtype=np.float32)
     scale = np.zeros(len(order), dtype=np.float32)
@@ -236,9 +261,8 @@ def _two_after(
 ) -> None:  # pragma: no cover - compiled
     """Distances of a point, and of both it and the next one, to those after them, also added up.
 
-    Two at once, so that the others are read once for both. Numbers without a sign, and three columns at a time, are
-    what the compiler needs to go by eights.
-    """
+    Two at once, so that the others are read once for both. Numbers without a sign, and three
+    columns at a time, are what the compiler needs to go by eights."""
     i, one, last = np.uint64(i), np.uint64(1), np.uint64(len(near))
     k, first = i + one, (i + one) // np.uint64(_WIDE) * np.uint64(_WIDE)
     for j in range(first, last):
@@ -246,7 +270,14 @@ def _two_after(
     for block in range(0, len(points), _COLUMNS):
         a = np.uint64(block)
         b, c = a + one, a + one + one
-        ia, ib, ic, ka, kb, kc = points[a, i], points[b, i], points[c, i], points[a, k], points[b, k], points[c, k]
+        ia, ib, ic, ka, kb, kc = (
+            points[a, i],
+            points[b, i],
+            points[c, i],
+            points[a, k],
+            points[b, k],
+            points[c, k],
+        )
         for j in range(first, last):
             x, y, z = points[a, j], points[b, j], points[c, j]
             near[j] += (x - ia) * (x - ia) + (y - ib) * (y - ib) + (z - ic) * (z - ic)
@@ -269,7 +300,10 @@ def _sum(values: Any, first: int, last: int) -> Any:  # pragma: no cover - compi
 
 @njit(parallel=True, cache=True)
 def _shuffled_bits(
-    columns: NDArray[np.bool_], place: NDArray[np.int64], starts: NDArray[np.int64], seeds: NDArray[np.uint64]
+    columns: NDArray[np.bool_],
+    place: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    seeds: NDArray[np.uint64],
 ) -> Floats:  # pragma: no cover - compiled
     out = np.empty(len(seeds))
     for s in prange(len(seeds)):
@@ -312,7 +346,9 @@ def _popcount(_: Any, word: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _bit_distances(words: Any, starts: Any) -> Any:  # pragma: no cover - compiled
-    """Summed distances of each word, scaled to unit length, to those of each cluster: shape (clusters, n)."""
+    """Summed distances of each word, scaled to unit length, to those of each cluster: shape
+    (clusters, n).
+    """
     n = len(words)
     sums = np.zeros((len(starts) - 1, n), dtype=np.float32)
     square, scale = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
@@ -332,14 +368,20 @@ def _bit_distances(words: Any, starts: Any) -> Any:  # pragma: no cover - compil
 
 
 @njit(fastmath=_FAST, nogil=True, inline="always", cache=True)
-def _apart(word: Any, square: Any, scale: Any, w: Any, q: Any, s: Any) -> Any:  # pragma: no cover - compiled
+def _apart(
+    word: Any, square: Any, scale: Any, w: Any, q: Any, s: Any
+) -> Any:  # pragma: no cover - compiled
     apart = square + q - float32(np.int32(_popcount(word & w))) * (scale * s)
     return np.sqrt(apart) if apart > float32(SINGLE) else float32(0)
 
 
 @njit(fastmath=_FAST, nogil=True, cache=True)
-def _add_four(words: Any, square: Any, scale: Any, i: int, mine: Any) -> None:  # pragma: no cover - compiled
-    """Four points at once: what the others are is loaded once for all four, and sixteen of them fit a register."""
+def _add_four(
+    words: Any, square: Any, scale: Any, i: int, mine: Any
+) -> None:  # pragma: no cover - compiled
+    """Four points at once: what the others are is loaded once for all four, and sixteen of them fit
+    a register.
+    """
     a, b, c, d = words[i], words[i + 1], words[i + 2], words[i + 3]
     qa, qb, qc, qd = square[i], square[i + 1], square[i + 2], square[i + 3]
     sa, sb, sc, sd = scale[i], scale[i + 1], scale[i + 2], scale[i + 3]
@@ -351,7 +393,9 @@ def _add_four(words: Any, square: Any, scale: Any, i: int, mine: Any) -> None:  
 
 
 @njit(fastmath=_FAST, nogil=True, cache=True)
-def _add_one(words: Any, square: Any, scale: Any, i: int, mine: Any) -> None:  # pragma: no cover - compiled
+def _add_one(
+    words: Any, square: Any, scale: Any, i: int, mine: Any
+) -> None:  # pragma: no cover - compiled
     a, qa, sa = words[i], square[i], scale[i]
     for j in range(len(mine)):
         mine[j] += _apart(a, qa, sa, words[j], square[j], scale[j])

@@ -1,4 +1,6 @@
-"""Features of slices: which are larger inside a slice than outside, and how well slice and feature fit each other."""
+"""Features of slices: which are larger inside a slice than outside, and how well slice and feature
+fit each other.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ Bools = NDArray[np.bool_]
 # equal statistics summed in another order may differ in the last digits; a tie counts against
 _TIE = 1e-9
 _EVEN, _MOST = 1e-3, 8.0
-"""Skew below which a law is taken for even, and the largest reckoned with: turned by more, no value would be low."""
+"""Skew below which a law is taken for even, and the largest reckoned with: turned by more, no value
+would be low.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,14 @@ def larger_inside(
 
     Notes
     -----
-    The null hypothesis is that the examples of a slice were dealt at random: exact for slices fixed without looking at
-    the features. Slices cut by what the texts are like have features of their own by construction; then a small p says
-    what marks the slice, and nothing of errors. The adjustment is single-step max-T over the standardised means of all
-    slices and features, permuted jointly, so that it knows how they go together; the paper corrects for nothing. Means
-    are evened out for the skew of their permutations (Wilson and Hilferty), or rare features of small slices, whose
-    means are sometimes huge, would drown the others. A feature that does not vary has p = 1. Westfall and Young 1993;
-    Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811.
+    The null hypothesis is that the examples of a slice were dealt at random: exact for slices fixed
+    without looking at the features. Slices cut by what the texts are like have features of their
+    own by construction; then a small p says what marks the slice, and nothing of errors. The
+    adjustment is single-step max-T over the standardised means of all slices and features, permuted
+    jointly, so that it knows how they go together; the paper corrects for nothing. Means are evened
+    out for the skew of their permutations (Wilson and Hilferty), or rare features of small slices,
+    whose means are sometimes huge, would drown the others. A feature that does not vary has p = 1.
+    Westfall and Young 1993; Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811.
 
     Raises
     ------
@@ -76,7 +81,9 @@ def larger_inside(
     """
     size, n = members.sum(axis=1), members.shape[1]
     if values.shape[1:] != (n,) or not ((size > 0) & (size < n)).all():
-        raise ValueError("every slice must hold some of the examples and not all, and features be of the same ones")
+        raise ValueError(
+            "every slice must hold some of the examples and not all, and features be of the same ones"
+        )
     inside = members.astype(np.float64)
     centred = values - values.mean(axis=1, keepdims=True)
     spread = np.sqrt(np.outer(size * (n - size) / (n * (n - 1.0)), (centred**2).sum(axis=1)))
@@ -106,17 +113,23 @@ def larger_inside(
 def _skew(size: NDArray[np.int64], centred: Floats) -> Floats:
     """Third central moments of sums over slices when examples are permuted, shape (S, F)."""
     n = centred.shape[1]
-    return np.outer(size * (n - size) * (n - 2.0 * size) / (n * (n - 1.0) * max(n - 2, 1)), (centred**3).sum(axis=1))
+    return np.outer(
+        size * (n - size) * (n - 2.0 * size) / (n * (n - 1.0) * max(n - 2, 1)),
+        (centred**3).sum(axis=1),
+    )
 
 
 def _evened(z: Floats, skew: Floats) -> Floats:
-    """Standardised values of a skewed law, turned so that the same size is about as rare whatever the skew."""
+    """Standardised values of a skewed law, turned so that the same size is about as rare whatever
+    the skew.
+    """
     s = np.where(np.abs(skew) < _EVEN, _EVEN, np.clip(skew, -_MOST, _MOST))
     return np.asarray((np.cbrt(1 + s * z / 2) - 1) * 6 / s + s / 6)
 
 
 def shows(values: Floats, graded: Sequence[bool]) -> Bools:
-    """Which examples show each feature: it is there, or, of degree, more than one deviation above its mean.
+    """Which examples show each feature: it is there, or, of degree, more than one deviation above
+    its mean.
 
     Parameters
     ----------
@@ -129,8 +142,8 @@ def shows(values: Floats, graded: Sequence[bool]) -> Bools:
 
     Notes
     -----
-    The paper writes f(d) = 1 of all features; the line for those of degree is that of its synthetic data.
-    """
+    The paper writes f(d) = 1 of all features; the line for those of degree is that of its synthetic
+    data."""
     high = values > values.mean(axis=1, keepdims=True) + values.std(axis=1, keepdims=True)
     return np.where(np.asarray(graded, dtype=np.bool_)[:, None], high, values > 0)
 
@@ -155,7 +168,8 @@ class Fit:
 
 
 def fit(members: Bools, wrong: Bools, shown: Bools) -> Fit:
-    """Homogeneity, completeness and V-measure of every slice and feature (Hua et al. 2023, footnote 7).
+    """Homogeneity, completeness and V-measure of every slice and feature (Hua et al. 2023, footnote
+    7).
 
     Parameters
     ----------
@@ -166,9 +180,8 @@ def fit(members: Bools, wrong: Bools, shown: Bools) -> Fit:
 
     Notes
     -----
-    The footnote divides by k, which elsewhere is the number of slices; a share needs the size of the slice, as used
-    here. doi:10.1162/tacl_a_00617
-    """
+    The footnote divides by k, which elsewhere is the number of slices; a share needs the size of
+    the slice, as used here. doi:10.1162/tacl_a_00617"""
     errors = (shown & wrong).astype(np.float64)
     both = members.astype(np.float64) @ errors.T
     size, total = members.sum(axis=1)[:, None], errors.sum(axis=1)[None]
@@ -184,18 +197,21 @@ def v_measure(homogeneity: Floats, completeness: Floats) -> Floats:
 
 
 def weighted_v(proportions: Sequence[float], v: Sequence[float]) -> float:
-    """V averaged over data sets, each weighted by the share of features found (Hua et al. 2023, equation 12).
+    """V averaged over data sets, each weighted by the share of features found (Hua et al. 2023,
+    equation 12).
 
     Parameters
     ----------
     proportions, v : sequence of float, of one length
-        Of each data set the share of features that mark a slice, and its mean V; one without any mark, whose V is
-        NaN, counts as 0. NaN where there are no data sets.
+        Of each data set the share of features that mark a slice, and its mean V; one without any
+        mark, whose V is NaN, counts as 0. NaN where there are no data sets.
 
     Examples
     --------
     >>> weighted_v([0.5, 1.0, 0.0], [0.3, 0.6, float("nan")])
     0.25
     """
-    products = np.nan_to_num(np.asarray(proportions, dtype=np.float64) * np.asarray(v, dtype=np.float64))
+    products = np.nan_to_num(
+        np.asarray(proportions, dtype=np.float64) * np.asarray(v, dtype=np.float64)
+    )
     return float(products.mean()) if len(products) else float("nan")

@@ -1,4 +1,6 @@
-"""Compiled passes of the search for bad slices: counting rows, weighing errors, and joining parents to children."""
+"""Compiled passes of the search for bad slices: counting rows, weighing errors, and joining parents
+to children.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,8 @@ def _meet(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # p
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Count the rows of slices, each a parent and one more predicate: block by block, so that words stay in cache.
+    """Count the rows of slices, each a parent and one more predicate: block by block, so that words
+    stay in cache.
 
     Parameters
     ----------
@@ -106,7 +109,9 @@ def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Error sums, row by row: exact in quanta, for slices that the bound of `weigh` cannot rule out."""
+    """Error sums, row by row: exact in quanta, for slices that the bound of `weigh` cannot rule
+    out.
+    """
     shared = np.empty(_BLOCK, dtype=np.uint64)
     out[:] = 0
     for start in range(0, bits.shape[1], _BLOCK):
@@ -128,7 +133,9 @@ def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The first row of sorted ``members`` whose beginning is not before ``wanted`` without its element ``skip``."""
+    """The first row of sorted ``members`` whose beginning is not before ``wanted`` without its
+    element ``skip``.
+    """
     low, high = 0, len(members)
     while low < high:
         middle = (low + high) // 2
@@ -159,8 +166,9 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
 ):
     """Children of some parents that have all their parents and a bound of at least ``floor``.
 
-    The child of parents i and j > i, which share all but their last predicate, has for parents these two and those
-    that lack one of the shared predicates. The last are found by walking along with j, since ``members`` is sorted.
+    The child of parents i and j > i, which share all but their last predicate, has for parents
+    these two and those that lack one of the shared predicates. The last are found by walking along
+    with j, since ``members`` is sorted.
 
     Parameters
     ----------
@@ -213,10 +221,18 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
             whole = True
             for t in range(length - 1):
                 p = walk[t]
-                while p < len(members) and members[p, length - 1] < a and _begins(members[p], members[i], t):
+                while (
+                    p < len(members)
+                    and members[p, length - 1] < a
+                    and _begins(members[p], members[i], t)
+                ):
                     p += 1
                 walk[t] = p
-                if p < len(members) and members[p, length - 1] == a and _begins(members[p], members[i], t):
+                if (
+                    p < len(members)
+                    and members[p, length - 1] == a
+                    and _begins(members[p], members[i], t)
+                ):
                     size = min(size, stats[0, p])
                     error = min(error, stats[1, p])
                     top = min(top, stats[2, p])

@@ -1,9 +1,9 @@
-"""The exact search for the k slices of best score, level by level, and its replay on permuted errors.
+"""The exact search for the k slices of best score, level by level, and its replay on permuted
+errors.
 
-A slice of l predicates is looked at only if all its parents (it without one predicate) are, and if the bound from
-their sizes, error sums and largest errors reaches the k-th best score so far. Bounds are rounded outwards by
-`Objective.slack`, so that no rounding can hide a slice.
-"""
+A slice of l predicates is looked at only if all its parents (it without one predicate) are, and if
+the bound from their sizes, error sums and largest errors reaches the k-th best score so far. Bounds
+are rounded outwards by `Objective.slack`, so that no rounding can hide a slice."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class Level:
     extended : int
         Those whose own parts may score well enough, and were looked at.
     dropped : int
-        Those whose own parts may score well enough, as far as was known then, but that were more than ``most``.
+        Those whose own parts may score well enough, as far as was known then, but that were more
+        than ``most``.
     missed : float
         No slice lost with them scores above this; -inf where none was dropped.
     """
@@ -106,7 +107,9 @@ class _Best:
 
 @dataclass(frozen=True)
 class _Parents:
-    """Slices to be extended, sorted by their predicates; ``stats`` are sizes, error sums and largest errors."""
+    """Slices to be extended, sorted by their predicates; ``stats`` are sizes, error sums and
+    largest errors.
+    """
 
     members: Ids
     stats: Ints
@@ -115,7 +118,11 @@ class _Parents:
     @classmethod
     def of(cls, members: Ids, stats: Ints, bounds: Floats) -> _Parents:
         order = np.lexsort(members.T[::-1])
-        return cls(np.ascontiguousarray(members[order]), np.ascontiguousarray(stats[:, order]), bounds[order])
+        return cls(
+            np.ascontiguousarray(members[order]),
+            np.ascontiguousarray(stats[:, order]),
+            bounds[order],
+        )
 
     def ends(self) -> Ints:
         """Where the run of those that share all but the last predicate ends, for each."""
@@ -126,7 +133,9 @@ class _Parents:
 
 @dataclass
 class _Kept:
-    """Slices of a level that may be extended; no more than about four times ``most`` are ever held."""
+    """Slices of a level that may be extended; no more than about four times ``most`` are ever
+    held.
+    """
 
     most: int | None
     parts: list[tuple[Ids, Ints, Floats]] = field(default_factory=list)
@@ -144,7 +153,8 @@ class _Kept:
         bounds = np.concatenate([part[2] for part in self.parts])
         stay = np.flatnonzero(bounds >= floor)
         if self.most is not None and len(stay) > self.most:
-            # ties go to the smaller predicates, so that what is kept does not depend on the order of counting
+            # ties go to the smaller predicates, so that what is kept does not depend on the order
+            # of counting
             stay = stay[np.lexsort((*members[stay].T[::-1], -bounds[stay]))]
             self.dropped += len(stay) - self.most
             self.missed = max(self.missed, float(bounds[stay[self.most]]))
@@ -164,7 +174,9 @@ class _Kept:
 
 @dataclass
 class _Search:
-    """One search: which rows have the errors is all that differs between a search and its replays."""
+    """One search: which rows have the errors is all that differs between a search and its
+    replays.
+    """
 
     predicates: Predicates
     errors: Errors
@@ -176,9 +188,15 @@ class _Search:
     threads: int
     words: int = 0
 
-    def count(self, kernel: Callable[..., Any], bits: Bits, ahead: tuple[Any, ...], group: _Group) -> list[Ints]:
-        """Run a kernel over slices, in threads where that pays; ``weigh`` fills two arrays, the others one."""
-        out = [np.zeros(len(group.last), dtype=np.int64) for _ in range(2 if kernel is weigh else 1)]
+    def count(
+        self, kernel: Callable[..., Any], bits: Bits, ahead: tuple[Any, ...], group: _Group
+    ) -> list[Ints]:
+        """Run a kernel over slices, in threads where that pays; ``weigh`` fills two arrays, the
+        others one.
+        """
+        out = [
+            np.zeros(len(group.last), dtype=np.int64) for _ in range(2 if kernel is weigh else 1)
+        ]
         work = len(group.last) * bits.shape[1]
         self.words += work
         if work < _WORTH_THREADS or self.threads == 1:
@@ -188,7 +206,14 @@ class _Search:
 
         def run(part: int) -> None:
             span = slice(cuts[part], cuts[part + 1])
-            kernel(bits, *ahead, group.parents, group.parent[span], group.last[span], *(a[span] for a in out))
+            kernel(
+                bits,
+                *ahead,
+                group.parents,
+                group.parent[span],
+                group.last[span],
+                *(a[span] for a in out),
+            )
 
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(run, range(self.threads)))
@@ -204,10 +229,15 @@ class _Search:
         return self.count(tally, self.predicates.bits, (), group)[0]
 
     def look(self, group: _Group, extend: bool) -> tuple[Ids, Ints, Floats] | None:
-        """Count slices and offer the good ones; give what may be extended: predicates, stats and bounds."""
+        """Count slices and offer the good ones; give what may be extended: predicates, stats and
+        bounds.
+        """
         objective, errors = self.objective, self.errors
         if len(errors.weights) and errors.exact and errors.weights[0] == errors.weights[-1]:
-            error, top = self.count(tally, self.hot, (), group)[0] * errors.weights[0], group.limits[2]
+            error, top = (
+                self.count(tally, self.hot, (), group)[0] * errors.weights[0],
+                group.limits[2],
+            )
         else:
             error, top = self.count(weigh, self.hot, (errors.weights,), group)
         error, top = np.minimum(error, group.limits[1]), np.minimum(top, group.limits[2])
@@ -224,7 +254,9 @@ class _Search:
         return group[stay].members(), np.stack([size[stay], error[stay], top[stay]]), bounds[stay]
 
     def _offer(self, group: _Group, size: Ints, error: Ints) -> None:
-        """Offer slices whose score may do; where error sums are upper bounds, the likely ones are summed up first."""
+        """Offer slices whose score may do; where error sums are upper bounds, the likely ones are
+        summed up first.
+        """
         scores = self.objective.score(size, error)
         near = np.flatnonzero(scores >= self.best.floor)
         step = len(near)
@@ -281,7 +313,8 @@ def search(
     k : int
     levels : int
     most : int, optional
-        Extend at most so many slices of a level, those of best bound. What that may have lost is in ``levels``.
+        Extend at most so many slices of a level, those of best bound. What that may have lost is in
+        ``levels``.
     moved : int64 array, shape (n,), optional
         A permutation: the error of row i is dealt to row ``moved[i]``.
     pairs : int32 array, shape (L, L), optional
@@ -295,10 +328,9 @@ def search(
 
     Notes
     -----
-    S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model debugging,
-    SIGMOD 2021, doi:10.1145/3448016.3457323. The number of rows in the bound is n, which published codes replace by
-    the number of predicates.
-    """
+    S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model
+    debugging, SIGMOD 2021, doi:10.1145/3448016.3457323. The number of rows in the bound is n, which
+    published codes replace by the number of predicates."""
     rows = errors.order if moved is None else np.where(errors.order < 0, -1, moved[errors.order])
     quanta = np.where(errors.order < 0, 0, errors.quanta[errors.order])
     best = _Best(k, objective.slack, np.zeros((0, levels), dtype=np.int32))
@@ -328,7 +360,10 @@ def _singles(predicates: Predicates, objective: Objective) -> Iterator[tuple[_Gr
     error = np.minimum(predicates.size * objective.top, objective.whole)
     limits = np.stack([predicates.size, error, np.full(count, objective.top)])
     nothing = np.zeros((1, 0), dtype=np.int32)
-    yield _Group(nothing, np.zeros(count, dtype=np.int32), np.arange(count, dtype=np.int32), limits), count
+    yield (
+        _Group(nothing, np.zeros(count, dtype=np.int32), np.arange(count, dtype=np.int32), limits),
+        count,
+    )
 
 
 def _children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
@@ -354,7 +389,9 @@ def _children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
 
 
 def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
-    """Runs of children, by the best bound in the run; small batches first, while the floor is still low."""
+    """Runs of children, by the best bound in the run; small batches first, while the floor is still
+    low.
+    """
     if len(parent) <= _FIRST_BATCH:
         yield np.arange(len(parent))
         return
@@ -368,7 +405,9 @@ def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
 
 
 def pair_sizes(predicates: Predicates) -> NDArray[np.int32]:
-    """Rows that every two predicates share, shape (L, L); empty where that would be too large a table."""
+    """Rows that every two predicates share, shape (L, L); empty where that would be too large a
+    table.
+    """
     if len(predicates.size) > _MOST_PAIRS:
         return _NO_PAIRS
     shared: NDArray[np.int64] = count_and(predicates.bits, predicates.bits)
@@ -386,11 +425,14 @@ def replay(
     most: int | None = None,
     groups: Ints | None = None,
 ) -> Floats:
-    """The best score of the whole search when errors are dealt to rows at random: its null, shape (times,).
+    """The best score of the whole search when errors are dealt to rows at random: its null, shape
+    (times,).
 
-    The packed predicates and the sizes stay; only the rows that have the errors change. 0 where nothing scores above
-    0. With rows exchangeable under the null, (1 + number of replays at least as good) / (1 + times) is a p-value of
-    the best slice that takes the search into account, and a conservative one of every other slice.
+    The packed predicates and the sizes stay; only the rows that have the errors change. 0 where
+    nothing scores above
+    0. With rows exchangeable under the null, (1 + number of replays at least as good) / (1 + times)
+      is a p-value of the best slice that takes the search into account, and a conservative one of
+      every other slice.
 
     Parameters
     ----------
@@ -399,8 +441,9 @@ def replay(
     rng : numpy.random.Generator
     times : int
     groups : int array, shape (n,), optional
-        Rows of one group depend on each other: their errors stay together, in their order, and are dealt to the rows
-        of another group of as many. Groups, not rows, are then exchangeable under the null.
+        Rows of one group depend on each other: their errors stay together, in their order, and are
+        dealt to the rows of another group of as many. Groups, not rows, are then exchangeable under
+        the null.
     """
     if times == 0:
         return np.zeros(0)
@@ -413,7 +456,15 @@ def replay(
         for deck in decks:
             moved[deck] = deck[stream.permutation(len(deck))]
         found = search(
-            predicates, errors, objective, k=1, levels=levels, most=most, moved=moved, pairs=pairs, threads=1
+            predicates,
+            errors,
+            objective,
+            k=1,
+            levels=levels,
+            most=most,
+            moved=moved,
+            pairs=pairs,
+            threads=1,
         )
         return max(0.0, float(found.scores.max(initial=0.0)))
 

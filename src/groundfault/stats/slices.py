@@ -1,12 +1,14 @@
-"""What a search for bad slices works on: packed predicates, errors as whole numbers, the score and its bounds.
+"""What a search for bad slices works on: packed predicates, errors as whole numbers, the score and
+its bounds.
 
-A slice is a conjunction of predicates, at most one a column. Its score is (Sagadeeva and Boehm, 2021)
-``alpha * (mean error of the slice / mean error - 1) - (1 - alpha) * (n / size - 1)`` with n the number of rows.
+A slice is a conjunction of predicates, at most one a column. Its score is (Sagadeeva and Boehm,
+2021) ``alpha * (mean error of the slice / mean error - 1) - (1 - alpha) * (n / size - 1)`` with n
+the number of rows.
 
-Only rows with an error count towards an error sum. They are kept apart, the largest error first, so that the 64 rows
-of a word have almost the same error: the largest of each word times its popcount, summed, is a tight upper bound of
-an error sum, and the sum itself where the rows of every word have one and the same error (0/1 errors, few grades).
-"""
+Only rows with an error count towards an error sum. They are kept apart, the largest error first, so
+that the 64 rows of a word have almost the same error: the largest of each word times its popcount,
+summed, is a tight upper bound of an error sum, and the sum itself where the rows of every word have
+one and the same error (0/1 errors, few grades)."""
 
 from __future__ import annotations
 
@@ -72,11 +74,12 @@ class Objective:
         return (gain * error - cost) / size + rest
 
     def bound(self, size: Ints, error: Ints, top: Ints) -> Floats:
-        """The best score of any slice of ``least`` to ``size`` rows, error sum up to ``error``, errors up to ``top``.
+        """The best score of any slice of ``least`` to ``size`` rows, error sum up to ``error``,
+        errors up to ``top``.
 
-        For s rows it is that of error sum min(s * top, error), which rises with s while s * top is the smaller, and
-        is monotone from there on: its maximum is there or at either end. -inf for fewer rows, or without an error.
-        """
+        For s rows it is that of error sum min(s * top, error), which rises with s while s * top is
+        the smaller, and is monotone from there on: its maximum is there or at either end. -inf for
+        fewer rows, or without an error."""
         size, error, top = (np.ascontiguousarray(a) for a in (size, error, top))
         out: Floats = bounds(size, error, top, float(self.least), *self.terms)
         return out
@@ -89,9 +92,11 @@ class Errors:
     Attributes
     ----------
     quanta : int64 array, shape (n,)
-        The errors, rounded up to whole multiples of the quantum; exact where all errors are whole numbers.
+        The errors, rounded up to whole multiples of the quantum; exact where all errors are whole
+        numbers.
     order : int64 array, shape (H,)
-        The row in each place of the packed matrix of rows with an error; -1 where a place is left empty.
+        The row in each place of the packed matrix of rows with an error; -1 where a place is left
+        empty.
     weights : int64 array, shape (ceil(H / 64),)
         The largest error of each word.
     exact : bool
@@ -99,7 +104,8 @@ class Errors:
     total : float
         Sum of all errors in quanta, rounded once.
     fineness : float
-        Largest rounding of an error as a share of the largest error; 0 where all errors are whole numbers.
+        Largest rounding of an error as a share of the largest error; 0 where all errors are whole
+        numbers.
     """
 
     quanta: Ints
@@ -126,13 +132,17 @@ class Errors:
         placed = np.where(order < 0, 0, quanta[order])
         weights = np.ascontiguousarray(placed[::64])
         first = np.repeat(weights, 64)[: len(order)]
-        return cls(quanta, order, weights, bool(np.all((placed == first) | (order < 0))), total, fineness)
+        return cls(
+            quanta, order, weights, bool(np.all((placed == first) | (order < 0))), total, fineness
+        )
 
     def objective(self, alpha: float, least: int) -> Objective:
         """The score of slices of these rows."""
         n, top = len(self.quanta), int(self.quanta.max())
         size = 1 + alpha * top * n / self.total + (1 - alpha) * n / least
-        return Objective(n, self.total, int(self.quanta.sum()), top, alpha, least, size * (1e-12 + self.fineness))
+        return Objective(
+            n, self.total, int(self.quanta.sum()), top, alpha, least, size * (1e-12 + self.fineness)
+        )
 
 
 def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:
@@ -153,7 +163,9 @@ def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) 
 
 
 def _apart(rows: Ints, quanta: Ints) -> Ints:
-    """Give each different error words of its own, where that leaves less than half of the places empty."""
+    """Give each different error words of its own, where that leaves less than half of the places
+    empty.
+    """
     if quanta[0] == quanta[-1]:
         return rows
     starts = np.flatnonzero(np.diff(quanta, prepend=-1))
@@ -168,7 +180,8 @@ def _apart(rows: Ints, quanta: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Predicates:
-    """The predicates "column f has level v" that can be part of a slice worth finding, and the rows where they hold.
+    """The predicates "column f has level v" that can be part of a slice worth finding, and the rows
+    where they hold.
 
     Attributes
     ----------
@@ -181,7 +194,8 @@ class Predicates:
     codes : unsigned array, shape (m, n)
         Level of each row in each column.
     place : tuple of int32 arrays, length m
-        The predicate of each level of a column, -1 where there is none; one more -1 for rows without a level.
+        The predicate of each level of a column, -1 where there is none; one more -1 for rows
+        without a level.
     """
 
     column: Ids
@@ -193,7 +207,8 @@ class Predicates:
 
     @classmethod
     def of(cls, codes: NDArray[Any], levels: Ints, objective: Objective) -> Predicates:
-        """Keep what has support, does not hold everywhere, and may score above 0 whichever rows have the errors.
+        """Keep what has support, does not hold everywhere, and may score above 0 whichever rows
+        have the errors.
 
         Parameters
         ----------
@@ -208,7 +223,9 @@ class Predicates:
         column = np.repeat(np.arange(len(levels), dtype=np.int32), levels)
         level = (np.arange(len(count)) - starts[column]).astype(np.int32)
         error = np.minimum(count * objective.top, objective.whole)
-        hopeful = objective.bound(count, error, np.full(len(count), objective.top)) > -objective.slack
+        hopeful = (
+            objective.bound(count, error, np.full(len(count), objective.top)) > -objective.slack
+        )
         keep = hopeful & (count >= objective.least) & (count < objective.n)
         number = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
         place = tuple(np.append(part, np.int32(-1)) for part in np.split(number, starts[1:]))
@@ -227,7 +244,11 @@ class Predicates:
         there = rows >= 0
         whole = bool(there.all())
         for column, place in zip(self.codes, self.place, strict=True):
-            scatter(column[rows] if whole else np.where(there, column[rows], len(place) - 1), place, bits)
+            scatter(
+                column[rows] if whole else np.where(there, column[rows], len(place) - 1),
+                place,
+                bits,
+            )
         return bits
 
 

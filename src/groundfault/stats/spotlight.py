@@ -1,9 +1,9 @@
 """The spotlight: a round window over an embedding, moved and narrowed to where losses are high.
 
-An example at distance ``r`` from the centre has weight ``exp(-precision r^2 / 2)``. The weighted mean loss is climbed
-by Adam while a penalty keeps the total weight from falling below a floor that shrinks geometrically, from all examples
-to the size wanted: so the window starts wide and ends narrow.
-"""
+An example at distance ``r`` from the centre has weight ``exp(-precision r^2 / 2)``. The weighted
+mean loss is climbed by Adam while a penalty keeps the total weight from falling below a floor that
+shrinks geometrically, from all examples to the size wanted: so the window starts wide and ends
+narrow."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ class Window:
 
     def distances(self, values: Floats) -> Floats:
         """Squared distances from the centre, shape (n,)."""
-        squares = np.einsum("ij,ij->i", values, values) - 2 * (values @ self.centre) + self.centre @ self.centre
+        squares = (
+            np.einsum("ij,ij->i", values, values)
+            - 2 * (values @ self.centre)
+            + self.centre @ self.centre
+        )
         return np.asarray(np.maximum(squares, 0.0))
 
     def weights(self, values: Floats) -> Floats:
@@ -37,7 +41,9 @@ class Window:
         return np.asarray(np.exp(-0.5 * np.exp(self.log_precision) * self.distances(values)))
 
 
-def climb(values: Floats, losses: Floats, size: float, steps: int, rate: float, *, quadratic: bool = False) -> Window:
+def climb(
+    values: Floats, losses: Floats, size: float, steps: int, rate: float, *, quadratic: bool = False
+) -> Window:
     """Move a window from the origin to where the weighted mean loss is high.
 
     Parameters
@@ -51,13 +57,14 @@ def climb(values: Floats, losses: Floats, size: float, steps: int, rate: float, 
     rate : float
         Step of Adam, halved whenever the objective has not improved for twenty steps.
     quadratic : bool
-        Punish total weight T below the floor F by ``((T - F) / a)^2``, with ``a`` the part of F above ``size``, as the
-        reference does, rather than by ``log(T / F)^2``. The quadratic is flat where no weight is left, and a window
-        that has run off the data stays there.
+        Punish total weight T below the floor F by ``((T - F) / a)^2``, with ``a`` the part of F
+        above ``size``, as the reference does, rather than by ``log(T / F)^2``. The quadratic is
+        flat where no weight is left, and a window that has run off the data stays there.
 
     References
     ----------
-    d'Eon et al., "The Spotlight: A General Method for Discovering Systematic Errors in Deep Learning Models", FAccT
+    d'Eon et al., "The Spotlight: A General Method for Discovering Systematic Errors in Deep
+    Learning Models", FAccT
     2022. https://doi.org/10.1145/3531146.3533240
     """
     window = Window(np.zeros(values.shape[1]), _START)
@@ -85,7 +92,9 @@ def objective(
     The penalty is quadratic with a scale, and logarithmic without.
     """
     squares, precision = window.distances(values), np.exp(window.log_precision)
-    nearest = float(squares.min())  # weights are relative to the nearest example's, so that they do not all vanish
+    nearest = float(
+        squares.min()
+    )  # weights are relative to the nearest example's, so that they do not all vanish
     weights = np.exp(-0.5 * precision * (squares - nearest))
     share = weights / weights.sum()
     log_total = float(np.log(weights.sum()) - 0.5 * precision * nearest)
@@ -116,8 +125,8 @@ def inside(arrays: Mapping[str, Floats], values: Floats) -> NDArray[np.int64]:
     Parameters
     ----------
     arrays : mapping
-        ``middle``, shape (q,), and ``square``, shape (1,), the squared radius; ``centre``, shape (d,), and ``axes``,
-        shape (q, d), where values are projected first.
+        ``middle``, shape (q,), and ``square``, shape (1,), the squared radius; ``centre``, shape
+        (d,), and ``axes``, shape (q, d), where values are projected first.
     values : float64 array, shape (n, d)
     """
     if "axes" in arrays:

@@ -1,4 +1,6 @@
-"""Lifts among units of like stratum: what a descriptor still tells where another one is held fixed."""
+"""Lifts among units of like stratum: what a descriptor still tells where another one is held
+fixed.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,13 @@ Bools = NDArray[np.bool_]
 
 
 def lift(
-    on: Bools, losses: NDArray[np.int64] | Floats, strata: NDArray[np.int64], defined: Bools | None = None
+    on: Bools,
+    losses: NDArray[np.int64] | Floats,
+    strata: NDArray[np.int64],
+    defined: Bools | None = None,
 ) -> tuple[Floats, Floats]:
-    """Mean loss on descriptors minus off them among units of the same stratum, and how far that is from chance.
+    """Mean loss on descriptors minus off them among units of the same stratum, and how far that is
+    from chance.
 
     Parameters
     ----------
@@ -26,20 +32,23 @@ def lift(
     Returns
     -------
     lift : float64 array, shape (L,)
-        A mean of the strata's lifts, each weighed by on * off / n of the stratum; 0 where no stratum has both sides.
+        A mean of the strata's lifts, each weighed by on * off / n of the stratum; 0 where no
+        stratum has both sides.
     z : float64 array, shape (L,)
-        The same over its standard deviation had losses been permuted within the strata; 0 where that is 0.
+        The same over its standard deviation had losses been permuted within the strata; 0 where
+        that is 0.
 
     Notes
     -----
-    Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719; for losses that are not 0 or 1 Mantel 1963. One stratum gives
-    the plain lift.
-    """
+    Mantel and Haenszel 1959, doi:10.1093/jnci/22.4.719; for losses that are not 0 or 1 Mantel 1963.
+    One stratum gives the plain lift."""
     there = np.ones_like(on) if defined is None else defined
     home = (strata[:, None] == np.unique(strata)).astype(np.float64)
     value = losses.astype(np.float64)
     size, inside = there @ home, on @ home
-    total, squares, on_sum = ((rows * value**power) @ home for rows, power in ((there, 1), (there, 2), (on, 1)))
+    total, squares, on_sum = (
+        (rows * value**power) @ home for rows, power in ((there, 1), (there, 2), (on, 1))
+    )
     size_or_1 = np.maximum(size, 1.0)
     weight = inside * (size - inside) / size_or_1
     gap = (on_sum - inside * total / size_or_1).sum(axis=1)

@@ -17,16 +17,20 @@ def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
     """Whether `subset_sums` is affordable: a few seconds and a gigabyte at most."""
     largest = min(int(sizes.max(initial=0)), len(values) // 2)
     top = float(np.sort(values)[::-1][:largest].sum())
-    window = min(top, 34.0 * float(values.std()) * np.sqrt(largest) + 2.0 * float(values.max(initial=1)))
+    window = min(
+        top, 34.0 * float(values.std()) * np.sqrt(largest) + 2.0 * float(values.max(initial=1))
+    )
     return largest * top <= _MOST_CELLS and len(values) * largest * window / 2 <= _MOST_UPDATES
 
 
-def subset_sums(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> dict[int, tuple[float, float, Floats]]:
+def subset_sums(
+    values: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> dict[int, tuple[float, float, Floats]]:
     """The exact law of the sum over a random subset, for each size: start, step 1, probabilities.
 
-    Units are added one at a time: after i of them, a random k-subset holds the new one with probability k/i. Every
-    term is positive, so nothing cancels. A subset of more than half the units is the complement of a smaller one.
-    """
+    Units are added one at a time: after i of them, a random k-subset holds the new one with
+    probability k/i. Every term is positive, so nothing cancels. A subset of more than half the
+    units is the complement of a smaller one."""
     n, total = len(values), int(values.sum())
     smaller = {int(k): min(int(k), n - int(k)) for k in sizes}
     largest = max(smaller.values(), default=0)

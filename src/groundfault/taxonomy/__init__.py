@@ -1,4 +1,5 @@
-"""Taxonomies: clusters of examples by which models fail on them, and whether there is anything to them.
+"""Taxonomies: clusters of examples by which models fail on them, and whether there is anything to
+them.
 
 ::
 
@@ -17,27 +18,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from groundfault.taxonomy.fitting import fit
-    from groundfault.taxonomy.generation import generate
-    from groundfault.taxonomy.held_out import claims, with_answers
-    from groundfault.taxonomy.labeller import label
-    from groundfault.taxonomy.matrix import Matrix
-    from groundfault.taxonomy.settings import Settings
-    from groundfault.taxonomy.taxonomy import Cluster, Taxonomy
+    from groundfault.taxonomy.fitting.fit import fit
+    from groundfault.taxonomy.fitting.matrix import Matrix
+    from groundfault.taxonomy.fitting.settings import Settings
+    from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
+    from groundfault.taxonomy.use.claims import claims, with_answers
+    from groundfault.taxonomy.words.generation import generate
+    from groundfault.taxonomy.words.labeller import label
 
 _HOMES = {
-    "Cluster": "taxonomy",
-    "Matrix": "matrix",
-    "Settings": "settings",
-    "Taxonomy": "taxonomy",
-    "claims": "held_out",
-    "fit": "fitting",
-    "generate": "generation",
-    "label": "labeller",
-    "with_answers": "held_out",
+    "Cluster": "fitting.taxonomy",
+    "Matrix": "fitting.matrix",
+    "Settings": "fitting.settings",
+    "Taxonomy": "fitting.taxonomy",
+    "claims": "use.claims",
+    "fit": "fitting.fit",
+    "generate": "words.generation",
+    "label": "words.labeller",
+    "with_answers": "use.claims",
 }
 
-__all__ = ["Cluster", "Matrix", "Settings", "Taxonomy", "claims", "fit", "generate", "label", "with_answers"]
+__all__ = [
+    "Cluster",
+    "Matrix",
+    "Settings",
+    "Taxonomy",
+    "claims",
+    "fit",
+    "generate",
+    "label",
+    "with_answers",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -1,4 +1,6 @@
-"""Tests of plug-ins that their authors can call: worlds whose truth is known, checks, calibration cards."""
+"""Tests of plug-ins that their authors can call: worlds whose truth is known, checks, calibration
+cards.
+"""
 
 from groundfault.testing.calibration import calibrate
 from groundfault.testing.card import Card

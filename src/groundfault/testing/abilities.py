@@ -1,4 +1,6 @@
-"""Worlds of models and examples: one ability, none, or failure modes beyond it, against which taxonomies are tested."""
+"""Worlds of models and examples: one ability, none, or failure modes beyond it, against which
+taxonomies are tested.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.taxonomy.matrix import Matrix
+from groundfault.taxonomy.fitting.matrix import Matrix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +26,11 @@ class AbilityWorld:
     independent : bool
         No ability and no difficulty either: each model passes every example at a rate of its own.
     guessing : float
-        Chance that a model passes an example that it cannot solve; above 0 the fitted curves are wrong.
+        Chance that a model passes an example that it cannot solve; above 0 the fitted curves are
+        wrong.
     holes : float
-        Share of cells that were not asked, and half of the models was not asked the first third of the examples.
+        Share of cells that were not asked, and half of the models was not asked the first third of
+        the examples.
     """
 
     examples: int = 600
@@ -41,7 +45,9 @@ class AbilityWorld:
         """A matrix, and the mode of each of its examples."""
         n, m = self.examples, self.models
         mode = rng.integers(0, max(self.modes, 1), n)
-        skill = rng.normal(size=(max(self.modes, 1), m)) * (self.strength if self.modes > 1 else 0.0)
+        skill = rng.normal(size=(max(self.modes, 1), m)) * (
+            self.strength if self.modes > 1 else 0.0
+        )
         slope, easy = np.exp(rng.normal(0.3, 0.3, (n, 1))), rng.normal(0.3, 1.2, (n, 1))
         chance = 1 / (1 + np.exp(-(slope * (rng.normal(size=m) + skill[mode]) + easy)))
         if self.independent:

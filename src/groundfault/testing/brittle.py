@@ -1,8 +1,8 @@
-"""A scripted brittle model: it errs on planted prompts, and answers others so that a machine reads them wrong.
+"""A scripted brittle model: it errs on planted prompts, and answers others so that a machine reads
+them wrong.
 
-What it does with every prompt is known, so that an audit of its answers can be held against the truth; and so are
-reviewers, who see what a reviewer sees and err as often as they are told to.
-"""
+What it does with every prompt is known, so that an audit of its answers can be held against the
+truth; and so are reviewers, who see what a reviewer sees and err as often as they are told to."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from groundfault.base.streams import stream
 from groundfault.models import Question, Response
-from groundfault.plan import Plan
 from groundfault.probes import Bank, Grammar, Probe, Task, probes, route
 from groundfault.review import Decision, Item
 
 Kind = Literal["right", "wrong", "misread", "format", "invalid"]
-"""What a prompt was planted as: answered right; answered wrong; answered right, and read wrong; answered right, in a
-form that the rule does not know; or one that, as reviewers have it, no longer asks the task."""
+"""What a prompt was planted as: answered right; answered wrong; answered right, and read wrong;
+answered right, in a form that the rule does not know; or one that, as reviewers have it, no longer
+asks the task."""
 
 _FILLERS = ("", "Let me go through it step by step.\n", "I read the question twice.\n")
 
@@ -60,9 +61,10 @@ class Planted:
 def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Planted:
     """Plant errors and artefacts.
 
-    A third of the tasks are brittle: with the option ``shortcut`` they fail four times in five. Other prompts fail one
-    time in fifty. Of the rest 3% are misread and 3% have a form that the rule does not know. Whatever the model, 1% of
-    the prompts no longer ask their task. What a machine would not notice is not planted.
+    A third of the tasks are brittle: with the option ``shortcut`` they fail four times in five.
+    Other prompts fail one time in fifty. Of the rest 3% are misread and 3% have a form that the
+    rule does not know. Whatever the model, 1% of the prompts no longer ask their task. What a
+    machine would not notice is not planted.
 
     Parameters
     ----------
@@ -72,20 +74,28 @@ def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Pla
     model : int
         Another number is another model.
     """
-    rng, shared = Plan(seed=seed).rng("planted", model), Plan(seed=seed).rng("planted in prompts")
+    rng, shared = stream(seed, "planted", model), stream(seed, "planted in prompts")
     brittle = {task.id for task in bank if rng.random() < 1 / 3}
     kinds: dict[str, Kind] = {}
     keys: dict[str, str] = {}
     responses: dict[str, str] = {}
     for probe in probes(bank, grammar):
         chance = 0.8 if probe.task.id in brittle and "shortcut" in probe.assignment else 0.02
-        wrong, what, filler = rng.random() < chance, rng.random(), _FILLERS[int(rng.integers(len(_FILLERS)))]
+        wrong, what, filler = (
+            rng.random() < chance,
+            rng.random(),
+            _FILLERS[int(rng.integers(len(_FILLERS)))],
+        )
         invalid = shared.random() < 0.01
         if probe.errors:
             continue
         wanted: Kind = "invalid" if invalid else "wrong" if wrong else _artefact(what)
         kind, response = _written(probe, wanted)
-        kinds[probe.key], keys[probe.prompt], responses[probe.prompt] = kind, probe.key, filler + response
+        kinds[probe.key], keys[probe.prompt], responses[probe.prompt] = (
+            kind,
+            probe.key,
+            filler + response,
+        )
     return Planted(kinds, keys, responses)
 
 
@@ -95,7 +105,9 @@ def _artefact(what: float) -> Kind:
 
 
 def _written(probe: Probe, kind: Kind) -> tuple[Kind, str]:
-    """A response of that kind that a machine routes as it should; a right one where there is none."""
+    """A response of that kind that a machine routes as it should; a right one where there is
+    none.
+    """
     for response in _responses(probe.task, kind):
         if (route(probe.task, response).signal == "match") == (kind == "right"):
             return kind, response
@@ -172,16 +184,26 @@ class Reviewer:
         said_so = (each for each in truths if each.responses[item.prompt] == item.response)
         truth = next(said_so, truths[0])
         kind = truth.kinds[truth.keys[item.prompt]]
-        rng = np.random.default_rng(list(hashlib.sha256(f"{self.name} {item.id}".encode()).digest()))
+        rng = np.random.default_rng(
+            list(hashlib.sha256(f"{self.name} {item.id}".encode()).digest())
+        )
         said: dict[str, Any] = {"reviewer": self.name, "item": item.id}
         role: Literal["adjudicator", "reviewer"] = "adjudicator" if self.adjudicates else "reviewer"
         if kind == "invalid":
             return Decision(**said, prompt_valid="no", role=role)
         slip = rng.random() < self.slips
         if kind in ("misread", "format") and not slip:
-            artefact: Literal["extraction", "format"] = "extraction" if kind == "misread" else "format"
-            return Decision(**said, prompt_valid="yes", extraction_valid="no", artefact=artefact, role=role)
+            artefact: Literal["extraction", "format"] = (
+                "extraction" if kind == "misread" else "format"
+            )
+            return Decision(
+                **said, prompt_valid="yes", extraction_valid="no", artefact=artefact, role=role
+            )
         wrong = (kind == "wrong") != (slip and kind in ("right", "wrong"))
         return Decision(
-            **said, prompt_valid="yes", extraction_valid="yes", model_wrong="yes" if wrong else "no", role=role
+            **said,
+            prompt_valid="yes",
+            extraction_valid="yes",
+            model_wrong="yes" if wrong else "no",
+            role=role,
         )

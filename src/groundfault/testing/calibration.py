@@ -9,21 +9,23 @@ from dataclasses import replace
 import numpy as np
 
 from groundfault import judges
+from groundfault.core.finding import Verdict
+from groundfault.core.judge import Judge
+from groundfault.core.plan import Plan, exact
+from groundfault.core.units import Units
 from groundfault.errors import InputError, PlanError
-from groundfault.finding import Verdict
-from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling, rule
-from groundfault.plan import Plan, exact
 from groundfault.testing.card import MILLION, Card, Promise, Row
 from groundfault.testing.worlds import Effect, Permuted, World
-from groundfault.units import Units
 
 AnyWorld = World | Permuted
 
 _BLOCK = 25
 
 SIMULATED = Plan(permutations=499, splits=20)
-"""The plan of a simulation that names none: fewer permutations and splits than an audit takes, for speed."""
+"""The plan of a simulation that names none: fewer permutations and splits than an audit takes, for
+speed.
+"""
 
 SPECIAL = (
     World(units=32, variants=5, icc=0.6),
@@ -38,7 +40,9 @@ SPECIAL = (
     World(units=160, gaps=0.1),
     World(units=500, rate=0.03),
 )
-"""Null worlds beyond the grid: dependent rows, tiny, tied, doubled, other losses, several models, gaps, rare errors."""
+"""Null worlds beyond the grid: dependent rows, tiny, tied, doubled, other losses, several models,
+gaps, rare errors.
+"""
 
 PLANTED = (
     World(units=160, rate=0.36, effects=(Effect(0, 0.3, 0.3, proxies=5),)),
@@ -51,7 +55,9 @@ PLANTED = (
 def contract(
     units: Sequence[int] = (115, 160, 500, 2000), candidates: Sequence[int] = (10, 34, 200)
 ) -> tuple[World, ...]:
-    """The worlds of a full card: independent and chained candidates of every size, `SPECIAL` and `PLANTED`."""
+    """The worlds of a full card: independent and chained candidates of every size, `SPECIAL` and
+    `PLANTED`.
+    """
     grid = (
         World(units=n, candidates=count, dependence=dependence)
         for dependence in ("independent", "chains")
@@ -84,17 +90,19 @@ def calibrate(
     worlds : sequence of World, optional
         Where left out, only ``like``; without that too, `contract`.
     like : Units, optional
-        Somebody's own candidates and losses: the losses are permuted, all outcomes of a unit together, so that
-        nothing is related to them. It tells how the judge fares with this library and these losses if units are
-        exchangeable; it cannot tell whether they are.
+        Somebody's own candidates and losses: the losses are permuted, all outcomes of a unit
+        together, so that nothing is related to them. It tells how the judge fares with this library
+        and these losses if units are exchangeable; it cannot tell whether they are.
     replicates : int
         Of each world.
     seed : int
         Replicate i of a world has random streams of its own, whatever was run before it.
     level : float, optional
-        Family-wise level that is promised; the judge's own promise where left out, and 1 promises nothing.
+        Family-wise level that is promised; the judge's own promise where left out, and 1 promises
+        nothing.
     jobs : int
-        Processes; the card is the same for every number. Another backend is chosen with ``joblib.parallel_config``.
+        Processes; the card is the same for every number. Another backend is chosen with
+        ``joblib.parallel_config``.
     resume : Card, optional
         An earlier card of the same judge, plan and seed: only the replicates it lacks are run.
     progress : callable, optional
@@ -140,7 +148,9 @@ def resolved(judge: Judge, plan: Plan | None) -> Plan:
 
 
 def one(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
-    """The whole rule on one data set: split where the judge holds something out, screen, confirm."""
+    """The whole rule on one data set: split where the judge holds something out, screen,
+    confirm.
+    """
     if judge.confirmation == "none":
         return rule(judge, plan, units, None, units.marks, purpose)
     order = plan.rng(f"{purpose}/split").permutation(len(units))
@@ -151,7 +161,9 @@ def one(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
 
 def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> Row:
     """One draw of a world, and what the judge made of it."""
-    stream = int.from_bytes(hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big")
+    stream = int.from_bytes(
+        hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big"
+    )
     units = world.draw(np.random.default_rng([seed, stream, number]))
     ruling = one(judge, plan, units, f"{world.name}/{seed}/{number}")
     outcomes = len(units.losses)
@@ -192,7 +204,9 @@ def _tasks(
             yield world, start, min(start + _BLOCK, replicates)
 
 
-def _run(judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, int, int]], jobs: int) -> Iterator[Row]:
+def _run(
+    judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, int, int]], jobs: int
+) -> Iterator[Row]:
     from joblib import Parallel, delayed
 
     run = Parallel(n_jobs=jobs, return_as="generator")

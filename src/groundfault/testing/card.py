@@ -1,4 +1,6 @@
-"""Calibration cards: what a judge does in worlds whose truth is known, set beside what it promises."""
+"""Calibration cards: what a judge does in worlds whose truth is known, set beside what it
+promises.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,9 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from groundfault.core.judge import Judge
+from groundfault.core.plan import Plan, exact
 from groundfault.errors import InputError
-from groundfault.judge import Judge
-from groundfault.plan import Plan, exact
 
 Rate = Literal["family-wise", "false discovery", "global null", "none"]
 
@@ -23,8 +25,9 @@ class Promise:
     Attributes
     ----------
     rate : {"family-wise", "false discovery", "global null", "none"}
-        Which rate is kept at the level: P(any false confirmation), the expected share of confirmations that are
-        false, P(any confirmation) where nothing at all is related to the losses, or none.
+        Which rate is kept at the level: P(any false confirmation), the expected share of
+        confirmations that are false, P(any confirmation) where nothing at all is related to the
+        losses, or none.
     level : float
     survivors : float, optional
         Most P(any survivor of the screen) where nothing is related to the losses.
@@ -36,11 +39,11 @@ class Promise:
 
     @classmethod
     def of(cls, judge: Judge, plan: Plan, level: float | None = None) -> Promise:
-        """The promise of a built-in judge; of another, ``level`` (alpha where None) for the family-wise rate.
+        """The promise of a built-in judge; of another, ``level`` (alpha where None) for the
+        family-wise rate.
 
-        ``janus-a`` promises nothing, but with the exact floor its screen was found to let anything pass in 6-12 % of
-        null audits at q = 0.10, and is held to that.
-        """
+        ``janus-a`` promises nothing, but with the exact floor its screen was found to let anything
+        pass in 6-12 % of null audits at q = 0.10, and is held to that."""
         q, alpha = float(exact(plan.q)), float(exact(plan.alpha))
         if level is not None:
             return cls("family-wise" if level < 1 else "none", level)
@@ -48,7 +51,11 @@ class Promise:
             return cls("global null", q, survivors=1.3 * q)
         if judge.name in ("janus-a", "janus-lite"):
             return cls("none", 1.0)
-        return cls("false discovery", q) if judge.name in ("bh", "by", "multisplit-e") else cls("family-wise", alpha)
+        return (
+            cls("false discovery", q)
+            if judge.name in ("bh", "by", "multisplit-e")
+            else cls("family-wise", alpha)
+        )
 
     def __str__(self) -> str:
         words = {
@@ -57,7 +64,11 @@ class Promise:
             "global null": f"none in general; where nothing is related, P(any confirmation) is at most {self.level:g}",
             "none": "none",
         }
-        screen = f", and P(any survivor) at most {self.survivors:g}" if self.survivors is not None else ""
+        screen = (
+            f", and P(any survivor) at most {self.survivors:g}"
+            if self.survivors is not None
+            else ""
+        )
         return words[self.rate] + screen
 
 
@@ -80,8 +91,8 @@ class Row:
     erred : int
         Replicates in which an unrelated candidate was confirmed.
     false_share : int
-        Sum over replicates of the share of confirmations that were false, in millionths: whole, so that sums do not
-        depend on their order.
+        Sum over replicates of the share of confirmations that were false, in millionths: whole, so
+        that sums do not depend on their order.
     found : int
         Planted candidates confirmed, over all replicates and outcomes.
     planted : int
@@ -102,7 +113,9 @@ class Row:
 
     def __add__(self, other: Row) -> Row:
         counts = ("replicates", "survived", "erred", "false_share", "found", "planted")
-        return replace(self, **{name: getattr(self, name) + getattr(other, name) for name in counts})
+        return replace(
+            self, **{name: getattr(self, name) + getattr(other, name) for name in counts}
+        )
 
     @property
     def key(self) -> tuple[str, int, int]:
@@ -125,9 +138,15 @@ class Row:
         return self.found / self.planted if self.planted else None
 
     def bound(self, promise: Promise) -> float | None:
-        """The most that the measured rate of false confirmations may be here; None where nothing is promised."""
+        """The most that the measured rate of false confirmations may be here; None where nothing is
+        promised.
+        """
         applies = self.null or promise.rate in ("family-wise", "false discovery")
-        return promise.level + margin(promise.level, self.replicates) if promise.level < 1 and applies else None
+        return (
+            promise.level + margin(promise.level, self.replicates)
+            if promise.level < 1 and applies
+            else None
+        )
 
     def failures(self, promise: Promise) -> list[str]:
         """What is worse than promised by more than three Monte Carlo standard errors, in words."""
@@ -196,19 +215,28 @@ class Card:
         return not self.failures
 
     def to_json(self) -> str:
-        """Counts, the shares computed from them, and whether each row passes; `from_json` reads it back."""
+        """Counts, the shares computed from them, and whether each row passes; `from_json` reads it
+        back.
+        """
         rows = [
             asdict(row)
             | {
                 "p_any_survivor": round(row.survival, 6),
                 "error": round(row.error(self.promise.rate), 6),
-                "error_interval": [round(x, 6) for x in interval(row.error(self.promise.rate), row.replicates)],
+                "error_interval": [
+                    round(x, 6) for x in interval(row.error(self.promise.rate), row.replicates)
+                ],
                 "power": None if row.power is None else round(row.power, 6),
                 "passes": not row.failures(self.promise),
             }
             for row in self.rows
         ]
-        head = {"groundfault_card": 1, "judge": self.judge, "promise": asdict(self.promise), "seed": self.seed}
+        head = {
+            "groundfault_card": 1,
+            "judge": self.judge,
+            "promise": asdict(self.promise),
+            "seed": self.seed,
+        }
         return json.dumps(head | {"passed": self.passed, "plan": self.plan, "rows": rows}, indent=1)
 
     @classmethod
@@ -222,15 +250,27 @@ class Card:
         """
         try:
             data = json.loads(text)
-            rows = tuple(Row(**{name: row[name] for name in Row.__dataclass_fields__}) for row in data["rows"])
+            rows = tuple(
+                Row(**{name: row[name] for name in Row.__dataclass_fields__})
+                for row in data["rows"]
+            )
             return cls(data["judge"], Promise(**data["promise"]), data["plan"], data["seed"], rows)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{where}: not a groundfault calibration card ({error})") from None
 
     def to_markdown(self) -> str:
         """A heading, the promise, and one table row a world."""
-        lines = [f"# Calibration of `{self.judge}`", "", f"Promise: {self.promise}.", "", self._conditions(), ""]
-        error = {"false discovery": "false share"}.get(self.promise.rate, "P(any false confirmation)")
+        lines = [
+            f"# Calibration of `{self.judge}`",
+            "",
+            f"Promise: {self.promise}.",
+            "",
+            self._conditions(),
+            "",
+        ]
+        error = {"false discovery": "false share"}.get(
+            self.promise.rate, "P(any false confirmation)"
+        )
         lines += [
             f"| world | n | L | replicates | P(any survivor) | {error} | 95 % interval | allowed | power | passes |",
             "|---|---|---|---|---|---|---|---|---|---|",
@@ -239,7 +279,8 @@ class Card:
 
     def _conditions(self) -> str:
         settings = {
-            name: self.plan[name] for name in ("q", "alpha", "min_lift", "decoys", "permutations", "splits", "holdout")
+            name: self.plan[name]
+            for name in ("q", "alpha", "min_lift", "decoys", "permutations", "splits", "holdout")
         }
         used = ", ".join(f"{name} {value}" for name, value in settings.items() if value is not None)
         return (

@@ -1,4 +1,6 @@
-"""What every judge and finder has to satisfy, as functions that raise AssertionError and need no test framework."""
+"""What every judge and finder has to satisfy, as functions that raise AssertionError and need no
+test framework.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +13,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
-from groundfault.candidate import Candidate, Library
-from groundfault.case import Case
+from groundfault.auditing.prepared import Case
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Verdict
+from groundfault.core.judge import Judge
+from groundfault.core.plan import Plan
+from groundfault.core.units import Marks, Units
 from groundfault.errors import RuleError
-from groundfault.evidence import Evidence
 from groundfault.finders import Finder
-from groundfault.finding import Verdict
-from groundfault.judge import Judge
 from groundfault.judges.rule import Ruling
-from groundfault.plan import Plan
 from groundfault.stats import bits
 from groundfault.testing.calibration import AnyWorld, calibrate, one, resolved
 from groundfault.testing.card import Card
 from groundfault.testing.worlds import Effect, World
-from groundfault.units import Marks, Units
 
 FAST = (
     World(units=115),
@@ -39,10 +41,15 @@ FAST = (
     World(units=160, gaps=0.1),
     World(units=500, rate=0.36, effects=(Effect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
 )
-"""Worlds of `check_judge`: a small one of each kind, and one with a cause that any fit judge finds."""
+"""Worlds of `check_judge`: a small one of each kind, and one with a cause that any fit judge
+finds.
+"""
 
 _MIXED = World(
-    units=200, candidates=12, dependence="chains", effects=(Effect(0, 0.5, 0.4), Effect(7, -0.35, 0.3, proxies=1))
+    units=200,
+    candidates=12,
+    dependence="chains",
+    effects=(Effect(0, 0.5, 0.4), Effect(7, -0.35, 0.3, proxies=1)),
 )
 
 
@@ -56,13 +63,14 @@ def check_judge(
     worlds: Sequence[AnyWorld] = FAST,
     jobs: int = 1,
 ) -> Card:
-    """Check that a judge keeps its promise in worlds whose truth is known, and answers as a judge must.
+    """Check that a judge keeps its promise in worlds whose truth is known, and answers as a judge
+    must.
 
-    Where nothing is related to the losses, P(any confirmation) has to stay at its level, and planted causes have to be
-    found, both to three Monte Carlo standard errors. There has to be a verdict for every candidate; it must not
-    depend on the order of rows or candidates, nor change when the same question is asked again, when copies and
-    complements join the library (for judges of ``distinct`` candidates), or when a candidate is turned into its
-    complement.
+    Where nothing is related to the losses, P(any confirmation) has to stay at its level, and
+    planted causes have to be found, both to three Monte Carlo standard errors. There has to be a
+    verdict for every candidate; it must not depend on the order of rows or candidates, nor change
+    when the same question is asked again, when copies and complements join the library (for judges
+    of ``distinct`` candidates), or when a candidate is turned into its complement.
 
     Parameters
     ----------
@@ -73,8 +81,9 @@ def check_judge(
     replicates : int
         Of each world; 1,000 or more tell small excesses.
     level : float, optional
-        Family-wise level promised. Where left out, the judge's own if it is built in, else the plan's alpha; 1 for a
-        judge that promises nothing, whose rates are then measured and not judged.
+        Family-wise level promised. Where left out, the judge's own if it is built in, else the
+        plan's alpha; 1 for a judge that promises nothing, whose rates are then measured and not
+        judged.
     worlds : sequence of World, optional
     jobs : int
         Processes.
@@ -101,8 +110,12 @@ def check_judge(
             _check_duplicates(judge, settled, units)
     _check_row_order(judge, settled, np.random.default_rng([seed, 3]))
     _check_constant(judge, settled, np.random.default_rng([seed, 4]))
-    card = calibrate(judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs)
-    require(card.passed, f"judge {judge.name!r} does not keep its promise: " + "; ".join(card.failures))
+    card = calibrate(
+        judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs
+    )
+    require(
+        card.passed, f"judge {judge.name!r} does not keep its promise: " + "; ".join(card.failures)
+    )
     return card
 
 
@@ -113,7 +126,9 @@ def require(holds: object, message: str) -> None:
 
 
 def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
-    """Every hypothesis gets an answer, every candidate a verdict, and the same question the same answers."""
+    """Every hypothesis gets an answer, every candidate a verdict, and the same question the same
+    answers.
+    """
     hypotheses = np.arange(len(units.marks.on), dtype=np.intp)
     screening = judge.screen(units, hypotheses, plan, plan.rng("check"))
     for name in ("survives", "p", "p_adjusted", "decoys"):
@@ -124,7 +139,10 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
         )
     for name in ("p", "p_adjusted"):
         p = getattr(screening, name)
-        require(p is None or np.all((p >= 0) & (p <= 1)), f"judge {judge.name!r} gave {name} outside [0, 1]")
+        require(
+            p is None or np.all((p >= 0) & (p <= 1)),
+            f"judge {judge.name!r} gave {name} outside [0, 1]",
+        )
     never = bits.pack(np.zeros((2, len(units)), dtype=np.bool_))
     more = replace(units, marks=_with(units.marks, never, ("", "missing")))
     first, again = one(judge, plan, more, "check"), one(judge, plan, more, "check")
@@ -132,28 +150,46 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
         first.verdicts[-2:] == (Verdict.UNTESTABLE,) * 2,
         f"judge {judge.name!r} judged a candidate without support, or one with missing values",
     )
-    _assert_same(judge, "asked twice with the same seed", first, again, np.arange(len(first.verdicts)))
+    _assert_same(
+        judge, "asked twice with the same seed", first, again, np.arange(len(first.verdicts))
+    )
 
 
-def _check_candidate_order(judge: Judge, plan: Plan, units: Units, rng: np.random.Generator) -> None:
+def _check_candidate_order(
+    judge: Judge, plan: Plan, units: Units, rng: np.random.Generator
+) -> None:
     order = rng.permutation(len(units.marks.on))
     moved = one(judge, plan, units.select(order), "check")
-    _assert_same(judge, "with candidates in another order", one(judge, plan, units, "check"), moved, np.argsort(order))
+    _assert_same(
+        judge,
+        "with candidates in another order",
+        one(judge, plan, units, "check"),
+        moved,
+        np.argsort(order),
+    )
 
 
 def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
     on = ~bits.unpack(units.marks.on, len(units))
     turned = replace(units, marks=replace(units.marks, on=bits.pack(on)))
-    require(np.array_equal(turned.margins.sign, -units.margins.sign), "a complement has to have the opposite lift")
+    require(
+        np.array_equal(turned.margins.sign, -units.margins.sign),
+        "a complement has to have the opposite lift",
+    )
     before, after = one(judge, plan, units, "check"), one(judge, plan, turned, "check")
-    _assert_same(judge, "with every candidate turned into its complement", before, after, np.arange(len(on)))
+    _assert_same(
+        judge, "with every candidate turned into its complement", before, after, np.arange(len(on))
+    )
 
 
 def _check_duplicates(judge: Judge, plan: Plan, units: Units) -> None:
     count = len(units.marks.on)
     on = bits.unpack(units.marks.on, len(units))
     marks = _with(units.marks, bits.pack(np.vstack([on, ~on])), ("",) * (2 * count))
-    before, after = one(judge, plan, units, "check"), one(judge, plan, replace(units, marks=marks), "check")
+    before, after = (
+        one(judge, plan, units, "check"),
+        one(judge, plan, replace(units, marks=marks), "check"),
+    )
     for copies in range(3):
         index = np.arange(count) + copies * count
         _assert_same(judge, "with copies and complements in the library", before, after, index)
@@ -188,29 +224,36 @@ def _with(marks: Marks, on: bits.Bits, unusable: tuple[str, ...]) -> Marks:
     return Marks(marks.size, np.concatenate([marks.on, on]), valid, marks.unusable + unusable)
 
 
-def _assert_same(judge: Judge, how: str, before: Ruling, after: Ruling, index: NDArray[np.intp]) -> None:
+def _assert_same(
+    judge: Judge, how: str, before: Ruling, after: Ruling, index: NDArray[np.intp]
+) -> None:
     """Verdicts ``before`` equal those ``after`` at ``index``."""
     changed = [
         f"candidate {j} was {was}, is {after.verdicts[i]}"
         for j, (was, i) in enumerate(zip(before.verdicts, index, strict=False))
         if after.verdicts[i] is not was
     ]
-    require(not changed, f"judge {judge.name!r} answers differently {how}: {'; '.join(changed[:3])}")
+    require(
+        not changed, f"judge {judge.name!r} answers differently {how}: {'; '.join(changed[:3])}"
+    )
 
 
-def check_finder(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, *, seed: int = 0) -> Library:
+def check_finder(
+    finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, *, seed: int = 0
+) -> Library:
     """Check that a finder proposes from what it may see, and nothing else.
 
-    Held-out rows are overwritten with nonsense, and outcomes with other outcomes: the proposals must stay the same.
-    A finder that needs outcomes, such as a search for bad slices, says so with an attribute ``uses_outcomes = True``;
-    its candidates can be judged only by judges with a holdout. Proposals have to be the same each time, have names of
-    their own, read no outcome, survive JSON, and apply to rows that the finder has not seen.
+    Held-out rows are overwritten with nonsense, and outcomes with other outcomes: the proposals
+    must stay the same. A finder that needs outcomes, such as a search for bad slices, says so with
+    an attribute ``uses_outcomes = True``; its candidates can be judged only by judges with a
+    holdout. Proposals have to be the same each time, have names of their own, read no outcome,
+    survive JSON, and apply to rows that the finder has not seen.
 
     Parameters
     ----------
     finder : Finder, or function from Evidence to Finder
-        A function is for finders made out of evidence: it is given all rows, held-out ones overwritten, and must not
-        be misled.
+        A function is for finders made out of evidence: it is given all rows, held-out ones
+        overwritten, and must not be misled.
     evidence : Evidence
         Something for the finder to work on.
     seed : int
@@ -229,14 +272,22 @@ def check_finder(finder: Finder | Callable[[Evidence], Finder], evidence: Eviden
     seen = Plan(seed=seed).discovery_units(evidence)[evidence.unit_index]
     proposed = _propose(finder, evidence, seen)
     name = _made(finder, evidence).name
-    require(proposed, f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence")
+    require(
+        proposed, f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence"
+    )
     _propose(finder, evidence, ~seen)
-    _assert_proposals(name, "asked again, after other evidence", proposed, _propose(finder, evidence, seen))
+    _assert_proposals(
+        name, "asked again, after other evidence", proposed, _propose(finder, evidence, seen)
+    )
     poisoned = _overwritten(evidence, ~seen)
-    _assert_proposals(name, "with held-out rows overwritten", proposed, _propose(finder, poisoned, seen))
+    _assert_proposals(
+        name, "with held-out rows overwritten", proposed, _propose(finder, poisoned, seen)
+    )
     if not getattr(_made(finder, evidence), "uses_outcomes", False):
         other = _propose(finder, _with_other_outcomes(evidence, np.random.default_rng(seed)), seen)
-        _assert_proposals(name, "with other outcomes (set uses_outcomes = True if it needs them)", proposed, other)
+        _assert_proposals(
+            name, "with other outcomes (set uses_outcomes = True if it needs them)", proposed, other
+        )
     library = _checked_library(name, proposed, evidence)
     _check_applies(name, library, evidence.take(~seen))
     return library
@@ -256,9 +307,14 @@ def _propose(
 
 
 def _overwritten(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
-    """The evidence with nonsense in the attributes and outcomes of some rows, and no word of where it came from."""
+    """The evidence with nonsense in the attributes and outcomes of some rows, and no word of where
+    it came from.
+    """
     mask = pl.Series(rows)
-    columns = [_overlaid(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype)) for c in evidence.attributes]
+    columns = [
+        _overlaid(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype))
+        for c in evidence.attributes
+    ]
     outcome = evidence.frame[evidence.roles.outcome]
     columns.append(_overlaid(outcome, mask, pl.lit(1).cast(outcome.dtype)))
     loss = _overlaid(evidence.loss, mask, pl.lit(1.0))
@@ -288,20 +344,33 @@ def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Eviden
     if evidence.roles.status:
         columns.append(evidence.frame[evidence.roles.status].gather(order))
     frame = evidence.frame.with_columns(columns)
-    return replace(evidence, frame=frame, loss=1 - evidence.loss.gather(order), status=evidence.status.gather(order))
+    return replace(
+        evidence,
+        frame=frame,
+        loss=1 - evidence.loss.gather(order),
+        status=evidence.status.gather(order),
+    )
 
 
 def _checked_library(name: str, proposed: Sequence[Candidate], evidence: Evidence) -> Library:
     names = [candidate.name for candidate in proposed]
     twice = sorted({n for n in names if names.count(n) > 1})
-    require(not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}")
+    require(
+        not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}"
+    )
     library = Library.of(proposed)
-    require(Library.from_json(library.to_json()) == library, f"proposals of finder {name!r} do not survive JSON")
+    require(
+        Library.from_json(library.to_json()) == library,
+        f"proposals of finder {name!r} do not survive JSON",
+    )
     roles = evidence.roles
     telling = {column for column in (roles.outcome, roles.status, *roles.ignore) if column}
     for candidate in library:
         read = sorted(telling & set(candidate.columns))
-        require(not read, f"finder {name!r}: candidate {candidate.name!r} reads what it must not: {', '.join(read)}")
+        require(
+            not read,
+            f"finder {name!r}: candidate {candidate.name!r} reads what it must not: {', '.join(read)}",
+        )
     return library
 
 
@@ -309,10 +378,14 @@ def _check_applies(name: str, library: Library, unseen: Evidence) -> None:
     try:
         Marks.of(unseen, library)
     except RuleError as error:
-        raise AssertionError(f"finder {name!r}: a proposal does not apply to rows it has not seen: {error}") from error
+        raise AssertionError(
+            f"finder {name!r}: a proposal does not apply to rows it has not seen: {error}"
+        ) from error
 
 
-def _assert_proposals(name: str, how: str, before: Sequence[Candidate], after: Sequence[Candidate]) -> None:
+def _assert_proposals(
+    name: str, how: str, before: Sequence[Candidate], after: Sequence[Candidate]
+) -> None:
     if list(before) == list(after):
         return
     new = next((c.name for c in [*after, *before] if (c in before) != (c in after)), "their order")

@@ -1,4 +1,6 @@
-"""What every policy has to satisfy, as a function that raises AssertionError and needs no test framework."""
+"""What every policy has to satisfy, as a function that raises AssertionError and needs no test
+framework.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from groundfault import policies
-from groundfault.policies import Policy, Query
-from groundfault.sequential import Audit, AuditPlan, Pool
+from groundfault.sequential import Audit, AuditPlan, Pool, policies
 from groundfault.sequential.answers import replay
+from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.record import ASKED, TOLD, Entry
 from groundfault.testing.checks import require
 
@@ -25,21 +26,27 @@ CLAIMS: dict[str, dict[str, Any]] = {
 
 
 def check_policy(
-    policy: str | Callable[[Pool], Policy], *, seed: int = 0, rounds: int = 12, claims: Sequence[str] = tuple(CLAIMS)
+    policy: str | Callable[[Pool], Policy],
+    *,
+    seed: int = 0,
+    rounds: int = 12,
+    claims: Sequence[str] = tuple(CLAIMS),
 ) -> None:
-    """Check that a policy foresees nothing, and goes on after an interruption as if there had been none.
+    """Check that a policy foresees nothing, and goes on after an interruption as if there had been
+    none.
 
-    All that an e-value promises rests on the first. Under each claim an audit is run to its end. Then, for each of its
-    rounds, a policy that was never asked before takes the audit up from its record, in a world where every case not yet
-    scored has the opposite score: it must ask the same, draw the same case and bet the same, to the last bit. Taken up
-    half-way in the same world, the audit must come to the same end. Asked twice about one history, with the same
-    generator and another question in between, the policy must say the same.
+    All that an e-value promises rests on the first. Under each claim an audit is run to its end.
+    Then, for each of its rounds, a policy that was never asked before takes the audit up from its
+    record, in a world where every case not yet scored has the opposite score: it must ask the same,
+    draw the same case and bet the same, to the last bit. Taken up half-way in the same world, the
+    audit must come to the same end. Asked twice about one history, with the same generator and
+    another question in between, the policy must say the same.
 
     Parameters
     ----------
     policy : str, or function from Pool to Policy
-        A function is for policies made out of a pool: it is given its recorded scores too, future ones turned round,
-        and must not be misled.
+        A function is for policies made out of a pool: it is given its recorded scores too, future
+        ones turned round, and must not be misled.
     seed : int
         Of the cases, their scores and the audit.
     rounds : int
@@ -77,18 +84,25 @@ def _pool(seed: int, *, generated: bool) -> Pool:
     rng = np.random.default_rng(seed)
     group, points = np.repeat(list("abc"), 30), rng.normal(size=(90, 6))
     scores = (rng.random(90) < np.where(group == "b", 0.5, 0.9)).astype(float)
-    return Pool.from_arrays(range(90), {"in": group}, embedding=points, scores=scores, generated=generated)
+    return Pool.from_arrays(
+        range(90), {"in": group}, embedding=points, scores=scores, generated=generated
+    )
 
 
 def _check_round(where: str, whole: Audit, told: int, made: Callable[[Pool], Policy]) -> None:
     """One round, asked by a fresh policy in a world whose future is the opposite."""
     assert whole.pool.recorded is not None
     seen = [whole.pool.position[r.query.id] for r in whole.rounds[:told]]
-    future = np.where(np.isin(np.arange(len(whole.pool)), seen), whole.pool.recorded, 1 - whole.pool.recorded)
+    future = np.where(
+        np.isin(np.arange(len(whole.pool)), seen), whole.pool.recorded, 1 - whole.pool.recorded
+    )
     pool = replace(whole.pool, recorded=future)
     again = _taken_up(whole, told, pool, made(pool))
     again.ask()
-    before, after = whole.rounds[told].asked(), again.rounds[-1].asked() if len(again.rounds) > told else {}
+    before, after = (
+        whole.rounds[told].asked(),
+        again.rounds[-1].asked() if len(again.rounds) > told else {},
+    )
     changed = [name for name in before if before[name] != after.get(name)]
     require(
         not changed,
@@ -108,7 +122,8 @@ def _check_end(where: str, whole: Audit, fresh: Policy) -> None:
 
 def _check_repeated(where: str, whole: Audit, fresh: Policy) -> None:
     early, late = (
-        _taken_up(whole, told, whole.pool, fresh) for told in (whole.plan.warm_up + 2, len(whole.rounds) - 1)
+        _taken_up(whole, told, whole.pool, fresh)
+        for told in (whole.plan.warm_up + 2, len(whole.rounds) - 1)
     )
     first, _, again = (audit.choice(fresh) for audit in (late, early, late))
     require(
@@ -122,11 +137,19 @@ def _taken_up(whole: Audit, rounds: int, pool: Pool, policy: Policy) -> Audit:
     audit = Audit.of(pool, whole.plan, policy=policy)
     for told in whole.rounds[:rounds]:
         audit.replay(Entry(0, ASKED, told.asked()))
-        audit.replay(Entry(0, TOLD, {"step": told.query.step, "id": told.query.id, "score": told.score}))
+        audit.replay(
+            Entry(0, TOLD, {"step": told.query.step, "id": told.query.id, "score": told.score})
+        )
     return audit
 
 
 def _words(query: Query | None) -> Any:
     if query is None:
         return None
-    return query.group, None if query.items is None else query.items.tolist(), query.claim, query.stake, query.forecast
+    return (
+        query.group,
+        None if query.items is None else query.items.tolist(),
+        query.claim,
+        query.stake,
+        query.forecast,
+    )

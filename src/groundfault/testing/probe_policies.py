@@ -6,21 +6,23 @@ from collections.abc import Callable
 
 import numpy as np
 
-from groundfault.plan import Plan
-from groundfault.probes.asked import Asked, Bools, Keys, Policy
+from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
+from groundfault.probes.policies.history import Asked, Bools, Keys, Policy
 from groundfault.testing.checks import require
 
 _TASKS, _SIZES, _SIZE, _BATCHES = 6, (3, 2), 4, 12
 
 
 def check_probe_policy(policy: str | Callable[[], Policy], *, seed: int = 0) -> None:
-    """Check that a policy is a function of what was asked and of its generators, and asks only what may be asked.
+    """Check that a policy is a function of what was asked and of its generators, and asks only what
+    may be asked.
 
-    A run over a small bank, with blocked keys and to its end, is gone through again with a policy made anew for every
-    batch, as after an interruption: it must ask the same, to the last key. Asked twice about one history, with another
-    question in between, it must say the same. Every key has to be one of the bank's that is not blocked. Chances, where
-    the policy knows them, must sum to 1 or, where nothing is left, be 0, and every key that it asks must have had one.
+    A run over a small bank, with blocked keys and to its end, is gone through again with a policy
+    made anew for every batch, as after an interruption: it must ask the same, to the last key.
+    Asked twice about one history, with another question in between, it must say the same. Every key
+    has to be one of the bank's that is not blocked. Chances, where the policy knows them, must sum
+    to 1 or, where nothing is left, be 0, and every key that it asks must have had one.
 
     Parameters
     ----------
@@ -70,22 +72,35 @@ def _asked(keys: Keys, mismatch: Bools, blocked: Bools, batch: int) -> Asked:
 
 def _ask(policy: Policy, asked: Asked, seed: int) -> Keys:
     plan = Plan(seed=seed)
-    return policy.ask(asked, _SIZE, plan.rng("tasks", asked.batch), plan.rng("components", asked.batch))
+    return policy.ask(
+        asked, _SIZE, plan.rng("tasks", asked.batch), plan.rng("components", asked.batch)
+    )
 
 
 def _check_keys(where: str, policy: Policy, asked: Asked, keys: Keys) -> None:
     require(len(keys) <= _SIZE, f"{where} asks {len(keys)} keys, where {_SIZE} were wanted")
     known = (keys >= 0) & (keys < len(asked.open))
     require(known.all(), f"{where} asks a key that there is not: {keys[~known].tolist()}")
-    require(asked.open[keys].all(), f"{where} asks a key that is blocked: {keys[~asked.open[keys]].tolist()}")
+    require(
+        asked.open[keys].all(),
+        f"{where} asks a key that is blocked: {keys[~asked.open[keys]].tolist()}",
+    )
     for key in keys:
         chance = policy.chances(asked)
         if chance is None:
             return
-        require(chance.shape == asked.open.shape and (chance >= 0).all(), f"{where} tells chances that are none")
-        require(abs(chance.sum() - 1) < 1e-9, f"{where} tells chances that sum to {chance.sum():.6g}, not to 1")
+        require(
+            chance.shape == asked.open.shape and (chance >= 0).all(),
+            f"{where} tells chances that are none",
+        )
+        require(
+            abs(chance.sum() - 1) < 1e-9,
+            f"{where} tells chances that sum to {chance.sum():.6g}, not to 1",
+        )
         require(chance[key] > 0, f"{where} asks the key {key}, and says that it could not come")
         asked = asked.after(int(key))
     last = policy.chances(asked)
     if len(keys) < _SIZE and last is not None:
-        require(not last.any(), f"{where} asks fewer than were wanted, and says that more could come")
+        require(
+            not last.any(), f"{where} asks fewer than were wanted, and says that more could come"
+        )

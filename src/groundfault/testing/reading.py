@@ -1,4 +1,6 @@
-"""What every reader has to satisfy: nothing is lost, nothing unknown becomes a failure, and no file breaks it."""
+"""What every reader has to satisfy: nothing is lost, nothing unknown becomes a failure, and no file
+breaks it.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +11,28 @@ from pathlib import Path
 
 import polars as pl
 
+from groundfault.core.status import Status
 from groundfault.errors import InputError
-from groundfault.outcome import Status
 from groundfault.readers import Reader
 from groundfault.readers.log import COLUMNS, joined
 from groundfault.testing.checks import require
 
-_STRANGERS = {"empty.json": b"", "words.txt": b"no log", "bytes.eval": bytes(range(256)), "list.jsonl": b"[1]\n"}
+_STRANGERS = {
+    "empty.json": b"",
+    "words.txt": b"no log",
+    "bytes.eval": bytes(range(256)),
+    "list.jsonl": b"[1]\n",
+}
 
 
-def check_reader(reader: Reader, path: str | Path, statuses: Mapping[str, int] | None = None) -> pl.DataFrame:
+def check_reader(
+    reader: Reader, path: str | Path, statuses: Mapping[str, int] | None = None
+) -> pl.DataFrame:
     """Check that a reader gives every row of a log, with what is known of it and no more.
 
-    It has to know the log and none of a few strangers; give the same rows each time and leave the file as it is; name
-    every example; give a finite value to what was scored and none to what was not; and meet a log that is cut short
-    with a log or an `InputError`.
+    It has to know the log and none of a few strangers; give the same rows each time and leave the
+    file as it is; name every example; give a finite value to what was scored and none to what was
+    not; and meet a log that is cut short with a log or an `InputError`.
 
     Parameters
     ----------
@@ -47,7 +56,9 @@ def check_reader(reader: Reader, path: str | Path, statuses: Mapping[str, int] |
     before = _content(place)
     require(reader.sniff(place), f"reader {name} does not know {place}")
     table = _read(reader, place)
-    require(table.equals(_read(reader, place)), f"reader {name} reads {place} otherwise the second time")
+    require(
+        table.equals(_read(reader, place)), f"reader {name} reads {place} otherwise the second time"
+    )
     require(_content(place) == before, f"reader {name} changed {place}")
     _check_rows(name, table)
     if statuses is not None:
@@ -71,15 +82,24 @@ def _content(path: Path) -> list[tuple[str, bytes]]:
 def _check_rows(name: str, table: pl.DataFrame) -> None:
     lacking = [column for column in COLUMNS if column not in table.columns]
     require(not lacking, f"reader {name} gave no column {', '.join(lacking)}")
-    unnamed = table.filter(pl.col("example_id").is_null() | (pl.col("example_id") == "") | (pl.col("epoch") < 1))
-    require(not unnamed.height, f"reader {name} gave {unnamed.height} rows without an example_id, or an epoch below 1")
+    unnamed = table.filter(
+        pl.col("example_id").is_null() | (pl.col("example_id") == "") | (pl.col("epoch") < 1)
+    )
+    require(
+        not unnamed.height,
+        f"reader {name} gave {unnamed.height} rows without an example_id, or an epoch below 1",
+    )
     strange = set(table["status"].unique()) - {str(status) for status in Status}
     require(not strange, f"reader {name} gave the status {', '.join(map(repr, strange))}")
     scored = pl.col("status") == Status.SCORED
     wrong = table.filter(scored & ~pl.col("value").is_finite().fill_null(False))
-    require(not wrong.height, f"reader {name} gave {wrong.height} scored rows without a finite value")
+    require(
+        not wrong.height, f"reader {name} gave {wrong.height} scored rows without a finite value"
+    )
     valued = table.filter(~scored & pl.col("value").is_not_null())
-    require(not valued.height, f"reader {name} gave {valued.height} rows a value that were not scored")
+    require(
+        not valued.height, f"reader {name} gave {valued.height} rows a value that were not scored"
+    )
 
 
 def _check_strangers(name: str, reader: Reader) -> None:
@@ -87,9 +107,15 @@ def _check_strangers(name: str, reader: Reader) -> None:
         for other, content in _STRANGERS.items():
             place = Path(folder, other)
             place.write_bytes(content)
-            require(not reader.sniff(place), f"reader {name} takes {content[:10]!r} for a log of its own")
+            require(
+                not reader.sniff(place),
+                f"reader {name} takes {content[:10]!r} for a log of its own",
+            )
         for place in (Path(folder), Path(folder, "nowhere.json")):
-            require(not reader.sniff(place), f"reader {name} takes a folder, or no file, for a log of its own")
+            require(
+                not reader.sniff(place),
+                f"reader {name} takes a folder, or no file, for a log of its own",
+            )
 
 
 def _check_damaged(name: str, reader: Reader, path: Path) -> None:
@@ -106,7 +132,10 @@ def _check_damaged(name: str, reader: Reader, path: Path) -> None:
                     reader.sniff(copy)
                     list(reader.read(copy).tables())
                 except InputError as error:
-                    require("\n" not in str(error), f"reader {name} says more than one line of a log cut short")
+                    require(
+                        "\n" not in str(error),
+                        f"reader {name} says more than one line of a log cut short",
+                    )
                 except Exception as error:
                     said = f"reader {name} fails on a log cut short to {kept} bytes: {type(error).__name__}: {error}"
                     raise AssertionError(said) from error

@@ -1,8 +1,7 @@
 """Worlds: simulated truths, null or planted, against which judges are tested.
 
-A world draws what a judge works on, `Units`, without a table or a rule in between, so that thousands of replicates
-are cheap; the same draw through the front door is `World.evidence`.
-"""
+A world draws what a judge works on, `Units`, without a table or a rule in between, so that
+thousands of replicates are cheap; the same draw through the front door is `World.evidence`."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.candidate import Candidate, Library
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.roles import Roles
+from groundfault.core.units import Marks, Units, size_classes
 from groundfault.errors import InputError
-from groundfault.evidence import Evidence
-from groundfault.roles import Roles
 from groundfault.stats import bits
-from groundfault.units import Marks, Units, size_classes
 
 Dependence = Literal["independent", "chains", "tied", "duplicates"]
 Losses = Literal["errors", "grid", "real"]
@@ -46,7 +45,8 @@ class Effect:
     prevalence : float
         Share of units on the slice, in (0, 1).
     proxies : int
-        So many of the next candidates are shadows of it: cut from latents that correlate with its own by 0.8.
+        So many of the next candidates are shadows of it: cut from latents that correlate with its
+        own by 0.8.
     """
 
     candidate: int = 0
@@ -64,11 +64,12 @@ class World:
     units : int
         Independent units n: examples, or the items of which there are several ``variants``.
     candidates : int
-        Size L of the library. Unless the dependence says otherwise their prevalences are 0.2, 0.4, 0.6, 0.8 in turn.
+        Size L of the library. Unless the dependence says otherwise their prevalences are 0.2, 0.4,
+        0.6, 0.8 in turn.
     dependence : {"independent", "chains", "tied", "duplicates"}
-        Candidates independent of each other; chains of four thresholds of one number each, the numbers correlated by
-        one half; every candidate true for exactly half of the units, so that many lifts are equal; or every first
-        candidate followed by a copy and by its complement.
+        Candidates independent of each other; chains of four thresholds of one number each, the
+        numbers correlated by one half; every candidate true for exactly half of the units, so that
+        many lifts are equal; or every first candidate followed by a copy and by its complement.
     rate : float
         Mean loss in [0, 1].
     effects : tuple of Effect
@@ -80,12 +81,15 @@ class World:
     variants : int
         Rows of each unit: dependent through the unit's own error rate, and judged as one unit.
     icc : float
-        Correlation in [0, 1) of the losses of one unit's rows and outcomes (beta-distributed unit rates).
+        Correlation in [0, 1) of the losses of one unit's rows and outcomes (beta-distributed unit
+        rates).
     uneven : float
-        Share of units that have one row only, the others having all ``variants``; candidates go with them, being true
-        of 85 % of these and of 15 % of the others. Unit means are then not exchangeable.
+        Share of units that have one row only, the others having all ``variants``; candidates go
+        with them, being true of 85 % of these and of 15 % of the others. Unit means are then not
+        exchangeable.
     rowwise : bool
-        Analyse rows as if they were independent units, which they are not: the mistake that groups exist to prevent.
+        Analyse rows as if they were independent units, which they are not: the mistake that groups
+        exist to prevent.
     gaps : float
         Share of losses that could not be scored, and of units for which a candidate is not defined.
     least_power : float
@@ -94,8 +98,8 @@ class World:
     Raises
     ------
     InputError
-        If the world cannot be: a word unknown, a planted candidate that is not there, or one that would be overwritten
-        by copies.
+        If the world cannot be: a word unknown, a planted candidate that is not there, or one that
+        would be overwritten by copies.
     """
 
     units: int = 160
@@ -115,7 +119,9 @@ class World:
     def __post_init__(self) -> None:
         for name, words in (("dependence", get_args(Dependence)), ("losses", get_args(Losses))):
             if getattr(self, name) not in words:
-                raise InputError(f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}")
+                raise InputError(
+                    f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}"
+                )
         copied = self.dependence == "duplicates"
         misplaced = any(
             not 0 <= e.candidate <= e.candidate + e.proxies < self.candidates
@@ -128,7 +134,11 @@ class World:
     @property
     def name(self) -> str:
         """The world in a few words, different for different worlds."""
-        rows = f" of {self.variants} rows, ICC {self.icc:g}" if self.variants > 1 else f", ICC {self.icc:g}"
+        rows = (
+            f" of {self.variants} rows, ICC {self.icc:g}"
+            if self.variants > 1
+            else f", ICC {self.icc:g}"
+        )
         planted = (
             f"lift {e.lift:g} at prevalence {e.prevalence:g}"
             + (f" in candidate {e.candidate}" if e.candidate else "")
@@ -180,7 +190,9 @@ class World:
         return Units.of(marks, losses, strata)
 
     def evidence(self, rng: np.random.Generator) -> tuple[Evidence, Library]:
-        """The same data set through the front door: one row an example and outcome, one column a candidate."""
+        """The same data set through the front door: one row an example and outcome, one column a
+        candidate.
+        """
         on, defined, losses = self._sample(rng)
         outcome, unit, variant = (a.reshape(-1) for a in np.indices(losses.shape))
         columns = {}
@@ -211,8 +223,14 @@ class World:
         return Evidence.from_frame(frame, roles), library
 
     def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Floats]:
-        """Which units have which property, where that is defined, and losses of shape (outcomes, units, variants)."""
-        single = rng.random(self.units) < self.uneven if self.uneven else np.zeros(self.units, dtype=np.bool_)
+        """Which units have which property, where that is defined, and losses of shape (outcomes,
+        units, variants).
+        """
+        single = (
+            rng.random(self.units) < self.uneven
+            if self.uneven
+            else np.zeros(self.units, dtype=np.bool_)
+        )
         on = self._candidates(single, rng)
         mean = np.full(self.units, self.rate)
         for effect in self.effects:
@@ -231,7 +249,9 @@ class World:
             source = rng.standard_normal(self.units)
             noise = rng.standard_normal((effect.proxies, self.units))
             latents = np.vstack([source, _PROXY * source + np.sqrt(1 - _PROXY**2) * noise])
-            on[effect.candidate : effect.candidate + len(latents)] = latents < _normal_quantile([effect.prevalence])
+            on[effect.candidate : effect.candidate + len(latents)] = latents < _normal_quantile(
+                [effect.prevalence]
+            )
         if self.dependence == "duplicates":
             on = on[self._origin]
             on[2::3] ^= True
@@ -271,7 +291,9 @@ class World:
 def _beta(mean: Floats, weight: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Beta variates of a mean; the mean itself where it is 0 or 1."""
     inside = np.clip(mean, 1e-9, 1 - 1e-9)
-    return np.where((mean > 0) & (mean < 1), rng.beta(inside * weight, (1 - inside) * weight, shape), mean)
+    return np.where(
+        (mean > 0) & (mean < 1), rng.beta(inside * weight, (1 - inside) * weight, shape), mean
+    )
 
 
 def _means(losses: Floats) -> Floats:
@@ -292,7 +314,8 @@ def _normal_quantile(share: object) -> Floats:
 
 @dataclass(frozen=True)
 class Permuted:
-    """A null world made of evidence at hand: its own candidates, its losses dealt out anew to whole units.
+    """A null world made of evidence at hand: its own candidates, its losses dealt out anew to whole
+    units.
 
     Attributes
     ----------
@@ -307,7 +330,9 @@ class Permuted:
         """Says whose evidence it is by a digest of it."""
         import hashlib
 
-        digest = hashlib.sha256(self.units.marks.on.tobytes() + self.units.losses.tobytes()).hexdigest()
+        digest = hashlib.sha256(
+            self.units.marks.on.tobytes() + self.units.losses.tobytes()
+        ).hexdigest()
         return f"evidence {digest[:12]} with its losses permuted"
 
     @property
@@ -334,4 +359,10 @@ class Permuted:
         """The evidence with its losses permuted jointly."""
         order = rng.permutation(len(self.units))
         scored = None if self.units.scored is None else self.units.scored[:, order]
-        return Units(self.units.marks, self.units.losses[:, order], scored, self.units.denominator, self.units.strata)
+        return Units(
+            self.units.marks,
+            self.units.losses[:, order],
+            scored,
+            self.units.denominator,
+            self.units.strata,
+        )

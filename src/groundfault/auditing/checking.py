@@ -1,0 +1,153 @@
+"""Checking: before the holdout is spent, what can be tested and what could be found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from groundfault.auditing import detectable, messages
+from groundfault.auditing.prepared import prepare
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.judges.rule import eligibility
+from groundfault.stats import power
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a candidate may hope for.
+
+    Attributes
+    ----------
+    name, rule, outcome : str
+    on, off : int
+        Discovery units on and off the slice.
+    eligible : bool
+    reason : str
+        Why it can never be confirmed in this audit; empty where it can.
+    minimum_detectable_lift : float or None
+        The least lift that this audit would confirm with 80% power at this support; None where none
+        would be.
+    """
+
+    name: str
+    rule: str
+    outcome: str
+    on: int
+    off: int
+    eligible: bool
+    reason: str
+    minimum_detectable_lift: float | None
+
+
+@dataclass(frozen=True)
+class Check:
+    """What an audit of this evidence could find; no held-out outcome was read, and nothing
+    recorded.
+
+    Attributes
+    ----------
+    prospects : tuple of Prospect
+    summary : dict
+        Sizes, discovery error rate, minimum detectable lift by prevalence, settings.
+    library : Library
+        The candidates, to freeze.
+    """
+
+    prospects: tuple[Prospect, ...]
+    summary: dict[str, Any]
+    library: Library
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain words and numbers."""
+        return {**self.summary, "candidates": [asdict(p) for p in self.prospects]}
+
+
+def check(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+    compare: tuple[str, str] | None = None,
+) -> Check:
+    """Say which candidates could be confirmed, and how large a lift has to be, before the holdout
+    is opened.
+
+    Parameters
+    ----------
+    evidence, plan, candidates, finders, compare
+        As in `groundfault.audit`.
+
+    Returns
+    -------
+    Check
+    """
+    case = prepare(evidence, plan, candidates, finders=finders, compare=compare)
+    seen = case.discovery()
+    reasons = eligibility(case.plan, seen, case.marks)
+    eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
+    held = case.evidence.unit_count - len(seen)
+    design_of = detectable.designs(case.judge, case.plan, seen, held, eligible)
+    margins = seen.margins
+    share = case.evidence.unit_count / max(1, len(seen))
+    least = np.full(len(reasons), np.nan)
+    support = np.rint(margins.on[eligible] * share).astype(np.int64)
+    least[eligible] = power.minimum_detectable_lifts(support, design_of, power=detectable.POWER)
+    prospects = tuple(
+        Prospect(
+            case.library[h // len(case.outcomes)].name,
+            case.library[h // len(case.outcomes)].rule,
+            case.outcomes[h % len(case.outcomes)],
+            int(margins.on[h]),
+            int(margins.off[h]),
+            not codes,
+            _reason(codes, float(least[h])),
+            None if np.isnan(least[h]) else float(least[h]),
+        )
+        for h, codes in enumerate(reasons)
+    )
+    by_prevalence = detectable.minimum_detectable_lifts(design_of, case.evidence.unit_count)
+    return Check(
+        prospects,
+        {
+            "schema_version": 1,
+            "n": case.evidence.unit_count,
+            "n_discovery": len(seen),
+            "n_holdout": held,
+            "discovery_error_rate": float(
+                margins.total.sum() / margins.unit / max(1, margins.n.sum())
+            ),
+            "judge": case.judge.name,
+            "plan": case.plan.settings,
+            "library": {
+                "size": len(case.library),
+                "hash": case.library.hash,
+                "sources": case.library.sources,
+            },
+            "eligible": len(eligible),
+            "minimum_detectable_lift": by_prevalence[detectable.USUAL_PREVALENCE],
+            "power": {
+                "power": detectable.POWER,
+                "minimum_detectable_lift": {str(v): lift for v, lift in by_prevalence.items()},
+            },
+            "statuses": case.evidence.status_counts,
+        },
+        case.library,
+    )
+
+
+def _reason(codes: tuple[str, ...], least: float) -> str:
+    if codes:
+        return f"{', '.join(codes)}: " + "; ".join(
+            messages.REASONS.get(code, code) for code in codes
+        )
+    return (
+        "no possible lift would be confirmed with 80% power at this support"
+        if np.isnan(least)
+        else ""
+    )

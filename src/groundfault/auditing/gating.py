@@ -1,0 +1,345 @@
+"""Gates: does a report hold something that should stop a release, and that the one before did not
+hold?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from groundfault.auditing.report import Report
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError, PlanError, RuleError, first_line
+from groundfault.readers.safely import json_file
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FAIL_ON = "confirmed"
+
+COLUMNS = {
+    "name": str,
+    "rule": str,
+    "meaning": str,
+    "source": str,
+    "outcome": str,
+    "model": str,
+    "verdict": str,
+    "confirmed": bool,
+    "reason": str,
+    "lead": str,
+    "n_on": int,
+    "n_off": int,
+    "lift": float,
+    "p": float,
+    "p_adjusted": float,
+    "low": float,
+    "high": float,
+    "discovery_lift": float,
+    "frequency": float,
+}
+"""What an expression may read of a finding, and its type."""
+
+_WORDS = ("name", "rule", "meaning", "source", "outcome", "verdict", "reason", "lead", "sentence")
+
+
+@dataclass(frozen=True)
+class Met:
+    """A finding that the expression is true of.
+
+    Attributes
+    ----------
+    name, outcome, source, verdict, sentence : str
+        As in the report.
+    lift, low, high : float or None
+        On the holdout where there is one, else on all units, with the interval of the report.
+    before : str or None
+        Its verdict in the baseline; None where there is no baseline, or the candidate was not
+        judged there.
+    """
+
+    name: str
+    outcome: str
+    source: str
+    verdict: str
+    sentence: str
+    lift: float | None
+    low: float | None
+    high: float | None
+    before: str | None
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Whether a report passes, and why not.
+
+    Attributes
+    ----------
+    passed : bool
+    fail_on : str
+        The expression.
+    new : tuple of Met
+        Findings that it is true of, and was not in the baseline; all of them, where there is no
+        baseline.
+    known : tuple of Met
+        Findings that it was true of in the baseline too. They do not fail the gate.
+    gone : tuple of str
+        Names of what it was true of in the baseline, and no longer is.
+    compared : bool
+        Whether there was a baseline.
+    detectable : float or None
+        The least lift that the audit could have found.
+    blind : bool
+        It is larger than the gate demands: that nothing was confirmed says too little, so the gate
+        fails.
+    notes : tuple of str
+        What makes report and baseline hard to compare.
+    """
+
+    passed: bool
+    fail_on: str
+    new: tuple[Met, ...]
+    known: tuple[Met, ...]
+    gone: tuple[str, ...]
+    compared: bool
+    detectable: float | None
+    blind: bool
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain words and numbers."""
+        return asdict(self)
+
+
+def gate(
+    report: Report | str | Path | Mapping[str, Any],
+    fail_on: str = FAIL_ON,
+    *,
+    baseline: Report | str | Path | Mapping[str, Any] | None = None,
+    must_detect: float | None = None,
+) -> Gate:
+    """Hold a report against a rule, and against the report before it.
+
+    Parameters
+    ----------
+    report : Report, path, or the report as a dict
+        A JSON report, or the folder that one was written to.
+    fail_on : str
+        A SQL expression over `COLUMNS`, such as ``confirmed and lift > 0 and source !=
+        'instrument'``.
+    baseline : as report, optional
+        What was known before. A finding is the same if its rule, its outcome and the sign of its
+        lift are; the two directions of a comparison are matched by their order, whatever the models
+        are called.
+    must_detect : float, optional
+        The gate fails, too, if the audit could not have found a lift of this size: a small test set
+        confirms nothing.
+
+    Raises
+    ------
+    InputError
+        If a report cannot be read, or one compares two models and the other does not.
+    RuleError
+        If the expression is malformed, reads an unknown column, or is neither true nor false of a
+        confirmed finding.
+    PlanError
+        If ``must_detect`` is not in (0, 1].
+    """
+    if must_detect is not None and not 0 < must_detect <= 1:
+        raise PlanError(f"must_detect is {must_detect}; a lift lies in (0, 1]")
+    rule = _rule(fail_on)
+    now = _Judged(_loaded(report), rule)
+    then = None if baseline is None else _Judged(_loaded(baseline), rule)
+    if then and bool(now.report.manifest.compare) != bool(then.report.manifest.compare):
+        raise InputError(
+            "one of report and baseline compares two models, the other does not; make both alike"
+        )
+    met = {
+        key: _met(row, then.verdicts.get(key[:2]) if then else None) for key, row in now.met.items()
+    }
+    known = set(then.met) if then else set()
+    new = tuple(found for key, found in met.items() if key not in known)
+    detectable = now.report.minimum_detectable_lift
+    blind = must_detect is not None and (detectable is None or detectable > must_detect)
+    return Gate(
+        passed=not new and not blind,
+        fail_on=fail_on,
+        new=new,
+        known=tuple(found for key, found in met.items() if key in known),
+        gone=tuple(row["name"] for key, row in then.met.items() if key not in met) if then else (),
+        compared=then is not None,
+        detectable=detectable,
+        blind=blind,
+        notes=_notes(now.report, then.report) if then else (),
+    )
+
+
+class _Cell(msgspec.Struct):
+    on: int
+    off: int
+    lift: float | None
+    p: float | None
+    p_adjusted: float | None
+    interval: tuple[float, float] | None
+
+
+class _Finding(msgspec.Struct):
+    name: str
+    rule: str
+    meaning: str
+    source: str
+    outcome: str
+    verdict: str
+    reason: str
+    sentence: str
+    lead: str | None
+    frequency: float | None
+    discovery: _Cell
+    holdout: _Cell | None
+    full: _Cell
+
+
+class _Manifest(msgspec.Struct):
+    compare: tuple[str, str] | None
+    models: list[str] | None
+
+
+class _Report(msgspec.Struct):
+    """What a gate reads of a report."""
+
+    schema_version: Literal[1]
+    outcomes: list[str]
+    judge: str
+    minimum_detectable_lift: float | None
+    manifest: _Manifest
+    findings: list[_Finding]
+
+    def alike(self, outcome: str) -> str:
+        """What an outcome is called in every report: of a comparison its direction, whatever the
+        models' names.
+        """
+        if self.manifest.compare and outcome in self.outcomes:
+            return f"direction {self.outcomes.index(outcome)}"
+        return outcome
+
+    def row(self, finding: _Finding) -> dict[str, Any]:
+        """A finding as `COLUMNS`, and its sentence."""
+        cell, models = finding.holdout or finding.full, self.manifest.models or []
+        low, high = cell.interval or (None, None)
+        model = finding.outcome or (models[0] if len(models) == 1 else None)
+        return {
+            **{name: getattr(finding, name) for name in _WORDS},
+            **{name: getattr(cell, name) for name in ("lift", "p", "p_adjusted")},
+            "model": None if self.manifest.compare else model,
+            "confirmed": finding.verdict == "confirmed",
+            "n_on": cell.on,
+            "n_off": cell.off,
+            "low": low,
+            "high": high,
+            "discovery_lift": finding.discovery.lift,
+            "frequency": finding.frequency,
+        }
+
+
+class _Judged:
+    """A report, and its findings that a rule is true of, by what makes them the same in another
+    report.
+    """
+
+    def __init__(self, report: _Report, rule: Rule) -> None:
+        self.report = report
+        rows = [report.row(finding) for finding in report.findings]
+        keys = [(row["rule"], report.alike(row["outcome"]), (row["lift"] or 0) < 0) for row in rows]
+        self.verdicts = {key[:2]: row["verdict"] for key, row in zip(keys, rows, strict=True)}
+        self.met = {keys[i]: rows[i] for i in _true_of(rule, _table(rows))}
+
+
+def _loaded(report: Report | str | Path | Mapping[str, Any]) -> _Report:
+    where, data = "the report", report
+    if isinstance(report, Report):
+        data = report.to_dict()
+    elif not isinstance(report, Mapping):
+        path = Path(report)
+        path = path / "report.json" if path.is_dir() else path
+        if not path.is_file():
+            raise InputError(f"there is no report {path}; write one with audit --json or --out")
+        where, data = str(path), json_file(path, dict[str, Any])
+    try:
+        found = msgspec.convert(data, _Report)
+        if found.minimum_detectable_lift is not None and not math.isfinite(
+            found.minimum_detectable_lift
+        ):
+            raise ValueError("minimum_detectable_lift is not finite")
+        return found
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{where} is not a report of audit, of schema 1: {first_line(error)}"
+        ) from None
+
+
+def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    import polars as pl
+
+    types = {str: pl.String, int: pl.Int64, float: pl.Float64, bool: pl.Boolean}
+    schema = {name: types[kind] for name, kind in COLUMNS.items()} | {"sentence": pl.String}
+    try:
+        table = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
+    except (pl.exceptions.PolarsError, UnicodeEncodeError) as error:
+        raise InputError(f"a report holds what no audit writes: {first_line(error)}") from None
+    if not table.select(pl.all_horizontal(pl.col(pl.Float64).is_finite().all())).item():
+        raise InputError("a report holds a number that is not finite; no audit writes such")
+    return table
+
+
+def _rule(text: str) -> Rule:
+    rule = Rule.parse(text)
+    unknown = [name for name in rule.columns if name not in COLUMNS]
+    if unknown:
+        raise RuleError(f"findings have no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
+    return rule
+
+
+def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
+    """Of which rows a rule is true; what cannot be decided of a confirmed finding is an error, no
+    pass.
+    """
+    import polars as pl
+
+    try:
+        met = table.select(rule.to_polars().alias("met")).to_series()
+    except pl.exceptions.PolarsError as error:
+        raise RuleError(f"cannot evaluate {rule.sql!r} on findings: {first_line(error)}") from None
+    if met.dtype not in (pl.Boolean, pl.Null):
+        raise RuleError(f"{rule.sql!r} is {met.dtype}, neither true nor false")
+    open_ = table.filter(met.is_null() & table["confirmed"])
+    if open_.height:
+        row = open_.row(0, named=True)
+        empty = ", ".join(name for name in rule.columns if row[name] is None)
+        raise RuleError(
+            f"{rule.sql!r} cannot be decided of the confirmed finding {row['name']!r}: it has no {empty}"
+        )
+    return [int(i) for i in met.fill_null(False).arg_true()]
+
+
+def _met(row: Mapping[str, Any], before: str | None) -> Met:
+    told = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high")
+    return Met(**{name: row[name] for name in told}, before=before)
+
+
+def _notes(now: _Report, then: _Report) -> tuple[str, ...]:
+    notes = []
+    if now.judge != then.judge:
+        notes.append(f"the baseline was judged by {then.judge}, this report by {now.judge}")
+    if not now.manifest.compare and not set(now.outcomes) & set(then.outcomes):
+        about = [
+            ", ".join(filter(None, each)) or "one model" for each in (then.outcomes, now.outcomes)
+        ]
+        notes.append(
+            f"the baseline is about {about[0]}, this report about {about[1]}: no finding can be known"
+        )
+    return tuple(notes)

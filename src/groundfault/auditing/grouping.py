@@ -1,0 +1,99 @@
+"""Grouping: which confirmed hypotheses cannot be told apart from a stronger one."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.core.finding import Verdict
+from groundfault.core.units import Marks, Units
+from groundfault.judges.rule import Ruling
+from groundfault.stats import bits, stratified
+
+OVERLAP = 0.5
+SHARE_LEFT = 0.5
+LEVEL = 0.05
+"""What is told apart is no matter of the plan: two reports of the same findings group them
+alike.
+"""
+
+
+def leads(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
+    """Which confirmed hypotheses go under a stronger one of the same outcome, its lead, and which
+    one that is.
+
+    Parameters
+    ----------
+    ruling : Ruling
+    whole : Marks
+        Of all units.
+    judged : Units
+        Those that confirmations rest on: held out, or all.
+
+    Notes
+    -----
+    A hypothesis goes under a lead if
+
+    - their slices overlap: the absolute correlation of their memberships is at least one half; or
+    - the lead explains it: among judged units that are alike in the lead, less than half of its
+      lift is left, and that is no more than chance (one-sided Mantel-Haenszel test).
+
+    Two failure modes of their own keep their lifts among units alike in the other, however much
+    their slices have in common, so that both halves of the second rule speak against it. Leads are
+    taken by p-value, the smallest first, and one at a time: what only several of them explain
+    together is not grouped."""
+    outcomes = len(judged.losses)
+    strength = _strength(ruling)
+    confirmed = sorted(
+        (h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED),
+        key=lambda h: (strength[h], h),
+    )
+    slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
+    alike = _alike(whole, slices)
+    found: dict[int, int] = {}
+    for a, lead in enumerate(confirmed):
+        rest = [
+            b
+            for b in range(a + 1, len(confirmed))
+            if confirmed[b] not in found and confirmed[b] % outcomes == lead % outcomes
+        ]
+        if lead in found or not rest:
+            continue
+        grouped = (alike[a, rest] >= OVERLAP) | _explained(
+            judged, slices[rest], slices[a], lead % outcomes
+        )
+        found |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
+    return found
+
+
+def _strength(ruling: Ruling) -> dict[int, float]:
+    """The p-value that each hypothesis rests on."""
+    p = ruling.confirmed.p if ruling.confirmed else ruling.screening.p if ruling.screening else None
+    return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.position().items()}
+
+
+def _alike(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Absolute correlation of memberships."""
+    if len(slices) < 2:
+        return np.zeros((len(slices),) * 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.abs(np.corrcoef(bits.unpack(marks.on[slices], marks.size).astype(np.float32)))
+
+
+def _explained(
+    units: Units, slices: NDArray[np.intp], lead: int, outcome: int
+) -> NDArray[np.bool_]:
+    """Which candidates have next to no lift among units that are alike in the lead."""
+    from scipy.special import ndtri
+
+    marks, losses = units.marks.select(np.append(slices, lead)), units.losses[outcome]
+    on = bits.unpack(marks.on, marks.size)
+    defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+    scored = defined if units.scored is None else defined & units.scored[outcome]
+    strata = np.zeros(len(losses), dtype=np.int64) if units.strata is None else units.strata
+    within = 3 * strata + on[-1] + defined[-1]
+    rest = on[:-1] & scored[:-1]
+    plain, _ = stratified.lift(rest, losses, strata, scored[:-1])
+    left, z = stratified.lift(rest, losses, within, scored[:-1])
+    side = np.sign(plain)
+    return np.asarray((side * left < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL)))

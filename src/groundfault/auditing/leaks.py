@@ -1,0 +1,107 @@
+"""Leaks: columns that tell failed from passed almost perfectly, and so are likely to follow from
+the outcome.
+
+A column such as ``terminate_reason`` explains failures by failing. What people know to be such a
+column they declare (`Roles.post_outcome`); this test catches what they forgot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.columns import LEVELS, sample
+from groundfault.core.evidence import Evidence
+
+LEAK = 0.95
+"""Share of the rarer outcome that a column may tell before it is taken for a consequence of the
+outcome.
+"""
+
+LEAST = 10
+"""Observations of each outcome that it takes to say so."""
+
+
+def leaks(
+    evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
+) -> dict[str, float]:
+    """Columns that determine the outcome almost perfectly, and how well.
+
+    The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
+    words and flags the level's own majority, for numbers the best single cut and, where they have
+    few values, their levels. Graded losses are called failed above one half. A fixed sample of
+    20,000 observations is looked at.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    columns : iterable of str
+    rows : bool array, shape (len(evidence),), optional
+        The rows to look at, such as those of the discovery part; all, where left out.
+
+    Returns
+    -------
+    dict of str to float
+        Those of at least `LEAK`, each with its lambda in (0, 1].
+    """
+    scored = evidence.loss.is_not_null().to_numpy()
+    looked_at = sample(
+        pl.DataFrame({"row": np.flatnonzero(scored if rows is None else scored & rows)})
+    )["row"]
+    failed = evidence.loss[looked_at].to_numpy() > 0.5
+    rarer = min(int(failed.sum()), int((~failed).sum()))
+    if rarer < LEAST:
+        return {}
+    found = {}
+    for name in columns:
+        told = 1 - _mistakes(evidence.frame[name][looked_at], failed) / rarer
+        if told >= LEAK:
+            found[name] = told
+    return found
+
+
+def _mistakes(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+    """Fewest observations that the column gets wrong."""
+    levels = 0 if values.dtype.is_nested() else values.n_unique()
+    best = len(failed)
+    if levels < 2:
+        return best
+    if levels <= LEVELS:
+        best = _by_level(values, failed)
+    if values.dtype.is_numeric():
+        best = min(best, _by_cut(values, failed))
+    return best
+
+
+def _by_level(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+    codes = values.cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.intp)
+    size = np.bincount(codes)
+    fails = np.bincount(codes, weights=failed)
+    rarer = np.minimum(fails, size - fails)
+    tied = (
+        np.abs(2 * fails - size) <= 1
+    )  # left out of the count, either observation of such a level is told wrong
+    return int(np.where(tied, size, rarer).sum())
+
+
+def _by_cut(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+    known = values.is_not_null().to_numpy()
+    if known.sum() < 2 or not known.any():
+        return len(failed)
+    missing = failed[~known]
+    aside = min(int(missing.sum()), int((~missing).sum()))
+    numbers = values.filter(pl.Series(known)).to_numpy().astype(float)
+    order = np.argsort(numbers, kind="stable")
+    numbers, fails = numbers[order], failed[known][order]
+    below = np.cumsum(fails)[:-1]  # failures up to each cut
+    count = np.arange(1, len(fails))
+    right = below + (
+        (len(fails) - count) - (fails.sum() - below)
+    )  # "fails below the cut" gets these right
+    cuts = numbers[1:] > numbers[:-1]
+    if not cuts.any():
+        return len(failed)
+    best = np.maximum(right, len(fails) - right)[cuts].max()
+    return aside + len(fails) - int(best)

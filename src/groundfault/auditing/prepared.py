@@ -1,0 +1,337 @@
+"""A case made ready for judgement: candidates frozen, plan resolved, units split, held-out losses
+still unread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault import judges
+from groundfault.auditing.leaks import leaks
+from groundfault.core.candidate import Candidate, Library, unique_names
+from groundfault.core.evidence import Evidence, feed
+from groundfault.core.judge import Judge
+from groundfault.core.plan import Plan
+from groundfault.core.units import Marks, Units, scored_rows, size_classes, unit_losses
+from groundfault.errors import InputError, PlanError, RuleError
+from groundfault.judges.rule import Ruling, rule
+
+
+@dataclass(frozen=True)
+class Case:
+    """An audit made ready: candidates frozen, plan resolved, units split, and the holdout's losses
+    still unread.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    library : Library
+    plan : Plan
+        Resolved for its judge.
+    judge : Judge
+    compare : tuple of str, or None
+        Two models: outcomes are then "B fails where A passed" and the reverse.
+    """
+
+    evidence: Evidence
+    library: Library
+    plan: Plan
+    judge: Judge
+    compare: tuple[str, str] | None = None
+
+    @cached_property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which units the screen may see: the discovery units, or all for a judge that holds
+        nothing out.
+        """
+        if self.judge.confirmation == "none":
+            return np.ones(self.evidence.unit_count, dtype=np.bool_)
+        return self.plan.discovery_units(self.evidence)
+
+    @cached_property
+    def marks(self) -> Marks:
+        """Which units each candidate is true for; says nothing of outcomes."""
+        return Marks.of(self.evidence, self.library)
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Names of the outcomes: of several models, or of the two directions of a comparison; ""
+        for one alone.
+        """
+        if self.compare:
+            a, b = self.compare
+            return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
+        return self.evidence.models if len(self.evidence.models) > 1 else ("",)
+
+    def what(self, outcome: int) -> str:
+        """What is counted under an outcome, as a sentence names it."""
+        name = self.outcomes[outcome]
+        if self.compare:
+            return f"cases in which {name}"
+        return f"errors of {name}" if name else "errors"
+
+    def losses(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
+        """Losses of all units, held-out ones too: shape (outcomes, units)."""
+        losses = unit_losses(evidence or self.evidence)
+        if not self.compare:
+            return losses
+        a, b = (losses[self.evidence.models.index(name)] for name in self.compare)
+        return np.stack([np.maximum(b - a, 0), np.maximum(a - b, 0)])
+
+    def discovery(self) -> Units:
+        """The units that are seen, alone: no held-out loss is read."""
+        rows = self.seen[self.evidence.unit_index]
+        seen = np.flatnonzero(self.seen)
+        losses = self.losses(self.evidence.take(rows))
+        return Units.of(self.marks.take(seen), losses, _part(self.strata, seen))
+
+    def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
+        """The units that are seen, and those held out."""
+        if self.seen.all():
+            return self.units(losses), None
+        seen, held = (
+            Units.of(self.marks.take(part), losses[:, part], _part(self.strata, part))
+            for part in (np.flatnonzero(self.seen), np.flatnonzero(~self.seen))
+        )
+        return seen, held
+
+    def units(self, losses: NDArray[np.float64]) -> Units:
+        """All units."""
+        return Units.of(self.marks, losses, self.strata)
+
+    @cached_property
+    def strata(self) -> NDArray[np.int64] | None:
+        """Size classes of the units, where some are means of many more rows than others; None where
+        they are alike.
+        """
+        return size_classes(scored_rows(self.evidence))
+
+    def ruling(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
+        """Verdicts for these losses, and the units they rest on."""
+        seen, held = self.parts(losses)
+        return rule(self.judge, self.plan, seen, held, self.marks), seen, held
+
+    @cached_property
+    def split_hash(self) -> str:
+        """SHA-256 of the names of the units that are seen."""
+        digest = hashlib.sha256()
+        feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.seen)))
+        return digest.hexdigest()
+
+    @cached_property
+    def leaks(self) -> dict[str, float]:
+        """Columns that determine the outcome almost perfectly, and so are taken for consequences of
+        it.
+        """
+        roles = self.evidence.roles
+        columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
+        rows = self.seen[self.evidence.unit_index]
+        return leaks(self.evidence, [c for c in columns if c not in roles.allow_leak], rows)
+
+    @cached_property
+    def shown(self) -> Evidence:
+        """What finders are shown: the units that are seen, without outcomes where nothing is held
+        out, and no leaks.
+        """
+        blind = self.judge.confirmation == "none"
+        shown = (
+            self.evidence.blind()
+            if blind
+            else self.evidence.take(self.seen[self.evidence.unit_index])
+        )
+        return shown.without(self.leaks)
+
+    @property
+    def origin(self) -> str:
+        """Which outcomes, and which units of them, a finder is shown here: what `Candidate.mined`
+        says of its finds.
+        """
+        return f"{self.evidence.outcome_hash[:16]}/{self.split_hash[:16]}"
+
+    def mined_here(self, candidate: Candidate) -> bool:
+        """Whether a candidate was found by looking at the outcomes of the very units that are seen
+        here.
+        """
+        return bool(candidate.mined) and candidate.mined == self.origin
+
+    def proposed(self, finders: Sequence[Any], named: Sequence[Candidate] = ()) -> list[Candidate]:
+        """What finders propose from the units that are seen; finds of those that look at outcomes
+        are marked as mined.
+
+        Parameters
+        ----------
+        finders : sequence of finder or str
+        named : sequence of Candidate
+            Whose names are taken, and what conjunctions are made of.
+        """
+        found: list[Candidate] = []
+        for one in finders:
+            so_far = [*named, *found]
+            finder = _made(one, so_far) if isinstance(one, str) else one
+            rules = {
+                (c.rule, c.missing) for c in so_far
+            }  # what an earlier finder proposed stays its own
+            proposed = (c for c in finder.propose(self.shown) if (c.rule, c.missing) not in rules)
+            new = unique_names(proposed, [c.name for c in so_far])
+            mined = getattr(finder, "uses_outcomes", False)
+            found.extend([replace(c, mined=self.origin) for c in new] if mined else new)
+        return found
+
+
+def prepare(
+    evidence: Evidence,
+    plan: Plan | None = None,
+    candidates: Iterable[Candidate] | None = None,
+    *,
+    finders: Sequence[Any] | None = None,
+    compare: tuple[str, str] | None = None,
+) -> Case:
+    """Freeze everything that is decided before looking, and check that it can be judged.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    plan : Plan, optional
+    candidates : iterable of Candidate, optional
+        Judged as named. With neither candidates nor finders, the default finders propose.
+    finders : sequence of finder or str, optional
+        Propose further candidates from the discovery units. A judge that holds nothing out lets
+        them see all units, but no outcome.
+    compare : pair of str, optional
+        Two models to compare on the examples both answered.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to explain: no errors, or only errors; or nothing to explain it with.
+    PlanError
+        If a judge or finder is unknown.
+    """
+    case = opened(evidence, plan, compare=compare)
+    named = list(candidates or ())
+    if finders is None:
+        finders = [] if candidates is not None else _default_finders()
+    library = Library.of([*named, *case.proposed(finders, named)])
+    if len(library) == 0:
+        raise InputError(
+            "no candidates: the evidence has no columns that describe examples; name candidates or columns"
+        )
+    for candidate in library:
+        _require_cause(case, candidate)
+    _require_fresh_holdout(case, library)
+    judged = replace(case, library=library)
+    judged.__dict__["leaks"] = case.leaks  # of columns and outcomes alone: the same for any library
+    return judged
+
+
+def opened(
+    evidence: Evidence, plan: Plan | None = None, *, compare: tuple[str, str] | None = None
+) -> Case:
+    """A case without candidates as yet: the plan resolved for its judge, and the evidence worth
+    explaining.
+
+    Raises
+    ------
+    InputError, PlanError
+        As `prepare`.
+    """
+    plan = plan or Plan()
+    judge = judges.get(plan.judge)
+    plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
+    if compare:
+        evidence = evidence.select_model(*compare)
+        if len(set(compare)) < 2:
+            raise PlanError("compare needs two different models")
+    _require_variation(evidence)
+    case = Case(evidence, Library(()), plan, judge, compare)
+    if judge.name == "multisplit-e" and case.strata is not None:
+        raise PlanError(
+            "multisplit-e needs groups of like size, and these are not; judge by max-t, holm or janus"
+        )
+    return case
+
+
+def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[np.int64] | None:
+    return None if strata is None else strata[units]
+
+
+def _default_finders() -> list[Any]:
+    from groundfault.finders import DEFAULT
+
+    return list(DEFAULT)
+
+
+def _made(name: str, so_far: Sequence[Candidate]) -> Any:
+    """The finder of a name; ``interactions:2`` combines pairs of what was proposed before it.
+
+    ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.
+    """
+    from groundfault.finders import get
+
+    plain, _, order = name.partition(":")
+    if plain == "language" and order:
+        return get(plain)(pipeline=order)
+    if plain != "interactions":
+        return get(name)()
+    if order and not order.isdigit():
+        raise PlanError(
+            f"{name!r} must be interactions, interactions:2 (pairs) or interactions:3 (triples too)"
+        )
+    return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
+
+
+def _require_cause(case: Case, candidate: Candidate) -> None:
+    """A candidate must not explain failures by failing."""
+    roles, columns = case.evidence.roles, set(candidate.columns)
+    if columns & {roles.outcome, roles.status}:
+        raise RuleError(
+            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains failures by failing"
+        )
+    for column in sorted(columns & set(roles.post_outcome)):
+        raise RuleError(
+            f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from the outcome"
+        )
+    for column in sorted(columns & set(case.leaks)):
+        raise RuleError(
+            f"candidate {candidate.name!r} reads {column!r}, which tells {case.leaks[column]:.0%} of the outcomes and "
+            "so is likely to follow from them; allow_leak (--allow-leak) lets it be judged all the same"
+        )
+
+
+def _require_fresh_holdout(case: Case, library: Library) -> None:
+    """A mined candidate may be judged on units that its finder did not see, or on other outcomes
+    altogether.
+    """
+    for candidate in library:
+        if not candidate.mined or case.mined_here(candidate):
+            continue
+        if candidate.mined.partition("/")[0] == case.origin.partition("/")[0]:
+            raise PlanError(
+                f"candidate {candidate.name!r} was mined from other units of this evidence than judge "
+                f"{case.judge.name} now sees, so that the others are not fresh to it: take a judge with a holdout and "
+                "split as then (--seed, --holdout, --split), or other evidence"
+            )
+
+
+def _require_variation(evidence: Evidence) -> None:
+    loss = evidence.loss.drop_nulls()
+    if len(loss) == 0:
+        counts = ", ".join(f"{n} {status}" for status, n in evidence.status_counts.items() if n)
+        raise InputError(f"no observation was scored ({counts}), so there is nothing to explain")
+    if loss.n_unique() == 1:
+        every = {
+            0.0: "no errors at all: every observation passed",
+            1.0: "only errors: every observation failed",
+        }
+        said = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
+        raise InputError(
+            f"the outcome column has {said}; there is no difference to explain (is --positive-is-good right?)"
+        )

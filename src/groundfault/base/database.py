@@ -1,0 +1,181 @@
+"""Database: where a ledger lives, an SQLite file or PostgreSQL, one writer at a time and with
+errors in plain words.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groundfault.errors import InputError, LedgerError, MissingExtraError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL, Connection, Engine, Table
+    from sqlalchemy.exc import DBAPIError
+
+_WAIT = 60  # seconds to wait for another writer
+_LOCK = 0x67726F756E646661  # PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
+
+
+class Database:
+    """A place to keep a table in.
+
+    Parameters
+    ----------
+    path_or_url : path or str
+        A file, or a URL ``postgresql+psycopg://...``.
+    """
+
+    def __init__(self, path_or_url: str | Path) -> None:
+        self._source = path_or_url
+
+    @property
+    def place(self) -> str:
+        """Where the ledger is: an absolute path, or a URL without its password."""
+        return str(self._file or self._url.set(query={}).render_as_string(hide_password=True))
+
+    @cached_property
+    def _file(self) -> Path | None:
+        return Path(self._url.database or "") if self._url.get_backend_name() == "sqlite" else None
+
+    @cached_property
+    def _url(self) -> URL:
+        from sqlalchemy import URL, make_url
+        from sqlalchemy.exc import ArgumentError
+
+        source = str(self._source)
+        if "://" not in source:
+            return URL.create("sqlite", database=str(Path(source).absolute()))
+        try:
+            url = make_url(source)
+        except (ArgumentError, ValueError):  # their messages may hold the password
+            raise InputError(
+                "the ledger's URL is malformed; give a path, or postgresql+psycopg://host/name"
+            ) from None
+        if url.get_backend_name() == "postgresql":
+            return url
+        if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
+            raise InputError(
+                "a ledger is kept in an SQLite file or in PostgreSQL; give a path, or postgresql+psycopg://"
+            )
+        return URL.create("sqlite", database=str(Path(url.database or "").absolute()))
+
+    @property
+    def _reader(self) -> Engine:
+        """As `_engine`; but a file that may not be written to, and that nobody writes to, is read
+        as it stands.
+
+        To read through the write-ahead log SQLite has to make files beside it.
+        """
+        from sqlalchemy import URL, create_engine
+
+        file = self._file
+        if file is None or (os.access(file, os.W_OK) and os.access(file.parent, os.W_OK)):
+            return self._engine
+        if file.with_name(file.name + "-wal").exists():
+            return self._engine
+        return create_engine(
+            URL.create("sqlite", database=file.as_uri(), query={"immutable": "1", "uri": "true"})
+        )
+
+    @cached_property
+    def _engine(self) -> Engine:
+        from sqlalchemy import create_engine
+        from sqlalchemy.exc import ArgumentError
+        from sqlalchemy.pool import NullPool
+
+        # no isolation level: transactions begin where `transaction` says so, not at the first
+        # write. no pool: no connection is carried over a fork, and the write-ahead log is folded in
+        # at every close
+        options = {"isolation_level": None, "timeout": _WAIT} if self._file else {}
+        try:
+            return create_engine(self._url, poolclass=NullPool, connect_args=options)
+        except ArgumentError:
+            raise InputError(
+                f"no such driver: {self.place}; write postgresql+psycopg://host/name"
+            ) from None
+        except ImportError as error:
+            raise MissingExtraError(
+                f"the ledger {self.place} needs {error.name}: pip install 'psycopg[binary]'"
+            ) from None
+
+    @contextmanager
+    def transaction(self, table: Table) -> Iterator[Connection]:
+        """One writer at a time, from its first read to its last write; makes the table where there
+        is none.
+
+        Raises
+        ------
+        InputError
+            If the place cannot be written to, or stays taken by another process.
+        LedgerError
+            If the file is damaged.
+        """
+        from sqlalchemy.exc import DBAPIError, OperationalError
+
+        try:
+            if self._file:
+                self._file.parent.mkdir(parents=True, exist_ok=True)
+            with self._engine.begin() as connection:
+                if self._file:
+                    # fails at once while another process makes the same file, and is then done by
+                    # that one
+                    with suppress(OperationalError):
+                        connection.exec_driver_sql("PRAGMA journal_mode=WAL")
+                    connection.exec_driver_sql("BEGIN IMMEDIATE")
+                else:
+                    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+                table.metadata.create_all(connection)
+                yield connection
+        except OSError as error:
+            raise InputError(
+                f"cannot make the ledger {self.place}: {error.strerror}; choose another place"
+            ) from None
+        except DBAPIError as error:
+            raise self._failure(error, "written to") from None
+
+    @contextmanager
+    def reading(self, table: Table) -> Iterator[Connection]:
+        """One read, of a state between two transactions; an empty table where nobody has made one.
+
+        Raises
+        ------
+        InputError
+            If there is nothing at this place, or it cannot be read.
+        LedgerError
+            If the file is damaged.
+        """
+        from sqlalchemy import create_engine, inspect
+        from sqlalchemy.exc import DBAPIError
+
+        if self._file and not self._file.exists():
+            raise InputError(f"there is no ledger at {self.place}")
+        try:
+            with self._reader.connect() as connection:
+                if inspect(connection).has_table(table.name):
+                    yield connection
+                    return
+            # whoever made the file was killed before anything was in it
+            with create_engine("sqlite://").connect() as empty:
+                table.metadata.create_all(empty)
+                yield empty
+        except DBAPIError as error:
+            raise self._failure(error, "read") from None
+
+    def _failure(self, error: DBAPIError, verb: str) -> InputError | LedgerError:
+        what = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
+        if type(error.orig).__name__ == "DatabaseError":
+            return LedgerError(
+                f"the ledger {self.place} is damaged, or is no ledger: {what}; restore it from a copy"
+            )
+        if "locked" in what:
+            return InputError(
+                f"the ledger {self.place} was held by another process for {_WAIT} s; try again"
+            )
+        return InputError(
+            f"the ledger {self.place} cannot be {verb}: {what}; check the place and its permissions"
+        )

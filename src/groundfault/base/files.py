@@ -1,0 +1,51 @@
+"""Files are written to a temporary name and renamed: a reader sees the old file or the new one,
+never half of one.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from groundfault.errors import InputError
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path``, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If the place cannot be written to.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
+        )
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; choose a place that can be written"
+        ) from None
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
+    write_bytes(path, text.encode("utf-8"))
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

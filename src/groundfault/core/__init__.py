@@ -1,0 +1,1 @@
+"""The frozen nouns that two or more ways of working share."""

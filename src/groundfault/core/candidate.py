@@ -1,0 +1,262 @@
+"""Candidates: proposed explanations as named true/false rules, and the library that freezes
+them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from groundfault.base.files import write_text
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError, RuleError
+
+if TYPE_CHECKING:
+    from groundfault.core.derived import Derived
+
+Missing = Literal["reject", "off", "drop"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A proposed explanation of failures: a true/false property of an example.
+
+    Parameters
+    ----------
+    name : str
+        Unique within a library.
+    rule : str
+        A SQL boolean expression over example columns, such as ``"n_words > 400"`` or ``"lang =
+        'de'"``. A supplied boolean column is the rule that names it.
+    meaning : str, optional
+        The property in plain English; the rule where left out.
+    source : str, optional
+        Who proposed it: a finder's name, a file, a person.
+    missing : {"reject", "off", "drop"}, optional
+        What an example means for which the rule is neither true nor false (a NULL): the candidate
+        cannot be tested (the default), the example counts as off, or the example is left out for
+        this candidate.
+    derived : Derived, optional
+        A fitted function that computes a column the rule reads and the evidence need not have.
+    mined : str, optional
+        Which units a finder that looks at outcomes found it among: `Case.origin` then, and empty
+        for candidates that were named without looking.
+
+    Raises
+    ------
+    RuleError
+        If the rule does not parse, is anything but an expression, or does not read the derived
+        column.
+
+    Examples
+    --------
+    >>> Candidate("long", "n_words > 400").columns
+    ('n_words',)
+    """
+
+    name: str
+    rule: str
+    meaning: str = ""
+    source: str = "declared"
+    missing: Missing = "reject"
+    derived: Derived | None = None
+    mined: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.name.strip():
+            raise RuleError("a candidate needs a name that is not blank")
+        if self.missing not in get_args(Missing):
+            raise RuleError(
+                f"candidate {self.name!r}: missing={self.missing!r} is not one of reject, off, drop"
+            )
+        read = self.parsed.columns  # a bad rule fails here, not in the middle of an audit
+        if self.derived is not None and self.derived.name not in read:
+            raise RuleError(
+                f"candidate {self.name!r}: {self.rule!r} does not read its derived column {self.derived.name!r}"
+            )
+        if not self.meaning:
+            object.__setattr__(self, "meaning", self.rule)
+
+    @property
+    def parsed(self) -> Rule:
+        """The rule, parsed and validated."""
+        try:
+            return Rule.parse(self.rule)
+        except RuleError as error:
+            raise RuleError(f"candidate {self.name!r}: {error}") from None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the rule reads, sorted; for a derived column, those it is
+        computed from.
+        """
+        if self.derived is None:
+            return self.parsed.columns
+        return tuple(sorted({*self.parsed.columns, *self.derived.columns} - {self.derived.name}))
+
+    @classmethod
+    def from_text(cls, text: str, *, missing: Missing = "reject") -> Candidate:
+        """Read ``"NAME: SQL"``, the form used on the command line."""
+        name, colon, rule = text.partition(":")
+        if not colon or not name.strip() or not rule.strip():
+            raise RuleError(f"candidate {text!r} is not of the form 'NAME: SQL expression'")
+        return cls(name.strip(), rule.strip(), missing=missing)
+
+
+@dataclass(frozen=True)
+class Library(Sequence[Candidate]):
+    """An ordered, frozen set of candidates with a hash, fixed before any of them is scored.
+
+    Raises
+    ------
+    RuleError
+        If two candidates share a name but not a rule. Exact repeats are merged.
+    """
+
+    candidates: tuple[Candidate, ...]
+
+    @classmethod
+    def of(cls, candidates: Iterable[Candidate]) -> Library:
+        """Freeze candidates; exact repeats (same name, rule and treatment of missing values) are
+        merged.
+        """
+        merged: dict[str, Candidate] = {}
+        for candidate in candidates:
+            seen = merged.setdefault(candidate.name, candidate)
+            if (seen.rule, seen.missing) != (candidate.rule, candidate.missing):
+                raise RuleError(
+                    f"two candidates are named {candidate.name!r} ({seen.rule!r} and {candidate.rule!r}): rename one"
+                )
+        return cls(tuple(merged.values()))
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.candidates)
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    def __getitem__(self, index):  # type: ignore[no-untyped-def]
+        return self.candidates[index]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of the candidates, whatever their order."""
+        rows = sorted(
+            json.dumps([c.name, c.rule, c.missing], ensure_ascii=False) for c in self.candidates
+        )
+        return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+
+    @property
+    def sources(self) -> dict[str, int]:
+        """How many candidates each source proposed."""
+        return dict(Counter(c.source for c in self.candidates))
+
+    def to_json(self) -> str:
+        """Serialise; ``Library.from_json`` gives an equal library back."""
+        derived = {
+            c.derived.name: c.derived.to_dict() for c in self.candidates if c.derived is not None
+        }
+        data: dict[str, Any] = {"groundfault_library": 1, "hash": self.hash}
+        data["candidates"] = [_row(c) for c in self.candidates]
+        return json.dumps(
+            data | ({"derived": derived} if derived else {}), indent=1, ensure_ascii=False
+        )
+
+    @classmethod
+    def from_json(cls, text: str, *, where: str = "library") -> Library:
+        """Read a frozen library.
+
+        Raises
+        ------
+        InputError
+            If the text is not a library, or its candidates no longer match the hash they were
+            frozen with.
+        """
+        try:
+            data = json.loads(text)
+            library = cls.of(_candidates(data))
+            frozen = data["hash"]
+        except RuleError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{where}: not a frozen groundfault library ({error})") from None
+        if frozen != library.hash:
+            raise InputError(
+                f"{where}: the candidates do not match the hash they were frozen with; freeze it again"
+            )
+        return library
+
+    @classmethod
+    def load(cls, path: str | Path) -> Library:
+        """Read a frozen library from a file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"cannot read the library {path}: {error}") from None
+        return cls.from_json(text, where=str(path))
+
+    def freeze(self, path: str | Path) -> None:
+        """Write the library to a file, whole or not at all."""
+        write_text(Path(path), self.to_json())
+
+    def require_columns(self, available: Iterable[str], *, where: str) -> None:
+        """Raise `RuleError` naming every column that the rules read and ``available`` lacks."""
+        have = set(available)
+        lacking = {
+            column: c.name for c in self.candidates for column in c.columns if column not in have
+        }
+        if lacking:
+            column, name = next(iter(lacking.items()))
+            more = f" (and {len(lacking) - 1} more columns)" if len(lacking) > 1 else ""
+            raise RuleError(
+                f"candidate {name!r} reads column {column!r}{more}, which {where} does not have; "
+                f"its columns are {_some(sorted(have))}"
+            )
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    row = {
+        f.name: getattr(candidate, f.name)
+        for f in fields(candidate)
+        if f.name not in ("derived", "mined")
+    }
+    row |= {"mined": candidate.mined} if candidate.mined else {}
+    return row if candidate.derived is None else row | {"derived": candidate.derived.name}
+
+
+def _candidates(data: dict[str, Any]) -> Iterator[Candidate]:
+    rows = data["candidates"]
+    derived: dict[str, Derived] = {}
+    if "derived" in data:
+        from groundfault.core.derived import Derived
+
+        derived = {
+            name: Derived.from_dict(column) for name, column in dict(data["derived"]).items()
+        }
+    for row in rows:
+        yield Candidate(**row | ({"derived": derived[row["derived"]]} if "derived" in row else {}))
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown
+
+
+def unique_names(candidates: Iterable[Candidate], taken: Iterable[str] = ()) -> list[Candidate]:
+    """Give candidates whose name is taken by another rule a number, so that libraries of several
+    finders can meet.
+    """
+    used = set(taken)
+    out = []
+    for candidate in candidates:
+        name, count = candidate.name, 2
+        while name in used:
+            name, count = f"{candidate.name} ({count})", count + 1
+        used.add(name)
+        out.append(candidate if name == candidate.name else replace(candidate, name=name))
+    return out

@@ -1,0 +1,270 @@
+"""Columns: what each attribute of the examples is, so that finders propose what makes sense for it
+and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import quote
+from groundfault.errors import InputError
+
+LEVELS = 60
+"""A column of words with more levels than this is not a category."""
+
+_SAMPLE = 20_000
+_COUNTED = 1_000
+_NAMES_A_THING = re.compile(
+    r"(^|[_\W])(id|ids|idx|index|uuid|guid|hash|sha\d*|md5|seed)$", re.IGNORECASE
+)
+_WORDS = (pl.String, pl.Categorical, pl.Enum)
+
+
+class Kind(StrEnum):
+    """What a column is to a finder.
+
+    ``constant`` has one value at most; ``flag`` holds true/false or 0/1; ``number`` has an order
+    worth cutting; ``label`` repeats a few words; ``text`` is prose; ``code`` is ids, hashes and
+    words of too many levels; ``other`` (dates, lists, structures) is not looked at: derive a number
+    or a label from it."""
+
+    CONSTANT = "constant"
+    FLAG = "flag"
+    NUMBER = "number"
+    LABEL = "label"
+    TEXT = "text"
+    CODE = "code"
+    OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One attribute at a glance.
+
+    Attributes
+    ----------
+    name : str
+    kind : Kind
+    missing : int
+        Examples without a value.
+    distinct : int
+        Different values, NULL apart; exact up to 1,000, beyond that at least this many.
+    """
+
+    name: str
+    kind: Kind
+    missing: int
+    distinct: int
+
+
+def example_rows(evidence: Evidence) -> pl.DataFrame:
+    """One row of the table for each example: of several models or repeats, the first."""
+    if evidence.roles.model or evidence.roles.repeat:
+        return evidence.frame.filter(pl.col(evidence.roles.id or "").is_first_distinct())
+    return evidence.frame
+
+
+def examples(evidence: Evidence) -> pl.DataFrame:
+    """The attributes, one row an example however many models and repeats answered it."""
+    return example_rows(evidence).select(evidence.attributes)
+
+
+def sample(table: pl.DataFrame, most: int = _SAMPLE) -> pl.DataFrame:
+    """At most ``most`` rows, always the same ones, in their order."""
+    if table.height <= most:
+        return table
+    # scattered rather than every k-th: tables often interleave k variants of each item
+    rows = np.random.default_rng(0).permutation(table.height)[:most]
+    return table[np.sort(rows)]
+
+
+def matching(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
+    """Attributes that names or globs such as ``d__*`` stand for, each with the pattern that named
+    it first.
+
+    Raises
+    ------
+    InputError
+        If a pattern stands for no attribute.
+    """
+    found: dict[str, str] = {}
+    for pattern in patterns:
+        hits = (
+            [pattern] if pattern in evidence.attributes else _globbed(evidence.attributes, pattern)
+        )
+        if not hits:
+            raise InputError(_no_such_column(evidence, pattern))
+        for name in hits:
+            found.setdefault(name, pattern)
+    return found
+
+
+def _globbed(names: Iterable[str], pattern: str) -> list[str]:
+    return [name for name in names if fnmatchcase(name, pattern)]
+
+
+def _no_such_column(evidence: Evidence, pattern: str) -> str:
+    if pattern in (*evidence.roles.columns, *evidence.roles.ignore):
+        return f"column {pattern!r} does not describe the examples: it has another part (outcome, id, ...) or is ignored"
+    if pattern in evidence.frame.columns:
+        return f"column {pattern!r} does not describe the examples: it differs between rows of one example"
+    near = difflib.get_close_matches(pattern, evidence.attributes, n=5, cutoff=0.5)
+    shown = near or list(evidence.attributes[:12])
+    label = (
+        "near it"
+        if near
+        else "the attributes"
+        if len(shown) == len(evidence.attributes)
+        else "the first attributes"
+    )
+    return f"no attribute is named, or matches, {pattern!r}; {label}: {', '.join(shown) or 'none'}"
+
+
+def profile(table: pl.DataFrame, most_levels: int = LEVELS) -> tuple[Column, ...]:
+    """Look at each column of a table of examples once.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row an example, from `examples`.
+    most_levels : int
+        Words of more levels are no labels.
+    """
+    part = sample(table)
+    seen = _measure(part, {name: _seen(name, dtype) for name, dtype in part.schema.items()})
+    whole = {
+        name: _whole(name, dtype, seen[name]["sampled"] <= _COUNTED)
+        for name, dtype in table.schema.items()
+    }
+    full = _measure(table, whole)
+    columns = []
+    for name, dtype in table.schema.items():
+        distinct = full[name].get("distinct", seen[name]["sampled"])
+        kind = _kind(name, dtype, distinct, seen[name] | full[name], most_levels)
+        columns.append(Column(name, kind, table[name].null_count(), distinct))
+    return tuple(columns)
+
+
+def _seen(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
+    """What a sample tells well enough."""
+    column = pl.col(name)
+    if not _is_simple(dtype):
+        return {"sampled": pl.lit(0)}
+    found = {"sampled": column.drop_nulls().n_unique(), "present": column.count()}
+    if dtype == pl.String:
+        found["spaced"] = column.str.contains(r"\S\s+\S").sum()
+    return found
+
+
+def _whole(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
+    """What has to be read off all rows."""
+    column = pl.col(name)
+    if not _is_simple(dtype):
+        return {}
+    found = {"distinct": column.drop_nulls().n_unique()} if few else {}
+    if dtype.is_numeric():
+        found |= {
+            "low": column.min(),
+            "high": column.max(),
+            "zero_one": ((column == 0) | (column == 1)).all(),
+        }
+        found["whole"] = (column == column.round()).all()
+    return found
+
+
+def _measure(
+    table: pl.DataFrame, wanted: dict[str, dict[str, pl.Expr]]
+) -> dict[str, dict[str, Any]]:
+    """Evaluate named expressions of every column in one pass."""
+    flat = [
+        (name, what, value) for name, measures in wanted.items() for what, value in measures.items()
+    ]
+    row = (
+        table.select(value.alias(str(i)) for i, (_, _, value) in enumerate(flat)).row(0)
+        if flat
+        else ()
+    )
+    measured: dict[str, dict[str, Any]] = {name: {} for name in wanted}
+    for (name, what, _), value in zip(flat, row, strict=True):
+        measured[name][what] = value
+    return measured
+
+
+def _is_simple(dtype: pl.DataType) -> bool:
+    return dtype.is_numeric() or dtype in (*_WORDS, pl.Boolean, pl.Null)
+
+
+def _kind(
+    name: str, dtype: pl.DataType, distinct: int, found: dict[str, Any], most_levels: int
+) -> Kind:
+    if not _is_simple(dtype):
+        return Kind.OTHER
+    if distinct <= 1:
+        return Kind.CONSTANT
+    if dtype == pl.Boolean or found.get("zero_one"):
+        return Kind.FLAG
+    repeats = distinct <= most_levels and 2 * distinct <= found["present"]
+    if dtype.is_numeric() and not (found["whole"] and _NAMES_A_THING.search(name)):
+        return Kind.CODE if dtype.is_integer() and _never_repeats(found) else Kind.NUMBER
+    if repeats:
+        return Kind.LABEL
+    return Kind.TEXT if 2 * found.get("spaced", 0) > found["present"] else Kind.CODE
+
+
+def _never_repeats(found: dict[str, Any]) -> bool:
+    """Whether integers number the examples: none repeats, though among n of a range r chance alone
+    would repeat some.
+
+    The chance of no repeat is about exp(-n^2 / 2r); the line is drawn at one in a thousand.
+    Integers too large for a double are hashes."""
+    n, width = found["present"], found["high"] - found["low"] + 1
+    return bool(found["sampled"] == n and (n * n > 14 * width or width > 2**53))
+
+
+def flag_rule(name: str, dtype: pl.DataType) -> str:
+    """The rule that a column of true/false, or of 0/1, is on."""
+    return quote(name) if dtype == pl.Boolean else f"{quote(name)} = 1"
+
+
+def missing_candidates(
+    table: pl.DataFrame, columns: Sequence[Column], source: str
+) -> Iterator[Candidate]:
+    """An "is missing" candidate for each pattern of missing values, named after the first column
+    that has it.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row an example.
+    columns : sequence of Column
+        The columns to look at; those without missing values, and those without any other, are
+        passed over.
+    source : str
+        The finder's name.
+    """
+    patterns: dict[bytes, list[str]] = {}
+    for column in columns:
+        if 0 < column.missing < table.height:
+            bits = np.packbits(table[column.name].is_null().to_numpy()).tobytes()
+            patterns.setdefault(bits, []).append(column.name)
+    for first, *others in patterns.values():
+        also = f", together with {_and(others)}" if others else ""
+        yield Candidate(
+            f"{first} is missing", f"{quote(first)} IS NULL", f"{first} is missing{also}", source
+        )
+
+
+def _and(names: Sequence[str], most: int = 3) -> str:
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else list(names)
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"

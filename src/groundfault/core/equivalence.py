@@ -1,0 +1,174 @@
+"""Equivalence: whether two answers say the same, by a rule that a task names; each verdict has a
+reason.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+_MOST = 2_000  # characters of an answer; what is longer is no answer but an essay
+_WRAPPED = re.compile(r"\\(?:boxed|text|textbf|mathrm)\{([^{}]*)\}|\\[()\[\]]|\$(?!\d)|\*\*|__|`+")
+_ARTICLE = re.compile(r"^(?:the|an?) (?=\S)")
+_QUOTES = " \"'“”‘’*_`"
+# neither glued to a word or another number, nor part of a power; the digits are bounded, for
+# 1e999999999 fills a memory
+_NUMBER = re.compile(
+    r"(?<![\w.,/^])([-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d{1,60})(?:\.\d{1,60})?|\.\d{1,60})(?:e[-+]?\d{1,2})?(?:/\d{1,60})?)"
+    r"(?![\d/^²³]|[.,]\d|e[-+]?\d)\s?(%?)"
+)
+_WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+).split()
+_YES_NO = re.compile(r"^(yes|no)\b|\b(yes|no)$")
+_BOTH = re.compile(r"^(?:yes\W+(?:(?:and|or)\W+)?no|no\W+(?:(?:and|or)\W+)?yes)\b")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether an answer is equivalent to the key, and why.
+
+    Attributes
+    ----------
+    same : bool or None
+        None where the rule cannot read the answer: that is no mismatch.
+    reason : str
+    """
+
+    same: bool | None
+    reason: str
+
+
+def compare(answer: str, key: str, rule: str, tolerance: Fraction = Fraction(0)) -> Verdict:
+    """Whether ``answer`` is equivalent to ``key`` by one of `RULES`; ``tolerance`` is for
+    ``numeric`` alone.
+    """
+    if len(answer) > _MOST:
+        return Verdict(None, f"the answer has more than {_MOST:,} characters")
+    return RULES[rule](normal(answer), normal(key), tolerance)
+
+
+def form(key: str, rule: str) -> str:
+    """What is wrong with a key under a rule; empty where nothing is."""
+    if not normal(key):
+        return "is empty"
+    if rule == "yes_no" and normal(key) not in ("yes", "no"):
+        return "must be yes or no under the rule yes_no"
+    if rule in ("integer", "numeric") and not (
+        _NUMBER.fullmatch(normal(key)) and _numbers(normal(key))
+    ):
+        return f"must be a number under the rule {rule}"
+    if rule == "integer" and _numbers(normal(key))[0][0].denominator != 1:
+        return "must be a whole number under the rule integer"
+    return ""
+
+
+def natural_rule(key: str) -> str:
+    """The rule that the form of a key asks for: yes_no, integer, numeric or exact."""
+    return next(
+        rule
+        for rule in ("yes_no", "integer", "numeric", "exact")
+        if not form(key, rule) or rule == "exact"
+    )
+
+
+def normal(text: str) -> str:
+    """Text without what makes no difference: case, spaces, mark-up, quotes and the punctuation at
+    its end.
+    """
+    # not NFKC, which makes 52 of 5²
+    plain = unicodedata.normalize("NFC", text).replace("−", "-")
+    plain = _WRAPPED.sub(lambda found: found[1] or "", plain)
+    return " ".join(plain.casefold().split()).lstrip(_QUOTES + ",;:!").rstrip(_QUOTES + ",;:!.")
+
+
+def numbers(text: str) -> list[Fraction]:
+    """The different numbers in a text, in the order in which they come."""
+    return list(dict.fromkeys(value for value, _ in _numbers(normal(text))))
+
+
+def _numbers(text: str) -> list[tuple[Fraction, bool]]:
+    """Numbers of a normalised text, and whether each is a percentage; a word only where it is the
+    whole text.
+    """
+    if text in _WORDS:
+        return [(Fraction(_WORDS.index(text)), False)]
+    found = []
+    for match in _NUMBER.finditer(text):
+        try:
+            found.append((_fraction(match[1].replace(",", "")), match[2] == "%"))
+        except ZeroDivisionError:
+            continue
+    return list(dict.fromkeys(found))
+
+
+def _fraction(digits: str) -> Fraction:
+    above, slash, below = digits.partition("/")
+    return Fraction(above) / Fraction(below) if slash else Fraction(above)
+
+
+def _exact(answer: str, key: str, _: Fraction) -> Verdict:
+    if not answer:
+        return Verdict(None, "the answer is empty")
+    same = _ARTICLE.sub("", answer) == _ARTICLE.sub("", key)
+    return Verdict(same, "the same text" if same else "another text")
+
+
+def _yes_no(answer: str, key: str, _: Fraction) -> Verdict:
+    said = {first or last for first, last in _YES_NO.findall(answer)}
+    if not said:
+        return Verdict(None, "neither begins nor ends with yes or no")
+    if len(said) > 1 or _BOTH.match(answer):
+        return Verdict(None, "both yes and no")
+    word = said.pop()
+    return Verdict(word == key, f"says {word}")
+
+
+def _integer(answer: str, key: str, _: Fraction) -> Verdict:
+    return _number(answer, key, Fraction(0))
+
+
+def _number(answer: str, key: str, tolerance: Fraction) -> Verdict:
+    found, wanted = _numbers(answer), _numbers(key)[0]
+    if len(found) != 1:
+        return Verdict(None, "no number" if not found else f"{len(found)} different numbers")
+    if re.search(r"\bnot\b|n't\b", answer):
+        return Verdict(None, "says what it is not")
+    if found[0][1] != wanted[1]:
+        return Verdict(None, "one is a percentage and the other is not")
+    same = abs(found[0][0] - wanted[0]) <= tolerance
+    return Verdict(
+        same, "the one number is the key's" if same else "the one number is not the key's"
+    )
+
+
+def _set(answer: str, key: str, _: Fraction) -> Verdict:
+    said, wanted = _items(answer), _items(key)
+    if not said:
+        return Verdict(None, "the answer names nothing")
+    if said == wanted:
+        return Verdict(True, "the same items")
+    return Verdict(
+        False, f"{len(wanted - said)} of {len(wanted)} items lacking, {len(said - wanted)} too many"
+    )
+
+
+def _items(text: str) -> frozenset[str]:
+    parts = re.split(r"[,;\n]|\band\b|&", text.strip("{}[]()"))
+    return frozenset(filter(None, (_ARTICLE.sub("", part.strip(_QUOTES + ".-")) for part in parts)))
+
+
+RULES: dict[str, Callable[[str, str, Fraction], Verdict]] = {
+    "exact": _exact,
+    "yes_no": _yes_no,
+    "integer": _integer,
+    "numeric": _number,
+    "set": _set,
+}
+"""Equivalence rules by name, on normalised text: the same text but for case, spaces and articles;
+yes or no with an explanation behind it; a sentence with a single number in it; the same within the
+tolerance; a list in any order."""

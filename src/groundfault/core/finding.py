@@ -1,0 +1,124 @@
+"""Findings: one candidate and its verdict, with its numbers and the reason in a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Verdict(StrEnum):
+    """What may be said of a candidate."""
+
+    CONFIRMED = "confirmed"
+    NOT_REPLICATED = "not_replicated"
+    BELOW_FLOOR = "below_floor"
+    UNTESTABLE = "untestable"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a candidate comes to on one set of units.
+
+    Attributes
+    ----------
+    on, off : int
+        Units on and off the slice.
+    on_errors, off_errors : float
+        Errors, or losses summed, on and off the slice; whole numbers for 0/1 errors.
+    lift : float or None
+        Mean loss on minus off; None where a side is empty.
+    p : float or None
+        Permutation p-value: two-sided on discovery and on all units, one-sided in the discovery
+        direction on the holdout.
+    p_adjusted : float or None
+        Adjusted for multiplicity, as the judge does.
+    interval : pair of floats, or None
+        For the lift, or for the ratio where the plan's effect is one; for this finding alone.
+    """
+
+    on: int
+    off: int
+    on_errors: float
+    off_errors: float
+    lift: float | None
+    p: float | None = None
+    p_adjusted: float | None = None
+    interval: tuple[float, float] | None = None
+
+    @property
+    def on_rate(self) -> float | None:
+        """Mean loss on the slice."""
+        return self.on_errors / self.on if self.on else None
+
+    @property
+    def off_rate(self) -> float | None:
+        """Mean loss off the slice."""
+        return self.off_errors / self.off if self.off else None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One candidate, or one candidate for one of several outcomes, with its verdict.
+
+    Attributes
+    ----------
+    name, rule, meaning, source : str
+        The candidate.
+    outcome : str
+        The model, or the kind of change between two; empty for a single outcome.
+    verdict : Verdict
+    reason : str
+        Why, in a few words; starts with the codes where there are some.
+    sentence : str
+        What may be said, in full.
+    discovery, full : Cell
+        Numbers on the discovery units (selected: read with the winner's curse in mind) and on all
+        units.
+    holdout : Cell or None
+        Numbers on held-out units; None for judges that hold nothing out.
+    aliases : tuple of str
+        Candidates true for the same units; those prefixed "not " for exactly the others.
+    lead : str or None
+        The confirmed finding that this one is not told apart from and grouped under; None for leads
+        and for the unconfirmed. See `groundfault.auditing.grouping.leads`.
+    decoys : float or None
+        Decoys expected at or above this discovery effect.
+    sensitivity : dict of str to str
+        Verdicts had all unscored observations failed, or all passed; empty where none was unscored.
+    frequency : float or None
+        Share of repeated random splits in which it was confirmed. Not a probability of being true.
+    """
+
+    name: str
+    rule: str
+    meaning: str
+    source: str
+    outcome: str
+    verdict: Verdict
+    reason: str
+    sentence: str
+    discovery: Cell
+    holdout: Cell | None
+    full: Cell
+    aliases: tuple[str, ...] = ()
+    lead: str | None = None
+    decoys: float | None = None
+    sensitivity: dict[str, str] | None = None
+    frequency: float | None = None
+
+    @property
+    def key(self) -> str:
+        """The name, with the outcome where there are several: no two findings of a report share
+        it.
+        """
+        return f"{self.name} · {self.outcome}" if self.outcome else self.name
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether it may be reported."""
+        return self.verdict is Verdict.CONFIRMED
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain words and numbers."""
+        return asdict(self) | {"verdict": str(self.verdict), "aliases": list(self.aliases)}

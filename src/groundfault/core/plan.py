@@ -1,0 +1,258 @@
+"""Plan: everything decided before looking, with a hash that seals it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.streams import stream
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError, PlanError
+from groundfault.stats.contingency import EFFECTS
+from groundfault.stats.decoys import Correction
+
+Number = int | float | str | Decimal | Fraction
+Scope = Literal["discovery", "full"]
+Effect = Literal["risk_difference", "risk_ratio", "odds_ratio"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """Everything decided before looking at the outcomes.
+
+    Parameters
+    ----------
+    judge : str
+        The rule that confirms; see `groundfault.judges.NAMES`.
+    q : number
+        Target false-discovery proportion of screens and of the Benjamini-Hochberg family, in (0,
+        1).
+    alpha : number
+        Family-wise error level of exact confirmations, in (0, 1).
+    min_lift : number, optional
+        The least |lift| worth confirming; None leaves it to the judge (0.10 for split judges, none
+        for the others).
+    effect : {"risk_difference", "risk_ratio", "odds_ratio"}
+        What the gate asks of a finding, and what is shown with an interval.
+    min_ratio : number
+        The least ratio (or its inverse) worth confirming, for the two ratios; above 1.
+    holdout : number
+        Share of units held out, in (0, 1); a split column overrules it.
+    seed : int
+        Seed of every random act.
+    min_on, min_off, min_on_total : int
+        A candidate is eligible with at least so many units on and off the slice, and on it in both
+        parts together.
+    hold_min_on, hold_min_off : int, optional
+        The same on the holdout; None is the discovery's.
+    prevalence : pair of numbers, optional
+        Inclusive window of the share of units on the slice; None leaves it to the judge ([0.10,
+        0.90] for those that rank by lift, none for those that rank by p-value).
+    scope : {"discovery", "full"}
+        Where eligibility is judged.
+    decoys : int, optional
+        Draw this many decoys instead of using the exact floor; for reproduction.
+    correction : {"none", "paper", "inside"}
+        The "+1" of sampled decoys; see `groundfault.stats.decoys.scaled_counts`.
+    permutations : int
+        Random permutations of max-T, and of p-values for losses on no grid.
+    splits : int
+        Random splits of ``multisplit-e``.
+
+    Notes
+    -----
+    Numbers are compared as the decimals they are written as: a lift of exactly 0.10 reaches 0.10.
+
+    Raises
+    ------
+    PlanError
+        If a setting is out of range.
+    """
+
+    judge: str = "janus"
+    q: Number = Fraction(1, 10)
+    alpha: Number = Fraction(1, 10)
+    min_lift: Number | None = None
+    effect: Effect = "risk_difference"
+    min_ratio: Number = Fraction(3, 2)
+    holdout: Number = Fraction(1, 2)
+    seed: int = 0
+    min_on: int = 8
+    min_off: int = 8
+    min_on_total: int = 0
+    hold_min_on: int | None = None
+    hold_min_off: int | None = None
+    prevalence: tuple[Number, Number] | None = None
+    scope: Scope = "discovery"
+    decoys: int | None = None
+    correction: Correction = "none"
+    permutations: int = 9999
+    splits: int = 50
+
+    def __post_init__(self) -> None:
+        for name in ("q", "alpha", "holdout"):
+            self._store(name, low=0, high=1, open_ends=True)
+        if self.min_lift is not None:
+            self._store("min_lift", low=0, high=1)
+        self._store("min_ratio", low=1, high=None)
+        if self.prevalence is not None:
+            low, high = (exact(x, "prevalence") for x in self.prevalence)
+            if not 0 <= low <= high <= 1:
+                raise PlanError(
+                    f"prevalence must be two numbers 0 <= low <= high <= 1, not {low} and {high}"
+                )
+            object.__setattr__(self, "prevalence", (low, high))
+        for name in (
+            "min_on",
+            "min_off",
+            "permutations",
+            "splits",
+            "decoys",
+            "hold_min_on",
+            "hold_min_off",
+        ):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise PlanError(f"{name} must be at least 1, not {value}")
+        for name in ("min_on_total", "seed"):
+            if getattr(self, name) < 0:
+                raise PlanError(f"{name} must be at least 0, not {getattr(self, name)}")
+        for name, words in (
+            ("effect", EFFECTS),
+            ("scope", get_args(Scope)),
+            ("correction", get_args(Correction)),
+        ):
+            if getattr(self, name) not in words:
+                raise PlanError(
+                    f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}"
+                )
+
+    def _store(self, name: str, *, low: int, high: int | None, open_ends: bool = False) -> None:
+        value = exact(getattr(self, name), name)
+        inside = low < value if open_ends or high is None else low <= value
+        if not inside or (high is not None and (value >= high if open_ends else value > high)):
+            ends = (
+                f"strictly between {low} and {high}"
+                if open_ends
+                else f"in [{low}, {high}]"
+                if high
+                else f"above {low}"
+            )
+            raise PlanError(f"{name} must be {ends}, not {float(value):g}")
+        object.__setattr__(self, name, value)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The plan as plain words and numbers, exact decimals as strings."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_settings(cls, settings: dict[str, Any]) -> Plan:
+        """The plan that `settings` describes."""
+        known = dict(settings)
+        if known.get("prevalence") is not None:
+            known["prevalence"] = tuple(known["prevalence"])
+        try:
+            return cls(**known)
+        except TypeError as error:
+            raise PlanError(f"not the settings of a plan: {error}") from None
+
+    def seal(self) -> str:
+        """SHA-256 of everything decided: equal plans, equal seals."""
+        return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
+
+    def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
+        """A generator of its own for each purpose, so that no random act depends on how many came
+        before it.
+        """
+        return stream(self.seed, purpose, counter)
+
+    def resolve(self, *, lift_ranked: bool, gated: bool) -> Plan:
+        """The plan with what was left to the judge filled in, so that the seal covers it."""
+        window: tuple[Number, Number] = (
+            (Fraction(1, 10), Fraction(9, 10)) if lift_ranked else (Fraction(0), Fraction(1))
+        )
+        return replace(
+            self,
+            min_lift=self.min_lift
+            if self.min_lift is not None
+            else Fraction(1 if gated else 0, 10),
+            prevalence=self.prevalence or window,
+            hold_min_on=self.hold_min_on or self.min_on,
+            hold_min_off=self.hold_min_off or self.min_off,
+        )
+
+    def discovery_units(self, evidence: Evidence) -> NDArray[np.bool_]:
+        """Which units are for discovery: bool, shape (units,). The rest are the holdout.
+
+        A split column decides where there is one; else units, in the order of their names, are
+        drawn by the seed. So the split depends on names and seed, and on no order of rows.
+
+        Raises
+        ------
+        InputError
+            If the split column holds other words than ``discovery`` and ``holdout``, splits a unit,
+            or lacks a part.
+        """
+        if evidence.roles.split is None:
+            count = evidence.unit_count
+            held = int(Fraction(str(self.holdout)) * count) if count > 1 else 0
+            if held == 0 or held == count:
+                raise InputError(
+                    f"{count} units cannot be split with a holdout share of {float(self.holdout):g}"
+                )
+            order = self.rng("split").permutation(count)
+            return np.asarray(np.isin(np.arange(count), order[held:], assume_unique=True))
+        return _supplied_split(evidence, evidence.roles.split)
+
+
+def _supplied_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
+    words = evidence.frame[column].cast(str)
+    unknown = sorted(set(words.unique()) - {"discovery", "holdout"})
+    if unknown:
+        raise InputError(
+            f"split column {column!r} holds {unknown[0]!r}; its words must be 'discovery' and 'holdout'"
+        )
+    votes = np.bincount(
+        evidence.unit_index,
+        weights=(words == "discovery").to_numpy(),
+        minlength=evidence.unit_count,
+    )
+    size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
+    torn = np.flatnonzero((votes > 0) & (votes < size))
+    if len(torn):
+        unit = evidence.frame[evidence.roles.group or evidence.roles.id or ""].filter(
+            evidence.unit_index == torn[0]
+        )[0]
+        raise InputError(
+            f"split column {column!r} puts {unit!r} into both parts; one unit must be wholly in one of them"
+        )
+    if votes.sum() in (0, len(words)):
+        raise InputError(
+            f"split column {column!r} has only one part; both 'discovery' and 'holdout' are needed"
+        )
+    return votes > 0
+
+
+def exact(value: Number, name: str = "the number") -> Fraction:
+    """A number as the rational it is written as: 0.1 is 1/10."""
+    try:
+        return Fraction(str(value)) if not isinstance(value, Fraction) else value
+    except (ValueError, ZeroDivisionError):
+        raise PlanError(f"{name} must be a number, not {value!r}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        decimal = Decimal(value.numerator) / Decimal(value.denominator)
+        return str(decimal.normalize()) if Fraction(decimal) == value else str(value)
+    if isinstance(value, tuple):
+        return [_plain(v) for v in value]
+    return value

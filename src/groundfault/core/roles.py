@@ -1,0 +1,190 @@
+"""Roles: which column of a table plays which part, and whether it can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from groundfault.core.status import UNSCORED, Status
+from groundfault.errors import InputError
+
+_MOST_COLUMNS = 20_000
+
+LISTS = ("ignore", "post_outcome", "allow_leak")
+"""Roles of any number of columns that a user names of tables and of logs alike."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column plays which part; every other column of the table is an attribute or is ignored.
+
+    Attributes
+    ----------
+    outcome : str
+        0/1 error, or a bounded loss in [0, 1]; 1 is failure, unless ``positive_is_good``.
+    id, model, repeat, group, split, status : str, optional
+        Example id; model; repeat or epoch; cluster of dependent examples;
+        ``discovery``/``holdout``; outcome status.
+    positive_is_good : bool
+        The outcome column says "correct" rather than "error".
+    empty : str, optional
+        The status of observations whose outcome is empty.
+    ignore : tuple of str
+        Columns that are no attributes, such as consequences of failing.
+    instrument : tuple of str
+        Columns that describe an answer or how it was measured, not the example: length, finish
+        reason, judge.
+    post_outcome : tuple of str
+        Columns that follow from the outcome; a candidate that reads one is refused.
+    allow_leak : tuple of str
+        Columns that may tell failed from passed almost perfectly without being taken for such a
+        consequence.
+    numbered : bool
+        The id is the number of the row: the table has none.
+    """
+
+    outcome: str
+    id: str | None = None
+    model: str | None = None
+    repeat: str | None = None
+    group: str | None = None
+    split: str | None = None
+    status: str | None = None
+    positive_is_good: bool = False
+    empty: str | None = None
+    ignore: tuple[str, ...] = ()
+    instrument: tuple[str, ...] = ()
+    post_outcome: tuple[str, ...] = ()
+    allow_leak: tuple[str, ...] = ()
+    numbered: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that play a part, in a fixed order."""
+        named = (
+            self.outcome,
+            self.id,
+            self.model,
+            self.repeat,
+            self.group,
+            self.split,
+            self.status,
+        )
+        return tuple(dict.fromkeys(column for column in named if column is not None))
+
+
+def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
+    """Raise `InputError` unless there are rows, and every column that plays a part."""
+    if frame.width > _MOST_COLUMNS:
+        raise InputError(
+            f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the ones you need"
+        )
+    if frame.height == 0:
+        raise InputError(f"{where} has no rows")
+    for role in ("outcome", "id", "model", "repeat", "group", "split", "status"):
+        column = getattr(roles, role)
+        if column is not None and column not in frame.columns:
+            near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
+            raise InputError(
+                f"{where} has no column {column!r} (named as {role}); its columns are {near}"
+            )
+    patterns = [c for c in frame.columns if c == "*" or (c.startswith("^") and c.endswith("$"))]
+    if patterns:
+        raise InputError(
+            f"{where}: column {patterns[0]!r} is named like a pattern, which rules cannot tell from one; rename it"
+        )
+    for part in (*LISTS, "instrument"):
+        unknown = [c for c in getattr(roles, part) if c not in frame.columns]
+        if unknown:
+            raise InputError(f"{where} has no column {unknown[0]!r} (named as {part})")
+
+
+def with_id(frame: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, Roles]:
+    """The table with an id column: the rows' numbers where none is named."""
+    if roles.id is not None:
+        return frame, roles
+    name = "row"
+    while name in frame.columns:
+        name = "_" + name
+    return frame.with_row_index(name), replace(roles, id=name, numbered=True)
+
+
+def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
+    """Raise `InputError` unless every row has a key of its own."""
+    key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+    for column in (*key, roles.group, roles.split):
+        empty = frame[column].null_count() if column else 0
+        if empty:
+            raise InputError(
+                f"{where}: column {column!r} is empty in {empty} rows; every observation needs one"
+            )
+    repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
+    if repeated.any():
+        row = frame.filter(repeated).select(key).row(0)
+        named = ", ".join(f"{c}={v!r}" for c, v in zip(key, row, strict=True))
+        add = (
+            ""
+            if roles.repeat
+            else "; if they are several models or repeats, name the column (model or repeat)"
+        )
+        raise InputError(
+            f"{where}: {int(repeated.sum())} rows share their key, for example {named}{add}"
+        )
+
+
+def outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
+    """Loss and status of every row; raises `InputError` where one cannot be told."""
+    raw = frame[roles.outcome]
+    if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
+        words = raw.drop_nulls()
+        numbers = (
+            words.cast(pl.Float64, strict=False)
+            if words.dtype == pl.String
+            else words.is_null().cast(pl.Float64)
+        )
+        strange = words.filter(~numbers.is_finite().fill_null(False))
+        example = strange.first() if len(strange) else words.first()
+        raise InputError(
+            f"{where}: outcome column {roles.outcome!r} holds {raw.dtype} such as {example!r}; "
+            "it must be 0/1, true/false, or a loss in [0, 1]"
+        )
+    loss = raw.cast(pl.Float64).alias("loss")
+    bad = frame.filter(loss.is_nan() | ~loss.is_between(0, 1))
+    if bad.height:
+        raise InputError(
+            f"{where}: outcome {bad[roles.outcome][0]!r} of {roles.id}={bad[roles.id or ''][0]!r} "
+            f"({bad.height} such rows) is not in [0, 1]"
+        )
+    if roles.positive_is_good:
+        loss = 1.0 - loss
+    status = _statuses(frame, roles, loss, where)
+    return pl.select(pl.when(status == Status.SCORED).then(loss).alias("loss")).to_series(), status
+
+
+def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) -> pl.Series:
+    if roles.status is not None:
+        status = frame[roles.status].cast(pl.String).str.to_lowercase().alias("status")
+        unknown = frame.filter(~status.is_in([str(s) for s in Status]) | status.is_null())
+        if unknown.height:
+            words = ", ".join(Status)
+            raise InputError(
+                f"{where}: status {unknown[roles.status][0]!r} of {roles.id}={unknown[roles.id or ''][0]!r} "
+                f"({unknown.height} such rows) is not one of {words}"
+            )
+    else:
+        status = pl.repeat(str(Status.SCORED), frame.height, eager=True).alias("status")
+    empty = loss.is_null() & (status == Status.SCORED)
+    if not empty.any():
+        return status
+    if roles.empty is None:
+        raise InputError(
+            f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of {frame.height} rows, for example "
+            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means (empty='missing', or --empty "
+            "missing|error|refused|unparsed|artefact), or name a status column"
+        )
+    if roles.empty not in UNSCORED:
+        raise InputError(f"empty={roles.empty!r} is not one of {', '.join(UNSCORED)}")
+    return pl.select(
+        pl.when(empty).then(pl.lit(roles.empty)).otherwise(status).alias("status")
+    ).to_series()

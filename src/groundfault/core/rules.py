@@ -1,0 +1,149 @@
+"""Rules: SQL boolean expressions over example columns, parsed once, validated, and handed to the
+table engine.
+
+A rule is read by ``sqlglot`` and may contain only what `_ALLOWED` names: comparisons, logic,
+arithmetic, and functions of one row. Sub-queries, statements, window functions and anything else
+are refused before they reach an engine. What turns NULL into a value of its own accord is left out
+on purpose (``CASE ... ELSE``, ``CONCAT``, ``STRPOS``, ``GREATEST``, ``IS TRUE``): with it a missing
+value would silently count as "off". ``COALESCE`` and ``IS NULL`` say it openly. A quotient by zero
+is NULL; functions that are undefined in places (roots, logarithms) are left out, because engines
+differ in what their results compare as."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from groundfault.errors import RuleError, first_line
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ALLOWED = frozenset(
+    "Column Identifier Literal Boolean Null Paren Tuple "
+    "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike "
+    "RegexpLike RegexpILike StartsWith EndsWith "
+    "Add Sub Mul Div Mod Neg Abs Round Floor Ceil "
+    "Coalesce Nullif "
+    "Length Lower Upper Trim Substring Left Right Replace DPipe SplitPart "
+    "Cast DataType".split()
+)
+_LONGEST = 20_000
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A validated SQL boolean expression.
+
+    Attributes
+    ----------
+    sql : str
+        The expression in one normal form, so that spelling does not matter.
+    columns : tuple of str
+        The columns it reads, sorted.
+    """
+
+    sql: str
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def parse(text: str) -> Rule:
+        """Parse and validate an expression.
+
+        Raises
+        ------
+        RuleError
+            If the text is not one expression, or uses something that rules may not use.
+
+        Examples
+        --------
+        >>> Rule.parse("n_words > 400 and lang = 'de'").columns
+        ('lang', 'n_words')
+        """
+        return _parse(text)
+
+    def to_polars(self) -> pl.Expr:
+        """The rule as a polars expression; NULL where it is neither true nor false."""
+        import polars as pl
+
+        try:
+            return pl.sql_expr(self.sql)
+        except Exception as error:
+            raise RuleError(f"cannot evaluate {self.sql!r}: {first_line(error)}") from None
+
+
+@lru_cache(maxsize=100_000)
+def _parse(text: str) -> Rule:
+    from sqlglot import exp, parse
+    from sqlglot.errors import SqlglotError
+
+    if len(text) > _LONGEST:
+        raise RuleError(f"the rule has {len(text)} characters; at most {_LONGEST} are read")
+    try:
+        trees = parse(f"SELECT {text}", read="postgres")
+    except RecursionError:
+        raise RuleError(f"{_short(text)} is nested too deeply") from None
+    except SqlglotError as error:
+        raise RuleError(f"{_short(text)} is not SQL: {first_line(error)}") from None
+    select = trees[0] if len(trees) == 1 else None
+    if (
+        not isinstance(select, exp.Select)
+        or len(select.expressions) != 1
+        or set(_filled(select)) - {"expressions"}
+    ):
+        raise RuleError(
+            f'{_short(text)} must be one true/false expression such as "n_words > 400", and nothing else'
+        )
+    tree = select.expressions[0]
+    for node in tree.walk():
+        if type(node).__name__ not in _ALLOWED:
+            raise RuleError(
+                f"{_short(text)} uses {node.key.upper()}, which rules may not: they compare columns with constants, "
+                "combine with AND, OR, NOT, and use arithmetic and text functions of one row"
+            )
+        if isinstance(node, exp.Column) and node.table:
+            raise RuleError(f"{_short(text)}: write the column {node.sql()} without a table name")
+        if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null):
+            raise RuleError(
+                f"{_short(text)}: IS goes with NULL or NOT NULL; what is not true is not always false"
+            )
+    columns = tuple(sorted({column.name for column in tree.find_all(exp.Column)}))
+    if not columns:
+        raise RuleError(f"{_short(text)} reads no column, so it says nothing of any example")
+    for identifier in tree.find_all(exp.Identifier):
+        identifier.set("quoted", True)
+    for quotient in tree.find_all(exp.Div, exp.Mod):
+        quotient.set(
+            "expression",
+            exp.Nullif(this=quotient.expression.copy(), expression=exp.Literal.number(0)),
+        )
+    try:
+        return Rule(tree.sql(dialect="postgres", comments=False), columns)
+    except RecursionError:
+        raise RuleError(f"{_short(text)} is nested too deeply") from None
+
+
+def _filled(node: object) -> list[str]:
+    return [key for key, value in node.args.items() if value]  # type: ignore[attr-defined]
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 80 else text[:77] + "...")
+
+
+def quote(column: str) -> str:
+    """A column name as a SQL identifier."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def literal(value: object) -> str:
+    """A constant as SQL."""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            raise RuleError(f"{value} cannot stand in a rule")
+        return repr(int(value)) if isinstance(value, int) else repr(float(value))
+    return "'" + str(value).replace("'", "''") + "'"

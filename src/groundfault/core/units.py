@@ -1,0 +1,403 @@
+"""Units: the arrays a judge works on, one column per independent unit.
+
+A unit is an example, or a group of dependent ones: rows of one unit are averaged (outcomes) and
+must agree (descriptors), and whole units are split, permuted and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.derived import with_derived
+from groundfault.core.evidence import Evidence
+from groundfault.errors import RuleError, first_line
+from groundfault.stats import bits as bitset
+from groundfault.stats import null_distributions as lawbook
+from groundfault.stats import permutation
+from groundfault.stats.bits import Bits
+from groundfault.stats.contingency import Margins, common_grid
+from groundfault.stats.null_distributions import Laws
+from groundfault.stats.subsets import countable
+
+_BATCH = 64
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Which units each candidate is true for; says nothing of outcomes, so it may cover held-out
+    units.
+
+    Attributes
+    ----------
+    size : int
+        Number U of units.
+    on : uint64 array, shape (L, W)
+        Packed: unit ``u`` has the property.
+    valid : uint64 array, shape (L, W), or None
+        Packed: the candidate is defined for unit ``u``; None where all are, everywhere.
+    unusable : tuple of str, length L
+        Why a candidate cannot be tested at all ("missing", "varies_within_group"); empty where it
+        can.
+    """
+
+    size: int
+    on: Bits
+    valid: Bits | None
+    unusable: tuple[str, ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence, library: Library) -> Marks:
+        """Apply every candidate to every unit.
+
+        Raises
+        ------
+        RuleError
+            If a rule reads a column the evidence lacks, or does not come to true or false.
+        """
+        library.require_columns(evidence.frame.columns, where="the evidence")
+        table = with_derived(evidence.frame, library)
+        rows, valid, unusable = [], [], []
+        for start in range(0, len(library), _BATCH):
+            batch = library.candidates[start : start + _BATCH]
+            for candidate, column in zip(batch, _evaluate(table, batch), strict=True):
+                on, defined, reason = _unit_values(evidence, candidate, column)
+                rows.append(bitset.pack(on[None]))
+                valid.append(None if defined is None else bitset.pack(defined[None]))
+                unusable.append(reason)
+        size = evidence.unit_count
+        empty = np.zeros((0, bitset.words(size)), dtype=np.uint64)
+        everywhere = bitset.pack(np.ones((1, size), dtype=np.bool_))
+        partial = any(v is not None for v in valid)
+        return cls(
+            size,
+            np.concatenate(rows) if rows else empty,
+            np.concatenate([everywhere if v is None else v for v in valid]) if partial else None,
+            tuple(unusable),
+        )
+
+    def take(self, units: NDArray[np.intp]) -> Marks:
+        """The marks of some units, in that order."""
+        on = bitset.take(self.on, self.size, units)
+        valid = None if self.valid is None else bitset.take(self.valid, self.size, units)
+        return Marks(len(units), on, valid, self.unusable)
+
+    def select(self, candidates: NDArray[np.intp]) -> Marks:
+        """The marks of some candidates."""
+        valid = None if self.valid is None else self.valid[candidates]
+        return Marks(
+            self.size, self.on[candidates], valid, tuple(self.unusable[j] for j in candidates)
+        )
+
+    def counts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Units where each candidate is defined, and where it is true: two arrays of shape (L,)."""
+        on = bitset.count(self.on)
+        return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
+
+
+@dataclass(frozen=True)
+class Units:
+    """Marks together with the losses of the same units.
+
+    Attributes
+    ----------
+    marks : Marks
+        L candidates over m units.
+    losses : int64 or float64 array, shape (M, m)
+        One row an outcome, in units of 1/``denominator``; 0 where not scored.
+    scored : bool array, shape (M, m), or None
+        Where there is a loss; None where all are.
+    denominator : int
+        Losses are whole multiples of 1/``denominator``; 0 where they share no grid.
+    strata : int64 array, shape (m,), or None
+        Size classes of groups, where they differ: the mean of many rows varies less than that of
+        one, so that only units of like size are exchangeable.
+    """
+
+    marks: Marks
+    losses: NDArray[np.int64] | NDArray[np.float64]
+    scored: NDArray[np.bool_] | None
+    denominator: int
+    strata: NDArray[np.int64] | None = None
+
+    @classmethod
+    def of(
+        cls, marks: Marks, losses: NDArray[np.float64], strata: NDArray[np.int64] | None = None
+    ) -> Units:
+        """Join marks and losses, NaN where not scored, finding the grid that the losses lie on."""
+        scored = ~np.isnan(losses)
+        grid = common_grid(losses)
+        filled = np.where(scored, losses, 0.0)
+        whole = np.rint(filled * grid).astype(np.int64) if grid else filled
+        return cls(marks, whole, None if scored.all() else scored, grid, strata)
+
+    def __len__(self) -> int:
+        return self.marks.size
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Candidates and outcomes; hypothesis ``(j, o)`` is number ``j * M + o``."""
+        return len(self.marks.on), len(self.losses)
+
+    def take(self, units: NDArray[np.intp]) -> Units:
+        """Some units, in that order."""
+        scored = None if self.scored is None else self.scored[:, units]
+        strata = None if self.strata is None else self.strata[units]
+        return Units(
+            self.marks.take(units), self.losses[:, units], scored, self.denominator, strata
+        )
+
+    def only(self, units: NDArray[np.bool_]) -> Units:
+        """The same units, with losses only where a mask is true: a part of them without copying the
+        marks.
+        """
+        scored = units[None] if self.scored is None else self.scored & units
+        scored = np.broadcast_to(scored, self.losses.shape)
+        return Units(
+            self.marks, np.where(scored, self.losses, 0), scored, self.denominator, self.strata
+        )
+
+    def select(self, candidates: NDArray[np.intp]) -> Units:
+        """Some candidates."""
+        return Units(
+            self.marks.select(candidates), self.losses, self.scored, self.denominator, self.strata
+        )
+
+    @cached_property
+    def margins(self) -> Margins:
+        """Counts and loss sums of all hypotheses, candidates outermost: arrays of shape (L *
+        M,).
+        """
+        marks, (_, outcomes) = self.marks, self.shape
+        on_sum = bitset.sums(marks.on, self.losses)
+        if marks.valid is None:
+            total = np.broadcast_to(self.losses.sum(axis=1), on_sum.shape)
+        else:
+            total = bitset.sums(marks.valid, self.losses)
+        if self.scored is None:
+            n, on = (np.repeat(a[:, None], outcomes, axis=1) for a in marks.counts())
+        else:
+            present = self.scored.astype(np.int64)
+            on = bitset.sums(marks.on, present)
+            n = (
+                np.broadcast_to(present.sum(axis=1), on.shape)
+                if marks.valid is None
+                else bitset.sums(marks.valid, present)
+            )
+        n, on, total, on_sum = (np.ascontiguousarray(a).reshape(-1) for a in (n, on, total, on_sum))
+        return Margins(n, on, total, on_sum, self.denominator)
+
+    def laws(
+        self, hypotheses: NDArray[np.intp], *, pooled: bool
+    ) -> tuple[Laws, NDArray[np.intp], NDArray[np.float64]]:
+        """Permutation laws of hypotheses: the distinct ones, which of them each has, and how many
+        have each.
+        """
+        margins = self.margins[hypotheses]
+        if self.denominator == 1:
+            distinct, which, counts = lawbook.distinct(margins)
+            return lawbook.hypergeometric(distinct, pooled=pooled), which, counts
+        parts, weights = [], []
+        which = np.empty(len(hypotheses), dtype=np.intp)
+        offset = 0
+        for inside, outcome, members in self.populations(hypotheses):
+            values = self.losses[outcome][inside]
+            distinct, local, counts = lawbook.distinct(margins[members])
+            parts.append(lawbook.from_values(values, distinct))
+            weights.append(counts)
+            which[members] = local + offset
+            offset += len(counts)
+        return lawbook.concatenate(parts), which, np.concatenate(weights)
+
+    def countable(self, hypotheses: NDArray[np.intp]) -> bool:
+        """Whether the laws of these hypotheses are exact: of errors, or of losses on a grid that
+        can be counted.
+        """
+        if self.denominator <= 1:
+            return bool(self.denominator)
+        return all(
+            countable(self.losses[outcome][inside], self.margins.on[hypotheses[positions]])
+            for inside, outcome, positions in self.populations(hypotheses)
+        )
+
+    def population(self, hypothesis: int) -> NDArray[np.bool_]:
+        """The units that a hypothesis is about: scored, and with the candidate defined; shape
+        (m,).
+        """
+        candidate, outcome = divmod(hypothesis, len(self.losses))
+        inside = np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[outcome]
+        if self.marks.valid is not None:
+            inside = (
+                inside & bitset.unpack(self.marks.valid[candidate : candidate + 1], len(self))[0]
+            )
+        return inside
+
+    def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Sums of squared losses on each slice and over all its units, shape (L * M,); for
+        intervals.
+        """
+        squared = (self.losses / (self.denominator or 1)) ** 2
+        on = bitset.sums(self.marks.on, squared)
+        valid = self.marks.valid
+        total = (
+            np.broadcast_to(squared.sum(axis=1), on.shape)
+            if valid is None
+            else bitset.sums(valid, squared)
+        )
+        return on.reshape(-1), np.ascontiguousarray(total).reshape(-1)
+
+    def populations(
+        self, hypotheses: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.bool_], int, NDArray[np.intp]]]:
+        """The distinct populations of units: which units, which outcome, and which of the
+        hypotheses are about it.
+        """
+        members: dict[tuple[int, bytes], list[int]] = {}
+        for position, hypothesis in enumerate(hypotheses):
+            candidate, outcome = divmod(int(hypothesis), len(self.losses))
+            defined = b"" if self.marks.valid is None else self.marks.valid[candidate].tobytes()
+            members.setdefault((outcome, defined), []).append(position)
+        for (outcome, _), positions in members.items():
+            yield (
+                self.population(int(hypotheses[positions[0]])),
+                outcome,
+                np.array(positions, dtype=np.intp),
+            )
+
+    def redraw(
+        self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
+        """On-slice loss sums under random permutations of the units, within strata where there are
+        some.
+
+        Yields
+        ------
+        positions : intp array, shape (h,)
+            The hypotheses of one population, as positions in ``hypotheses``.
+        expected : float64 array, shape (h,)
+            Their expected sums.
+        sums : float64 array, shape (b, h)
+            Some of their sums; over all that is yielded for a population, ``draws`` of them.
+        """
+        for inside, outcome, positions in self.populations(hypotheses):
+            units = np.flatnonzero(inside)
+            values = self.losses[outcome][units]
+            strata = None if self.strata is None else self.strata[units]
+            rows = bitset.take(
+                self.marks.on[hypotheses[positions] // len(self.losses)], len(self), units
+            )
+            expected = bitset.sums(rows, permutation.stratum_means(values, strata)[None])[:, 0]
+            for sums in permutation.redraw(rows, values, draws, rng, strata):
+                yield positions, expected, sums
+
+
+def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
+    """Mean loss of each unit for each model: shape (models, units), NaN where nothing was
+    scored.
+    """
+    models = evidence.models
+    if len(evidence) == evidence.unit_count and len(models) == 1:
+        out = np.full((1, evidence.unit_count), np.nan)
+        out[0, evidence.unit_index] = evidence.loss.to_numpy()
+        return out
+    table = pl.DataFrame(
+        {"unit": evidence.unit_index, "model": _model_index(evidence), "loss": evidence.loss}
+    ).drop_nulls()
+    means = table.group_by("model", "unit").agg(pl.col("loss").sum(), pl.len())
+    out = np.full((len(models), evidence.unit_count), np.nan)
+    out[means["model"].to_numpy(), means["unit"].to_numpy()] = (
+        means["loss"] / means["len"]
+    ).to_numpy()
+    return out
+
+
+def scored_rows(evidence: Evidence) -> NDArray[np.int64]:
+    """How many rows of each unit were scored, for the model with most: shape (units,)."""
+    place = _model_index(evidence) * evidence.unit_count + evidence.unit_index
+    scored = evidence.loss.is_not_null().to_numpy()
+    counts = np.bincount(place[scored], minlength=len(evidence.models) * evidence.unit_count)
+    most: NDArray[np.int64] = counts.reshape(len(evidence.models), -1).max(axis=0)
+    return most
+
+
+def size_classes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Classes of units by how many rows their loss is a mean of, each twice as wide as the last;
+    None if alike.
+    """
+    classes = np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
+    return classes if len(np.unique(classes)) > 1 else None
+
+
+def _model_index(evidence: Evidence) -> NDArray[np.int64]:
+    if evidence.roles.model is None:
+        return np.zeros(len(evidence), dtype=np.int64)
+    names = evidence.frame[evidence.roles.model].cast(pl.String)
+    return names.replace_strict(
+        list(evidence.models), range(len(evidence.models)), return_dtype=pl.Int64
+    ).to_numpy()
+
+
+def _evaluate(table: pl.DataFrame, batch: Sequence[Candidate]) -> list[pl.Series]:
+    expressions = [c.parsed.to_polars().alias(str(i)) for i, c in enumerate(batch)]
+    try:
+        frame = table.select(expressions)
+    except Exception:
+        return [_evaluate_alone(table, c) for c in batch]
+    return [_boolean(frame[str(i)], c, table.height) for i, c in enumerate(batch)]
+
+
+def _evaluate_alone(table: pl.DataFrame, candidate: Candidate) -> pl.Series:
+    try:
+        column = table.select(candidate.parsed.to_polars().alias("0")).to_series()
+    except Exception as error:
+        said = first_line(error)
+        raise RuleError(
+            f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {said}"
+        ) from None
+    return _boolean(column, candidate, table.height)
+
+
+def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
+    if column.dtype == pl.Null:
+        column = column.cast(pl.Boolean)
+    if column.dtype != pl.Boolean:
+        hint = "; compare it, as in ... = 1" if column.dtype.is_numeric() else ""
+        raise RuleError(
+            f"candidate {candidate.name!r}: {candidate.rule!r} is {column.dtype}, not true or false{hint}"
+        )
+    return column if len(column) == rows else column.new_from_index(0, rows)
+
+
+def _unit_values(
+    evidence: Evidence, candidate: Candidate, column: pl.Series
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_] | None, str]:
+    """A candidate's value on each unit, where it is defined, and why it cannot be tested."""
+    missing = column.is_null()
+    reason = ""
+    defined = None
+    if missing.any():
+        if candidate.missing == "reject":
+            reason = "missing"
+        elif candidate.missing == "drop":
+            defined = ~missing.to_numpy()
+        column = column.fill_null(False)
+    on = column.to_numpy()
+    if len(evidence) == evidence.unit_count:
+        home = np.empty(len(evidence), dtype=np.intp)
+        home[evidence.unit_index] = np.arange(len(evidence))
+        return on[home], None if defined is None else defined[home], reason
+    size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
+    votes = np.bincount(evidence.unit_index, weights=on, minlength=evidence.unit_count)
+    if np.any((votes > 0) & (votes < size)):
+        reason = reason or "varies_within_group"
+    whole = None
+    if defined is not None:
+        whole = (
+            np.bincount(evidence.unit_index, weights=defined, minlength=evidence.unit_count) == size
+        )
+    return votes == size, whole, reason

@@ -1,0 +1,1 @@
+"""Task banks, grammars and the prompts that they make."""

@@ -1,0 +1,369 @@
+"""Task banks: questions with keys, rules and derivations, in one readable file, frozen by hash.
+
+The file is TOML: a bank is written and reviewed by people, and TOML gives a question lines of its
+own and room for comments, where a line of JSON would hide both."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from groundfault.core.equivalence import RULES, form, natural_rule
+from groundfault.errors import InputError
+from groundfault.probes.bank import toml_tables
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from groundfault.core.evidence import Evidence
+
+_BANK = ("name", "about", "sha256", "task")
+_TASK = (
+    "id",
+    "family",
+    "question",
+    "answer",
+    "rule",
+    "tolerance",
+    "derivation",
+    "tags",
+    "anchors",
+    "slots",
+)
+# the parts of a prompt key are joined by bars, and ids are shown in terminals and paths
+_ID = re.compile(r"[\w.:+-]+(?: ?[\w.:+-]+)*")
+_MOST_ID = 200
+_SHOWN = 12  # columns in a message
+SHIPPED = Path(__file__).parent / "shipped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A question and its key.
+
+    Attributes
+    ----------
+    id : str
+        Letters, digits and ``. : + - _``, with single spaces between words.
+    family : str
+        What kind of reasoning it takes.
+    question : str
+        The canonical wording; every probe of the task holds it unchanged.
+    answer : str
+        The key.
+    rule : str
+        How an answer is compared with it: exact, yes_no, integer, numeric or set.
+    tolerance : Fraction
+        Of the rule ``numeric``: the largest difference that does not count.
+    derivation : str
+        Why the key is the key, for whoever reviews.
+    tags : tuple of str
+        What was checked of it by a person, such as ``unambiguous``.
+    anchors : tuple of str
+        Parts of the question that a rendered prompt must hold; the whole question where none is
+        named.
+    slots : mapping of str to str
+        What components may say about this task, such as ``shortcut``, a tempting wrong answer.
+
+    Raises
+    ------
+    InputError
+        If a part is missing, the rule is unknown, or the key has another form than the rule reads.
+    """
+
+    id: str
+    family: str = "all"
+    question: str
+    answer: str
+    rule: str = "exact"
+    tolerance: Fraction = Fraction(0)
+    derivation: str = ""
+    tags: tuple[str, ...] = ()
+    anchors: tuple[str, ...] = ()
+    slots: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if not _ID.fullmatch(self.id) or len(self.id) > _MOST_ID:
+            raise InputError(
+                f"a task cannot have the id {self.id[:_MOST_ID]!r}: use letters, digits and . : + - _"
+            )
+        if not self.question.strip():
+            raise InputError(f"task {self.id!r} has no question")
+        if self.rule not in RULES:
+            raise InputError(
+                f"task {self.id!r} names the equivalence rule {self.rule!r}; there are {', '.join(RULES)}"
+            )
+        wrong = form(self.answer, self.rule)
+        if wrong:
+            raise InputError(f"task {self.id!r}: the answer {self.answer!r} {wrong}")
+        if self.tolerance < 0 or (self.tolerance and self.rule != "numeric"):
+            raise InputError(
+                f"task {self.id!r}: a tolerance is at least 0, and only the rule numeric has one"
+            )
+        lost = [anchor for anchor in self.anchors if anchor not in self.question]
+        if lost:
+            raise InputError(f"task {self.id!r}: the anchor {lost[0]!r} is not in its question")
+        try:
+            json.dumps(self.to_dict(), ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                f"task {self.id!r} holds half of a surrogate pair, which is no text"
+            ) from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the file holds it; what is empty is left out."""
+        told: dict[str, Any] = {name: getattr(self, name) for name in _TASK}
+        told["tolerance"] = str(self.tolerance) if self.tolerance else ""
+        told |= {"tags": list(self.tags), "anchors": list(self.anchors), "slots": dict(self.slots)}
+        return {name: value for name, value in told.items() if value}
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any], where: str) -> Task:
+        """A task from a table of the file.
+
+        Raises
+        ------
+        InputError
+            Naming ``where``.
+        """
+        toml_tables.known(table, _TASK, where)
+        told: dict[str, Any] = {
+            name: toml_tables.text(table, name, where) for name in ("id", "question", "answer")
+        }
+        for name in ("family", "rule", "derivation"):
+            if name in table:
+                told[name] = toml_tables.text(table, name, where)
+        slots = table.get("slots", {})
+        if not isinstance(slots, dict) or not all(
+            isinstance(value, str) for value in slots.values()
+        ):
+            raise InputError(
+                f'{where}: slots must be texts by name, as in slots = {{ shortcut = "10" }}'
+            )
+        try:
+            tolerance = Fraction(toml_tables.text(table, "tolerance", where, "0"))
+        except (ValueError, ZeroDivisionError):
+            raise InputError(
+                f'{where}: tolerance must be a number in quotes, such as "0.01"'
+            ) from None
+        told |= {name: toml_tables.texts(table, name, where) for name in ("tags", "anchors")}
+        try:
+            return cls(**told, tolerance=tolerance, slots=slots)
+        except InputError as error:
+            said = (
+                str(error).removeprefix(f"task {told['id']!r}").lstrip(": ")
+            )  # which the place says already
+            raise InputError(f"{where}: {said}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """A fixed set of tasks.
+
+    Attributes
+    ----------
+    name : str
+    tasks : tuple of Task
+        In the order of the file, which numbers them.
+    about : str
+
+    Raises
+    ------
+    InputError
+        If there is no task, or an id comes twice.
+
+    Examples
+    --------
+    >>> bank = Bank.shipped()
+    >>> len(bank), sorted({task.family for task in bank})
+    (18, ['arithmetic', 'counterfactual', 'relation'])
+    """
+
+    name: str
+    tasks: tuple[Task, ...]
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise InputError(f"the bank {self.name!r} has no task; write one as [[task]]")
+        seen: set[str] = set()
+        for task in self.tasks:
+            if task.id in seen:
+                raise InputError(
+                    f"the bank {self.name!r} has two tasks with the id {task.id!r}; rename one"
+                )
+            seen.add(task.id)
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self.tasks)
+
+    def __len__(self) -> int:
+        return len(self.tasks)
+
+    def __getitem__(self, id: str) -> Task:
+        try:
+            return self._by_id[id]
+        except KeyError:
+            raise InputError(f"the bank {self.name!r} has no task {id!r}") from None
+
+    @cached_property
+    def _by_id(self) -> dict[str, Task]:
+        return {task.id: task for task in self.tasks}
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of name and tasks, in their order."""
+        return toml_tables.sha256([self.name, [task.to_dict() for task in self.tasks]])
+
+    @classmethod
+    def load(cls, path: str | Path) -> Bank:
+        """Read a bank.
+
+        Raises
+        ------
+        InputError
+            If the file is no bank, or has another hash than it was frozen with.
+        """
+        where = str(path)
+        data = toml_tables.read(Path(path), "bank")
+        toml_tables.known(data, _BANK, where)
+        rows = enumerate(toml_tables.tables(data, "task", where), start=1)
+        tasks = tuple(
+            Task.from_dict(row, f"{where}, task {row.get('id', number)!r}") for number, row in rows
+        )
+        with toml_tables.located(where):
+            bank = cls(
+                toml_tables.text(data, "name", where),
+                tasks,
+                toml_tables.text(data, "about", where, ""),
+            )
+        toml_tables.check_frozen(toml_tables.text(data, "sha256", where, ""), bank.hash, where)
+        return bank
+
+    @classmethod
+    def shipped(cls) -> Bank:
+        """The 18 tasks that come with the package: arithmetic, relations, counterfactual rules."""
+        return cls.load(SHIPPED / "bank.toml")
+
+    @classmethod
+    def from_evidence(
+        cls,
+        evidence: Evidence,
+        *,
+        question: str = "prompt",
+        target: str = "target",
+        family: str | None = None,
+        rule: str | None = None,
+        name: str = "from evidence",
+    ) -> Bank:
+        """A bank of the examples of any evidence.
+
+        Parameters
+        ----------
+        evidence : Evidence
+        question, target : str
+            Columns with what was asked and what was expected.
+        family : str, optional
+            Column with the kind of task.
+        rule : str, optional
+            One equivalence rule for all; left out, the form of each key decides.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or one example has two questions or keys.
+        """
+        id = evidence.roles.id
+        if id is None:
+            raise InputError(
+                "the evidence has no ids, which tasks need; name their column (id=...)"
+            )
+        return cls(name, tuple(_of_rows(evidence.frame, id, question, target, family, rule)))
+
+    @classmethod
+    def from_table(
+        cls,
+        source: Any,
+        *,
+        question: str = "prompt",
+        target: str = "target",
+        id: str | None = None,
+        family: str | None = None,
+        rule: str | None = None,
+        name: str = "from a table",
+    ) -> Bank:
+        """A bank of the rows of any table, which need no outcomes.
+
+        Parameters
+        ----------
+        source : path, or a polars, pandas, Arrow or DuckDB table
+        question, target, family, rule
+            As for `from_evidence`.
+        id : str, optional
+            Column of ids; left out, different pairs of question and target are numbered from 1.
+
+        Raises
+        ------
+        InputError
+            If the table cannot be read, a column is missing, or one id has two questions or keys.
+        """
+        from groundfault.readers.table import read_table
+
+        wanted = [column for column in (id, question, target, family) if column is not None]
+        frame, _ = read_table(source, text=wanted)
+        return cls(name, tuple(_of_rows(frame, id, question, target, family, rule)))
+
+    def write(self, path: str | Path) -> None:
+        """Write the bank with its hash, so that a later change shows."""
+        lines = toml_tables.pairs({"name": self.name, "about": self.about, "sha256": self.hash})
+        for task in self.tasks:
+            lines += ["", "[[task]]", *toml_tables.pairs(task.to_dict())]
+        toml_tables.write(Path(path), lines)
+
+
+def _of_rows(
+    frame: pl.DataFrame,
+    id: str | None,
+    question: str,
+    target: str,
+    family: str | None,
+    rule: str | None,
+) -> Iterable[Task]:
+    import polars as pl
+
+    wanted = list(
+        dict.fromkeys(column for column in (id, question, target, family) if column is not None)
+    )
+    lacking = [column for column in wanted if column not in frame.columns]
+    if lacking:
+        has = ", ".join(frame.columns[:_SHOWN]) + ", ..." * (len(frame.columns) > _SHOWN)
+        raise InputError(
+            f"there is no column {lacking[0]!r}; name those with question and target (there are {has})"
+        )
+    rows = frame.select(pl.col(column).cast(pl.String) for column in wanted).unique(
+        maintain_order=True
+    )
+    if id is not None:
+        twice = rows.filter(pl.col(id).is_duplicated())
+        if len(twice):
+            raise InputError(
+                f"example {twice[id][0]!r} has more than one question or target; a task has one of each"
+            )
+    for number, row in enumerate(rows.iter_rows(named=True), start=1):
+        told = str(number) if id is None else row[id]
+        empty = [column for column in wanted if row[column] is None]
+        if empty:
+            raise InputError(f"example {told!r} has no {empty[0]}; leave it out, or fill it in")
+        yield Task(
+            id=re.sub(r"[^\w.:+-]+", "-", told)[:_MOST_ID].strip("-") or "-",
+            family=row[family] if family else "all",
+            question=row[question],
+            answer=row[target],
+            rule=rule or natural_rule(row[target]),
+        )

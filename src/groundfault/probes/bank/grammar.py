@@ -1,0 +1,307 @@
+"""Grammars: groups of prompt components, one option of each to a prompt, in one readable file,
+frozen by hash.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from groundfault.errors import InputError, PlanError
+from groundfault.probes.bank import toml_tables
+from groundfault.probes.bank.bank import SHIPPED
+
+Assignment = tuple[str, ...]
+
+PLACE = re.compile(r"\{(\w+)\}")
+KEEPS = ("wording", "facts", "operations", "relations", "answer")
+"""What a group can promise not to change: the question's wording, its facts, its operations, its
+relations, and which answers are right. That ``wording`` is kept is checked on every prompt;
+``answer`` makes a metamorphic relation: the options of the group must get equivalent answers. The
+others are for whoever reviews."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.IGNORECASE)
+_GRAMMAR = ("name", "about", "sha256", "layout", "longest", "group")
+_MOST = 10_000_000
+
+
+@dataclass(frozen=True)
+class Option:
+    """One wording of a group; ``{slot}`` stands for what a task has in a slot of that name, and an
+    empty text for nothing at all."""
+
+    name: str
+    text: str = ""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The slots that a task must fill for this option."""
+        return tuple(dict.fromkeys(PLACE.findall(self.text)))
+
+
+@dataclass(frozen=True)
+class Group:
+    """A choice of options, the first of which is the plain one.
+
+    Attributes
+    ----------
+    name : str
+    options : tuple of Option
+    keeps : tuple of str
+        What no option may change; of `KEEPS`.
+
+    Raises
+    ------
+    InputError
+        If there is no option, two have one name, or ``keeps`` says something unknown.
+    """
+
+    name: str
+    options: tuple[Option, ...]
+    keeps: tuple[str, ...] = KEEPS
+
+    def __post_init__(self) -> None:
+        if not self.options:
+            raise InputError(
+                f"the group {self.name!r} is empty; give it an option, or leave the group out"
+            )
+        _check_names(f"the group {self.name!r}", "option", [option.name for option in self.options])
+        unknown = [word for word in self.keeps if word not in KEEPS]
+        if unknown:
+            raise InputError(
+                f"the group {self.name!r} keeps {unknown[0]!r}; what can be kept is {', '.join(KEEPS)}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Grammar:
+    """Groups of components, and where in the prompt they stand.
+
+    Attributes
+    ----------
+    name : str
+    groups : tuple of Group
+    layout : str
+        The prompt, with ``{question}`` and the name of each group in braces, each once. Blank lines
+        that an empty component leaves are closed up.
+    longest : int
+        Most characters of a prompt.
+    about : str
+
+    Raises
+    ------
+    InputError
+        If a group comes twice, or the layout lacks one or names something else.
+
+    Examples
+    --------
+    >>> grammar = Grammar.shipped()
+    >>> len(grammar), grammar.assignment({"distractor": "shortcut"})
+    (27, ('canonical', 'shortcut', 'direct'))
+    """
+
+    name: str
+    groups: tuple[Group, ...]
+    layout: str
+    longest: int = 8000
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"the grammar {self.name!r}"
+        if not self.groups:
+            raise InputError(f"{where} has no group; write one as [[group]]")
+        names = [group.name for group in self.groups]
+        _check_names(where, "group", names)
+        places = PLACE.findall(self.layout)
+        if sorted(places) != sorted(["question", *names]):
+            wanted = ", ".join(f"{{{name}}}" for name in ("question", *names))
+            raise InputError(
+                f"{where}: the layout must hold {wanted}, each once, and nothing else in braces"
+            )
+        if isinstance(self.longest, bool) or not isinstance(self.longest, int) or self.longest < 1:
+            raise InputError(f"{where}: longest must be a whole number of characters, at least 1")
+        if len(self) > _MOST:
+            raise InputError(
+                f"{where} has {len(self):,} assignments; at most {_MOST:,} are allowed"
+            )
+
+    def __len__(self) -> int:
+        """How many assignments there are."""
+        return math.prod(len(group.options) for group in self.groups)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        """All assignments: the name of an option for each group, in a fixed order."""
+        return itertools.product(
+            *([option.name for option in group.options] for group in self.groups)
+        )
+
+    def assignment(self, given: Mapping[str, str] | None = None) -> Assignment:
+        """The assignment with these options by group; the plain option where a group is not named.
+
+        Raises
+        ------
+        PlanError
+            If there is no such group or option.
+        """
+        chosen = dict(given or {})
+        names = tuple(chosen.pop(group.name, group.options[0].name) for group in self.groups)
+        if chosen:
+            said = ", ".join(group.name for group in self.groups)
+            raise PlanError(f"the grammar has no group {next(iter(chosen))!r}; it has {said}")
+        self.chosen(names)
+        return names
+
+    def chosen(self, assignment: Assignment) -> tuple[Option, ...]:
+        """The options that an assignment names.
+
+        Raises
+        ------
+        PlanError
+            If it names too many or too few, or one that is not there.
+        """
+        if len(assignment) != len(self.groups):
+            raise PlanError(
+                f"an assignment names {len(self.groups)} options, one a group, not {len(assignment)}"
+            )
+        return tuple(
+            _option(group, name) for group, name in zip(self.groups, assignment, strict=True)
+        )
+
+    @property
+    def relations(self) -> list[str]:
+        """The groups under whose options answers must be equivalent: the metamorphic relations."""
+        return [group.name for group in self.groups if "answer" in group.keeps]
+
+    def fitting(self, slots: Collection[str]) -> Grammar:
+        """The grammar without options that need another slot than these; the plain one is never
+        taken away.
+
+        Examples
+        --------
+        >>> len(Grammar.shipped().fitting([]))
+        18
+        """
+        groups = [
+            replace(
+                group,
+                options=tuple(
+                    o for o in group.options if o == group.options[0] or {*o.slots} <= {*slots}
+                ),
+            )
+            for group in self.groups
+        ]
+        return (
+            self
+            if groups == list(self.groups)
+            else replace(self, name=f"{self.name}-fitting", groups=tuple(groups))
+        )
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of everything that a prompt depends on, and of what the groups promise to
+        keep.
+        """
+        return toml_tables.sha256(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """As the file holds it, without its prose."""
+        groups = [
+            {
+                "name": g.name,
+                "keeps": list(g.keeps),
+                "option": [{"name": o.name, "text": o.text} for o in g.options],
+            }
+            for g in self.groups
+        ]
+        return {"name": self.name, "layout": self.layout, "longest": self.longest, "group": groups}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Grammar:
+        """Read a grammar.
+
+        Raises
+        ------
+        InputError
+            If the file is no grammar, or has another hash than it was frozen with.
+        """
+        where = str(path)
+        data = toml_tables.read(Path(path), "grammar")
+        toml_tables.known(data, _GRAMMAR, where)
+        with toml_tables.located(where):
+            grammar = cls(
+                toml_tables.text(data, "name", where),
+                tuple(_group(row, where) for row in toml_tables.tables(data, "group", where)),
+                toml_tables.text(data, "layout", where),
+                data.get("longest", 8000),
+                toml_tables.text(data, "about", where, ""),
+            )
+        toml_tables.check_frozen(toml_tables.text(data, "sha256", where, ""), grammar.hash, where)
+        return grammar
+
+    @classmethod
+    def shipped(cls) -> Grammar:
+        """The paper's: three reading cues, three distractors, three formats."""
+        return cls.load(SHIPPED / "grammar.toml")
+
+    def write(self, path: str | Path) -> None:
+        """Write the grammar with its hash, so that a later change shows."""
+        head = {
+            "name": self.name,
+            "about": self.about,
+            "sha256": self.hash,
+            "longest": self.longest,
+        }
+        lines = toml_tables.pairs({**head, "layout": self.layout})
+        for group in self.groups:
+            lines += [
+                "",
+                "[[group]]",
+                *toml_tables.pairs({"name": group.name, "keeps": group.keeps}),
+            ]
+            lines += ["keeps = []"] * (not group.keeps)
+            for option in group.options:
+                lines += [
+                    "",
+                    "[[group.option]]",
+                    *toml_tables.pairs({"name": option.name, "text": option.text}),
+                ]
+        toml_tables.write(Path(path), lines)
+
+
+def _group(row: Mapping[str, Any], where: str) -> Group:
+    name = toml_tables.text(row, "name", f"{where}, a group")
+    here = f"{where}, group {name!r}"
+    toml_tables.known(row, ("name", "about", "keeps", "option"), here)
+    options = []
+    for each in toml_tables.tables(row, "option", here):
+        toml_tables.known(each, ("name", "text"), f"{here}, an option")
+        options.append(
+            Option(toml_tables.text(each, "name", here), toml_tables.text(each, "text", here, ""))
+        )
+    return Group(
+        name, tuple(options), toml_tables.texts(row, "keeps", here) if "keeps" in row else KEEPS
+    )
+
+
+def _option(group: Group, name: str) -> Option:
+    for option in group.options:
+        if option.name == name:
+            return option
+    said = ", ".join(option.name for option in group.options)
+    raise PlanError(f"the group {group.name!r} has no option {name!r}; it has {said}")
+
+
+def _check_names(where: str, kind: str, names: list[str]) -> None:
+    for number, name in enumerate(names):
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"{where} has the {kind} {name!r}; a name is a letter, then letters, digits, - and _"
+            )
+        if name in names[:number]:
+            raise InputError(f"{where} has the {kind} {name!r} twice; rename one")

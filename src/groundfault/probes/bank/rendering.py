@@ -1,0 +1,176 @@
+"""Rendering: a task and an assignment make one prompt, always the same one, with what is wrong with
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from groundfault.core.equivalence import compare, numbers
+from groundfault.errors import InputError
+from groundfault.probes.bank.bank import Bank, Task
+from groundfault.probes.bank.grammar import PLACE, Assignment, Grammar, Option
+
+_GAPS = re.compile(r"\n(?:[ \t]*\n){2,}")
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One rendered prompt.
+
+    Attributes
+    ----------
+    task : Task
+    assignment : tuple of str
+        The option of each group of the grammar.
+    prompt : str
+    errors : tuple of str
+        Why it must not be asked; empty where it is structurally valid. Whether the question still
+        means the same is for a person to say.
+    bank, grammar : str
+        Their hashes.
+    """
+
+    task: Task
+    assignment: Assignment
+    prompt: str
+    errors: tuple[str, ...]
+    bank: str
+    grammar: str
+
+    @property
+    def key(self) -> str:
+        """The prompt key, which names task and components and no model: what unique discoveries are
+        counted by.
+        """
+        return "|".join((self.task.id, *self.assignment))
+
+    def to_dict(self) -> dict[str, Any]:
+        """What a record keeps of it; `rebuild` needs no more."""
+        return {
+            "bank": self.bank,
+            "grammar": self.grammar,
+            "task": self.task.id,
+            "assignment": list(self.assignment),
+            "answer": self.task.answer,
+            "prompt": self.prompt,
+        }
+
+
+def render(
+    bank: Bank, grammar: Grammar, task: str, given: Mapping[str, str] | Assignment | None = None
+) -> Probe:
+    """The probe of a task and an assignment.
+
+    Parameters
+    ----------
+    bank : Bank
+    grammar : Grammar
+    task : str
+        Its id.
+    given : mapping of group to option, or tuple of options, optional
+        Groups that a mapping does not name are plain.
+
+    Raises
+    ------
+    InputError
+        If the bank has no such task.
+    PlanError
+        If the grammar has no such group or option.
+
+    Examples
+    --------
+    >>> probe = render(Bank.shipped(), Grammar.shipped(), "bat-and-ball")
+    >>> probe.key, probe.errors
+    ('bat-and-ball|canonical|none|direct', ())
+    """
+    assignment = given if isinstance(given, tuple) else grammar.assignment(given)
+    chosen, subject = grammar.chosen(assignment), bank[task]
+    parts = {
+        group.name: _filled(option, subject)
+        for group, option in zip(grammar.groups, chosen, strict=True)
+    }
+    # in one pass: a question that holds braces is text, and no place
+    prompt = PLACE.sub(
+        lambda place: {**parts, "question": subject.question}[place[1]], grammar.layout
+    )
+    # the question keeps its own blank lines
+    around = [_GAPS.sub("\n\n", part) for part in prompt.split(subject.question)]
+    prompt = subject.question.join(around).strip()
+    errors = tuple(_errors(subject, chosen, parts, prompt, grammar))
+    return Probe(subject, assignment, prompt, errors, bank.hash, grammar.hash)
+
+
+def probes(bank: Bank, grammar: Grammar) -> Iterator[Probe]:
+    """All probes: tasks in the order of the bank, for each the assignments in the order of the
+    grammar.
+    """
+    return (render(bank, grammar, task.id, assignment) for task in bank for assignment in grammar)
+
+
+def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
+    """The probe that a record was made of.
+
+    Raises
+    ------
+    InputError
+        If the record lacks something, was made with another bank or grammar, or has another key or
+        prompt than its parts make.
+    """
+    lacking = [
+        name for name in ("bank", "grammar", "task", "assignment", "answer") if not record.get(name)
+    ]
+    if lacking:
+        raise InputError(f"the record of a probe lacks its {lacking[0]}")
+    for name, now in (("bank", bank), ("grammar", grammar)):
+        if record[name] != now.hash:
+            raise InputError(
+                f"the record was made with the {name} {str(record[name])[:12]}, and {now.name!r} is {now.hash[:12]}; "
+                f"a changed {name} is another one: go on with the old file, or start anew"
+            )
+    probe = render(bank, grammar, str(record["task"]), tuple(map(str, record["assignment"])))
+    for name, value in (("answer", probe.task.answer), ("prompt", probe.prompt)):
+        if record.get(name, value) != value:
+            raise InputError(
+                f"the record of {probe.key} holds another {name} than its bank and grammar make"
+            )
+    return probe
+
+
+def _filled(option: Option, task: Task) -> str:
+    return PLACE.sub(lambda place: task.slots.get(place[1], place[0]), option.text)
+
+
+def _errors(
+    task: Task, chosen: tuple[Option, ...], parts: Mapping[str, str], prompt: str, grammar: Grammar
+) -> Iterator[str]:
+    if len(prompt) > grammar.longest:
+        yield f"the prompt is longer than {grammar.longest:,} characters"
+    for anchor in task.anchors or (task.question.strip(),):
+        if anchor not in prompt:
+            yield f"the prompt has lost the anchor {anchor!r}"
+    if task.question.strip() not in prompt and any(
+        "wording" in group.keeps for group in grammar.groups
+    ):
+        yield "the question's wording has changed"
+    for group, option in zip(grammar.groups, chosen, strict=True):
+        empty = [slot for slot in option.slots if not task.slots.get(slot, "").strip()]
+        if empty:
+            yield f"the task has no {empty[0]}, which {group.name} = {option.name} needs"
+        elif _gives_away(task, option, parts[group.name]):
+            yield f"{group.name} = {option.name} gives the answer away"
+
+
+def _gives_away(task: Task, option: Option, text: str) -> bool:
+    """Whether a component says the key: as what it takes from the task, or, where keys are numbers,
+    anywhere.
+    """
+    if task.rule in ("integer", "numeric"):
+        key = numbers(task.answer)[0]
+        return any(abs(number - key) <= task.tolerance for number in numbers(text))
+    return any(
+        compare(task.slots[slot], task.answer, task.rule).same is True for slot in option.slots
+    )

@@ -1,0 +1,134 @@
+"""Banks and grammars as TOML: read strictly, written plainly, frozen by a hash that a changed file
+no longer has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from groundfault.base.files import write_text
+from groundfault.errors import InputError, first_line
+
+_MOST = 256 << 20
+
+
+def read(path: Path, what: str) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is not UTF-8, or is no TOML.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder; name the file of the {what} in it")
+        if path.stat().st_size > _MOST:
+            raise InputError(
+                f"the {what} {path} is larger than {_MOST >> 20} MB, the most that is read"
+            )
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise InputError(
+            f"the {what} {path} is not UTF-8 text; convert it first (iconv -f LATIN1 -t UTF-8)"
+        ) from None
+    except OSError as error:
+        raise InputError(f"cannot read the {what} {path}: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the {what} {path} is not TOML: {first_line(error)}") from None
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """What is wrong within is wrong in this file, and says so once."""
+    try:
+        yield
+    except InputError as error:
+        said = str(error)
+        raise InputError(said if said.startswith(where) else f"{where}: {said}") from None
+
+
+def known(table: Mapping[str, Any], allowed: Collection[str], where: str) -> None:
+    """Raise `InputError` for a key that means nothing: a slip of the pen would pass unseen."""
+    strange = [key for key in table if key not in allowed]
+    if strange:
+        raise InputError(
+            f"{where}: there is no {strange[0]!r}; what there can be is {', '.join(allowed)}"
+        )
+
+
+def text(table: Mapping[str, Any], key: str, where: str, default: str | None = None) -> str:
+    """A string of a table; the default where it is left out."""
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        raise InputError(
+            f'{where}: {key} is {"missing" if value is None else "not text"}; write {key} = "..."'
+        )
+    return value
+
+
+def texts(table: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """A list of strings of a table; none where it is left out."""
+    value = table.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise InputError(f'{where}: {key} must be a list of texts, such as {key} = ["..."]')
+    return tuple(value)
+
+
+def tables(data: Mapping[str, Any], key: str, where: str) -> list[dict[str, Any]]:
+    """The tables under ``[[key]]``."""
+    value = data.get(key, [])
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise InputError(f"{where}: {key} must be written as [[{key}]] tables")
+    return value
+
+
+def sha256(content: Any) -> str:
+    """SHA-256 of content as canonical JSON: comments and layout of a file do not count."""
+    return hashlib.sha256(
+        json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
+    ).hexdigest()
+
+
+def check_frozen(frozen: str, found: str, where: str) -> None:
+    """Raise `InputError` where a file says another hash than its content has."""
+    if frozen and frozen != found:
+        raise InputError(
+            f"{where} was frozen as {frozen[:12]} and is now {found[:12]}: undo the change, or make it a version "
+            f'of its own with sha256 = "{found}"'
+        )
+
+
+def write(path: Path, lines: list[str]) -> None:
+    """Write lines of TOML, whole or not at all."""
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def pairs(table: Mapping[str, Any]) -> list[str]:
+    """Lines of ``key = value``; what is empty is left out."""
+    return [
+        f"{key} = {_value(value)}"
+        for key, value in table.items()
+        if value not in ("", (), {}, [], None)
+    ]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return (
+            "{ "
+            + ", ".join(f"{_value(key)} = {_value(each)}" for key, each in value.items())
+            + " }"
+        )
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    # a string of JSON is one of TOML, but for one character that TOML wants escaped
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,196 @@
+"""What a policy may know of a run, and the drawing of keys by chances that are known."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+def _no_keys() -> Keys:
+    return np.empty(0, dtype=np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """All that a policy may know, of K = tasks * assignments prompt keys, task by task.
+
+    Attributes
+    ----------
+    tasks : int
+    sizes : tuple of int
+        Options of each group; assignments are counted with the last group fastest.
+    keys : intp array, shape (n,)
+        The keys asked, in their order.
+    mismatch : bool array, shape (n,)
+        The routing signal of each.
+    batch, batches : int
+        Which batch comes next, from 1, and how many there will be.
+    blocked : bool array, shape (K,), optional
+        Keys that must not be asked, such as structurally invalid ones; None where all may be.
+    waiting : intp array, shape (w,)
+        Keys chosen for this batch already, whose signals are not known yet.
+    """
+
+    tasks: int
+    sizes: tuple[int, ...]
+    keys: Keys
+    mismatch: Bools
+    batch: int
+    batches: int
+    blocked: Bools | None = None
+    waiting: Keys = field(default_factory=_no_keys)
+
+    @property
+    def assignments(self) -> int:
+        """Assignments of each task."""
+        return math.prod(self.sizes)
+
+    @property
+    def open(self) -> Bools:
+        """Which keys may be asked at all: bool, shape (K,)."""
+        return (
+            np.ones(self.tasks * self.assignments, dtype=bool)
+            if self.blocked is None
+            else ~self.blocked
+        )
+
+    @property
+    def fresh(self) -> Bools:
+        """Which keys may be asked and never were: bool, shape (K,)."""
+        fresh = self.open
+        fresh[self.keys] = False
+        fresh[self.waiting] = False
+        return fresh
+
+    @property
+    def per_task(self) -> NDArray[np.intp]:
+        """How often each task was asked: shape (tasks,)."""
+        return np.bincount(
+            np.append(self.keys, self.waiting) // self.assignments, minlength=self.tasks
+        )
+
+    @property
+    def options(self) -> NDArray[np.intp]:
+        """The options of every assignment: shape (assignments, groups)."""
+        return _options(self.sizes)
+
+    def after(self, key: int) -> Asked:
+        """The same when one more key of this batch is chosen."""
+        return replace(self, waiting=np.append(self.waiting, np.intp(key)))
+
+
+class Policy(Protocol):
+    """Says which keys to ask next: a pure function of what was asked and of its generators."""
+
+    @property
+    def name(self) -> str:
+        """What it is, settings included."""
+        ...
+
+    def ask(
+        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+    ) -> Keys:
+        """At most ``size`` keys; none where nothing is left.
+
+        Tasks drawn at random are drawn from ``tasks``, which policies that are compared share; all
+        else from ``rng``."""
+        ...
+
+    def chances(self, asked: Asked) -> Floats | None:
+        """With which probability each key comes next: shape (K,), all 0 where nothing is left.
+
+        None where nobody can say: what such a policy finds estimates no rate.
+        """
+        ...
+
+
+class Named:
+    """A policy that is called by its kind and by those of its settings that are not the usual
+    ones.
+    """
+
+    kind: ClassVar[str]
+
+    @property
+    def name(self) -> str:
+        """What `groundfault.probes.policies.get` makes it of again."""
+        self_: Any = self
+        told = {
+            f.name: getattr(self, f.name)
+            for f in fields(self_)
+            if getattr(self, f.name) != f.default
+        }
+        return ", ".join(
+            [
+                self.kind,
+                *(key if value is True else f"{key}={value}" for key, value in told.items()),
+            ]
+        )
+
+
+def draw(
+    policy: Policy, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+) -> Keys:
+    """Keys by a policy's chances, one after another: first the task, from its stream, then the
+    assignment.
+    """
+    chosen: list[int] = []
+    for _ in range(size):
+        chance = policy.chances(asked)
+        if chance is None or not chance.any():
+            break
+        by_task = chance.reshape(asked.tasks, -1)
+        task = _pick(by_task.sum(axis=1), tasks)
+        chosen.append(task * asked.assignments + _pick(by_task[task], rng))
+        asked = asked.after(chosen[-1])
+    return np.array(chosen, dtype=np.intp)
+
+
+def chances_of(policy: Policy, asked: Asked, keys: Keys) -> list[float | None]:
+    """The probability with which a policy drew each key of a batch, given the ones before it.
+
+    None where nobody can say, and where some key that was never asked could not have come: a rate
+    estimated from such chances would say nothing of that key."""
+    found: list[float | None] = []
+    for key in keys:
+        chance = policy.chances(asked)
+        known = chance is not None and bool((chance[asked.fresh] > 0).all())
+        found.append(float(chance[key]) if chance is not None and known else None)
+        asked = asked.after(int(key))
+    return found
+
+
+def each_task_alike(among: Floats) -> Floats:
+    """Chances that draw a task that has something left, each alike, and within it by weight: shape
+    (K,).
+
+    Parameters
+    ----------
+    among : float64 array, shape (tasks, assignments)
+        Weights, at least 0.
+    """
+    total = among.sum(axis=1, keepdims=True)
+    left = total > 0
+    within = np.divide(among, total, out=np.zeros_like(among), where=left)
+    return np.asarray(within / max(1, int(left.sum()))).ravel()
+
+
+def _pick(weight: Floats, rng: np.random.Generator) -> int:
+    ends = np.cumsum(weight)
+    # rounding may reach the end, which lies behind the last
+    place = int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))
+    return min(place, int(np.flatnonzero(weight)[-1]))
+
+
+@lru_cache(maxsize=32)
+def _options(sizes: tuple[int, ...]) -> NDArray[np.intp]:
+    return np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)

@@ -1,0 +1,158 @@
+"""Thompson sampling of prompt keys: rates of tasks and options, or a Gaussian process. Neither
+repeats a key.
+
+Nobody knows the chance that a key's draw is the highest, so these policies have no chances to tell.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.threads import one_thread
+from groundfault.errors import PlanError
+from groundfault.probes.policies.history import Asked, Bools, Floats, Keys, Named
+
+
+@dataclass(frozen=True)
+class Hierarchical(Named):
+    """Thompson sampling of a rate for each task and each option, all drawn towards the overall
+    rate; no repeats.
+    """
+
+    weight: float = 2.0
+    kind: ClassVar[str] = "hierarchical"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight < np.inf:
+            raise PlanError("the policy hierarchical needs a weight above 0")
+
+    def ask(
+        self,
+        asked: Asked,
+        size: int,
+        tasks: np.random.Generator,  # noqa: ARG002
+        rng: np.random.Generator,
+    ) -> Keys:
+        """For each place in the batch a draw of all rates; the unasked key with the largest sum of
+        log-odds.
+        """
+        overall = (asked.mismatch.sum() + 0.5) / (len(asked.keys) + 5)
+        task, option = np.divmod(asked.keys, asked.assignments)
+        columns = [task, *asked.options[option].T]
+        fresh, chosen = asked.fresh, list[int]()
+        for _ in range(min(size, int(fresh.sum()))):
+            odds = [
+                self._draw(column, asked.mismatch, count, overall, rng)
+                for column, count in zip(columns, (asked.tasks, *asked.sizes), strict=True)
+            ]
+            within = sum(
+                (o[asked.options[:, g]] for g, o in enumerate(odds[1:])),
+                np.zeros(asked.assignments),
+            )
+            score = np.where(fresh, (odds[0][:, None] + within).ravel(), -np.inf)
+            chosen.append(int(score.argmax()))
+            fresh[chosen[-1]] = False
+        return np.array(chosen, dtype=np.intp)
+
+    def chances(self, asked: Asked) -> None:
+        """Unknown."""
+
+    def _draw(
+        self, column: Keys, mismatch: Bools, count: int, overall: float, rng: np.random.Generator
+    ) -> Floats:
+        tries = np.bincount(column, minlength=count)
+        hits = np.bincount(column, weights=mismatch, minlength=count)
+        rate = rng.beta(self.weight * overall + hits, self.weight * (1 - overall) + tries - hits)
+        rate = np.clip(rate, 1e-9, 1 - 1e-9)
+        return np.asarray(np.log(rate / (1 - rate)))
+
+
+@dataclass(frozen=True)
+class GaussianThompson(Named):
+    """Thompson sampling of a Gaussian process over prompt keys, without repeats: the default.
+
+    Two keys are alike by 0.5 for the same task, 0.25 times the share of options they have in
+    common, 0.5 times that share for the same task again, and 0.25 for the same key.
+
+    Parameters
+    ----------
+    mean : float
+        Of the signal before anything is seen.
+    scale : float
+        Of the kernel: small, it follows what it saw sooner.
+    noise : float
+        Variance of the signal that is no function of the key.
+
+    Notes
+    -----
+    Draws from the posterior by Matheron's rule: a draw of the prior, corrected by what it misses at
+    the keys asked. The kernel is a sum of terms "the same in this respect", so nothing larger than
+    the keys asked is ever inverted."""
+
+    mean: float = 0.1
+    scale: float = 0.1
+    noise: float = 0.02
+    kind: ClassVar[str] = "gp"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.mean) and 0 < self.scale < np.inf and 0 < self.noise < np.inf):
+            raise PlanError("the policy gp needs a mean, and a scale and noise above 0")
+
+    def ask(
+        self,
+        asked: Asked,
+        size: int,
+        tasks: np.random.Generator,  # noqa: ARG002
+        rng: np.random.Generator,
+    ) -> Keys:
+        """For each place in the batch a draw of the whole landscape; its highest unasked key."""
+        at, respects = asked.keys, _respects(asked)
+        drawn = np.zeros((asked.tasks * asked.assignments, size))
+        for code, weight in respects:
+            drawn += (
+                np.sqrt(self.scale * weight)
+                * rng.standard_normal((int(code.max()) + 1, size))[code]
+            )
+        seen = self.noise * np.eye(len(at)) + self.scale * _kernel(respects, at)
+        noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
+        with one_thread():
+            missed = np.linalg.solve(
+                seen, (asked.mismatch - self.mean)[:, None] - drawn[at] - noise
+            )
+        for code, weight in respects:
+            pulled = np.zeros((int(code.max()) + 1, size))
+            np.add.at(pulled, code[at], missed)
+            drawn += self.scale * weight * pulled[code]
+        fresh, chosen = asked.fresh, list[int]()
+        for place in range(min(size, int(fresh.sum()))):
+            chosen.append(int(np.where(fresh, drawn[:, place], -np.inf).argmax()))
+            fresh[chosen[-1]] = False
+        return np.array(chosen, dtype=np.intp)
+
+    def chances(self, asked: Asked) -> None:
+        """Unknown."""
+
+
+def _respects(asked: Asked) -> list[tuple[NDArray[np.intp], float]]:
+    """In what keys can be the same, as a code for every key, and how much that counts."""
+    key = np.arange(asked.tasks * asked.assignments)
+    task, place = np.divmod(key, asked.assignments)
+    respects = [(task, 0.5), (key, 0.25)]
+    for group, size in enumerate(asked.sizes):
+        option = asked.options[place, group]
+        respects += [
+            (option, 0.25 / len(asked.sizes)),
+            (task * size + option, 0.5 / len(asked.sizes)),
+        ]
+    return respects
+
+
+def _kernel(respects: list[tuple[NDArray[np.intp], float]], at: Keys) -> Floats:
+    kernel = np.zeros((len(at), len(at)))
+    for code, weight in respects:
+        kernel += weight * (code[at][:, None] == code[at][None, :])
+    return kernel

@@ -1,0 +1,1 @@
+"""Blind review of what runs recorded."""

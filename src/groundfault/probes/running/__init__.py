@@ -1,0 +1,1 @@
+"""Runs: policies put prompts to a model within a budget."""

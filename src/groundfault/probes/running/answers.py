@@ -1,0 +1,187 @@
+"""What a response answers, and where it is sent: an automatic mismatch routes a response to review,
+and is no error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from groundfault.core import equivalence
+from groundfault.errors import InputError
+
+if TYPE_CHECKING:
+    from groundfault.models import Response
+    from groundfault.probes.bank.bank import Task
+
+How = Literal["answer line", "search", "none"]
+Signal = Literal["match", "mismatch", "unreadable", "unanswered"]
+
+_MOST = 1 << 20
+_LINE = re.compile(
+    r"^[\s>#*_`-]*(?:(?:the|my)\s+)?(?:final\s+)?answer[*_`\s]*(?::|=)[*_`\s]*(.*)$", re.IGNORECASE
+)
+_PHRASE = re.compile(
+    r"\banswer\s+is\s*:?\s+(?!not\b)(.+?)(?=[.!?](?:\s|$)|$)", re.IGNORECASE | re.MULTILINE
+)
+_LONGEST = 8  # words of a last line that is taken for an answer of its own
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer in a response.
+
+    Attributes
+    ----------
+    text : str or None
+        None where there is none that is plain.
+    how : {"answer line", "search", "none"}
+    reason : str
+    """
+
+    text: str | None
+    how: How
+    reason: str
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Where a response is sent, and why. It is decided by a machine, so it never says that a model
+    erred.
+
+    Attributes
+    ----------
+    signal : {"match", "mismatch", "unreadable", "unanswered"}
+        The answer is equivalent to the key; is not; cannot be told; or there is none, because the
+        model refused or the service failed.
+    answer : Answer
+    reason : str
+    """
+
+    signal: Signal
+    answer: Answer
+    reason: str
+
+    @property
+    def review(self) -> bool:
+        """Whether a person should look at it."""
+        return self.signal in ("mismatch", "unreadable")
+
+
+def extract(response: str, rule: str = "exact") -> Answer:
+    """Find the answer in a response without looking at the key.
+
+    The last line that begins with "answer:" counts, or the line below it where nothing follows the
+    colon. Failing that, a conservative search: the last "the answer is ..."; then the only number
+    in the response, or a line that begins with yes or no; then a last line of at most eight words.
+    Anything else is left to a person.
+
+    Parameters
+    ----------
+    response : str
+    rule : str
+        One of `groundfault.core.equivalence.RULES`.
+
+    Notes
+    -----
+    The paper searches for the key's own text. We do not: an extractor that knows the key reads
+    right answers and wrong ones by different rules, and finds a key that a response names only to
+    reject it.
+
+    Examples
+    --------
+    >>> extract("10 is tempting.\\nAnswer: 5 cents").text
+    '5 cents'
+    >>> extract("It is either 10 or 5, I cannot say which of the two prices they would have meant.", "integer").text
+    """
+    if len(response) > _MOST:
+        return Answer(None, "none", f"the response has more than {_MOST:,} characters")
+    lines = [" ".join(line.split()) for line in response.splitlines() if line.strip()]
+    found = _answer_line(lines)
+    if found:
+        return found
+    phrases = _PHRASE.findall("\n".join(lines))
+    if phrases:
+        return Answer(phrases[-1].strip(), "search", 'the last "answer is"')
+    single = _SEARCH.get(rule, _nothing)(response)
+    if single is not None:
+        return Answer(single, "search", "the only one in the response")
+    if lines and rule in ("exact", "set") and len(lines[-1].split()) <= _LONGEST:
+        return Answer(lines[-1], "search", "the last line, which is short")
+    return Answer(None, "none", "no answer line, and no single answer in the text")
+
+
+def route(task: Task, response: str | Response) -> Routing:
+    """Compare a response with a task's key, by the task's rule.
+
+    Parameters
+    ----------
+    task : Task
+    response : str or Response
+        A response that is an error of the service, or a refusal, is ``unanswered``: it is no
+        mismatch.
+
+    Raises
+    ------
+    InputError
+        If the response is bytes, which may be text in any encoding.
+    """
+    if isinstance(response, bytes):
+        raise InputError(f"the response to {task.id!r} is bytes; decode it first, as UTF-8")
+    if not isinstance(response, str):
+        if response.status != "answered" or response.text is None:
+            said = response.error or "the model refused"
+            return Routing("unanswered", Answer(None, "none", said), said)
+        response = response.text
+    if not response.strip():
+        return Routing("unreadable", Answer(None, "none", "an empty response"), "an empty response")
+    answer = extract(response, task.rule)
+    if answer.text is None:
+        return Routing("unreadable", answer, answer.reason)
+    verdict = equivalence.compare(answer.text, task.answer, task.rule, task.tolerance)
+    signal: Signal = (
+        "unreadable" if verdict.same is None else "match" if verdict.same else "mismatch"
+    )
+    return Routing(signal, answer, verdict.reason)
+
+
+def _answer_line(lines: list[str]) -> Answer | None:
+    found = [
+        (number, match[1]) for number, line in enumerate(lines) if (match := _LINE.match(line))
+    ]
+    if not found:
+        return None
+    number, text = found[-1]
+    below = number + 1
+    if not equivalence.normal(text):
+        if below == len(lines):
+            return Answer(None, "none", "the answer line is empty")
+        text = lines[below]
+    which = "the answer line" if len(found) == 1 else f"the last of {len(found)} answer lines"
+    return Answer(text.strip(), "answer line", which)
+
+
+def _one_number(response: str) -> str | None:
+    if re.search(r"%|\bnot\b|n't\b", response):  # a share, or what it is not
+        return None
+    found = equivalence.numbers(response)
+    return str(found[0]) if len(found) == 1 else None
+
+
+def _one_word(response: str) -> str | None:
+    # a line that begins with it; elsewhere "no" is mostly no answer, as in "there is no doubt"
+    said = set(re.findall(r"^\W*(yes|no)\b", response.casefold(), re.MULTILINE))
+    return said.pop() if len(said) == 1 else None
+
+
+def _nothing(_: str) -> str | None:
+    return None
+
+
+_SEARCH: dict[str, Callable[[str], str | None]] = {
+    "integer": _one_number,
+    "numeric": _one_number,
+    "yes_no": _one_word,
+}

@@ -1,0 +1,223 @@
+"""Configs: what a run asks and how it is decided, in one readable file, fixed before the first
+question.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from groundfault.errors import PlanError
+from groundfault.models import Question
+from groundfault.probes import policies
+from groundfault.probes.bank import toml_tables
+from groundfault.probes.policies import Policy
+
+_TABLES = ("decoding", "asking", "review")
+_DECODING = ("temperature", "top_p", "max_tokens", "seed", "stop", "extra")
+_ASKING = ("concurrency", "timeout", "retries")
+_REVIEW = ("reviewers", "unit", "controls")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that is fixed before a run asks its first question, and how it asks.
+
+    Parameters
+    ----------
+    bank, grammar : path
+    policies : sequence of str
+        Each as `groundfault.probes.policies.get` takes it: ``gp``, or with settings ``caps,
+        repeats, prior=stressor``.
+    seeds : sequence of int
+    iterations : int, optional
+        Of each policy and seed; after each one the policy sees the signals.
+    batch : int
+        Queries of an iteration.
+    budget : int, optional
+        Queries of each policy and seed, where iterations are not given; the last iteration may be
+        smaller.
+    streams : {"independent", "shared"}
+        Whether policies draw all but tasks from streams of their own. That of tasks is always
+        shared.
+    answers : {"shared", "fresh"}, optional
+        Whether a prompt that is asked again takes the recorded answer or is asked anew; left out,
+        shared where the temperature is 0.
+    decoding : mapping
+        Settings of `groundfault.models.Question`; temperature 0 and 192 tokens where they are left
+        out.
+    concurrency, timeout, retries
+        As for `groundfault.models.ask`. They are no part of what is sealed.
+    reviewers : {1, 2}
+    unit : {"key", "row"}
+        What one review is about.
+    controls : float
+        Share of the matches that are reviewed unseen among the mismatches, in [0, 1].
+
+    Raises
+    ------
+    PlanError
+        If a setting is out of range, or contradicts another.
+    InputError
+        If decoding has no such setting.
+    """
+
+    bank: Path
+    grammar: Path
+    policies: Sequence[str] = ("stratified", "gp")
+    seeds: Sequence[int] = (0, 1, 2)
+    iterations: int | None = None
+    batch: int = 3
+    budget: int | None = None
+    streams: str = "independent"
+    answers: str | None = None
+    decoding: Mapping[str, Any] = field(default_factory=dict)
+    concurrency: int = 8
+    timeout: float = 60.0
+    retries: int = 4
+    reviewers: int = 1
+    unit: str = "key"
+    controls: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "batch", "budget", "concurrency"):
+            self._check(name, "a whole number of at least 1", lambda v: _whole(v) and v >= 1)
+        if (self.iterations is None) == (self.budget is None):
+            raise PlanError(
+                "say either iterations or budget: how often a policy is asked, or for how many queries"
+            )
+        self._check("seeds", "a list of whole numbers of at least 0, none twice", _seeds)
+        self._check("streams", "independent or shared", lambda v: v in ("independent", "shared"))
+        self._check("answers", "shared or fresh", lambda v: v in ("shared", "fresh"))
+        self._check("timeout", "above 0 seconds", lambda v: _number(v) and v > 0)
+        self._check("retries", "a whole number of at least 0", lambda v: _whole(v) and v >= 0)
+        self._check("reviewers", "1 or 2", lambda v: _whole(v) and v in (1, 2))
+        self._check("unit", "key or row", lambda v: v in ("key", "row"))
+        self._check("controls", "a share in [0, 1]", lambda v: _number(v) and 0 <= v <= 1)
+        toml_tables.known(self.decoding, _DECODING, "decoding")
+        object.__setattr__(self, "decoding", {"temperature": 0, "max_tokens": 192, **self.decoding})
+        self.question("?")
+        object.__setattr__(self, "policies", tuple(policy.name for policy in self.chosen))
+        object.__setattr__(self, "seeds", tuple(self.seeds))
+
+    def _check(self, name: str, range_: str, fits: Callable[[Any], bool]) -> None:
+        value = getattr(self, name)
+        if value is not None and not fits(value):
+            raise PlanError(f"{name} is {value!r}; it must be {range_}")
+
+    @cached_property
+    def chosen(self) -> tuple[Policy, ...]:
+        """The policies, in their order."""
+        if isinstance(self.policies, str) or not self.policies:
+            raise PlanError(
+                'policies must be a list with at least one, such as ["stratified", "gp"]'
+            )
+        found: dict[str, Policy] = {}
+        for name in self.policies:
+            if not isinstance(name, str):
+                raise PlanError(
+                    f'policies holds {name!r}; write the name of a policy, such as "gp"'
+                )
+            policy = policies.get(name)
+            if slug(policy.name) in found:
+                raise PlanError(f"policies holds {policy.name!r} twice; leave one out")
+            found[slug(policy.name)] = policy
+        return tuple(found.values())
+
+    @property
+    def queries(self) -> int:
+        """Of each policy and seed, at most."""
+        return self.budget if self.budget is not None else (self.iterations or 0) * self.batch
+
+    @property
+    def rounds(self) -> int:
+        """Iterations of each policy and seed."""
+        return -(-self.queries // self.batch)
+
+    @property
+    def shares(self) -> bool:
+        """Whether a prompt that is asked again takes the recorded answer."""
+        return self.answers == "shared" if self.answers else self.question("?").temperature == 0
+
+    def question(self, prompt: str, repeat: int = 0) -> Question:
+        """A prompt with the settings it is asked with."""
+        try:
+            return Question(prompt, repeat=repeat, **self.decoding)
+        except PlanError as error:
+            raise PlanError(f"decoding: {error}") from None
+
+    def stream(self, policy: str) -> str:
+        """The name of the stream that a policy draws all but tasks from."""
+        return "components" if self.streams == "shared" else f"components {policy}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is sealed: all but bank and grammar, whose content counts, and how is asked."""
+        return {
+            "policies": list(self.policies),
+            "seeds": list(self.seeds),
+            "iterations": self.rounds,
+            "batch": self.batch,
+            "budget": self.queries,
+            "streams": {"tasks": "matched", "components": self.streams},
+            "answers": "shared" if self.shares else "fresh",
+            "decoding": self.question("?").settings,
+            "review": {name: getattr(self, name) for name in _REVIEW},
+        }
+
+    @classmethod
+    def load(cls, path: str | Path) -> Config:
+        """Read a config; bank and grammar are found from where it lies.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, or holds something unknown.
+        PlanError
+            If a setting is out of range.
+        """
+        where, home = str(path), Path(path).parent
+        data = toml_tables.read(Path(path), "config")
+        inner = {*_DECODING, *_ASKING, *_REVIEW}
+        plain = [f.name for f in fields(cls) if f.name not in inner]
+        toml_tables.known(data, tuple(dict.fromkeys([*plain, *_TABLES])), where)
+        told = {name: value for name, value in data.items() if name not in ("asking", "review")}
+        for name, known in (("decoding", _DECODING), ("asking", _ASKING), ("review", _REVIEW)):
+            table = data.get(name, {})
+            if not isinstance(table, dict):
+                raise PlanError(f"{where}: {name} must be a table; write [{name}]")
+            toml_tables.known(table, known, f"{where}, [{name}]")
+            told |= {name: table} if name == "decoding" else table
+        for name in ("bank", "grammar"):
+            told[name] = home / toml_tables.text(data, name, where, f"{name}.toml")
+        try:
+            return cls(**told)
+        except PlanError as error:
+            raise PlanError(f"{where}: {error}") from None
+
+
+def slug(name: str) -> str:
+    """A name as that of a folder."""
+    return re.sub(r"[^a-z0-9._-]+", "-", name.casefold()).strip("-.")[:100] or "-"
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _seeds(value: Any) -> bool:
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and len(value) > 0
+        and all(_whole(seed) and seed >= 0 for seed in value)
+        and len(set(value)) == len(value)
+    )

@@ -1,0 +1,223 @@
+"""A course: one policy with one seed on one model, iteration by iteration. It is a function of the
+answers alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.streams import stream
+from groundfault.errors import PlanError
+from groundfault.models import Response
+from groundfault.probes.bank.rendering import Probe
+from groundfault.probes.policies import Asked, Capped, Caps, Policy, chances_of
+from groundfault.probes.running.answers import route
+from groundfault.probes.running.config import Config
+from groundfault.probes.running.runs import Row
+
+_SCORES = {"mismatch": 1.0, "match": 0.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """What the courses of a run have in common.
+
+    Attributes
+    ----------
+    config : Config
+    model : str
+    probes : sequence of Probe, length K
+        Every prompt, task by task, those that must not be asked among them.
+    groups : mapping of str to list of str
+        The options of each group of the grammar.
+    """
+
+    config: Config
+    model: str
+    probes: Sequence[Probe]
+    groups: dict[str, list[str]]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Options of each group."""
+        return tuple(map(len, self.groups.values()))
+
+    @cached_property
+    def blocked(self) -> NDArray[np.bool_]:
+        """Which prompts must not be asked: bool, shape (K,)."""
+        return np.array([bool(probe.errors) for probe in self.probes])
+
+
+class Course:
+    """One policy with one seed on one model.
+
+    Parameters
+    ----------
+    terms : Terms
+    policy : Policy
+    seed : int
+
+    Attributes
+    ----------
+    rows : list of Row
+        What was asked, in order.
+    iteration : int
+        How many iterations are complete.
+    next : tuple of Probe
+        What the next one asks; nothing where the budget is spent, or the policy has nothing left.
+
+    Raises
+    ------
+    PlanError
+        If the policy proposes what must not be asked.
+    """
+
+    def __init__(self, terms: Terms, policy: Policy, seed: int) -> None:
+        self.terms, self.policy, self.seed = terms, policy, seed
+        self.rows: list[Row] = []
+        self.iteration = 0
+        self._keys: list[int] = []
+        self._digest = hashlib.sha256()
+        self._draw()
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return f"{self.policy.name}, seed {self.seed}"
+
+    @property
+    def next(self) -> tuple[Probe, ...]:
+        """What the next iteration asks."""
+        return tuple(self.terms.probes[key] for key in self._drawn)
+
+    @property
+    def _asked(self) -> Asked:
+        """What the policy may know: refused and unreadable responses are no mismatches."""
+        terms = self.terms
+        return Asked(
+            tasks=len(terms.probes) // int(np.prod(terms.sizes)),
+            sizes=terms.sizes,
+            keys=np.array(self._keys, dtype=np.intp),
+            mismatch=np.array([row.signal == "mismatch" for row in self.rows], dtype=bool),
+            batch=self.iteration + 1,
+            batches=terms.config.rounds,
+            blocked=terms.blocked,
+        )
+
+    @property
+    def _streams(self) -> list[tuple[str, int]]:
+        """Purpose and counter of the generators of the next iteration: that of tasks, and that of
+        all else.
+        """
+        return [
+            ("tasks", self.iteration + 1),
+            (self.terms.config.stream(self.policy.name), self.iteration + 1),
+        ]
+
+    def _draw(self) -> None:
+        size = min(self.terms.config.batch, self.terms.config.queries - len(self.rows))
+        tasks, rng = (stream(self.seed, *key) for key in self._streams)
+        self._drawn = (
+            self.policy.ask(self._asked, size, tasks, rng) if size else np.empty(0, dtype=np.intp)
+        )
+        if len(self._drawn) > size or self.terms.blocked[self._drawn].any():
+            raise PlanError(
+                f"the policy {self.policy.name} proposes prompts that must not be asked, or too many"
+            )
+
+    def tell(self, responses: Sequence[Response]) -> bytes:
+        """Take the responses to what was asked; the record of the iteration, as a line of the
+        trajectory.
+        """
+        before = self._asked
+        chances = chances_of(self.policy, before, self._drawn) or [None] * len(self._drawn)
+        batch = list(map(self._row, count(len(self.rows) + 1), self.next, responses, chances))
+        self.rows += batch
+        self._keys += self._drawn.tolist()
+        self.iteration += 1
+        record = {
+            "model": self.terms.model,
+            "policy": self.policy.name,
+            "seed": self.seed,
+            "iteration": self.iteration,
+            "best": best(batch).id,
+            **self._learned(before),
+            "batch": [row.to_dict() for row in batch],
+        }
+        line = json.dumps(record).encode() + b"\n"
+        self._digest.update(line)
+        self._draw()
+        return line
+
+    def _row(self, query: int, probe: Probe, response: Response, chance: float | None) -> Row:
+        task, routing = probe.task, route(probe.task, response)
+        return Row(
+            model=self.terms.model,
+            policy=self.policy.name,
+            seed=self.seed,
+            iteration=self.iteration + 1,
+            query=query,
+            key=probe.key,
+            task=task.id,
+            family=task.family,
+            assignment=probe.assignment,
+            prompt=probe.prompt,
+            answer=task.answer,
+            rule=task.rule,
+            errors=probe.errors,
+            status=response.status,
+            response=response.text,
+            extracted=routing.answer.text,
+            how=routing.answer.how,
+            reason=routing.reason,
+            signal=routing.signal,
+            score=_SCORES.get(routing.signal),
+            chance=chance,
+        )
+
+    def _learned(self, before: Asked) -> dict[str, Any]:
+        """Of a policy with scores: the temperature that the batch was drawn at, and the scores that
+        follow from it.
+        """
+        policy = self.policy.policy if isinstance(self.policy, Capped) else self.policy
+        if not isinstance(policy, Caps):
+            return {"temperature": None, "scores": None}
+        scores = zip(self.terms.groups.items(), policy.scores(self._asked), strict=True)
+        return {
+            "temperature": policy.temperature(before.batch, before.batches),
+            "scores": {
+                group: dict(zip(options, each.tolist(), strict=True))
+                for (group, options), each in scores
+            },
+        }
+
+    def status(self) -> dict[str, Any]:
+        """The best candidate so far, and what it takes to go on."""
+        return {
+            "model": self.terms.model,
+            "policy": self.policy.name,
+            "seed": self.seed,
+            "iterations": self.iteration,
+            "queries": len(self.rows),
+            "finished": not len(self._drawn),
+            "trajectory": self._digest.hexdigest(),
+            "streams": [
+                {"seed": self.seed, "purpose": purpose, "counter": at}
+                for purpose, at in self._streams
+            ],
+            "best": best(self.rows).to_dict(),
+        }
+
+
+def best(rows: Sequence[Row]) -> Row:
+    """The first row with the highest failure score: one that cannot be told comes after a match."""
+    return max(rows, key=lambda row: -1.0 if row.score is None else row.score)

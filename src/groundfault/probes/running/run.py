@@ -1,0 +1,288 @@
+"""The run: matched policies put prompts to a model within a budget, and can be killed and resumed
+at any moment.
+
+All that a run writes follows from its manifest and the answers on record (``calls.db``), so
+resuming is running again with the answers that are there. What was written before must come out the
+same, and is not written twice.
+
+All policies and seeds go through their iterations together: one bound holds for the calls of all of
+them, and a question that two of them have in common is on its way only once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from groundfault import models
+from groundfault.base.files import write_bytes
+from groundfault.base.ledger import Event, Ledger
+from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.models import Question, Record, Response, Target
+from groundfault.probes.bank.bank import Bank
+from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.bank.rendering import Probe, probes
+from groundfault.probes.running.config import Config, slug
+from groundfault.probes.running.policy_run import Course, Terms
+from groundfault.probes.running.runs import CALLS, LEDGER, STATUS, TRAJECTORY, Runs
+from groundfault.probes.running.sealing import ITERATION, held, seal
+
+_MOST = 1_000_000  # prompts
+
+Progress = Callable[[str], object]
+
+
+def run(
+    config: Config | str | Path,
+    target: Target | str,
+    *,
+    out: str | Path | None = None,
+    progress: Progress = bool,
+) -> Runs:
+    """Ask what a config says, or go on where that was interrupted.
+
+    Parameters
+    ----------
+    config : Config or path
+    target : Target or str
+        A model, as `groundfault.models.get` knows it.
+    out : path, optional
+        The folder; left out, ``runs`` beside the config's file, or else the bank's. Several models
+        may share it, one after the other.
+    progress : callable, optional
+        Called with a line of text.
+
+    Raises
+    ------
+    PlanError
+        If no prompt may be asked.
+    InputError
+        If a file cannot be read or written, the folder is taken or was begun with something else,
+        or the model's service fails for good; what was answered is on record then: run again to go
+        on.
+    LedgerError
+        If what was recorded has been changed.
+
+    Notes
+    -----
+    An iteration counts once all of its answers are there. A failure of the service is no answer:
+    the query is tried again, as often as ``retries`` says, and then the run stops without having
+    spent it. A refusal is an answer and spends its query; like an answer that cannot be read, it is
+    no mismatch to the policy."""
+    beside = config.bank if isinstance(config, Config) else Path(config)
+    folder = Path(out) if out is not None else beside.parent / "runs"
+    config = config if isinstance(config, Config) else Config.load(config)
+    target = models.get(target) if isinstance(target, str) else target
+    bank, grammar = Bank.load(config.bank), Grammar.load(config.grammar)
+    offered = _offered(bank, grammar)
+    groups = {group.name: [option.name for option in group.options] for group in grammar.groups}
+    terms = Terms(config, target.name, offered, groups)
+    with held(folder):
+        valid = len(offered) - int(terms.blocked.sum())
+        events = seal(
+            folder, config, bank, grammar, target.name, {"prompts": len(offered), "valid": valid}
+        )
+        courses = [Course(terms, policy, seed) for policy in config.chosen for seed in config.seeds]
+        journals = [Journal(course, folder, events) for course in courses]
+        _Rounds(
+            config, target, Record(folder / CALLS), Ledger(folder / LEDGER), journals, progress
+        ).run()
+    return Runs(folder)
+
+
+def _offered(bank: Bank, grammar: Grammar) -> list[Probe]:
+    if len(bank) * len(grammar) > _MOST:
+        raise PlanError(
+            f"bank and grammar make more than {_MOST:,} prompts; take fewer tasks, or fewer options"
+        )
+    offered = list(probes(bank, grammar))
+    if all(probe.errors for probe in offered):
+        raise PlanError(
+            f"no prompt may be asked: {offered[0].errors[0]}; groundfault probe check says more"
+        )
+    return offered
+
+
+class Journal:
+    """Writes what a course does, each iteration once: what the ledger is to hold, a line of the
+    trajectory, the status.
+
+    Parameters
+    ----------
+    course : Course
+    folder : Path
+        Of the runs.
+    events : sequence of Event
+        What the ledger holds.
+    """
+
+    def __init__(self, course: Course, folder: Path, events: Sequence[Event]) -> None:
+        self.course = course
+        self.names = {
+            "model": course.terms.model,
+            "policy": course.policy.name,
+            "seed": course.seed,
+        }
+        told = [event.body for event in events if event.kind == ITERATION]
+        self.sealed = {
+            body["iteration"]: body["record"] for body in told if self.names.items() <= body.items()
+        }
+        home = folder / slug(course.terms.model) / slug(course.policy.name) / f"seed-{course.seed}"
+        self.trajectory, self.status = home / TRAJECTORY, home / STATUS
+        self._lines = self._kept()
+        self._line = b""
+        if len(self._lines) > len(self.sealed):  # the ledger is written first
+            raise LedgerError(
+                f"{self.trajectory} holds more iterations than {LEDGER}; one of them was changed"
+            )
+
+    def _kept(self) -> list[bytes]:
+        """The whole lines of the trajectory; what a kill has cut short is cut off."""
+        if not self.trajectory.exists():
+            return []
+        with _told(self.trajectory):
+            data = self.trajectory.read_bytes()
+            whole = data.rfind(b"\n") + 1
+            if whole < len(data):
+                os.truncate(self.trajectory, whole)
+        return data[:whole].splitlines(keepends=True)
+
+    def tell(self, responses: Sequence[Response]) -> dict[str, Any] | None:
+        """Take the responses of an iteration; what the ledger lacks of it.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger holds something else.
+        """
+        self._line = self.course.tell(responses)
+        number, sha = self.course.iteration, hashlib.sha256(self._line).hexdigest()
+        if number not in self.sealed:
+            return {**self.names, "iteration": number, "record": sha}
+        if self.sealed[number] != sha:
+            raise LedgerError(
+                f"iteration {number} of {self.course.name} comes out otherwise than the ledger says: its answers in "
+                f"{CALLS} were changed, or another version of groundfault or machine asked; go on with that one, or "
+                "choose another folder"
+            )
+        return None
+
+    def write(self) -> None:
+        """Write the iteration that was told, where it is not written yet.
+
+        Raises
+        ------
+        LedgerError
+            If something else is written there.
+        InputError
+            If it cannot be written.
+        """
+        number, before = self.course.iteration, len(self._lines)
+        if number <= before and self._lines[number - 1] != self._line:
+            raise LedgerError(
+                f"{self.trajectory}, line {number} was changed; take the file away, and it is made again"
+            )
+        if number > before:
+            self._append(self._line)
+        if number >= before:
+            write_bytes(self.status, (json.dumps(self.course.status(), indent=1) + "\n").encode())
+
+    def _append(self, line: bytes) -> None:
+        with _told(self.trajectory):
+            self.trajectory.parent.mkdir(parents=True, exist_ok=True)
+            with self.trajectory.open("ab") as file:
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot write {path}: {error.strerror or error}; make room, and run again to go on"
+        ) from None
+
+
+@dataclass
+class _Rounds:
+    """An iteration of all courses, then the next."""
+
+    config: Config
+    target: Target
+    record: Record
+    ledger: Ledger
+    journals: list[Journal]
+    progress: Progress
+    times: Counter[str] = field(default_factory=Counter)
+
+    def run(self) -> None:
+        number = 0
+        while open_ := [journal for journal in self.journals if journal.course.next]:
+            number += 1
+            asked = [
+                (journal, [self._question(probe) for probe in journal.course.next])
+                for journal in open_
+            ]
+            found = self._ask(number, asked)
+            told = [
+                journal.tell([found[question.hash] for question in each]) for journal, each in asked
+            ]
+            if any(told):
+                self.ledger.extend(ITERATION, [body for body in told if body])
+            for journal, _ in asked:
+                journal.write()
+
+    def _question(self, probe: Probe) -> Question:
+        """The same question wherever answers are shared; else another one each time."""
+        repeat = 0 if self.config.shares else self.times[probe.prompt]
+        self.times[probe.prompt] += 1
+        return self.config.question(probe.prompt, repeat)
+
+    def _ask(self, number: int, asked: list[tuple[Journal, list[Question]]]) -> dict[str, Response]:
+        self._refuse_lost(number, asked)
+        questions = list(
+            {question.hash: question for _, each in asked for question in each}.values()
+        )
+        responses = models.ask(
+            self.target,
+            questions,
+            record=self.record,
+            concurrency=self.config.concurrency,
+            timeout=self.config.timeout,
+            retries=self.config.retries,
+            progress=lambda said: self.progress(
+                f"iteration {number} of {self.config.rounds}: {said}"
+            ),
+        )
+        failed = next((response for response in responses if response.error), None)
+        if failed is not None:
+            raise InputError(
+                f"{self.target.name} did not answer in iteration {number}: {failed.error}; nothing of this iteration "
+                "is spent: run again to go on"
+            )
+        return dict(zip((question.hash for question in questions), responses, strict=True))
+
+    def _refuse_lost(self, number: int, asked: list[tuple[Journal, list[Question]]]) -> None:
+        """What the ledger holds was answered: if its answers are gone, they are not to be paid for
+        again.
+        """
+        before = [
+            question.hash
+            for journal, each in asked
+            if number in journal.sealed
+            for question in each
+        ]
+        lost = set(before) - set(self.record.answers(self.target.name, before)) if before else set()
+        if lost:
+            raise LedgerError(
+                f"{self.record.place} lacks {len(lost)} answers that the ledger counts; restore the file"
+            )

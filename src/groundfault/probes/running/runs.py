@@ -1,0 +1,140 @@
+"""Runs: every query of every policy, model and seed as it was recorded. Audit, report and release
+read these rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from groundfault.errors import InputError
+from groundfault.probes.bank.bank import Bank
+from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.running.answers import Signal
+
+MANIFEST, BANK, GRAMMAR = "manifest.json", "bank.toml", "grammar.toml"
+CALLS, LEDGER, REVIEWS = "calls.db", "ledger.db", "reviews.db"
+TRAJECTORY, STATUS, LOCK = "trajectory.jsonl", "status.json", ".lock"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One query: a prompt that was put to a model once, and what came of it.
+
+    Attributes
+    ----------
+    model, policy : str
+    seed : int
+    iteration, query : int
+        From 1: the iteration of its run, and its place among the queries of the run.
+    key, task, family : str
+        The prompt key, which names no model; its task, and the task's family.
+    assignment : tuple of str
+        The option of each group of the grammar.
+    prompt, answer, rule : str
+        The rendered prompt; the canonical answer and its equivalence rule.
+    errors : tuple of str
+        Structural errors of the prompt; a prompt that was asked has none.
+    status : {"answered", "refused", "error"}
+        Of the response; an error is the service's and no mismatch.
+    response : str or None
+        As it came.
+    extracted, how, reason
+        The answer that was read, where it was found, and why the signal is what it is.
+    signal : {"match", "mismatch", "unreadable", "unanswered"}
+        Where it was routed. It is no label of an error.
+    score : float or None
+        The failure score that policies see: 1 for a mismatch, 0 for a match, None for what cannot
+        be told.
+    chance : float or None
+        The probability with which the policy drew this key at this place, where that is known.
+    """
+
+    model: str
+    policy: str
+    seed: int
+    iteration: int
+    query: int
+    key: str
+    task: str
+    family: str
+    assignment: tuple[str, ...]
+    prompt: str
+    answer: str
+    rule: str
+    errors: tuple[str, ...]
+    status: Literal["answered", "refused", "error"]
+    response: str | None
+    extracted: str | None
+    how: str
+    reason: str
+    signal: Signal
+    score: float | None
+    chance: float | None = None
+
+    @property
+    def id(self) -> str:
+        """The row's name: model, policy, seed and query."""
+        return f"{self.model}|{self.policy}|{self.seed}|{self.query}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a line of a trajectory holds it."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Row:
+        """What `to_dict` made."""
+        return cls(
+            **{**data, "assignment": tuple(data["assignment"]), "errors": tuple(data["errors"])}
+        )
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A folder that ``groundfault probe run`` wrote: one bank, grammar and config; models, policies
+    and seeds.
+    """
+
+    folder: Path
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """What was fixed before anything was asked."""
+        place = self.folder / MANIFEST
+        try:
+            return dict(json.loads(place.read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            raise InputError(
+                f"{self.folder} holds no runs: {MANIFEST} is missing or cannot be read"
+            ) from None
+
+    @cached_property
+    def bank(self) -> Bank:
+        """The bank that was frozen."""
+        return Bank.load(self.folder / BANK)
+
+    @cached_property
+    def grammar(self) -> Grammar:
+        """The grammar that was frozen."""
+        return Grammar.load(self.folder / GRAMMAR)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every query: runs in the order of their folders' names, in each its queries in their
+        order.
+        """
+        return list(self._rows())
+
+    def _rows(self) -> Iterator[Row]:
+        for place in sorted(self.folder.glob(f"*/*/*/{TRAJECTORY}")):
+            # what follows the last line's end was cut short when the run was killed; it is written
+            # anew on resuming
+            for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
+                try:
+                    yield from map(Row.from_dict, json.loads(line)["batch"])
+                except (KeyError, TypeError, ValueError):
+                    raise InputError(f"{place}, line {number} is no iteration of a run") from None

@@ -1,0 +1,1 @@
+"""What reviewed runs are used for: endpoints, comparisons, candidates, releases."""

@@ -1,0 +1,336 @@
+"""Policies compared over the same seeds, and rates of errors where a rate can be had."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
+
+from groundfault.probes.use.endpoints import Results, Run
+from groundfault.stats.paired import sign_flips, student
+from groundfault.stats.prevalence import with_repeats, without_repeats
+from groundfault.stats.proportions import wilson
+
+if TYPE_CHECKING:
+    from groundfault.probes.review.reviewed_runs import Status
+    from groundfault.probes.running.runs import Row
+
+LEVEL = 0.95
+BLIND = ("stratified", "uniform", "uniform, repeats", "exhaustive")
+"""Policies that do not look at what was found, in the order in which they are taken for the
+control.
+"""
+
+PRIMARY = "unique audited keys"
+ENDPOINTS: Mapping[str, Callable[[Run], float]] = {
+    PRIMARY: lambda run: len(run.keys.confirmed),
+    "audited yield": lambda run: run.audited_yield,
+    "query to first audited failure": lambda run: run.budget if run.first is None else run.first,
+    "tasks touched": lambda run: len(run.keys.tasks),
+}
+"""What is compared, each a function of a run. The first failure is restricted to the budget where
+there is none.
+"""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A policy minus the control in one endpoint, over the seeds that both have.
+
+    Attributes
+    ----------
+    model : str or None
+        None for the mean over models, seed by seed.
+    policy, control, endpoint : str
+    seeds : tuple of int
+    values : tuple of float
+        The difference of each seed.
+    mean : float
+    interval : pair of float, or None
+        Student's, which assumes normal differences; None where they are all alike, or fewer than
+        two.
+    p : float
+        Two-sided, over flips of the seeds' signs (`groundfault.stats.paired.sign_flips`); for the
+        primary endpoint adjusted for all policies.
+    """
+
+    model: str | None
+    policy: str
+    control: str
+    endpoint: str
+    seeds: tuple[int, ...]
+    values: tuple[float, ...]
+    mean: float
+    interval: tuple[float, float] | None
+    p: float
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p that so many seeds can give."""
+        return 2.0 ** (1 - len(self.seeds))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Duel:
+    """Best scores of two policies, seed by seed: the paper's check of its artefacts, and no measure
+    of discovery.
+    """
+
+    model: str | None
+    policy: str
+    control: str
+    seeds: int
+    best: float
+    control_best: float
+    wins: int
+    losses: int
+
+    @property
+    def ties(self) -> int:
+        """Seeds with equal best scores."""
+        return self.seeds - self.wins - self.losses
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**asdict(self), "ties": self.ties}
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often prompts of the bank get a confirmed error, as one policy's runs of a model tell.
+
+    Attributes
+    ----------
+    model, policy : str
+    how : {"all asked", "draws", "weighted", "not available"}
+        Every prompt was asked; drawn with equal chances; drawn with chances that adapt but are
+        known; or they are not.
+    value : float or None
+    interval : pair of float, or None
+        Wilson's for equal chances; for weighted ones Student's over seeds, or, of a single seed, an
+        approximate one.
+    open : int
+        Rows disputed, or routed and unaudited, which count as no error: with them the rate is at
+        least the value.
+    """
+
+    model: str
+    policy: str
+    how: Literal["all asked", "draws", "weighted", "not available"]
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    open: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+
+def control(results: Results) -> str:
+    """The policy that others are compared with: the first of `BLIND`, else the first by name."""
+    named = {_plain(name): name for name in reversed(results.policies)}
+    return next((named[kind] for kind in BLIND if kind in named), results.policies[0])
+
+
+def looks(policy: str) -> bool:
+    """Whether a policy looks at what was found."""
+    return _plain(policy) not in BLIND
+
+
+def reach(policy: str, budget: int, prompts: int, tasks: int) -> int:
+    """How many queries of its budget a policy can make, given so many prompts: without repeats,
+    below its cap.
+    """
+    caps = [
+        int(part.removeprefix("most=")) for part in policy.split(", ") if part.startswith("most=")
+    ]
+    return min([budget, *(tasks * cap for cap in caps), *([] if repeats(policy) else [prompts])])
+
+
+def repeats(policy: str) -> bool:
+    """Whether a policy may ask a prompt again."""
+    return "repeats" in policy.split(", ")
+
+
+def _plain(policy: str) -> str:
+    """A policy's name without the cap on tasks, which looks at nothing."""
+    return ", ".join(part for part in policy.split(", ") if not part.startswith("most="))
+
+
+def unmatched(results: Results, policy: str, other: str, model: str | None = None) -> str:
+    """Why two policies cannot be compared with matched budgets; empty where they can."""
+    one, two = results.pool(policy, model), results.pool(other, model)
+    seeds = [{(run.model, run.seed) for run in pool.runs} for pool in (one, two)]
+    if seeds[0] != seeds[1]:
+        return f"{policy} and {other} were not run with the same models and seeds"
+    budgets = {run.budget for pool in (one, two) for run in pool.runs}
+    if len(budgets) > 1:
+        return (
+            f"{policy} and {other} had different budgets ({', '.join(map(str, sorted(budgets)))})"
+        )
+    short = [run for pool in (one, two) for run in pool.runs if run.rows.queries < run.budget]
+    if short:
+        return f"{short[0].policy}, seed {short[0].seed}, made {short[0].rows.queries} of {short[0].budget} queries"
+    return ""
+
+
+def differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
+    """Every other policy minus ``against``, by model and, of several, as their mean; those that are
+    matched alone.
+    """
+    found = []
+    models: list[str | None] = [*results.models, *([None] if len(results.models) > 1 else [])]
+    for model in models:
+        rivals = [
+            p
+            for p in results.policies
+            if p != against and not unmatched(results, p, against, model)
+        ]
+        seeds = sorted({run.seed for run in results.pool(against, model).runs})
+        for endpoint, measure in ENDPOINTS.items():
+            base = _by_seed(results, against, model, measure, seeds)
+            values = [
+                [
+                    a - b
+                    for a, b in zip(
+                        _by_seed(results, rival, model, measure, seeds), base, strict=True
+                    )
+                ]
+                for rival in rivals
+            ]
+            if not values:
+                continue
+            ps = (
+                sign_flips(list(zip(*values, strict=True)))
+                if endpoint == PRIMARY
+                else [_p(each) for each in values]
+            )
+            for rival, each, p in zip(rivals, values, ps, strict=True):
+                told = (tuple(seeds), tuple(each), fmean(each), student(each, level), float(p))
+                found.append(Difference(model, rival, against, endpoint, *told))
+    return found
+
+
+def duels(results: Results, against: str) -> list[Duel]:
+    """Best scores of every other policy against one, on the models and seeds that both have."""
+    found = []
+    for model in results.models:
+        held = {run.seed: run.best or 0.0 for run in results.pool(against, model).runs}
+        for rival in (policy for policy in results.policies if policy != against):
+            runs = [run for run in results.pool(rival, model).runs if run.seed in held]
+            if runs:
+                pairs = [(run.best or 0.0, held[run.seed]) for run in runs]
+                means = fmean(a for a, _ in pairs), fmean(b for _, b in pairs)
+                wins, losses = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
+                found.append(Duel(model, rival, against, len(pairs), *means, wins, losses))
+    return found
+
+
+def rates(
+    results: Results,
+    rows: Sequence[Row],
+    statuses: Mapping[str, Status],
+    prompts: int,
+    *,
+    even: bool = True,
+    level: float = LEVEL,
+) -> list[Rate]:
+    """What can be said of how often the bank's prompts get a confirmed error, by model and policy.
+
+    Parameters
+    ----------
+    results : Results
+    rows, statuses
+        What it was made of.
+    prompts : int
+        Structurally valid prompts of bank and grammar.
+    even : bool
+        Whether every task has as many of them: policies that draw tasks alike draw prompts alike
+        only then.
+    level : float
+
+    Notes
+    -----
+    What a policy finds is never its rate: one that adapts looks where errors are. Where it is known
+    with which chance each prompt was drawn (``Row.chance``), runs are weighted by it, each for
+    itself (`groundfault.stats.prevalence`). The rate is of this bank's prompts, and of no others.
+    """
+    by_run: dict[tuple[str, str, int], list[Row]] = {}
+    for row in rows:
+        by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
+    return [
+        _rate(
+            [by_run[run.model, run.policy, run.seed] for run in pool.runs],
+            statuses,
+            prompts,
+            even,
+            level,
+        )
+        for pool in results.pools
+        if pool.model is not None
+    ]
+
+
+def _rate(
+    runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, even: bool, level: float
+) -> Rate:
+    rows = [row for run in runs for row in run]
+    first = rows[0]
+    errors = [
+        [float(statuses.get(row.id) == "confirmed_model_error") for row in run] for run in runs
+    ]
+    waiting = sum(_open(row, statuses) for row in rows)
+
+    def rate(
+        how: Any, value: float | None = None, interval: tuple[float, float] | None = None
+    ) -> Rate:
+        return Rate(first.model, first.policy, how, value, interval, waiting)
+
+    if len({row.key for row in rows}) == prompts:
+        wrong = {row.key for row in rows if statuses.get(row.id) == "confirmed_model_error"}
+        return rate("all asked", len(wrong) / prompts)
+    if even and not looks(first.policy):
+        count = int(sum(map(sum, errors)))
+        low, high = wilson(count, len(rows), level)
+        return rate("draws", count / len(rows), (float(low), float(high)))
+    if any(row.chance is None or not row.chance > 0 for row in rows):
+        return rate("not available")
+    estimate = with_repeats if repeats(first.policy) else without_repeats
+    chances = [[row.chance or 0.0 for row in run] for run in runs]
+    each = [
+        estimate(told, chance, prompts, level) for told, chance in zip(errors, chances, strict=True)
+    ]
+    interval = (
+        student([one.value for one in each], level)
+        if len(each) > 1
+        else (each[0].low, each[0].high)
+    )
+    return rate("weighted", fmean(one.value for one in each), interval)
+
+
+def _open(row: Row, statuses: Mapping[str, Status]) -> bool:
+    status = statuses.get(row.id, "unaudited")
+    return status == "disputed" or (
+        status == "unaudited" and row.signal in ("mismatch", "unreadable")
+    )
+
+
+def _by_seed(
+    results: Results,
+    policy: str,
+    model: str | None,
+    measure: Callable[[Run], float],
+    seeds: Sequence[int],
+) -> list[float]:
+    """Of each seed the mean over models."""
+    runs = results.pool(policy, model).runs
+    return [fmean(measure(run) for run in runs if run.seed == seed) for seed in seeds]
+
+
+def _p(values: Sequence[float]) -> float:
+    return float(sign_flips([[value] for value in values])[0])

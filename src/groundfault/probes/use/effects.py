@@ -1,0 +1,116 @@
+"""Component effects within tasks: each task is its own control, so that how hard tasks are does not
+matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.running.runs import Row
+from groundfault.stats.paired import sign_flips, student
+
+if TYPE_CHECKING:
+    from groundfault.probes.review.reviewed_runs import Status
+
+Losses = Mapping[str, Mapping[tuple[str, ...], float]]
+"""By task and assignment."""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One option of a component against the others of its group, for one model.
+
+    Attributes
+    ----------
+    model, group, option : str
+    tasks : int
+        With prompts on both sides.
+    difference : float or None
+        Mean over those tasks of the error rate under the option minus that under the others; None
+        without tasks.
+    interval : pair of float, or None
+        Student's, over tasks.
+    p : float
+        Two-sided, over flips of the tasks' signs (`groundfault.stats.paired.sign_flips`), adjusted
+        for all options of all groups.
+    """
+
+    model: str
+    group: str
+    option: str
+    tasks: int
+    difference: float | None
+    interval: tuple[float, float] | None
+    p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return asdict(self)
+
+
+def effects(rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Grammar) -> list[Effect]:
+    """The effect of every option of a group with two or more, by model.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Of policies that do not look at what was found.
+    statuses : mapping of Row.id to status
+    grammar : Grammar
+
+    Notes
+    -----
+    What has no loss, as `groundfault.probes.use.evidence.outcome` says, is left out. Tasks are
+    taken for independent. All rows are used, with nothing held out: the p-values are adjusted
+    instead."""
+    found = []
+    for model, losses in sorted(_losses(rows, statuses).items()):
+        options = [
+            (place, group.name, option.name)
+            for place, group in enumerate(grammar.groups)
+            if len(group.options) > 1
+            for option in group.options
+        ]
+        by_option = [_differences(losses, place, option) for place, _, option in options]
+        # a task without both sides says nothing: a difference of 0 is no weight in the test
+        table = [[differences.get(task, 0.0) for differences in by_option] for task in losses]
+        for (_, group, option), differences, p in zip(
+            options, by_option, sign_flips(table), strict=True
+        ):
+            values = list(differences.values())
+            mean = fmean(values) if values else None
+            found.append(Effect(model, group, option, len(values), mean, student(values), float(p)))
+    return found
+
+
+def _losses(rows: Iterable[Row], statuses: Mapping[str, Status]) -> dict[str, Losses]:
+    """By model: the mean loss of each prompt over its repeats."""
+    held: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
+    for row in rows:
+        loss, _ = outcome(row, statuses.get(row.id, "unaudited"))
+        if loss is not None:
+            held.setdefault(row.model, {}).setdefault(row.task, {}).setdefault(
+                row.assignment, []
+            ).append(loss)
+    return {
+        model: {
+            task: {a: fmean(losses) for a, losses in told.items()} for task, told in tasks.items()
+        }
+        for model, tasks in held.items()
+    }
+
+
+def _differences(losses: Losses, place: int, option: str) -> dict[str, float]:
+    """Of each task that has both sides."""
+    found = {}
+    for task, by_assignment in losses.items():
+        on = [loss for assignment, loss in by_assignment.items() if assignment[place] == option]
+        off = [loss for assignment, loss in by_assignment.items() if assignment[place] != option]
+        if on and off:
+            found[task] = fmean(on) - fmean(off)
+    return found

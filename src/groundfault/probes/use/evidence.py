@@ -1,0 +1,236 @@
+"""Components and task families as candidates: audited rows become evidence that ``groundfault
+audit`` judges.
+
+A prompt key is one example; asked again it has repeats. Its loss is the audited outcome: 1 for a
+confirmed model error, 0 for an answer that reviewers found right, or that matched the key and was
+not reviewed. What is excluded, disputed or waiting has no loss and is counted apart."""
+
+from __future__ import annotations
+
+import io
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from groundfault.base.files import write_bytes
+from groundfault.base.streams import stream
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.roles import Roles
+from groundfault.core.rules import literal, quote
+from groundfault.errors import InputError, PlanError
+from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.running.runs import Row
+from groundfault.probes.use.comparison import BLIND, looks
+
+if TYPE_CHECKING:
+    from groundfault.auditing.report import Report
+    from groundfault.probes.review.reviewed_runs import Status
+    from groundfault.probes.use.summary import Summary
+
+Unit = Literal["prompt", "task"]
+
+ASSUMPTION = (
+    "Assumed: an answer that matched its key, and was not reviewed, is right. Prompts of a policy that does not look "
+    "at what was found; rows of one that does are a biased sample."
+)
+_TAKEN = ("prompt_key", "model", "repeat", "error", "status", "task", "family", "split")
+
+
+def evidence(
+    rows: Iterable[Row],
+    statuses: Mapping[str, Status],
+    grammar: Grammar,
+    *,
+    unit: Unit = "prompt",
+    seed: int = 0,
+) -> Evidence:
+    """Audited rows as evidence.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Of policies that do not look at what was found; others are a biased sample.
+    statuses : mapping of Row.id to status
+    grammar : Grammar
+    unit : {"prompt", "task"}
+        For candidates that differ within a task, such as components, the prompt; tasks are then
+        held out as wholes. For those that do not, such as families, the task: its prompts share
+        what makes it hard.
+    seed : int
+        Of the split of tasks.
+
+    Raises
+    ------
+    InputError
+        If there is no row, or one task alone.
+
+    Notes
+    -----
+    Prompts of a task are dependent. For components they may stand for themselves because each
+    prompt's components were drawn without regard to its task, or all were asked: error levels hold,
+    and what is confirmed is said of these tasks. It would not hold for families."""
+    table = _table(rows, statuses, grammar)
+    tasks = sorted({each["task"] for each in table})
+    if len(tasks) < 2:
+        raise InputError(
+            f"evidence needs the rows of two tasks at least, and there are {len(tasks)}"
+        )
+    frame = pl.DataFrame(table, schema_overrides={"error": pl.Float64, "repeat": pl.Int64})
+    group, split = ("task", None) if unit == "task" else (None, "split")
+    if split:
+        order = stream(seed, "split of tasks").permutation(len(tasks))
+        part = {
+            tasks[i]: "holdout" if n < len(tasks) // 2 else "discovery" for n, i in enumerate(order)
+        }
+        frame = frame.with_columns(pl.col("task").replace_strict(part).alias("split"))
+    roles = Roles(
+        "error",
+        "prompt_key",
+        "model",
+        "repeat",
+        group,
+        split,
+        "status",
+        ignore=("task",) if split else (),
+    )
+    return Evidence.from_frame(frame, roles, ("audited probes",))
+
+
+def _table(
+    rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Grammar
+) -> list[dict[str, Any]]:
+    """A line for each row; what a model was asked again is a repeat."""
+    columns = names(grammar)
+    times: Counter[tuple[str, str]] = Counter()
+    table: list[dict[str, Any]] = []
+    for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
+        loss, status = outcome(row, statuses.get(row.id, "unaudited"))
+        told = (
+            row.key,
+            row.model,
+            times[row.key, row.model],
+            loss,
+            str(status),
+            row.task,
+            row.family,
+        )
+        times[row.key, row.model] += 1
+        parts = dict(zip(columns.values(), row.assignment, strict=True))
+        table.append(dict(zip(_TAKEN, told, strict=False)) | parts)
+    return table
+
+
+def candidates(rows: Iterable[Row], grammar: Grammar, *, unit: Unit = "prompt") -> list[Candidate]:
+    """Every option of a component group against its others, or every family of tasks; where there
+    are two at least.
+    """
+    if unit == "task":
+        families = sorted({row.family for row in rows})
+        return _candidates("family", "family", families, "the task is of the family {}")
+    found = []
+    for group, column in names(grammar).items():
+        options = next(each.options for each in grammar.groups if each.name == group)
+        found += _candidates(
+            group, column, [option.name for option in options], f"the prompt has the {group} {{}}"
+        )
+    return found
+
+
+def names(grammar: Grammar) -> dict[str, str]:
+    """The column of each component group."""
+    groups = [group.name for group in grammar.groups]
+    clash = {name.casefold() for name in groups} & set(_TAKEN)
+    return {name: f"component_{name}" if clash else name for name in groups}
+
+
+def _candidates(what: str, column: str, values: list[str], meaning: str) -> list[Candidate]:
+    if len(values) < 2:
+        return []
+    return [
+        Candidate(
+            f"{what} = {value}",
+            f"{quote(column)} = {literal(value)}",
+            meaning.format(value),
+            "probes",
+        )
+        for value in values
+    ]
+
+
+def rows_of(summary: Summary, policy: str) -> list[Row]:
+    """The rows of a policy that may become evidence.
+
+    Raises
+    ------
+    PlanError
+        If it did not run, or looks at what was found: an error rate of its rows would be of where
+        it looked.
+    """
+    if policy not in summary.results.policies:
+        raise PlanError(f"no run of {policy!r}; there are {'; '.join(summary.results.policies)}")
+    if looks(policy):
+        raise PlanError(
+            f"the policy {policy!r} looks at what was found, so its rows are a biased sample; take those of one that "
+            f"does not ({', '.join(BLIND)}), or run one beside it"
+        )
+    return [row for row in summary.rows if row.policy == policy]
+
+
+def write(made: Evidence, library: Sequence[Candidate], path: Path) -> str:
+    """Write evidence as a table, and beside it the frozen candidates; the command that judges them.
+
+    Raises
+    ------
+    PlanError
+        If the name of the file ends neither in .parquet nor in .csv.
+    """
+    if path.suffix not in (".parquet", ".csv"):
+        raise PlanError(f"evidence is written as .parquet or .csv, not as {path.name}")
+    held = io.BytesIO()
+    getattr(made.frame, "write_parquet" if path.suffix == ".parquet" else "write_csv")(held)
+    write_bytes(path, held.getvalue())
+    frozen = path.with_suffix(".library.json")
+    Library.of(library).freeze(frozen)
+    part = "--group task" if made.roles.group else "--split split --ignore task"
+    return (
+        f"groundfault audit {shlex.quote(str(path))} --id prompt_key --model-column model --repeat repeat "
+        f"--outcome error --status status {part} --library {shlex.quote(str(frozen))}"
+    )
+
+
+def audits(
+    rows: Sequence[Row], summary: Summary, *, seed: int = 0, ledger: str | Path | None = None
+) -> dict[str, Report]:
+    """The rulings on components and on families, by those words; families only where there are two.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+    summary : Summary
+        Of the runs that they are from.
+    seed : int
+        Another one is another split, to be chosen beforehand.
+    ledger : path, optional
+        Where it is recorded that held-out outcomes were opened: twice, as families are another
+        library.
+    """
+    from groundfault.auditing.flow import audit
+
+    found: dict[str, Report] = {}
+    units: dict[str, Unit] = {"components": "prompt", "families": "task"}
+    for name, unit in units.items():
+        library = candidates(rows, summary.grammar, unit=unit)
+        if library:
+            made = evidence(rows, summary.statuses, summary.grammar, unit=unit, seed=seed)
+            again = "families, planned together with components" if found and ledger else None
+            found[name] = audit(
+                made, Plan(seed=seed), library, finders=[], ledger=ledger, reopen=again
+            )
+    return found

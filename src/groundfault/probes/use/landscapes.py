@@ -1,0 +1,237 @@
+"""Landscapes: what a model does with every prompt key, drawn from kinds of worlds or replayed from
+a whole run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from groundfault.errors import InputError, PlanError
+from groundfault.probes.policies.history import Bools, Floats, Keys
+
+TASKS, SIZES = 18, (3, 3, 3)
+_MOST = 1_000_000  # prompt keys
+_ARTEFACTS = 0.1  # share of the keys of one format whose right answers are read wrongly
+
+
+@dataclass(frozen=True, eq=False)
+class Landscape:
+    """What a model does with every prompt key, always the same.
+
+    Attributes
+    ----------
+    wrong : bool array, shape (K,)
+        The model errs: what an audit would confirm.
+    mismatch : bool array, shape (K,)
+        The routing signal: errors, and answers that are read wrongly.
+    tasks : int
+    sizes : tuple of int
+        Options of each group.
+    blocked : bool array, shape (K,), optional
+        Keys that cannot be asked.
+    """
+
+    wrong: Bools
+    mismatch: Bools
+    tasks: int = TASKS
+    sizes: tuple[int, ...] = SIZES
+    blocked: Bools | None = None
+
+
+def landscape(world: str, rng: np.random.Generator) -> Landscape:
+    """A landscape of 18 tasks by 27 assignments, drawn from one of `WORLDS`."""
+    if world not in WORLDS:
+        raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
+    options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
+    wrong = rng.random((TASKS, 27)) < WORLDS[world](options, rng)
+    read_wrongly = (options[:, 2] == rng.integers(3)) & (rng.random((TASKS, 27)) < _ARTEFACTS)
+    return Landscape(wrong.ravel(), (wrong | read_wrongly).ravel())
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """An exhaustive run, by model.
+
+    Attributes
+    ----------
+    landscapes : mapping of str to Landscape
+    audited : bool
+        Whether ``wrong`` is what people confirmed. Otherwise it is the routing signal itself, a
+        proxy.
+    """
+
+    landscapes: Mapping[str, Landscape]
+    audited: bool
+
+
+def replayed(path: str | Path, store: str | Path | None = None) -> Replay:
+    """What was answered to every prompt key, to be asked again by other policies.
+
+    Parameters
+    ----------
+    path : path
+        A folder that ``groundfault probe run`` wrote with every valid prompt in it, or a JSONL file
+        with an object for each prompt: ``key`` (task and options, joined by bars), ``mismatch``
+        (true or false), and where an audit said so ``wrong``; ``model`` where there are several.
+    store : path or str, optional
+        Where the reviews of a folder are, if not in it.
+
+    Raises
+    ------
+    InputError
+        If the file is no such thing, or a valid prompt has no answer.
+    """
+    by_model = _of_runs(Path(path), store) if Path(path).is_dir() else _of_lines(Path(path))
+    audited = all(
+        key.wrong is not None for keys in by_model.values() for key in keys.values() if key
+    )
+    return Replay(
+        {model: _landscape(path, keys, audited) for model, keys in by_model.items()}, audited
+    )
+
+
+class _Told(NamedTuple):
+    """What is known of a key; whether the model erred, only where an audit said so."""
+
+    mismatch: bool
+    wrong: bool | None
+
+
+_Keys = dict[str, _Told | None]  # None for a key that cannot be asked
+
+
+def _of_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
+    from groundfault.probes.bank.rendering import probes
+    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.running.runs import Runs
+
+    runs = Runs(folder)
+    statuses = Audit(runs, store).statuses
+    routed = [row for row in runs.rows if row.signal in ("mismatch", "unreadable")]
+    audited = not any(statuses[row.id] in ("unaudited", "disputed") for row in routed)
+    answered: dict[str, _Keys] = {}
+    for row in runs.rows:
+        if row.status == "answered":  # the first answer to a key counts
+            wrong = statuses[row.id] == "confirmed_model_error" if audited else None
+            answered.setdefault(row.model, {}).setdefault(
+                row.key, _Told(row.signal == "mismatch", wrong)
+            )
+    offered = list(probes(runs.bank, runs.grammar))
+    valid = [probe.key for probe in offered if not probe.errors]
+    for model, keys in answered.items():
+        lacking = [key for key in valid if key not in keys]
+        if lacking:
+            raise InputError(
+                f"{folder} is no exhaustive run of {model}: {len(lacking):,} of {len(valid):,} valid prompts have no "
+                f"answer (first {lacking[0]}); run the policy exhaustive with a budget of {len(valid):,}"
+            )
+    return {
+        model: {probe.key: keys.get(probe.key) for probe in offered}
+        for model, keys in answered.items()
+    }
+
+
+def _of_lines(path: Path) -> dict[str, _Keys]:
+    found: dict[str, _Keys] = {}
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
+        ) from None
+    for number, line in enumerate(lines, start=1):
+        model, key, told = _line(line, f"{path}, line {number}")
+        if key in found.setdefault(model, {}):
+            raise InputError(f"{path}, line {number}: the key {key!r} was there before")
+        found[model][key] = told
+    if not found:
+        raise InputError(f"{path} holds no prompt keys")
+    return found
+
+
+def _line(line: str, where: str) -> tuple[str, str, _Told]:
+    try:
+        row = json.loads(line)
+        model, key, told = (
+            row.get("model", "model"),
+            row["key"],
+            _Told(row["mismatch"], row.get("wrong")),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise InputError(
+            f'{where}: write {{"key": "task|option|option", "mismatch": true, "wrong": true}}'
+        ) from None
+    if not (isinstance(model, str) and isinstance(key, str)):
+        raise InputError(f"{where}: model and key must be texts")
+    if not (isinstance(told.mismatch, bool) and isinstance(told.wrong, bool | None)):
+        raise InputError(f"{where}: mismatch and wrong must be true or false")
+    return model, key, told
+
+
+def _landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
+    split = {tuple(key.split("|")): told for key, told in keys.items()}
+    width = {len(parts) for parts in split}
+    if len(width) > 1 or width == {1}:
+        raise InputError(
+            f"{path}: a key is a task and one option of each group, joined by bars, as many in each"
+        )
+    names = [list(dict.fromkeys(column)) for column in zip(*split, strict=True)]
+    shape = tuple(map(len, names))
+    if np.prod(shape, dtype=float) > _MOST:
+        raise InputError(
+            f"{path}: its tasks and options make more than {_MOST:,} keys; name them alike in every key"
+        )
+    wrong, mismatch, there = (np.zeros(shape, dtype=bool) for _ in range(3))
+    for parts, told in split.items():
+        if told is not None:
+            at = tuple(column.index(part) for column, part in zip(names, parts, strict=True))
+            there[at], mismatch[at], wrong[at] = (
+                True,
+                told.mismatch,
+                told.wrong if audited else told.mismatch,
+            )
+    return Landscape(wrong.ravel(), mismatch.ravel(), shape[0], shape[1:], ~there.ravel())
+
+
+def _sparse_by_task(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
+    brittle = np.isin(np.arange(TASKS), rng.choice(TASKS, 3, replace=False))
+    return np.where(brittle, 0.35, 0.013)[:, None] * np.ones(27)
+
+
+def _sparse_by_component(options: Keys, rng: np.random.Generator) -> Floats:
+    groups = rng.choice(3, 2, replace=False)
+    on = (options[:, groups] == rng.integers(3, size=2)).all(axis=1)
+    return np.ones((TASKS, 1)) * np.where(on, 0.4, 0.018)
+
+
+def _task_by_component(options: Keys, rng: np.random.Generator) -> Floats:
+    chance = np.full((TASKS, 27), 0.02)
+    for task in rng.choice(TASKS, 6, replace=False):
+        chance[task, options[:, rng.integers(3)] == rng.integers(3)] = 0.6
+    return chance
+
+
+def _diffuse(options: Keys, rng: np.random.Generator) -> Floats:
+    effects = rng.normal(0, 0.7, (3, 3))
+    within = sum((effects[g][options[:, g]] for g in range(3)), np.zeros(27))
+    return np.asarray(1 / (1 + np.exp(2.6 - rng.normal(0, 1, (TASKS, 1)) - within)))
+
+
+def _unstructured(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
+    return np.full((TASKS, 27), 0.13)
+
+
+WORLDS: dict[str, Callable[[Keys, np.random.Generator], Floats]] = {
+    "sparse by task": _sparse_by_task,
+    "sparse by component": _sparse_by_component,
+    "task by component": _task_by_component,
+    "diffuse": _diffuse,
+    "unstructured": _unstructured,
+}
+"""Chances of an error by kind of landscape: shape (18, 27)."""

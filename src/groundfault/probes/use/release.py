@@ -1,0 +1,443 @@
+"""Release: what may be published of runs, and whether a published package adds up by itself.
+
+Every field of the package is named here; nothing else gets in. It is a function of the prompts, the
+signals, the decisions and the SHA-256 of each response: other responses with the same hashes would
+make the same package."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from groundfault.base.files import write_text
+from groundfault.base.ledger import Ledger
+from groundfault.errors import GroundfaultError, InputError, first_line
+from groundfault.probes.bank.bank import Bank
+from groundfault.probes.bank.grammar import Grammar
+from groundfault.probes.bank.rendering import render
+from groundfault.probes.review.reviewed_runs import Audit, Status, items, status_of
+from groundfault.probes.running.runs import BANK, GRAMMAR, LEDGER, MANIFEST, Row
+from groundfault.probes.use.summary import Summary
+from groundfault.review import Decision, Resolution, resolve
+from groundfault.review.decision import latest
+
+RELEASED = "probe_released"
+INDEX, CONFIG, README = "MANIFEST.json", "config.json", "README.md"
+PROMPTS, ROWS, DECISIONS, TABLES, TEXT = (
+    "prompts.jsonl",
+    "rows.jsonl",
+    "decisions.jsonl",
+    "tables.json",
+    "tables.md",
+)
+FILES = (README, BANK, GRAMMAR, CONFIG, PROMPTS, ROWS, DECISIONS, TABLES, TEXT)
+
+_CONFIG = "policies seeds iterations batch budget streams answers bank grammar prompts valid review".split()
+_DECODING = "temperature top_p max_tokens seed stop logprobs".split()
+_PROMPT = ("key", "task", "family", "prompt")
+_OF_ROW = "policy seed iteration query key answer rule status how signal score chance".split()
+_ROW = {"model", *_OF_ROW, "response_sha256", "audit", "item"}
+_OF_DECISION = "prompt_valid extraction_valid artefact model_wrong role unblinded".split()
+_DECISION = {"item", "reviewer", *_OF_DECISION}
+_INDEX = {"groundfault", "files", "counts", "source"}
+_SERVER = re.compile(r"@\w+://.*|\{.*", re.DOTALL)
+_PATH = re.compile(
+    r"(?:(?<=[/:])|^)(?:[/~\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]).*?([^/\\]*)[/\\]*$", re.DOTALL
+)
+
+_MOST = 1 << 30
+_UNREADABLE = (
+    GroundfaultError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+Setter = Callable[["Package"], str]
+"""Sets the tables of a package as Markdown."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """What is published: rows without responses, and decisions without names and notes.
+
+    Attributes
+    ----------
+    bank : Bank
+    grammar : Grammar
+    config : mapping
+    rows : tuple of Row
+        Their responses and what was read in them are empty.
+    hashes : mapping of Row.id to str or None
+        SHA-256 of each response.
+    items : mapping of Row.id to str or None
+        The number of the reviewed item that a row belongs to.
+    decisions : tuple of Decision
+        On items by their number, by reviewers r1, r2, ...
+    """
+
+    bank: Bank
+    grammar: Grammar
+    config: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    hashes: Mapping[str, str | None]
+    items: Mapping[str, str | None]
+    decisions: tuple[Decision, ...]
+
+    @cached_property
+    def summary(self) -> Summary:
+        """All numbers, from what is published alone."""
+        statuses: dict[str, Status] = {
+            row.id: status_of(self.resolutions.get(self.items[row.id] or "")) for row in self.rows
+        }
+        return Summary(self.rows, statuses, self.grammar, self.config)
+
+    @cached_property
+    def resolutions(self) -> dict[str, Resolution]:
+        """What the decisions on each item come to."""
+        return resolve(self.decisions, int(self.config["review"]["reviewers"]))
+
+    def texts(self, set_tables: Setter) -> dict[str, str]:
+        """The files but for bank and grammar."""
+        prompts = {row.key: {name: getattr(row, name) for name in _PROMPT} for row in self.rows}
+        return {
+            README: _readme(self),
+            CONFIG: _json(self.config),
+            PROMPTS: _lines(prompts[key] for key in sorted(prompts)),
+            ROWS: _lines(map(self._row, self.rows)),
+            DECISIONS: _lines(
+                {
+                    "item": d.item,
+                    "reviewer": d.reviewer,
+                    **{name: getattr(d, name) for name in _OF_DECISION},
+                }
+                for d in self.decisions
+            ),
+            TABLES: _json(self.summary.to_dict()),
+            TEXT: set_tables(self),
+        }
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What is counted; rows and keys apart."""
+        results = self.summary.results
+        return {
+            "rows": results.rows.queries,
+            "confirmed_rows": results.rows.confirmed,
+            "unique_audited_keys": len(results.keys.confirmed),
+            "decisions": len(self.decisions),
+        }
+
+    def _row(self, row: Row) -> dict[str, Any]:
+        told = {name: getattr(row, name) for name in ("model", *_OF_ROW)}
+        audited = {"audit": self.summary.statuses[row.id], "item": self.items[row.id]}
+        return {**told, "response_sha256": self.hashes[row.id], **audited}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a check of a package found.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        What differs; empty where everything is reproduced.
+    files, rows, keys : int
+        Files that the package lists, its rows, and its unique audited prompt keys.
+    """
+
+    problems: tuple[str, ...]
+    files: int
+    rows: int
+    keys: int
+
+
+def package(audit: Audit) -> Package:
+    """What may be published of runs after audit.
+
+    Raises
+    ------
+    InputError
+        If the folder holds no runs.
+    """
+    runs = audit.runs
+    manifest = runs.manifest
+    names = public_names(row.model for row in runs.rows)
+    rows = {row.id: _public(row, names[row.model]) for row in runs.rows}
+    review = {**manifest.get("review", {}), "reviewers": 1, "seed": 0}
+    shown: dict[str, str] = {}
+    if audit.decisions:
+        review |= {
+            name: audit.queue.settings[name] for name in ("reviewers", "unit", "controls", "seed")
+        }
+        queued = audit.queue
+        held = items(runs.rows, unit=queued.about["unit"])
+        shown = {row: item.id for row, item in held.items() if item.id in queued.by_id}
+    numbers: dict[str, str] = {}
+    for id in rows:
+        if id in shown:
+            numbers.setdefault(shown[id], f"{len(numbers) + 1:06d}")
+    config = {name: manifest[name] for name in _CONFIG if name in manifest}
+    config |= {
+        "decoding": {
+            name: manifest["decoding"][name] for name in _DECODING if name in manifest["decoding"]
+        }
+    }
+    return Package(
+        runs.bank,
+        runs.grammar,
+        config | {"review": review},
+        tuple(rows.values()),
+        {rows[row.id].id: _sha256(row.response) for row in runs.rows},
+        {made.id: numbers.get(shown.get(id, "")) for id, made in rows.items()},
+        _decisions(audit.decisions, numbers),
+    )
+
+
+def release(audit: Audit, out: Path, set_tables: Setter) -> Path:
+    """Write a package, and record in the runs' ledger that it was made; the place of its index.
+
+    Raises
+    ------
+    InputError
+        If the folder is there and holds anything, or cannot be written to.
+    """
+    if out.exists() and any(out.iterdir()):
+        raise InputError(f"{out} is not empty; name a new folder for the package")
+    made = package(audit)
+    texts = made.texts(set_tables)
+    out.mkdir(parents=True, exist_ok=True)
+    made.bank.write(out / BANK)  # without the comments of the file, which are nobody's business
+    made.grammar.write(out / GRAMMAR)
+    for name, text in texts.items():
+        write_text(out / name, text)
+    ledger = Ledger(audit.runs.folder / LEDGER)
+    index = {
+        "groundfault": version("groundfault"),
+        "files": {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES},
+        "counts": made.counts,
+        "source": {"manifest": _file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
+    }
+    write_text(out / INDEX, _json(index))
+    ledger.append(RELEASED, {"package": _file(out / INDEX), "rows": len(made.rows)})
+    return out / INDEX
+
+
+def check(folder: Path, set_tables: Setter) -> Checked:
+    """Recompute a package from itself alone: hashes, prompts, statuses, counts and tables.
+
+    Raises
+    ------
+    InputError
+        If there is no package at this place.
+    """
+    try:
+        if (folder / INDEX).stat().st_size > _MOST:
+            raise ValueError
+        index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+        files, counts = dict(index["files"]), dict(index["counts"])
+    except (OSError, *_UNREADABLE):
+        raise InputError(
+            f"{folder} holds no package: {INDEX} is missing or cannot be read"
+        ) from None
+    problems = list(_damaged(folder, files)) + [
+        f"{INDEX} holds {name}" for name in sorted(set(index) - _INDEX)
+    ]
+    if problems:
+        return Checked(tuple(problems), len(files), 0, 0)
+    try:
+        made = _read(folder)
+        problems += _contradictions(folder, made, counts, set_tables)
+        made_with, here = str(index.get("groundfault")), version("groundfault")
+        if problems and made_with != here:
+            problems.append(
+                f"it was made with groundfault {made_with}, and this is {here}: check it with that one"
+            )
+        return Checked(
+            tuple(problems), len(files), len(made.rows), len(made.summary.results.keys.confirmed)
+        )
+    except _UNREADABLE as error:
+        return Checked((f"the package cannot be read: {first_line(error)}",), len(files), 0, 0)
+
+
+def public_names(models: Iterable[str]) -> dict[str, str]:
+    """What models are called in public: without servers and folders of this machine; different ones
+    stay different.
+    """
+    found: dict[str, str] = {}
+    for model in sorted(set(models)):
+        name = _PATH.sub(r"\1", _SERVER.sub("", model)) or "model"
+        taken = sum(
+            re.fullmatch(rf"{re.escape(name)}( \(\d+\))?", other) is not None
+            for other in found.values()
+        )
+        found[model] = f"{name} ({taken + 1})" if taken else name
+    return found
+
+
+def _public(row: Row, model: str) -> Row:
+    return Row(
+        **{**row.to_dict(), "model": model, "assignment": row.assignment, "errors": ()} | _BLANK
+    )
+
+
+_BLANK: dict[str, Any] = {"response": None, "extracted": None, "reason": ""}
+
+
+def _decisions(made: Sequence[Decision], numbers: Mapping[str, str]) -> tuple[Decision, ...]:
+    """The last decision of each reviewer on each item, by numbers alone."""
+    people: dict[str, str] = {}
+    for each in made:
+        people.setdefault(each.reviewer, f"r{len(people) + 1}")
+    kept = [
+        Decision(
+            reviewer=people[each.reviewer],
+            item=numbers[each.item],
+            **{name: getattr(each, name) for name in _OF_DECISION},
+        )
+        for each in latest(made).values()
+        if each.item in numbers
+    ]
+    return tuple(sorted(kept, key=lambda d: (d.item, d.role, int(d.reviewer[1:]))))
+
+
+def _damaged(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
+    """Files that are missing, changed or not listed."""
+    for name in FILES:
+        place = folder / name
+        if place.is_symlink() or not place.is_file():
+            yield f"{name} is missing"
+        elif place.stat().st_size > _MOST:
+            yield f"{name} is larger than {_MOST >> 30} GB"
+        elif _file(place) != files.get(name):
+            yield f"{name} was changed after the package was made"
+    for place in sorted(folder.rglob("*")):
+        if str(place.relative_to(folder)) not in (*FILES, INDEX):
+            yield f"{place.relative_to(folder)} is no part of the package"
+
+
+def _read(folder: Path) -> Package:
+    bank, grammar = Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)
+    config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    prompts = {told["key"]: told for told in _told(folder / PROMPTS, set(_PROMPT))}
+    rows, hashes, numbers = [], {}, {}
+    for told in _told(folder / ROWS, _ROW):
+        prompt = prompts[told["key"]]
+        given = {name: told[name] for name in ("model", *_OF_ROW)}
+        task, *assignment = told["key"].split("|")
+        given |= {
+            "task": task,
+            "family": prompt["family"],
+            "prompt": prompt["prompt"],
+            "errors": (),
+        }
+        row = Row(**given, assignment=tuple(assignment), **_BLANK)
+        rows.append(row)
+        hashes[row.id], numbers[row.id] = told["response_sha256"], told["item"]
+    decisions = tuple(Decision(**told) for told in _told(folder / DECISIONS, _DECISION))
+    return Package(bank, grammar, config, tuple(rows), hashes, numbers, decisions)
+
+
+def _contradictions(
+    folder: Path, made: Package, counts: Mapping[str, int], set_tables: Setter
+) -> Iterable[str]:
+    """Where the package says other than what it holds."""
+    strange = sorted(set(made.config) - {*_CONFIG, "decoding"})
+    if strange:
+        yield f"{CONFIG} holds {strange[0]}"
+    for name, held in (("bank", made.bank), ("grammar", made.grammar)):
+        if made.config[name]["sha256"] != held.hash:
+            yield f"{name}.toml is not the {name} of the run"
+    with tempfile.TemporaryDirectory() as plain:
+        for file, held in ((BANK, made.bank), (GRAMMAR, made.grammar)):
+            held.write(Path(plain) / file)
+            if (Path(plain) / file).read_bytes() != (folder / file).read_bytes():
+                yield f"{file} holds more than its tables, such as comments"
+    for row in made.rows:
+        probe = render(made.bank, made.grammar, row.task, row.assignment)
+        if (probe.prompt, probe.task.answer, probe.task.family) != (
+            row.prompt,
+            row.answer,
+            row.family,
+        ):
+            yield f"the prompt of {row.key} is not what bank and grammar make"
+            break
+    if made.counts != counts:
+        yield f"the counts of {INDEX} are not those of the rows"
+    for name, text in made.texts(set_tables).items():
+        if (folder / name).read_text(encoding="utf-8") != text:
+            yield f"{name} is not what rows and decisions come to"
+
+
+def _told(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
+    for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), start=1):
+        told = json.loads(line)
+        if set(told) != names:
+            raise InputError(
+                f"{place.name}, line {number} has the fields {', '.join(sorted(set(told) ^ names))} amiss"
+            )
+        yield told
+
+
+def _readme(made: Package) -> str:
+    counts = made.counts
+    return _README.format(
+        bank=made.bank.name, grammar=made.grammar.name, rows=counts["rows"], confirmed=counts["confirmed_rows"],
+        keys=counts["unique_audited_keys"], open=made.summary.results.rows.waiting + made.summary.results.rows.disputed,
+    )  # fmt: skip
+
+
+_README = """# Audited probes
+
+{rows:,} queries with the bank "{bank}" and the grammar "{grammar}". Review confirmed {confirmed:,} rows as model
+errors; they are of {keys:,} unique prompt keys. Rows are queries and keys are prompts: they are never added together.
+{open:,} rows are unaudited or disputed, and count as no error.
+
+| file | holds |
+|---|---|
+| bank.toml, grammar.toml | what every prompt is made of |
+| config.json | what was fixed before anything was asked |
+| prompts.jsonl | every prompt that was asked |
+| rows.jsonl | every query: signal, audit status, SHA-256 of the response (UTF-8) |
+| decisions.jsonl | what each reviewer decided last on each item; an item is one or more rows |
+| tables.json, tables.md | the numbers, which follow from the rest |
+| MANIFEST.json | SHA-256 of every file, counts, and hashes of the run's manifest and ledger |
+
+Not in it: responses, the answers read in them, reviewers' names and notes, and the models' servers and folders. A hash
+shows that a response is the one that was reviewed; a response of few words can be guessed from it.
+
+A signal is a machine's comparison with the key and no error of a model. Only `confirmed_model_error` is one.
+
+To check it: `groundfault probe release --check` and this folder.
+"""
+
+
+def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+
+
+def _json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def _file(place: Path) -> str:
+    return hashlib.sha256(place.read_bytes()).hexdigest()
+
+
+def _sha256(response: str | None) -> str | None:
+    return (
+        None
+        if response is None
+        else hashlib.sha256(response.encode("utf-8", "surrogatepass")).hexdigest()
+    )

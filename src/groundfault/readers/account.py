@@ -1,0 +1,155 @@
+"""The account of an import: which logs were read, what matched, and what did not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+_MOST_SAID = 5
+
+
+@dataclass(frozen=True)
+class LogRead:
+    """One log, as it was read.
+
+    Attributes
+    ----------
+    path, sha256 : str
+        Where it was and what was in it.
+    reader, harness : str
+        Which reader read it, and which tool of which version wrote it, where the log says so.
+    observations : int
+        Rows read, scored or not, of all scorers.
+    notes : tuple of str
+        What the reader has to say of it.
+    """
+
+    path: str
+    sha256: str
+    reader: str
+    harness: str = ""
+    observations: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of everything that was read.
+
+    Attributes
+    ----------
+    logs : tuple of LogRead
+    unread : tuple of str
+        Files of the given directories that no reader knows.
+    scorers : dict of str to int
+        Rows of each scorer read; one of them is the outcome.
+    examples : int
+        Different examples.
+    matched : int
+        Examples that every model answered.
+    missing : dict of str to int
+        For each model, examples of the others that it has no row for.
+    duplicated : int
+        Rows dropped because the same row was there already.
+    conflicting : int
+        Rows that contradicted another and were kept apart, as was asked for.
+    retried : int
+        Rows dropped because the answer, missing or ended in an error, is in another log.
+    beside : int
+        Rows of scorers that are not the outcome; what they said stands beside it.
+    left_out : int
+        Rows of answers that have no score by the scorer that is the outcome.
+    notes : tuple of str
+        What else a person should know.
+
+    Rows read are those of the evidence and ``beside``, ``left_out``, ``retried`` and ``duplicated``
+    together."""
+
+    logs: tuple[LogRead, ...]
+    unread: tuple[str, ...] = ()
+    scorers: dict[str, int] = field(default_factory=dict)
+    examples: int = 0
+    matched: int = 0
+    missing: dict[str, int] = field(default_factory=dict)
+    duplicated: int = 0
+    conflicting: int = 0
+    retried: int = 0
+    beside: int = 0
+    left_out: int = 0
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The account as plain words and numbers."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Account:
+        """The account that ``to_dict`` gave."""
+        logs = tuple(LogRead(**{**log, "notes": tuple(log["notes"])}) for log in data["logs"])
+        return cls(
+            **{**data, "logs": logs, "unread": tuple(data["unread"]), "notes": tuple(data["notes"])}
+        )
+
+    def lines(self) -> list[str]:
+        """The account in sentences, the most important first."""
+        read = sum(log.observations for log in self.logs)
+        said = [
+            f"{_count(read, 'row')} from {_count(len(self.logs), 'log')}; {_count(self.examples, 'example')}"
+        ]
+        if self.missing:
+            said.append(
+                f"matched: {_count(self.matched, 'example')} answered by each of {len(self.missing)} models"
+            )
+        lacking = {model: n for model, n in self.missing.items() if n}
+        said += [
+            f"missing: {model} has no row for {_count(n, 'example')}"
+            for model, n in _some(lacking.items())
+        ]
+        if len(lacking) > _MOST_SAID:
+            said.append(f"missing: {_count(len(lacking) - _MOST_SAID, 'more model')} lack examples")
+        said += self.notes
+        if self.beside:
+            said.append(f"beside: {_count(self.beside, 'row')} of scorers that are not the outcome")
+        if self.retried:
+            said.append(
+                f"retried: {_count(self.retried, 'row')} without an answer, which another log has"
+            )
+        if self.duplicated:
+            said.append(f"duplicated: {_count(self.duplicated, 'row')} found twice, counted once")
+        if self.conflicting:
+            said.append(
+                f"conflicting: {_count(self.conflicting, 'row')} contradicted another and were kept apart"
+            )
+        if self.unread:
+            more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
+            said.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
+        return [*said, *self._of_logs()]
+
+    def _of_logs(self) -> list[str]:
+        """What there is to say of single logs, once for those of which the same is to be said."""
+        about: dict[str, list[str]] = {}
+        for log in self.logs:
+            for note in log.notes:
+                about.setdefault(note, []).append(log.path)
+        often = sorted(about.items(), key=lambda item: -len(item[1]))
+        said = [
+            f"in {paths[0] if len(paths) == 1 else _count(len(paths), 'log')}: {note}"
+            for note, paths in often
+        ]
+        more = len(said) - _MOST_SAID
+        return [
+            *_some(said),
+            *([f"of other logs: {_count(more, 'more note')}"] if more > 0 else []),
+        ]
+
+
+def _some(items: Iterable[T]) -> list[T]:
+    return list(islice(items, _MOST_SAID))
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -1,0 +1,129 @@
+"""Panels: several people judge each case without seeing what the others said, and one settles
+disagreements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from groundfault.errors import InputError, PlanError
+from groundfault.sequential.policies import Query
+from groundfault.sequential.record import REVIEWED
+from groundfault.sequential.session import Audit
+from groundfault.sequential.state import checked
+
+
+class Panel:
+    """Gives an audit the scores that its labellers agree on.
+
+    Every judgement is recorded as it is made, with the labeller's name, and none is overwritten:
+    who changes their mind before the case is settled judges again, and the last judgement counts. A
+    case is settled, and told, when all labellers have judged it alike, or the adjudicator has.
+
+    Parameters
+    ----------
+    audit : Audit
+    labellers : sequence of str
+        Names; one is enough.
+    adjudicator : str, optional
+        Judges the cases on which labellers disagree, and no other.
+
+    Raises
+    ------
+    PlanError
+        If nobody is named, somebody twice, or two labellers have no adjudicator.
+
+    Examples
+    --------
+    >>> from groundfault.sequential import Pool
+    >>> audit = Audit(Pool.from_arrays(range(20)), threshold=0.8)
+    >>> panel = Panel(audit, ["ann", "ben"], "cy")
+    >>> query = audit.ask()
+    >>> panel.judge("ann", query, 1), panel.judge("ben", query, 0), panel.waiting()
+    (False, False, ('cy',))
+    >>> panel.judge("cy", query, 0), audit.rounds[-1].score
+    (True, 0.0)
+    """
+
+    def __init__(
+        self, audit: Audit, labellers: Sequence[str], adjudicator: str | None = None
+    ) -> None:
+        everyone = [*labellers, *([adjudicator] if adjudicator else [])]
+        if (
+            not labellers
+            or not all(name.strip() for name in everyone)
+            or len(set(everyone)) < len(everyone)
+        ):
+            raise PlanError(
+                "a panel needs labellers, and an adjudicator who is none of them, by different names"
+            )
+        if len(labellers) > 1 and adjudicator is None:
+            raise PlanError("labellers may disagree: name an adjudicator")
+        self.audit, self.labellers, self.adjudicator = audit, tuple(labellers), adjudicator
+
+    def waiting(self) -> tuple[str, ...]:
+        """Who has still to judge the open query."""
+        query = self.audit.ask()
+        if query is None:
+            return ()
+        said = self._judgements(query.step)
+        missing = tuple(name for name in self.labellers if name not in said)
+        return missing or ((self.adjudicator,) if self.adjudicator else ())
+
+    def judge(self, labeller: str, query: Query, score: float | None) -> bool:
+        """Record a judgement; whether it settled the case.
+
+        Parameters
+        ----------
+        labeller : str
+        query : Query
+            The one that the audit asked.
+        score : float in [0, 1], or None
+            None where the case cannot be scored.
+
+        Raises
+        ------
+        InputError
+            If the query is not open, the score is outside [0, 1], or it is not this person's turn.
+        """
+        self.audit.require_open(query)
+        if labeller == self.adjudicator and self.waiting() != (labeller,):
+            raise InputError(f"{labeller} adjudicates: {', '.join(self.waiting())} judge first")
+        if labeller not in (*self.labellers, self.adjudicator):
+            raise InputError(f"{labeller} is not on the panel of {', '.join(self.labellers)}")
+        body = {
+            "step": query.step,
+            "id": query.id,
+            "labeller": labeller,
+            "score": checked(score, query),
+        }
+        for entry in self.audit.record.append(REVIEWED, body)[1]:
+            self.audit.replay(entry)
+        return self._settle(query)
+
+    def _settle(self, query: Query) -> bool:
+        said = self._judgements(query.step)
+        verdicts = [said[name] for name in self.labellers if name in said]
+        if self.adjudicator in said:
+            self.audit.tell(query, said[self.adjudicator])
+        elif len(verdicts) == len(self.labellers) and len(set(verdicts)) == 1:
+            self.audit.tell(query, verdicts[0])
+        else:
+            return False
+        return True
+
+    def _judgements(self, step: int) -> dict[str, float | None]:
+        """The last judgement of each person on a round."""
+        return {r["labeller"]: r["score"] for r in self.audit.reviews if r["step"] == step}
+
+    def agreement(self) -> tuple[int, int]:
+        """Settled cases that all labellers judged alike, and settled cases that all of them
+        judged.
+        """
+        said = [self._judgements(r.query.step) for r in self.audit.rounds if r.told]
+        both = [
+            [judged[name] for name in self.labellers]
+            for judged in said
+            if set(self.labellers) <= set(judged)
+        ]
+        return sum(len(set(judged)) == 1 for judged in both), len(both)

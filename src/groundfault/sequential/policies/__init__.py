@@ -1,0 +1,193 @@
+"""Policies: what to observe next. One a file; `get` finds one by name.
+
+A policy says where to look and what it claims to see there; it never draws the case, and never sees
+a score before it was told. `Query` and `History` are all that it speaks and hears."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.registry import Registry
+from groundfault.errors import PlanError
+
+# a further policy is a file and a line here; its class takes what follows the colon of
+# "name:argument", or nothing
+_REGISTRY = Registry(
+    "policy",
+    "groundfault.policies",
+    {
+        "uniform": "groundfault.sequential.policies.uniform:Uniform",
+        "stratified": "groundfault.sequential.policies.stratified:Stratified",
+        "oracle": "groundfault.sequential.policies.oracle:Oracle",
+        "prelearned": "groundfault.sequential.policies.prelearned:PreLearned",
+        "adaptive": "groundfault.sequential.policies.adaptive:Adaptive",
+        "logistic": "groundfault.sequential.policies.learned:logistic",
+        "gp": "groundfault.sequential.policies.learned:gp",
+        "boosted": "groundfault.sequential.policies.learned:boosted",
+        "thompson": "groundfault.sequential.policies.learned:thompson",
+    },
+)
+NAMES = tuple(_REGISTRY.built_in)
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """What to observe next: a policy fills in the first five, the audit that draws the case the
+    others.
+
+    Attributes
+    ----------
+    group : str, optional
+        The declared group to draw from.
+    items : bool array, shape (N,), optional
+        The cases to draw from, in place of a group, where the claim allows it.
+    claim : bool
+        The policy holds that their mean is below the threshold; only such rounds count in the
+        auditor's test.
+    stake : bool
+        Where false the case is labelled and learnt from, and nothing is bet on it.
+    forecast : float, optional
+        Expected score, for ``-pred`` bets.
+    step : int
+        1, 2, 3, ...; 0 before the draw.
+    id : str
+        The case drawn.
+    case : mapping
+        What is known of it, for whoever gives the score.
+    audit : str
+        Seal of the audit that asks.
+    """
+
+    group: str | None = None
+    items: NDArray[np.bool_] | None = None
+    claim: bool = False
+    stake: bool = True
+    forecast: float | None = None
+    step: int = 0
+    id: str = ""
+    case: Mapping[str, Any] = field(default_factory=dict)
+    audit: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """All that a policy may know: N cases, G groups, and the T rounds told so far. Its arrays
+    cannot be written to.
+
+    Attributes
+    ----------
+    threshold : float
+        The target mean.
+    groups : tuple of str
+        Names of the declared groups.
+    members : bool array, shape (G, N)
+    embedding : float64 array, shape (N, D), or None
+    offered : bool array, shape (N,)
+        Cases that may be drawn in this round.
+    anywhere : bool
+        Whether any set of at least ``least`` cases may be named, not only a declared group.
+    least : int
+        Fewest cases that a draw may be made from.
+    needed : float64 array, shape (G,)
+        Mean that the unlabelled rest of each group must have for the group to reach the threshold;
+        at or below 0 the group is known to reach it. The threshold itself where a group has no such
+        rest.
+    asked : intp array, shape (T,)
+        Position of the case of each round.
+    scores : float64 array, shape (T,)
+        NaN where the case could not be scored.
+    drawn_from : intp array, shape (T,)
+        The group of each round; -1 where cases were named.
+    claimed, staked : bool arrays, shape (T,)
+    """
+
+    threshold: float
+    groups: tuple[str, ...]
+    members: NDArray[np.bool_]
+    embedding: NDArray[np.float64] | None
+    offered: NDArray[np.bool_]
+    anywhere: bool
+    least: int
+    needed: NDArray[np.float64]
+    asked: NDArray[np.intp]
+    scores: NDArray[np.float64]
+    drawn_from: NDArray[np.intp]
+    claimed: NDArray[np.bool_]
+    staked: NDArray[np.bool_]
+
+    @cached_property
+    def open(self) -> NDArray[np.bool_]:
+        """Which groups a draw can be made from: bool, shape (G,)."""
+        return np.asarray((self.members & self.offered).sum(axis=1) >= self.least)
+
+    @cached_property
+    def strata(self) -> NDArray[np.bool_]:
+        """Which groups are less than all cases; all groups, where none is."""
+        part = ~self.members.all(axis=1)
+        return np.asarray(part if part.any() else ~part)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Scores seen in each group, however they were drawn: shape (G,)."""
+        return np.asarray(self.members[:, self._scored].sum(axis=1), dtype=np.int64)
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Their means; NaN where there is none."""
+        totals = self.members[:, self._scored] @ self.scores[~np.isnan(self.scores)]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(totals / self.counts)
+
+    @property
+    def _scored(self) -> NDArray[np.intp]:
+        return self.asked[~np.isnan(self.scores)]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Says what to observe next.
+
+    Attributes
+    ----------
+    name : str
+        What it is, settings included: the name is what the plan's seal covers.
+
+    Notes
+    -----
+    A class attribute ``warm_up`` says how many cases, drawn uniformly and bet on by nobody, it
+    wants to have learnt from before its first round; 0 where there is none."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        """Where to draw the next case, or None to end; a pure function of history and generator."""
+        ...
+
+
+def get(name: str) -> Policy:
+    """The policy of that name, built in or registered under the entry-point group
+    ``groundfault.policies``.
+
+    What follows a colon is the policy's argument: ``oracle:domain=Chemistry``.
+
+    Raises
+    ------
+    PlanError
+        If there is none, or the argument is missing or too much.
+    """
+    plain, colon, argument = name.partition(":")
+    made = _REGISTRY.get(plain)
+    try:
+        policy = made(argument) if colon else made()
+    except TypeError:
+        wants = "takes nothing after a colon" if colon else f"needs an argument, as in {plain}:..."
+        raise PlanError(f"the policy {plain} {wants}") from None
+    assert isinstance(policy, Policy)
+    return policy

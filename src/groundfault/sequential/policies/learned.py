@@ -1,0 +1,105 @@
+"""Learned: claim the group whose test is expected to gain most, from what a learner makes of the
+scores so far.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from groundfault.base.threads import one_thread
+from groundfault.sequential.policies import History, Query, learners
+from groundfault.sequential.policies.features import Cache, rest_of_groups
+from groundfault.sequential.policies.learners import Learner, Told
+from groundfault.sequential.policies.prelearned import lowest
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_EDGE = 1e-9
+
+
+@dataclass(frozen=True)
+class Learned:
+    """Claim, in every round, the group that is expected to bring most evidence against the model.
+
+    The gain of a group is the relative entropy between what its unlabelled rest is predicted to
+    score and what it needs to reach the threshold, and nothing where the prediction is not short of
+    the need: the rate at which the best bet would grow. Its mean over the learner's draws rises
+    with doubt as well as with failure, so that groups of which little is known are looked into
+    without any rule for exploring. Where no draw sees a group short, the one that comes nearest is
+    claimed, so that a sound model can pass.
+
+    Where any set of cases may be named, the cases of lowest prediction are claimed.
+
+    Parameters
+    ----------
+    name : str
+    learner : Learner
+    thompson : bool
+        Believe one draw at a time, in place of their mean.
+
+    References
+    ----------
+    Thompson (1933), https://doi.org/10.1093/biomet/25.3-4.285. The gain is the growth rate of
+    Kelly's bet (1956), https://doi.org/10.1002/j.1538-7305.1956.tb03809.x."""
+
+    name: str
+    learner: Learner
+    thompson: bool = False
+    _features: Cache = field(default_factory=Cache, init=False, repr=False, compare=False)
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        """The group of largest gain; None where none is left that could fall short."""
+        known = ~np.isnan(history.scores)
+        told = Told(
+            self._features.of(history),
+            history.asked[known],
+            history.scores[known],
+            history.threshold,
+        )
+        with one_thread():
+            draws = self.learner(told, rng)
+        if self.thompson:
+            draws = draws[[rng.integers(len(draws))]]
+        if history.anywhere:
+            return lowest(history, draws.mean(axis=0))
+        useful, means = rest_of_groups(history, draws)
+        if not len(useful):
+            return None
+        needed = history.needed[useful]
+        gains = _gain(means, needed).mean(axis=0)
+        value = gains if gains.any() else needed - means.mean(axis=0)
+        return Query(history.groups[useful[value.argmax()]], claim=True)
+
+
+def _gain(expected: Floats, needed: Floats) -> Floats:
+    """Relative entropy of Bernoulli distributions where the expected mean is below the needed one,
+    otherwise 0.
+    """
+    p, q = np.clip(expected, _EDGE, 1 - _EDGE), np.clip(needed, _EDGE, 1 - _EDGE)
+    return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
+
+
+def logistic() -> Learned:
+    """By Bayesian logistic regression."""
+    return Learned("logistic", learners.logistic)
+
+
+def gp() -> Learned:
+    """By a Gaussian process."""
+    return Learned("gp", learners.gaussian_process)
+
+
+def boosted() -> Learned:
+    """By gradient-boosted stumps."""
+    return Learned("boosted", learners.boosted)
+
+
+def thompson() -> Learned:
+    """Thompson sampling, by Bayesian logistic regression."""
+    return Learned("thompson", learners.logistic, thompson=True)

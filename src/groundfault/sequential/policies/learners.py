@@ -1,0 +1,144 @@
+"""Learners: from the scores told so far to what every case is expected to score, and how far that
+is in doubt.
+
+Each gives K *draws*, an array of shape (K, N): that many answers which the scores leave possible,
+an expected score a case. Their mean is the prediction, their spread the doubt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from groundfault.sequential.policies.features import Features
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_DRAWS, _NEWTON, _LEAST_CURVE = 100, 8, 0.02
+_INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
+_BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """Scores to learn from.
+
+    Attributes
+    ----------
+    features : Features
+        Of all N cases.
+    asked : intp array, shape (n,)
+        Position of each scored case; there may be none.
+    scores : float64 array, shape (n,)
+        In [0, 1].
+    threshold : float
+        What is expected where nothing is known.
+    """
+
+    features: Features
+    asked: NDArray[np.intp]
+    scores: Floats
+    threshold: float
+
+    @property
+    def logit(self) -> float:
+        """Of the threshold."""
+        return float(np.log(self.threshold / (1 - self.threshold)))
+
+
+class Learner(Protocol):
+    """A function from scores to draws; pure but for the generator."""
+
+    def __call__(self, told: Told, rng: np.random.Generator) -> Floats:
+        """Draws, shape (K, N)."""
+        ...
+
+
+def logistic(told: Told, rng: np.random.Generator) -> Floats:
+    """Bayesian logistic regression on components of the embedding, and groups.
+
+    How strongly each of the two may matter is not chosen but averaged over, by marginal likelihood:
+    this is what keeps early predictions from being too sure."""
+    return _linear(told, told.features.components, rng)
+
+
+def gaussian_process(told: Told, rng: np.random.Generator) -> Floats:
+    """The same with a Gaussian kernel over the components, in random Fourier features: neighbours
+    score alike.
+    """
+    return _linear(told, told.features.waves, rng)
+
+
+def _linear(told: Told, embedded: Floats, rng: np.random.Generator) -> Floats:
+    """Draws of a logistic model with normal weights, by Laplace's approximation for each pair of
+    scales.
+    """
+    parts = [np.ones((len(embedded), 1)), embedded, told.features.groups]
+    widths = [part.shape[1] for part in parts]
+    kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
+    columns, scales = (
+        np.hstack(parts),
+        np.array([np.repeat(chosen, widths) for chosen in product(*kinds)]),
+    )
+    mode, precision, evidence = _laplace(
+        columns[told.asked] * scales[:, None], told.scores, told.logit
+    )
+    share = np.exp(evidence - evidence.max())
+    chosen = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
+    roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
+    noise = np.einsum("sij,sj->si", roots[chosen], rng.normal(size=(_DRAWS, columns.shape[1])))
+    return _sigmoid(told.logit + ((mode[chosen] + noise) * scales[chosen]) @ columns.T)
+
+
+def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
+    """Mode (S, d), precision (S, d, d) and log evidence (S,) of standard normal weights; rows are
+    (S, n, d).
+    """
+    mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
+    turned = np.swapaxes(rows, 1, 2)
+    for _ in range(_NEWTON):
+        chance = _sigmoid(offset + (rows @ mode[..., None])[..., 0])
+        # a curvature that is nearly zero would send Newton's step far out
+        curve = np.maximum(chance * (1 - chance), _LEAST_CURVE)
+        precision = turned @ (rows * curve[..., None]) + prior
+        slope = turned @ (scores - chance)[..., None] - mode[..., None]
+        mode = mode + np.linalg.solve(precision, slope)[..., 0]
+    logits = offset + (rows @ mode[..., None])[..., 0]
+    fit = (scores * logits - np.logaddexp(0.0, logits)).sum(axis=1)
+    return mode, precision, fit - (mode**2).sum(axis=1) / 2 - np.linalg.slogdet(precision)[1] / 2
+
+
+def boosted(told: Told, rng: np.random.Generator) -> Floats:
+    """Gradient-boosted stumps on cuts of the components, and groups; each draw learns from scores
+    weighted anew.
+
+    References
+    ----------
+    Friedman (2001), https://doi.org/10.1214/aos/1013203451; Rubin (1981),
+    https://doi.org/10.1214/aos/1176345338 (the Bayesian bootstrap)."""
+    splits = told.features.splits
+    seen = splits[told.asked].astype(np.float64)
+    weights = rng.exponential(size=(_BAGS, len(told.asked)))
+    logits = np.full((_BAGS, len(splits)), told.logit)
+    for _ in range(_ROUNDS):
+        chance = _sigmoid(logits[:, told.asked])
+        slope, curve = weights * (told.scores - chance), weights * chance * (1 - chance)
+        inside, bend = slope @ seen, curve @ seen + _PENALTY
+        outside, other = (
+            slope.sum(axis=1)[:, None] - inside,
+            curve.sum(axis=1)[:, None] - bend + 2 * _PENALTY,
+        )
+        best = (inside**2 / bend + outside**2 / other).argmax(axis=1)
+        bag = np.arange(_BAGS)
+        up, down = (inside / bend)[bag, best], (outside / other)[bag, best]
+        logits += _RATE * np.where(splits[:, best].T, up[:, None], down[:, None])
+    return _sigmoid(logits)
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))

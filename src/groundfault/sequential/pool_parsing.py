@@ -1,0 +1,249 @@
+"""Intake: ids, groups, embeddings and scores out of the tables that pools are made from, each
+checked.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.core.candidate import Candidate
+from groundfault.errors import InputError
+from groundfault.readers.table import read_table
+from groundfault.slicing.embedding import embed
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Bools = NDArray[np.bool_]
+    Floats = NDArray[np.float64]
+
+
+def column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
+    """The column of that name.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if name not in frame.columns:
+        near = ", ".join(frame.columns[:20]) + (", ..." if frame.width > 20 else "")
+        raise InputError(f"{where} has no column {name!r}; its columns are {near}")
+    return frame[name]
+
+
+def read_ids(frame: pl.DataFrame, name: str | None, where: str) -> list[str]:
+    """An id for each row; its number where no column is named."""
+    if name is None:
+        return [str(i) for i in range(frame.height)]
+    found = column(frame, name, where)
+    if found.null_count():
+        raise InputError(
+            f"{where}: column {name!r} is empty in {found.null_count()} rows; every case needs an id"
+        )
+    return found.cast(pl.String).to_list()
+
+
+def check_ids(ids: Sequence[str]) -> None:
+    """Raise `InputError` if there are none, or two are the same."""
+    if not len(ids):
+        raise InputError("the pool is empty: an audit needs one case or more")
+    repeated = [name for name, count in Counter(ids).items() if count > 1]
+    if repeated:
+        raise InputError(
+            f"{len(repeated)} ids stand for several cases, for example {repeated[0]!r}; ids must be unique"
+        )
+
+
+def memberships(
+    frame: pl.DataFrame, group: str | Candidate, where: str
+) -> Iterator[tuple[str, Bools]]:
+    """The groups that a column, columns joined by ``*``, or a rule stand for: names, and masks of
+    shape (N,).
+    """
+    if isinstance(group, Candidate):
+        yield group.name, _ruled(frame, group, where)
+        return
+    names = (group,) if group in frame.columns else tuple(part.strip() for part in group.split("*"))
+    table = pl.DataFrame([column(frame, name, where).cast(pl.String) for name in names])
+    # NULL is a level: what has no value must not drop out of every group unseen
+    filled = table.select(
+        pl.format("{}={}", pl.lit(c), c).fill_null(f"{c} is missing").alias(c) for c in names
+    )
+    labels = filled.select(pl.concat_str(names, separator=", ")).to_series()
+    yield from levels(labels.to_numpy(), group)
+
+
+def levels(labels: NDArray[Any], what: str) -> Iterator[tuple[str, Bools]]:
+    """A group for each different label."""
+    found = sorted(set(labels))
+    if len(found) > max(2, len(labels) // 2):
+        raise InputError(
+            f"{what!r} has {len(found)} levels in {len(labels)} cases: as groups they are too many to say anything of; "
+            "name a column that repeats, or write a rule"
+        )
+    for level in found:
+        yield level, labels == level
+
+
+def _ruled(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
+    for name in candidate.columns:
+        column(frame, name, where)
+    try:
+        values = frame.select(candidate.parsed.to_polars().alias("on")).to_series()
+    except pl.exceptions.PolarsError as error:
+        message = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"group {candidate.name!r}: cannot evaluate {candidate.rule!r}: {message}"
+        ) from None
+    if values.dtype not in (pl.Boolean, pl.Null):
+        raise InputError(
+            f"group {candidate.name!r}: {candidate.rule!r} is {values.dtype}, not true or false"
+        )
+    if values.null_count() and candidate.missing != "off":
+        raise InputError(
+            f"group {candidate.name!r} is neither true nor false of {values.null_count()} cases; write the rule so "
+            "that it says, for example with IS NOT NULL"
+        )
+    return values.cast(pl.Boolean).fill_null(False).to_numpy()
+
+
+def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) -> Any:
+    """The rows of an embedding: from a column of texts or lists, numeric columns, or another table
+    of the same ids.
+    """
+    names = _names(given)
+    if names is None:
+        return given
+    if _is_text(frame, names):
+        return embed(frame[names[0]])
+    hits = embedding_columns(frame, given)
+    if not hits and len(names) == 1 and Path(names[0]).is_file():
+        return _joined(frame, Path(names[0]), id, where)
+    if not hits:
+        raise InputError(
+            f"{where} has no column, and there is no file, {', '.join(names)!r} for an embedding"
+        )
+    if len(hits) == 1 and isinstance(frame[hits[0]].dtype, pl.List | pl.Array):
+        rows = frame[hits[0]].to_list()
+        if len({None if row is None else len(row) for row in rows}) != 1:
+            raise InputError(
+                f"{where}: the lists in column {hits[0]!r} differ in length; an embedding is a matrix"
+            )
+        return rows
+    wrong = [c for c in hits if not frame[c].dtype.is_numeric()]
+    if wrong:
+        raise InputError(
+            f"{where}: column {wrong[0]!r} (of the embedding) holds {frame[wrong[0]].dtype}, not numbers"
+        )
+    return _numbers(frame.select(hits))
+
+
+def embedding_columns(frame: pl.DataFrame, given: Any) -> list[str]:
+    """The columns of a table that hold the numbers of an embedding; texts are no numbers, and stay
+    to be read.
+    """
+    names = _names(given) or []
+    if _is_text(frame, names):
+        return []
+    return [c for c in frame.columns if any(c == name or fnmatchcase(c, name) for name in names)]
+
+
+def _is_text(frame: pl.DataFrame, names: list[str]) -> bool:
+    return len(names) == 1 and frame.schema.get(names[0]) == pl.String
+
+
+def _names(given: Any) -> list[str] | None:
+    names = [given] if isinstance(given, str | Path) else given
+    textual = isinstance(names, list | tuple) and all(
+        isinstance(name, str | Path) for name in names
+    )
+    return [str(name) for name in names] if textual else None
+
+
+def _joined(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Any:
+    table, _ = read_table(path)
+    if id is None or id not in table.columns:
+        raise InputError(f"{path} cannot be joined to {where}: name an id column that both have")
+    others = table.with_columns(pl.col(id).cast(pl.String))
+    if others[id].is_duplicated().any():
+        raise InputError(f"{path}: ids in column {id!r} repeat; give one embedding a case")
+    wanted = frame.select(pl.col(id).cast(pl.String))
+    absent = wanted[id].filter(~wanted[id].is_in(others[id].to_list()))
+    if len(absent):
+        raise InputError(
+            f"{path} has no embedding of {len(absent)} cases, for example {absent[0]!r}"
+        )
+    numbers = [c for c, dtype in table.schema.items() if c != id and dtype.is_numeric()]
+    if not numbers:
+        raise InputError(f"{path} has no numeric columns for an embedding")
+    return _numbers(wanted.join(others, on=id, how="left", maintain_order="left").select(numbers))
+
+
+def _numbers(frame: pl.DataFrame) -> Floats:
+    return frame.select(pl.all().cast(pl.Float64).fill_null(float("nan"))).to_numpy()
+
+
+def check_embedding(given: Any, rows: int) -> Floats:
+    """An embedding as a float64 matrix.
+
+    Raises
+    ------
+    InputError
+        If it is no matrix with a row a case, or has NaN or infinite entries.
+    """
+    try:
+        matrix = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("the embedding is not a matrix of numbers") from None
+    if matrix.ndim != 2 or matrix.shape[0] != rows or not matrix.shape[1]:
+        raise InputError(
+            f"the embedding has shape {matrix.shape}; give a row for each of {rows} cases"
+        )
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"the embedding of {len(bad)} cases has NaN or infinite entries, the first in row {bad[0]}"
+        )
+    return matrix
+
+
+def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
+    """Recorded scores; NaN where the column is empty."""
+    found = column(frame, name, where)
+    if not (found.dtype.is_numeric() or found.dtype in (pl.Boolean, pl.Null)):
+        raise InputError(
+            f"{where}: column {name!r} holds {found.dtype}; scores are numbers in [0, 1], or true/false"
+        )
+    values = found.cast(pl.Float64)
+    if values.is_nan().any():
+        raise InputError(
+            f"{where}: column {name!r} holds NaN; scores lie in [0, 1], and what was not scored is empty"
+        )
+    return check_scores(
+        values.fill_null(float("nan")).to_numpy(), frame.height, f"{where}: column {name!r}"
+    )
+
+
+def check_scores(given: Any, rows: int, where: str) -> Floats:
+    """Scores as float64, NaN where there is none.
+
+    Raises
+    ------
+    InputError
+        If there is not one a case, or one is outside [0, 1].
+    """
+    scores = np.asarray(given, dtype=np.float64)
+    if scores.shape != (rows,):
+        raise InputError(f"{where} has shape {scores.shape}; give a score for each of {rows} cases")
+    bad = scores[(scores < 0) | (scores > 1)]
+    if len(bad):
+        raise InputError(f"{where} holds the score {bad[0]:g}; scores lie in [0, 1]")
+    return scores

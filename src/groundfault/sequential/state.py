@@ -1,0 +1,308 @@
+"""The course of an audit: what plan, pool and the rounds so far make of it. Nothing here asks,
+waits or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import exp, inf, log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from groundfault.base.json_diff import differences_of
+from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.sequential.claims import Claim
+from groundfault.sequential.dual import Dual, Pair, Verdict
+from groundfault.sequential.label_counts import Tally
+from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.policies import Policy, Query
+from groundfault.sequential.pool import ALL, Pool
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, query_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Course:
+    """Where an audit stands after each event of its record; live, resumed and verified audits all
+    take it.
+
+    Parameters
+    ----------
+    pool : Pool
+    plan : AuditPlan
+
+    Attributes
+    ----------
+    seal : str
+        SHA-256 of plan and pool.
+    claim : Claim
+    tally : Tally
+    dual : Dual
+    reviews : list of dict
+        Judgements of a `Panel`, in their order.
+    """
+
+    def __init__(self, pool: Pool, plan: AuditPlan) -> None:
+        self.pool, self.plan = pool, plan
+        self.seal = plan.seal(pool.hash)
+        self.claim = Claim.of(plan, pool)
+        self.tally, self.dual = Tally(self.claim), Dual.begin(plan)
+        self.reviews: list[dict[str, Any]] = []
+        self._rounds: list[Round] = []
+        self._made: Round | None = None
+        self._outcomes: dict[float | None, Dual] = {}
+        self._claimed: set[str] = set()
+        self._told_by: dict[int, int] = {}
+
+    # -------------------------------------------------------------------------------- --- one round
+
+    @property
+    def open(self) -> Round | None:
+        """The round that waits for its score."""
+        return self._rounds[-1] if self._rounds and not self._rounds[-1].told else None
+
+    def choice(self, policy: Policy | None) -> Query | None:
+        """Where the next case is to come from, before it is drawn: the warm-up's choice, then the
+        policy's.
+        """
+        step, history = self.tally.rounds + 1, self.tally.history()
+        if not history.offered.any():
+            return None
+        if step <= self.plan.warm_up or policy is None:
+            return self._warm_up(step, history.offered)
+        return policy.ask(history, self.plan.rng("policy", step))
+
+    def _warm_up(self, step: int, offered: NDArray[np.bool_]) -> Query:
+        if not self.pool.generated:
+            return Query(ALL, stake=False)
+        if self.claim.anywhere:
+            return Query(items=offered, stake=False)
+        fresh = np.flatnonzero((self.pool.members & offered).any(axis=1))
+        return Query(
+            self.pool.groups[fresh[self.plan.pick("warm-up", step, len(fresh))]], stake=False
+        )
+
+    def prepare(self, query: Query) -> Round:
+        """Draw the case, and fix what is bet on it."""
+        step = self.tally.rounds + 1
+        eligible = self.claim.eligible(query, self.tally.offered())
+        position = self.tally.draw(eligible)
+        query = replace(
+            query,
+            step=step,
+            id=self.pool.ids[position],
+            stake=query.stake and step > self.plan.warm_up,
+        )
+        thresholds = self.tally.thresholds(query)
+        self._outcomes = {score: self._after(query, thresholds, score) for score in (0.0, 1.0)}
+        if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
+        return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
+
+    def _after(self, query: Query, thresholds: Pair, score: float | None) -> Dual:
+        """Where both tests would stand after a score."""
+        if query.stake:
+            claim = query.claim or not self.claim.guaranteed
+            return self.dual.update(score, thresholds, claim=claim, forecast=query.forecast)
+        if self.dual.steps:
+            return self.dual
+        told = [*(r.score for r in self._rounds if r.told), score]
+        return Dual.begin(self.plan, [x for x in told if x is not None])
+
+    # ------------------------------------------------------------------------------- --- the record
+
+    def replay(self, entry: Entry) -> None:
+        """Take in one event of the record; what another process wrote too late is passed over.
+
+        Raises
+        ------
+        LedgerError
+            If the round is not what plan, pool and the rounds before it make of it.
+        """
+        body = {key: value for key, value in entry.body.items() if key != "audit"}
+        if entry.kind not in (ASKED, REVIEWED, TOLD):
+            return
+        step, due = body.get("step"), self.tally.rounds + 1
+        late = isinstance(step, int) and (
+            step < due or (step == due and entry.kind == ASKED and self.open is not None)
+        )
+        if late:
+            return
+        if step != due or (entry.kind != ASKED and self.open is None):
+            raise LedgerError(
+                f"the record goes on with round {step} where {due} is due: rounds were removed or moved"
+            )
+        if entry.kind == ASKED:
+            self._take_query(body)
+        elif entry.kind == TOLD:
+            self._take_score(body, entry.seq)
+        else:
+            self.reviews.append(body)
+
+    def _take_query(self, body: Mapping[str, Any]) -> None:
+        made, self._made = self._made, None
+        if made is None or made.asked() != body:
+            made = self._again(body)
+        wrong = next(differences_of(body, made.asked()), "") if made else "none is due"
+        if made is None or wrong:
+            raise LedgerError(
+                f"round {body['step']} of the record does not reproduce ({wrong}): the record was altered, or made by "
+                "another version of groundfault"
+            )
+        self._rounds.append(made)
+
+    def _again(self, body: Mapping[str, Any]) -> Round | None:
+        """The round as it is made now, from the group that the record says was chosen."""
+        wanted = (
+            self.choice(None)
+            if body["step"] <= self.plan.warm_up
+            else query_of(body, len(self.pool))
+        )
+        try:
+            return None if wanted is None or self.decided else self.prepare(wanted)
+        except PlanError as error:
+            raise LedgerError(
+                f"round {body['step']} of the record does not follow the plan: {error}"
+            ) from None
+
+    def _take_score(self, body: Mapping[str, Any], seq: int) -> None:
+        asked = self._rounds[-1]
+        query = asked.query
+        try:
+            score = checked(body["score"], query)
+        except (KeyError, InputError) as error:
+            raise LedgerError(
+                f"round {query.step} of the record has no usable score ({error}): it was altered"
+            ) from None
+        if body.get("id") != query.id:
+            raise LedgerError(
+                f"round {query.step} of the record asks for {query.id!r} and scores {body.get('id')!r}"
+            )
+        self.dual = self._outcomes.get(score) or self._after(query, asked.thresholds, score)
+        self.tally.tell(query, self.pool.position[query.id], score)
+        self._rounds[-1] = asked.scored(score, self.dual.log_e)
+        self._told_by[query.step] = seq
+        if query.stake and query.claim and query.group and self.dual.steps >= self.plan.budget:
+            self._claimed.add(query.group)
+
+    # -------------------------------------------------------------------------- --- where it stands
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """All rounds, the open one last."""
+        return tuple(self._rounds)
+
+    @property
+    def rounds_told(self) -> int:
+        """Cases scored, warm-up included."""
+        return self.tally.rounds
+
+    @property
+    def tested(self) -> int:
+        """Cases bet on."""
+        return self.dual.steps
+
+    @property
+    def groups(self) -> list[dict[str, object]]:
+        """Size, labelled and unscored cases, and total score of each declared group."""
+        return self.tally.summary()
+
+    @property
+    def log_wealth(self) -> Pair:
+        """Natural logs of the e-values against the model's null and the auditor's; ``inf`` where
+        counting decided.
+        """
+        model, auditor = self.dual.log_e
+        return Pair(
+            inf if self._counted_below else model, inf if self._counted_reached else auditor
+        )
+
+    @property
+    def wealth(self) -> Pair:
+        """The e-values; a null falls at 1 / alpha."""
+        return Pair(*(exp(x) if x < 700 else inf for x in self.log_wealth))
+
+    @property
+    def verdict(self) -> Verdict:
+        """``failure mode found``, ``audit passed``, or ``inconclusive``, which it is until either
+        null has fallen.
+        """
+        cut, wealth = -log(self.plan.alpha), self.log_wealth
+        if wealth.model >= cut:
+            return "failure mode found"
+        return "audit passed" if wealth.auditor >= cut else "inconclusive"
+
+    @property
+    def decided(self) -> bool:
+        """Whether either null has fallen, or the limit is reached."""
+        spent = self.plan.limit is not None and self.rounds_told >= self.plan.limit
+        return self.verdict != "inconclusive" or spent
+
+    @property
+    def _counted_below(self) -> list[str]:
+        return [self.pool.groups[g] for g in np.flatnonzero(self.tally.below)]
+
+    @property
+    def _counted_reached(self) -> list[str]:
+        """Groups the auditor claimed from the budget on that have reached the threshold; all, where
+        all have.
+        """
+        reached = self.tally.reached
+        names = [self.pool.groups[g] for g in np.flatnonzero(reached)]
+        return names if reached.all() else [name for name in names if name in self._claimed]
+
+    @property
+    def reason(self) -> str:
+        """The verdict's grounds, in a sentence."""
+        q, cases = (
+            f"{self.plan.threshold:g}",
+            f"{self.tested} tested cases ({self.rounds_told} labelled)",
+        )
+        if self.verdict == "failure mode found":
+            if self._counted_below:
+                return f"counted: {self._counted_below[0]} is below {q} whatever its other cases would score"
+            return f"the e-value against the model's null reached {self.wealth.model:.4g} after {cases}"
+        if self.verdict == "audit passed":
+            if self.tally.reached.all():
+                return f"counted: every declared group has a mean score of {q} or more"
+            if self._counted_reached:
+                return f"counted: {self._counted_reached[0]}, which the auditor claimed, has a mean of {q} or more"
+            return (
+                f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after {cases}: this auditor "
+                f"({self.plan.policy}), given {self.plan.budget} cases to find one, did not hold a failing group"
+            )
+        return f"neither null has fallen after {cases}"
+
+    @property
+    def null(self) -> str:
+        """What "failure mode found" refutes."""
+        return self.claim.null
+
+
+def checked(score: Any, query: Query) -> float | None:
+    """The score as a number, or None.
+
+    Raises
+    ------
+    InputError
+        If it is neither None nor a number in [0, 1].
+    """
+    if score is None:
+        return None
+    if isinstance(score, str | bytes) or np.ndim(score):
+        raise InputError(
+            f"the score {score!r} of case {query.id!r} is not a number; scores lie in [0, 1]"
+        )
+    try:
+        value = float(score)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"the score {score!r} of case {query.id!r} is not a number; scores lie in [0, 1]"
+        ) from None
+    if not 0 <= value <= 1:
+        raise InputError(
+            f"the score {value:g} of case {query.id!r} is outside [0, 1]; 1 is a pass, 0 a failure"
+        )
+    return value

@@ -1,0 +1,263 @@
+"""Outlook: what it would take to stop from here, and, before a label is spent, how long an audit is
+likely to last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import isfinite, log
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from groundfault.errors import PlanError
+from groundfault.sequential import policies
+from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.policies import History, Policy, Query
+from groundfault.sequential.pool import Pool
+from groundfault.sequential.record import Round
+from groundfault.sequential.session import Audit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_FARTHEST = 1000
+
+
+class ToStop(NamedTuple):
+    """Scores in a row, from the group of the open query, that would end an audit; None if no such
+    run would.
+    """
+
+    group: str | None
+    failures: int | None
+    passes: int | None
+
+
+def to_stop(audit: Audit) -> ToStop:
+    """What it would take to stop: so many failures in a row; or, of a group that is claimed to
+    fail, so many passes.
+
+    The group is that of the open query, or of the last one where none is open.
+    """
+    if not audit.rounds or audit.finished:
+        return ToStop(None, None, None)
+    query = audit.rounds[-1].query
+    claimed = query.claim or not audit.claim.guaranteed
+    return ToStop(
+        query.group,
+        _run(audit, query.group, 0.0),
+        _run(audit, query.group, 1.0) if claimed else None,
+    )
+
+
+def _run(audit: Audit, group: str | None, score: float) -> int | None:
+    """How many times ``score`` in a row."""
+    cut, dual = -log(audit.plan.alpha), audit.dual
+    before = audit.tally.ahead(group, 0, score)
+    for count in range(1, _FARTHEST + 1):
+        if not isfinite(before.model):
+            return None
+        dual = dual.update(score, before, claim=True, forecast=audit.plan.threshold)
+        before = audit.tally.ahead(group, count, score)
+        counted = (
+            before.model > 1.0
+            if score == 0
+            else before.auditor <= 0.0 and dual.steps >= audit.plan.budget
+        )
+        if counted or (dual.log_e.model if score == 0 else dual.log_e.auditor) >= cut:
+            return count
+    return None
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """How an audit would go in one simulated world, under one budget.
+
+    Attributes
+    ----------
+    world : str
+        Where cases pass at what rate; elsewhere at that of the world without a failing group.
+    budget : int
+    found, passed, inconclusive : float
+        Shares of the replicates with each verdict.
+    labels : tuple of three int
+        10 %, 50 % and 90 % points of the cases labelled until the audit ended.
+    """
+
+    world: str
+    budget: int
+    found: float
+    passed: float
+    inconclusive: float
+    labels: tuple[int, int, int]
+
+
+def prospects(
+    pool: Pool,
+    plan: AuditPlan,
+    *,
+    budgets: Sequence[int] = (10, 40, 70),
+    base: float | None = None,
+    failing: str | None = None,
+    at: Sequence[float] | None = None,
+    replicates: int = 30,
+    policy: Policy | None = None,
+    jobs: int = 1,
+) -> list[Prospect]:
+    """Simulate an audit before a label is spent: verdicts and stopping times, for several budgets.
+
+    Worlds are one without a failing group, every case passing with chance ``base``, and one for
+    each of ``at``, where a group passes with that chance instead. Budgets share their draws, and
+    the plan's seed fixes them all.
+
+    Parameters
+    ----------
+    pool : Pool
+    plan : AuditPlan
+    budgets : sequence of int
+        Values of m.
+    base : float in [0, 1], optional
+        A third of the way from 1 to the threshold, where left out.
+    failing : str, optional
+        The group that fails; left out, another one, drawn at random, in each replicate.
+    at : sequence of float in [0, 1], optional
+        .10 and .25 below the threshold, where left out.
+    replicates : int
+    policy : Policy, optional
+        Left out, the one that the plan names.
+    jobs : int
+        Processes; the answer does not depend on it.
+
+    Returns
+    -------
+    list of Prospect
+        For each world, one a budget, in rising order.
+
+    Raises
+    ------
+    PlanError
+        If an accuracy is outside [0, 1], there is no such group, or a number is out of range.
+    """
+    base = 1 - (1 - plan.threshold) / 3 if base is None else base
+    levels = (
+        tuple(max(0.0, plan.threshold - gap) for gap in (0.10, 0.25)) if at is None else tuple(at)
+    )
+    if not all(0 <= p <= 1 for p in (base, *levels)):
+        raise PlanError("base and at are chances of a pass: numbers in [0, 1]")
+    if failing is not None and failing not in pool.groups:
+        raise PlanError(
+            f"there is no group {failing!r}; the groups are {', '.join(pool.groups[:20])}"
+        )
+    if replicates < 1 or not budgets:
+        raise PlanError("a simulation needs one replicate or more, and one budget or more")
+    from joblib import Parallel, delayed
+
+    policy = policy or policies.get(plan.policy)
+    plans = [replace(plan, budget=m) for m in sorted(set(budgets), reverse=True)]
+    found = []
+    for level in (None, *levels):
+        worlds = (_world(pool, plan, base, level, failing, r) for r in range(replicates))
+        runs = Parallel(jobs)(
+            delayed(_audits)(pool, plans, policy, chance, r) for r, chance in enumerate(worlds)
+        )
+        name = (
+            f"everywhere {base:.3g}" if level is None else f"{failing or 'one group'} {level:.3g}"
+        )
+        found += [
+            _prospect(name, own.budget, [run[i] for run in runs]) for i, own in enumerate(plans)
+        ][::-1]
+    return found
+
+
+def _world(
+    pool: Pool,
+    plan: AuditPlan,
+    base: float,
+    level: float | None,
+    failing: str | None,
+    replicate: int,
+) -> NDArray[np.float64]:
+    """Each case's chance of a pass."""
+    parts = [
+        name for name, members in zip(pool.groups, pool.members, strict=True) if not members.all()
+    ]
+    group = failing or str(plan.rng("world", replicate).choice(parts or list(pool.groups)))
+    inside = pool.members[pool.groups.index(group)]
+    return np.where(inside, base if level is None else level, base)
+
+
+def _audits(
+    pool: Pool,
+    plans: Sequence[AuditPlan],
+    policy: Policy,
+    chance: NDArray[np.float64],
+    replicate: int,
+) -> list[tuple[str, int]]:
+    """Verdict and cases labelled under each plan, for one draw of the scores."""
+    rng = plans[0].rng("scores", replicate)
+    scores, seed = (rng.random(len(pool)) < chance).astype(float), int(rng.integers(2**62))
+    ended: list[tuple[str, int]] = []
+    chosen = policy
+    for plan in plans:
+        anew = plan.rng("answers", replicate)
+        audit = Audit.of(pool, replace(plan, seed=seed), policy=chosen)
+
+        def answer(query: Query, anew: np.random.Generator = anew) -> float:
+            position = pool.position[query.id]
+            return (
+                float(anew.random() < chance[position])
+                if plans[0].claim == "rates"
+                else float(scores[position])
+            )
+
+        ended.append((audit.run(answer), audit.rounds_told))
+        if chosen is policy:
+            chosen = _Script(policy, audit.rounds, plan.warm_up)
+    return ended
+
+
+@dataclass(frozen=True)
+class _Script:
+    """Asks what a policy asked before on the same draws, without working it out again; then the
+    policy itself.
+    """
+
+    policy: Policy
+    rounds: tuple[Round, ...]
+    warm_up: int
+
+    @property
+    def name(self) -> str:
+        return self.policy.name
+
+    def ask(self, history: History, rng: np.random.Generator) -> Query | None:
+        step = len(history.asked)
+        if step >= len(self.rounds):
+            return self.policy.ask(history, rng)
+        said = self.rounds[step].query
+        return Query(said.group, said.items, said.claim, said.stake, said.forecast)
+
+
+def _prospect(world: str, budget: int, runs: Sequence[tuple[str, int]]) -> Prospect:
+    verdicts = [verdict for verdict, _ in runs]
+    found, passed = (verdicts.count(v) / len(runs) for v in ("failure mode found", "audit passed"))
+    low, middle, high = np.quantile(
+        [labels for _, labels in runs], (0.1, 0.5, 0.9), method="inverted_cdf"
+    )
+    share = verdicts.count("inconclusive") / len(runs)
+    return Prospect(world, budget, found, passed, share, (int(low), int(middle), int(high)))
+
+
+def advised_budget(found: Sequence[Prospect], alpha: float) -> int | None:
+    """The smallest budget that passes a failing model at most ``alpha`` of the time, in every world
+    with a failure.
+
+    None if none does. The first world of `prospects` has no failure, and is left out.
+    """
+    failing = [p for p in found if p.world != found[0].world]
+    fit = [
+        p.budget for p in failing if all(o.passed <= alpha for o in failing if o.budget == p.budget)
+    ]
+    return min(fit, default=None)

@@ -1,0 +1,1 @@
+"""Mixture slicers, and what they stand on."""

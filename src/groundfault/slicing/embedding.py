@@ -1,0 +1,232 @@
+"""Embeddings of texts: fitted once, applied to the same texts or new ones, saved as plain
+numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from groundfault.core.derived import decoded, encoded
+from groundfault.errors import InputError, MissingExtraError, first_line
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+TFIDF = "tfidf"
+SENTENCE = "sentence"
+_FEW = 200
+_MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """A fitted embedding. Make one with `fit`.
+
+    Attributes
+    ----------
+    how : str
+        ``tfidf``, or ``sentence:`` and the name of a model.
+    words : tuple of str, length V
+        Empty for a model, as are the arrays.
+    weights : float64 array, shape (V,)
+        Inverse document frequencies.
+    axes : float64 array, shape (V, d)
+        Leading directions of the weighted words.
+    """
+
+    how: str
+    words: tuple[str, ...] = ()
+    weights: Floats = field(default_factory=lambda: np.empty(0), repr=False)
+    axes: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)
+
+    def apply(self, texts: Iterable[str | None]) -> Floats:
+        """Texts as points: float64, shape (n, d). A text without a known word is at the origin.
+
+        Raises
+        ------
+        InputError
+            If a text is missing, or is no text.
+        MissingExtraError
+            If a model is asked for and its library is not installed.
+        """
+        given = _texts(texts)
+        if self.how != TFIDF:
+            return _checked(_model(self.how).encode(given, show_progress_bar=False), len(given))
+        if not given:
+            return np.empty((0, self.axes.shape[1]))
+        return _checked(_weighed(given, self.words, self.weights) @ self.axes, len(given))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fitted embedding as plain words and numbers; `from_dict` gives an equal one back."""
+        arrays = {name: encoded(getattr(self, name)) for name in ("weights", "axes")}
+        return {"how": self.how, "words": list(self.words), **arrays}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Embedding:
+        """Read what `to_dict` wrote.
+
+        Raises
+        ------
+        InputError
+            If it is something else.
+        """
+        try:
+            words = tuple(str(word) for word in data["words"])
+            made = cls(str(data["how"]), words, decoded(data["weights"]), decoded(data["axes"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"not a fitted embedding ({error})") from None
+        if (
+            made.weights.shape != (len(words),)
+            or made.axes.ndim != 2
+            or len(made.axes) != len(words)
+        ):
+            raise InputError("not a fitted embedding: its words and its arrays differ in length")
+        return made
+
+
+def fit(
+    texts: Iterable[str | None], how: str = TFIDF, *, dimensions: int = 64, seed: int = 0
+) -> Embedding:
+    """Learn an embedding from texts.
+
+    Parameters
+    ----------
+    texts : iterable of str, length n
+    how : str
+        ``tfidf``: words weighed by how few texts have them (Sparck Jones), projected on their
+        leading directions (truncated SVD); needs nothing but the texts, and gives the same numbers
+        each time. ``sentence``, or ``sentence:MODEL``: a model of the library
+        sentence-transformers, which may have to be downloaded.
+    dimensions : int
+        Most directions of ``tfidf``; there are no more than words, or texts. A model has its own.
+    seed : int
+        Of the search for the directions.
+
+    Raises
+    ------
+    InputError
+        If a text is missing, there is no text with a word in it, or ``how`` or ``dimensions``
+        cannot be.
+    MissingExtraError
+        If a model is asked for and its library is not installed.
+
+    Notes
+    -----
+    Words are runs of two or more letters or digits, in lower case, and their pairs of neighbours;
+    where there are 200 texts or more, only those in two texts or more.
+
+    References
+    ----------
+    Deerwester et al. (1990), Indexing by latent semantic analysis,
+    https://doi.org/10.1002/(SICI)1097-4571(199009)41:6%3C391::AID-ASI1%3E3.0.CO;2-9.
+
+    Examples
+    --------
+    >>> fitted = fit(["two plus two", "two minus one", "the capital of France"], dimensions=2)
+    >>> fitted.apply(["one plus one"]).shape
+    (1, 2)
+    """
+    if (
+        isinstance(dimensions, bool)
+        or not isinstance(dimensions, int | np.integer)
+        or dimensions < 1
+    ):
+        raise InputError(f"dimensions={dimensions!r} must be a whole number of 1 or more")
+    kind, colon, model = how.partition(":")
+    if kind == SENTENCE:
+        made = Embedding(f"{SENTENCE}:{model or _MODEL}")
+        _model(made.how)
+        return made
+    if kind != TFIDF or colon:
+        raise InputError(f"how={how!r} is no embedding; it is tfidf, sentence or sentence:MODEL")
+    return _fit_words(_texts(texts), int(dimensions), seed)
+
+
+def embed(
+    texts: Iterable[str | None], how: str = TFIDF, *, dimensions: int = 64, seed: int = 0
+) -> Floats:
+    """Texts as points, of an embedding learnt from the same texts: float64, shape (n, d). See
+    `fit`.
+
+    Examples
+    --------
+    >>> embed(["two plus two", "two minus one", "the capital of France"], dimensions=2).shape
+    (3, 2)
+    """
+    given = _texts(texts)
+    return fit(given, how, dimensions=dimensions, seed=seed).apply(given)
+
+
+def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.utils.extmath import randomized_svd
+
+    words = TfidfVectorizer(
+        ngram_range=(1, 2), min_df=1 if len(texts) < _FEW else 2, sublinear_tf=True
+    )
+    try:
+        weighed = words.fit_transform(texts)
+    except ValueError:
+        raise InputError(
+            f"none of {len(texts)} texts has a word that could be learnt from"
+        ) from None
+    most = min(dimensions, *weighed.shape)
+    _, _, axes = randomized_svd(weighed, most, random_state=seed, flip_sign=True)
+    return Embedding(
+        TFIDF,
+        tuple(words.get_feature_names_out().tolist()),
+        words.idf_,
+        np.ascontiguousarray(axes.T),
+    )
+
+
+def _weighed(texts: list[str], words: tuple[str, ...], weights: Floats) -> Any:
+    """Weighted words of each text, of length 1: a sparse matrix of shape (n, V)."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    same = TfidfVectorizer(ngram_range=(1, 2), vocabulary=words, sublinear_tf=True)
+    same.idf_ = weights
+    return same.transform(texts)
+
+
+def _model(how: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError:
+        raise MissingExtraError(
+            f"the embedding {how} needs sentence-transformers: pip install 'groundfault[embed]'"
+        ) from None
+    name = how.partition(":")[2]
+    try:
+        return SentenceTransformer(name)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the embedding model {name!r} cannot be loaded: {first_line(error)}"
+        ) from None
+
+
+def _texts(texts: Iterable[str | None]) -> list[str]:
+    if isinstance(texts, str):
+        raise InputError("one text was given where several are embedded; put it in a list")
+    given = list(texts)
+    for row, text in enumerate(given):
+        if not isinstance(text, str):
+            what = "missing" if text is None else f"{type(text).__name__}, not text"
+            raise InputError(f"the text of row {row} is {what}; fill it in or leave the row out")
+    return [str(text) for text in given]
+
+
+def _checked(points: Any, rows: int) -> Floats:
+    matrix = np.asarray(points, dtype=np.float64).reshape(rows, -1)
+    bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
+    if len(bad):
+        raise InputError(
+            f"the embedding of {len(bad)} texts has NaN or infinite entries, the first in row {bad[0]}"
+        )
+    return matrix

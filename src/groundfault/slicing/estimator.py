@@ -1,0 +1,102 @@
+"""What finders that are fitted have in common: scikit-learn's parameters, a projection, and plain
+checks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError, PlanError
+from groundfault.stats.mixture_predict import principal_axes
+
+Projection = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Centre, shape (d,), and principal axes, shape (q, d)."""
+
+
+class Estimator:
+    """A dataclass whose constructor only stores; what is learned ends in an underscore and is not a
+    parameter.
+
+    It needs fields ``name``, ``pca`` and ``projection_``.
+    """
+
+    name: str
+    pca: int | None
+    projection_: Projection | None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
+        """The parameters, as scikit-learn asks for them."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters, as scikit-learn does.
+
+        Raises
+        ------
+        PlanError
+            If there is no such parameter.
+        """
+        known = self.get_params()
+        for name, value in params.items():
+            if name not in known:
+                raise PlanError(
+                    f"{self.name} has no parameter {name!r}; there are {', '.join(known)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def _fitted(self) -> Self:
+        learned = [f.name for f in dataclasses.fields(self) if not f.init]  # type: ignore[arg-type]
+        if not all(hasattr(self, name) for name in learned):
+            raise InputError(f"this {self.name} is not fitted; call fit(Z, y_true, y_proba) first")
+        return self
+
+    def _project(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Fit the projection, and apply it."""
+        self.projection_ = None if self.pca is None else principal_axes(embedding, self.pca)
+        return self._reduced(embedding)
+
+    def _reduced(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.projection_ is None:
+            return embedding
+        centre, axes = self.projection_
+        return np.asarray((embedding - centre) @ axes.T)
+
+    def _require_whole(self, least: dict[str, int]) -> None:
+        """Raise `PlanError` unless parameters are whole numbers of at least so much; None passes
+        for ``pca``.
+        """
+        for parameter, low in least.items():
+            value = getattr(self, parameter)
+            if parameter == "pca" and value is None:
+                continue
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
+                raise PlanError(
+                    f"{self.name}: {parameter} must be a whole number of at least {low}, not {value!r}"
+                )
+
+    def _require_numbers(
+        self, parameters: Iterable[str], *, zero: bool = False, most: float = math.inf
+    ) -> None:
+        """Raise `PlanError` unless parameters are finite numbers above 0, or 0 where that is
+        allowed.
+        """
+        for parameter in parameters:
+            value = getattr(self, parameter)
+            number = (
+                isinstance(value, int | float | np.number)
+                and not isinstance(value, bool)
+                and math.isfinite(value)
+            )
+            if not number or value < 0 or value > most or (value == 0 and not zero):
+                low = "at least 0" if zero else "above 0"
+                high = f" and at most {most:g}" if most < math.inf else ""
+                raise PlanError(
+                    f"{self.name}: {parameter} must be a number {low}{high}, not {value!r}"
+                )

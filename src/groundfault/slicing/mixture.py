@@ -1,0 +1,388 @@
+"""Mixture slicers: what Edisa and Domino share. Each says which views of an example its slices are
+mixtures of.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.base.threads import one_blas_thread
+from groundfault.core.candidate import Candidate
+from groundfault.core.derived import Derived
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import quote
+from groundfault.errors import InputError, PlanError
+from groundfault.slicing.estimator import Estimator, Projection
+from groundfault.slicing.predictions import (
+    EMBEDDING,
+    Observed,
+    checked_embedding,
+    checked_labels,
+    checked_probability,
+    require_errors,
+)
+from groundfault.stats import mixture as em
+from groundfault.stats import mixture_init
+from groundfault.stats.mixture import Floats, Mixture
+from groundfault.stats.mixture_predict import to_arrays
+
+_EXAMPLES_A_SLICE = 20
+
+
+@dataclass(frozen=True)
+class Views:
+    """An example as a mixture sees it: Gaussian features and categorical tables, with their
+    exponents.
+    """
+
+    features: Floats
+    exponent: tuple[float, ...]
+    tables: tuple[Floats, ...] = ()
+    table_exponents: tuple[float, ...] = ()
+
+
+@dataclass(kw_only=True, eq=False)
+class MixtureSlicer(Estimator, ABC):
+    """Slices as components of a mixture; an error slice is one with low accuracy.
+
+    The constructor only stores; `fit` checks. The parameters that all mixture slicers have:
+
+    Parameters
+    ----------
+    n_slices : int
+        Components of the mixture, at least 2.
+    pca : int, optional
+        Principal components of the embedding that are kept; all of them where there are fewer. None
+        leaves the embedding as it is.
+    init : {"kmeans", "confusion", "random"} or array
+        How slices start: clusters of the embedding; cells of label x prediction, with noise, which
+        needs at least as many slices as cells; chance; or given, as slice numbers of shape (n,) or
+        responsibilities of shape (n, k).
+    delta : float
+        A slice is an error slice if its accuracy on the examples fitted is below this; in (0, 1].
+    min_size : int
+        And if it has at least so many of them. The reference has no such floor (1).
+    max_iter, tol : int, float
+        Stop after so many iterations, or when the mean log-likelihood changes by less.
+    reg_covar : float
+        Added to every variance.
+    random_state : int
+        Of k-means, noise and chance.
+    dtype : {"float64", "float32"}
+        Precision of the fit. Single is about twice as fast; with saturated probabilities, whose
+        variances are tiny, it converges elsewhere.
+    n_jobs : int
+        Threads of the fit; the answer does not depend on them.
+    embedding, probability, label : str
+        Which columns of the evidence `propose` reads; see
+        `groundfault.slicing.predictions.Observed.of`.
+    """
+
+    n_slices: int = 128
+    pca: int | None = 128
+    init: Literal["kmeans", "confusion", "random"] | ArrayLike = "kmeans"
+    delta: float = 0.5
+    min_size: int = 5
+    max_iter: int = 1000
+    tol: float = 1e-3
+    reg_covar: float = 1e-6
+    random_state: int = 0
+    dtype: Literal["float64", "float32"] = "float64"
+    n_jobs: int = 1
+    embedding: str = EMBEDDING
+    probability: str | None = None
+    label: str = "label"
+    name: str = "mixture"
+
+    mixture_: Mixture = field(init=False, repr=False)
+    projection_: Projection | None = field(init=False, repr=False)
+    n_classes_: int = field(init=False, repr=False)
+    labels_: NDArray[np.int64] = field(init=False, repr=False)
+    log_likelihood_: NDArray[np.float64] = field(init=False, repr=False)
+    n_iter_: int = field(init=False, repr=False)
+    converged_: bool = field(init=False, repr=False)
+    slice_sizes_: NDArray[np.int64] = field(init=False, repr=False)
+    slice_accuracies_: NDArray[np.float64] = field(init=False, repr=False)
+    error_slices_: NDArray[np.int64] = field(init=False, repr=False)
+
+    uses_outcomes = True
+
+    @abstractmethod
+    def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
+        """The views of examples whose label is known."""
+
+    @abstractmethod
+    def _unlabelled(self, embedding: Floats, probability: Floats) -> Floats:
+        """Log joint of examples whose label is not known."""
+
+    def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
+        """Fit slices to labelled examples.
+
+        Parameters
+        ----------
+        Z : array, shape (n, d)
+            Embeddings.
+        y_true : int array, shape (n,)
+            True classes, as numbers of columns of ``y_proba``.
+        y_proba : array, shape (n, c)
+            Predicted probabilities of the classes.
+
+        Raises
+        ------
+        InputError
+            If the data cannot be used: missing numbers, no probabilities, one class, no errors or
+            only errors, fewer examples than slices.
+        PlanError
+            If a parameter is out of range.
+        """
+        self._check()
+        embedding = checked_embedding(Z)
+        probability = checked_probability(y_proba, len(embedding))
+        label = checked_labels(y_true, len(embedding), probability.shape[1])
+        wrong = probability.argmax(axis=1) != label
+        require_errors(wrong)
+        if (label == label[0]).all():
+            raise InputError(
+                f"every example is of class {label[0]}; slices of errors need at least two classes"
+            )
+        if len(embedding) < self.n_slices:
+            raise InputError(
+                f"{len(embedding)} examples cannot make {self.n_slices} slices; lower n_slices"
+            )
+        self.n_classes_ = probability.shape[1]
+        reduced = self._project(embedding)
+        views = self._views(reduced, label, probability)
+        start = self._start(reduced, label, probability)
+        with one_blas_thread():
+            fitted = em.em(
+                views.features.astype(self.dtype, copy=False),
+                views.exponent,
+                start,
+                tables=views.tables,
+                table_exponents=views.table_exponents,
+                tolerance=self.tol,
+                most_iterations=self.max_iter,
+                floor=self.reg_covar,
+                jobs=self.n_jobs,
+            )
+        self.mixture_, self.log_likelihood_, self.converged_ = (
+            fitted.mixture,
+            fitted.history,
+            fitted.converged,
+        )
+        self.n_iter_ = fitted.iterations
+        self.labels_ = fitted.assigned
+        self._find_error_slices(~wrong)
+        return self
+
+    def predict(
+        self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
+    ) -> NDArray[np.int64]:
+        """The likeliest slice of each example.
+
+        Parameters
+        ----------
+        Z : array, shape (n, d)
+        y_proba : array, shape (n, c)
+        y_true : int array, shape (n,), optional
+            The true classes, where they are known; left out, they are summed over.
+
+        Returns
+        -------
+        int64 array, shape (n,)
+            Slice numbers from 0.
+        """
+        return np.concatenate([joint.argmax(axis=1) for joint in self._joints(Z, y_proba, y_true)])
+
+    def predict_proba(
+        self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
+    ) -> Floats:
+        """Responsibilities of the slices for each example, shape (n, k)."""
+        joints = [
+            joint.astype(np.float64, copy=False) for joint in self._joints(Z, y_proba, y_true)
+        ]
+        for joint in joints:
+            em.responsibilities(joint)
+        return np.concatenate(joints)
+
+    def score_samples(
+        self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
+    ) -> Floats:
+        """Log-likelihood of each example, shape (n,); a density of several views, not a
+        probability.
+        """
+        return np.concatenate(
+            [em.responsibilities(joint) for joint in self._joints(Z, y_proba, y_true)]
+        )
+
+    def error_prone(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.bool_]:
+        """Whether the likeliest slice of each example, its label unknown, is an error slice."""
+        return np.isin(self.predict(Z, y_proba), self.error_slices_)
+
+    def error_probability(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.float64]:
+        """Share of the error slices in the responsibilities of each example, its label unknown.
+
+        An order of suspicion rather than a calibrated probability: slices count whole, whatever
+        their accuracy."""
+        parts = []
+        for joint in self._joints(Z, y_proba, None):
+            em.responsibilities(joint)
+            parts.append(joint[:, self.error_slices_].sum(axis=1, dtype=np.float64))
+        return np.concatenate(parts)
+
+    def propose(self, discovery: Evidence) -> Iterable[Candidate]:
+        """Error slices of the discovery examples, and all of them together, as candidates.
+
+        At most one slice is fitted for every twenty examples. A slice is what `predict` says
+        without labels, so that it means the same for an example whose outcome is not known.
+
+        Raises
+        ------
+        InputError
+            If the columns are not there, or hold something else.
+        """
+        seen = Observed.of(discovery, self.embedding, self.probability, self.label)
+        most = min(self.n_slices, len(seen.label) // _EXAMPLES_A_SLICE)
+        unfit = seen.unfit(2 * _EXAMPLES_A_SLICE, classes=2)
+        if unfit:
+            warnings.warn(f"{self.name} proposes nothing: {unfit}", stacklevel=2)
+            return []
+        init = self.init if isinstance(self.init, str) else "kmeans"
+        slicer = dataclasses.replace(self, n_slices=most, init=init)
+        slicer.fit(seen.embedding, seen.label, seen.probability)
+        return list(slicer._candidates(seen))
+
+    def derived(self, columns: tuple[str, ...], constant: ArrayLike | None = None) -> Derived:
+        """What `predict` says without labels, as a column of evidence.
+
+        Parameters
+        ----------
+        columns : tuple of str
+            Where the embedding, then the probabilities, come from.
+        constant : float array, shape (c,), optional
+            The probabilities of every example, where they are no columns.
+        """
+        centre, axes = self._fitted().projection_ or (None, None)
+        arrays = to_arrays(self.mixture_, self.n_classes_, centre, axes)
+        if constant is not None:
+            arrays["constant"] = np.asarray(constant, dtype=np.float64)
+        return Derived(self.name, "mixture", columns, arrays)
+
+    def _candidates(self, seen: Observed) -> Iterator[Candidate]:
+        column = self.derived(
+            seen.embedding_columns + seen.probability_columns,
+            None if seen.given else seen.probability[0],
+        )
+        for number in self.error_slices_.tolist():
+            inside = self.labels_ == number
+            label, predicted = (
+                Counter(classes[inside].tolist()).most_common(1)[0][0]
+                for classes in (seen.label, seen.probability.argmax(axis=1))
+            )
+            mostly = (
+                f", mostly {seen.classes[label]} taken for {seen.classes[predicted]}"
+                if seen.given
+                else ""
+            )
+            meaning = (
+                f"{self.name} puts the example in slice {number} of {self.n_slices}, {inside.sum()} discovery "
+                f"examples of accuracy {self.slice_accuracies_[number]:.2f}{mostly}"
+            )
+            rule = f"{quote(column.name)} = {number}"
+            yield Candidate(
+                f"{self.name} slice {number}", rule, meaning, self.name, "drop", derived=column
+            )
+        if len(self.error_slices_) > 1:
+            numbers = ", ".join(str(number) for number in self.error_slices_.tolist())
+            meaning = (
+                f"{self.name} puts the example in one of its {len(self.error_slices_)} error slices"
+            )
+            rule = f"{quote(column.name)} IN ({numbers})"
+            yield Candidate(
+                f"{self.name} error slices", rule, meaning, self.name, "drop", derived=column
+            )
+
+    def _find_error_slices(self, right: NDArray[np.bool_]) -> None:
+        self.slice_sizes_ = np.bincount(self.labels_, minlength=self.n_slices)
+        good = np.bincount(self.labels_, weights=right, minlength=self.n_slices)
+        sizes = self.slice_sizes_.astype(np.float64)
+        self.slice_accuracies_ = np.divide(
+            good, sizes, out=np.full(len(sizes), np.nan), where=sizes > 0
+        )
+        with np.errstate(invalid="ignore"):
+            bad = (self.slice_accuracies_ < self.delta) & (self.slice_sizes_ >= self.min_size)
+        self.error_slices_ = np.flatnonzero(bad)
+
+    def _joints(
+        self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None
+    ) -> Iterator[Floats]:
+        self._fitted()
+        embedding = checked_embedding(Z)
+        width = (self.mixture_.mean if self.projection_ is None else self.projection_[1]).shape[1]
+        if self.projection_ is None and not self.mixture_.tables:
+            width -= 2 * self.n_classes_
+        if embedding.shape[1] != width:
+            raise InputError(
+                f"Z has {embedding.shape[1]} columns, but the slices were fitted with {width}"
+            )
+        probability = checked_probability(y_proba, len(embedding), self.n_classes_)
+        label = None if y_true is None else checked_labels(y_true, len(embedding), self.n_classes_)
+        for rows in em.blocks(len(embedding)):
+            reduced = self._reduced(embedding[rows])
+            if label is None:
+                yield self._unlabelled(reduced, probability[rows])
+            else:
+                views = self._views(reduced, label[rows], probability[rows])
+                yield em.log_joint(self.mixture_, views.features, views.tables)
+
+    def _start(
+        self, embedding: Floats, label: NDArray[np.int64], probability: Floats
+    ) -> Iterator[Floats]:
+        """Responsibilities to start from, block by block."""
+        rows, k, seed = len(embedding), self.n_slices, self.random_state
+        if not isinstance(self.init, str):
+            return mixture_init.given(self._given(rows), k)
+        if self.init == "kmeans":
+            return mixture_init.given(mixture_init.clusters(embedding, k, seed), k)
+        if self.init == "random":
+            return mixture_init.chance(rows, k, seed)
+        cells = probability.shape[1] ** 2
+        if k < cells:
+            raise PlanError(
+                f"{self.name}: init='confusion' needs a slice for each of {cells} cells, n_slices >= {cells}"
+            )
+        return mixture_init.confusion(label, probability, k, seed)
+
+    def _given(self, rows: int) -> NDArray[Any]:
+        given, k = np.asarray(self.init), self.n_slices
+        if given.shape not in ((rows,), (rows, k)):
+            raise InputError(f"init has shape {given.shape}; it must be ({rows},) or ({rows}, {k})")
+        if given.ndim == 1 and (
+            given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= k
+        ):
+            raise InputError(f"init must hold slice numbers from 0 to {k - 1}")
+        if given.ndim == 2 and not (np.allclose(given.sum(axis=1), 1.0) and (given >= 0).all()):
+            raise InputError("init must hold responsibilities: each row at least 0, with sum 1")
+        return given
+
+    def _check(self) -> None:
+        self._require_whole({"n_slices": 2, "min_size": 1, "max_iter": 1, "n_jobs": 1, "pca": 1})
+        weights = [f.name for f in dataclasses.fields(self) if f.name.endswith("_weight")]
+        self._require_numbers([*weights, "tol"], zero=True)
+        self._require_numbers(["reg_covar"])
+        self._require_numbers(["delta"], most=1)
+        if isinstance(self.init, str) and self.init not in ("kmeans", "confusion", "random"):
+            raise PlanError(
+                f"{self.name}: init must be kmeans, confusion, random or an array, not {self.init!r}"
+            )
+        if self.dtype not in ("float64", "float32"):
+            raise PlanError(f"{self.name}: dtype must be float64 or float32, not {self.dtype!r}")

@@ -1,0 +1,314 @@
+"""What slice finders observe of an example: an embedding, the predicted class probabilities, and
+the true class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.core.columns import example_rows, matching
+from groundfault.core.derived import matrix
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError
+
+EMBEDDING = "embedding*"
+PROBABILITY = "probability*"
+
+_SUMS_TO_ONE = (
+    1e-3  # probabilities are often stored in single precision, or printed with four digits
+)
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Examples as slice finders see them, those without a missing number or label.
+
+    Attributes
+    ----------
+    embedding_columns, probability_columns : tuple of str
+        Where the numbers come from.
+    embedding : float64 array, shape (n, d)
+    probability : float64 array, shape (n, c)
+        Columns of the evidence or, where it has none, certainty that the example passes: the two
+        classes are then "passes" and "fails", and there are no probability columns.
+    label : int64 array, shape (n,)
+        True class, in 0 .. c - 1.
+    classes : tuple of str
+        Names of the classes.
+    """
+
+    embedding_columns: tuple[str, ...]
+    probability_columns: tuple[str, ...]
+    embedding: NDArray[np.float64]
+    probability: NDArray[np.float64]
+    label: NDArray[np.int64]
+    classes: tuple[str, ...]
+
+    @property
+    def given(self) -> bool:
+        """Whether the probabilities are columns of the evidence."""
+        return bool(self.probability_columns)
+
+    @property
+    def wrong(self) -> NDArray[np.bool_]:
+        """Where the likeliest class is not the true one."""
+        return np.asarray(self.probability.argmax(axis=1) != self.label)
+
+    def unfit(self, least: int, classes: int = 1) -> str:
+        """Why no slices can be fitted to so many examples of so many classes or more; empty where
+        they can.
+        """
+        wrong = int(self.wrong.sum())
+        if len(self.label) < least:
+            return f"{len(self.label)} discovery examples have all it reads, and it needs {least}"
+        if len(set(self.label.tolist())) < classes:
+            return f"every discovery example is of class {self.classes[self.label[0]]}"
+        if not 0 < wrong < len(self.label):
+            return f"{'every' if wrong else 'no'} prediction on discovery is wrong"
+        return ""
+
+    @classmethod
+    def of(
+        cls, evidence: Evidence, embedding: str, probability: str | None, label: str
+    ) -> Observed:
+        """Read the columns of the evidence, one row an example.
+
+        Parameters
+        ----------
+        evidence : Evidence
+        embedding : str
+            A column of lists of numbers, or a glob of columns of numbers.
+        probability : str, optional
+            A column of lists, or a glob such as ``probability*``: a column for each class, named
+            after it. Left out, columns of that name are read if there are any.
+        label : str
+            Column of the true class, named as the probability columns are, or numbered from 0; read
+            with probabilities alone.
+
+        Raises
+        ------
+        InputError
+            If a column is missing or holds something else, or a label is none of the classes.
+        """
+        frame = example_rows(evidence)
+        found = matching(evidence, [embedding])
+        if probability is None and not any(
+            c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes
+        ):
+            return cls._of_outcomes(evidence, frame, tuple(found))
+        return cls.of_table(frame, found, matching(evidence, [probability or PROBABILITY]), label)
+
+    @classmethod
+    def of_table(
+        cls, frame: pl.DataFrame, found: dict[str, str], predicted: dict[str, str], label: str
+    ) -> Observed:
+        """Read a table of one row an example, given the columns of embedding and probability, each
+        with its pattern.
+
+        Raises
+        ------
+        InputError
+            As `of`.
+        """
+        found = {name: pattern for name, pattern in found.items() if name not in predicted}
+        given = checked_shape(matrix(frame, list(predicted)), f"the columns {', '.join(predicted)}")
+        classes = _classes(predicted, given.shape[1])
+        if label not in frame.columns:
+            raise InputError(
+                f"there are predicted probabilities but no column {label!r} with the true class; name it with label="
+            )
+        numbers = _numbered(frame[label], classes)
+        return cls._complete(
+            (tuple(found), tuple(predicted)), matrix(frame, list(found)), given, numbers, classes
+        )
+
+    @classmethod
+    def _of_outcomes(
+        cls, evidence: Evidence, frame: pl.DataFrame, columns: tuple[str, ...]
+    ) -> Observed:
+        fails = (example_losses(evidence) > 0.5).cast(pl.Float64).to_numpy()
+        certain = np.tile([1.0, 0.0], (frame.height, 1))
+        return cls._complete(
+            (columns, ()), matrix(frame, columns), certain, fails, ("passes", "fails")
+        )
+
+    @classmethod
+    def _complete(
+        cls,
+        columns: tuple[tuple[str, ...], tuple[str, ...]],
+        embedding: NDArray[np.float64],
+        probability: NDArray[np.float64],
+        label: NDArray[np.float64],
+        classes: tuple[str, ...],
+    ) -> Observed:
+        rows = ~(
+            np.isnan(embedding).any(axis=1) | np.isnan(probability).any(axis=1) | np.isnan(label)
+        )
+        known = label[rows].astype(np.int64)
+        return cls(*columns, embedding[rows], probability[rows], known, classes)
+
+
+def example_losses(evidence: Evidence) -> pl.Series:
+    """Mean loss of each example over models and repeats, NULL where nothing was scored, in the
+    order of examples.
+    """
+    key = evidence.roles.id or ""
+    losses = (
+        evidence.frame.select(key)
+        .with_columns(loss=evidence.loss)
+        .group_by(key, maintain_order=True)
+    )
+    return losses.agg(pl.col("loss").mean())["loss"]
+
+
+def _classes(predicted: dict[str, str], count: int) -> tuple[str, ...]:
+    """Class names: what follows the constant part of a glob, or numbers."""
+    if len(predicted) != count:
+        return tuple(str(i) for i in range(count))
+    fixed = {
+        name: re.split(r"[*?\[]", pattern, maxsplit=1)[0] for name, pattern in predicted.items()
+    }
+    return tuple(name.removeprefix(prefix).lstrip("_") or name for name, prefix in fixed.items())
+
+
+def _numbered(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
+    """Labels as class numbers, NaN where missing."""
+    if labels.dtype == pl.Boolean or labels.dtype.is_float():
+        labels = labels.cast(pl.Int64)
+    names = labels.cast(pl.String)
+    unknown = names.filter(names.is_not_null() & ~names.is_in(list(classes)))
+    if len(unknown):
+        raise InputError(
+            f"column {labels.name!r} holds {unknown[0]!r}, which is none of the classes {', '.join(classes[:10])}"
+        )
+    return names.replace_strict(
+        list(classes), range(len(classes)), return_dtype=pl.Float64
+    ).to_numpy()
+
+
+def checked_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray[np.float64]:
+    """Embeddings as an array of shape (n, d).
+
+    Raises
+    ------
+    InputError
+        If they are not numbers in two dimensions, or one is not finite.
+    """
+    array = _numeric(values, what)
+    if array.ndim != 2 or 0 in array.shape:
+        raise InputError(
+            f"{what} has shape {array.shape}; it must have one row an example and at least one column"
+        )
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(
+            f"{what} holds {array[row, column]} in row {row}, column {column}; leave out examples without an embedding"
+        )
+    largest = float(np.abs(array).max())
+    if largest > 1e100:
+        raise InputError(
+            f"{what} holds numbers of size {largest:g}, whose squares overflow; scale it down"
+        )
+    return array
+
+
+def checked_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+    """The same array, if it has a column for each of two or more classes.
+
+    Raises
+    ------
+    InputError
+        If it has not.
+    """
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError(
+            f"{what} must give the probability of each of at least two classes, in columns; of one probability p "
+            "make two columns, 1 - p and p"
+        )
+    return array
+
+
+def checked_probability(
+    values: ArrayLike, rows: int, classes: int | None = None
+) -> NDArray[np.float64]:
+    """Class probabilities as an array of shape (rows, c).
+
+    Raises
+    ------
+    InputError
+        If the shape is another, or the probabilities of an example are not in [0, 1] or do not sum
+        to 1.
+    """
+    what = "y_proba"
+    array = checked_shape(_numeric(values, what), what)
+    if len(array) != rows:
+        raise InputError(f"{what} has {len(array)} rows, but Z has {rows}")
+    if classes is not None and array.shape[1] != classes:
+        raise InputError(
+            f"{what} has {array.shape[1]} classes, but the slices were fitted with {classes}"
+        )
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InputError(f"{what} holds {array[row, column]} in row {row}, column {column}")
+    total = array.sum(axis=1)
+    bad = (array < -1e-9).any(axis=1) | (np.abs(total - 1) > _SUMS_TO_ONE)
+    if bad.any():
+        row = int(bad.argmax())
+        raise InputError(
+            f"{what} is no probability in row {row}: its entries must be at least 0 and sum to 1, but the smallest is "
+            f"{array[row].min():g} and the sum {total[row]:g} ({int(bad.sum())} such rows); scores need a softmax first"
+        )
+    return array
+
+
+def checked_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64]:
+    """True classes as whole numbers, shape (rows,).
+
+    Raises
+    ------
+    InputError
+        If they are not the numbers of columns of ``y_proba``.
+    """
+    array = np.asarray(values)
+    if array.shape != (rows,):
+        raise InputError(
+            f"y_true has shape {array.shape}, but Z has {rows} rows; it must hold one class an example"
+        )
+    hint = "with names of classes, pass np.searchsorted(model.classes_, y_true)"
+    if array.dtype.kind not in "biuf" or not np.array_equal(
+        array, np.round(array.astype(np.float64))
+    ):
+        raise InputError(
+            f"y_true must hold numbers of columns of y_proba, not {array.flat[0]!r}; {hint}"
+        )
+    bad = (array < 0) | (array >= classes)
+    if bad.any():
+        row = int(bad.argmax())
+        raise InputError(
+            f"y_true is {array[row]} in row {row}, but y_proba has {classes} columns, numbered from 0; {hint}"
+        )
+    return array.astype(np.int64)
+
+
+def require_errors(wrong: NDArray[Any]) -> None:
+    """Raise `InputError` unless some predictions are wrong and some right."""
+    if not wrong.any():
+        raise InputError("no prediction is wrong, so there are no error slices to find")
+    if wrong.all():
+        raise InputError(
+            "every prediction is wrong: either all of it is one error slice, or the labels are shifted"
+        )
+
+
+def _numeric(values: ArrayLike, what: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what} must be an array of numbers: {error}") from None

@@ -1,0 +1,176 @@
+"""Margins: what a descriptor and an outcome come to on a set of units, and the effects computed
+from them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numba import njit, vectorize
+from numpy.typing import NDArray
+
+EFFECTS = ("risk_difference", "risk_ratio", "odds_ratio")
+
+# int64 products n * sum stay exact in double precision below this, which is what ties rest on
+_EXACT = 2**53
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Counts and loss sums of H hypotheses, each a descriptor against an outcome.
+
+    Attributes
+    ----------
+    n, on : int64 arrays, shape (H,)
+        Units, and units where the descriptor is true.
+    total, on_sum : int64 or float64 arrays, shape (H,)
+        Loss summed over all units, and over those where the descriptor is true, in units of
+        1/``denominator``.
+    denominator : int
+        Losses are whole multiples of 1/``denominator``; 0 for losses on no common grid, whose sums
+        are floats.
+    """
+
+    n: NDArray[np.int64]
+    on: NDArray[np.int64]
+    total: NDArray[np.int64] | NDArray[np.float64]
+    on_sum: NDArray[np.int64] | NDArray[np.float64]
+    denominator: int = 1
+
+    def __len__(self) -> int:
+        return len(self.n)
+
+    def __getitem__(self, index: NDArray[np.bool_] | NDArray[np.intp]) -> Margins:
+        return Margins(
+            self.n[index], self.on[index], self.total[index], self.on_sum[index], self.denominator
+        )
+
+    @property
+    def off(self) -> NDArray[np.int64]:
+        """Units where the descriptor is false."""
+        return self.n - self.on
+
+    @property
+    def unit(self) -> int:
+        """What a sum is divided by to be a loss."""
+        return self.denominator or 1
+
+    @property
+    def on_rate(self) -> NDArray[np.float64]:
+        """Mean loss where the descriptor is true; NaN on no unit."""
+        return _divide(self.on_sum, self.on * self.unit)
+
+    @property
+    def off_rate(self) -> NDArray[np.float64]:
+        """Mean loss where the descriptor is false; NaN on no unit."""
+        return _divide(self.total - self.on_sum, self.off * self.unit)
+
+    @property
+    def lift(self) -> NDArray[np.float64]:
+        """Mean loss on minus off: one rounded quotient of whole numbers, so that equal lifts are
+        equal floats.
+
+        Janus, section 2 (arXiv:2606.09046). NaN where either side is empty.
+        """
+        return _divide(self.n * self.on_sum - self.on * self.total, self.on * self.off * self.unit)
+
+    @property
+    def sign(self) -> NDArray[np.int64]:
+        """The direction of the lift: -1, 0 or 1, exactly."""
+        return np.sign(self.n * self.on_sum - self.on * self.total).astype(np.int64)
+
+    def score(self, effect: str = "risk_difference") -> NDArray[np.float64]:
+        """Size of an effect, whatever its direction: |lift|, or |log ratio| with one half added to
+        each cell.
+
+        Parameters
+        ----------
+        effect : {"risk_difference", "risk_ratio", "odds_ratio"}
+        """
+        floats = (
+            np.asarray(a, dtype=np.float64) for a in (self.n, self.on, self.total, self.on_sum)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(score(EFFECTS.index(effect), *floats, float(self.unit)))
+
+    def ratio(self, effect: str) -> NDArray[np.float64]:
+        """Risk or odds ratio on against off, with one half added to each cell (Haldane)."""
+        a, b = self.on_sum / self.unit + 0.5, (self.total - self.on_sum) / self.unit + 0.5
+        if effect == "odds_ratio":
+            return np.asarray(a * (self.off + 1 - b) / (b * (self.on + 1 - a)))
+        return np.asarray(a / (self.on + 1) / (b / (self.off + 1)))
+
+    def reaches(self, least: Fraction) -> NDArray[np.bool_]:
+        """Where |lift| >= ``least``, compared as rationals: a lift of exactly 0.10 reaches 0.10."""
+        if not self.denominator:
+            return np.abs(self.lift) >= float(least)
+        hits = [
+            n
+            and abs(n * s - k * t) * least.denominator >= least.numerator * k * (n - k) * self.unit
+            for n, k, s, t in self._rows()
+        ]
+        sided = (self.on > 0) & (self.off > 0)
+        return np.asarray(hits, dtype=np.bool_).reshape(len(self)) & sided
+
+    def fraction(self, index: int) -> Fraction:
+        """The lift of one hypothesis as an exact rational."""
+        n, k, s, t = self._rows(slice(index, index + 1))[0]
+        return Fraction(n * s - k * t, k * (n - k) * self.unit)
+
+    def _rows(self, part: slice = slice(None)) -> list[tuple[int, int, int, int]]:
+        columns = (self.n[part], self.on[part], self.on_sum[part], self.total[part])
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def _divide(
+    a: NDArray[np.int64] | NDArray[np.float64], b: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out = np.asarray(a, dtype=np.float64) / np.asarray(b, dtype=np.float64)
+    return np.where(np.asarray(b) == 0, np.nan, out)
+
+
+@njit(cache=True, inline="always")
+def score_one(
+    effect: int, n: float, on: float, total: float, on_sum: float, unit: float
+) -> Any:  # pragma: no cover - compiled
+    """Size of an effect from margins held as floats; one definition for real descriptors and for
+    decoys.
+    """
+    if effect == 0:
+        return abs(n * on_sum - on * total) / (on * (n - on) * unit)
+    # whole numbers before the one division: equal ratios, and those of complements, are equal to
+    # the last bit
+    a, b = 2.0 * on_sum + unit, 2.0 * (total - on_sum) + unit
+    if effect == 1:
+        up, down = a * (n - on + 1.0), b * (on + 1.0)
+    else:
+        up, down = a * (2.0 * unit * (n - on + 1.0) - b), b * (2.0 * unit * (on + 1.0) - a)
+    return np.log(max(up, down) / min(up, down))
+
+
+@vectorize(cache=True)
+def score(effect, n, on, total, on_sum, unit):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """`score_one` over arrays."""
+    return score_one(effect, n, on, total, on_sum, unit)
+
+
+def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:
+    """The least k <= ``largest`` such that every value is a multiple of 1/k; 0 if there is none.
+
+    Parameters
+    ----------
+    values : float64 array, any shape
+        Losses in [0, 1]; NaN is passed over.
+    """
+    distinct = np.unique(values[~np.isnan(values)])
+    if len(distinct) > largest + 1:
+        return 0
+    for k in range(1, largest + 1):
+        scaled = distinct * k
+        if np.all(np.abs(scaled - np.rint(scaled)) < 1e-9 * k):
+            return k
+    return 0

@@ -1,0 +1,399 @@
+"""Laws: how the loss summed over a descriptor's units is distributed when its values are permuted
+among the units.
+
+Given the margins, permuting a descriptor draws its ``on`` units at random without replacement. For
+0/1 errors the sum is hypergeometric; for losses on a grid the law is counted exactly
+(`subset_sums`); for other losses it is a double saddlepoint approximation (`saddlepoint`). No law
+needs a random number.
+
+A law is a run of atoms ``start + step * i`` with probabilities; many laws are kept in one ragged
+array, so that one compiled pass serves a whole library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from groundfault.stats.contingency import EFFECTS, Margins, score_one
+from groundfault.stats.saddlepoint import saddlepoint
+from groundfault.stats.subsets import countable, subset_sums
+
+Floats = NDArray[np.float64]
+
+# atoms further than this many standard deviations from the mean weigh less than 1e-13 together
+_POOLED_WIDTH = 7.5
+_OWN_WIDTH = 38.0
+_CHUNKS = 16
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Distributions of on-slice sums, in one ragged array.
+
+    Attributes
+    ----------
+    n, on, total : float64 arrays, shape (U,)
+        The margins each law belongs to; whole numbers, held as floats for the compiled passes.
+    start, step : float64 arrays, shape (U,)
+        Atom ``i`` of law ``u`` lies at ``start[u] + step[u] * i``.
+    offset : int64 array, shape (U + 1,)
+        Law ``u`` owns ``pmf[offset[u]:offset[u + 1]]``.
+    pmf : float64 array
+    unit : float
+        What a sum is divided by to be a loss.
+    """
+
+    n: Floats
+    on: Floats
+    total: Floats
+    start: Floats
+    step: Floats
+    offset: NDArray[np.int64]
+    pmf: Floats
+    unit: float
+
+    def pooled_tail(
+        self, weights: Floats, thresholds: Floats, effect: str = "risk_difference"
+    ) -> Floats:
+        """Expected number of decoys at or above each threshold.
+
+        Parameters
+        ----------
+        weights : float64 array, shape (U,)
+            How many descriptors have each law.
+        thresholds : float64 array, shape (T,)
+            Ascending sizes of effect.
+
+        Returns
+        -------
+        float64 array, shape (T,)
+            ``S(t) = sum over u of weights[u] * P(size of effect >= t)``.
+        """
+        hist: Floats = _pool(EFFECTS.index(effect), *self._arrays(), weights, thresholds)
+        tail: Floats = hist.sum(axis=0)[::-1].cumsum()[::-1]
+        return tail
+
+    def pooled_quantile(
+        self, weights: Floats, level: float, effect: str = "risk_difference"
+    ) -> float:
+        """The smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled mixture."""
+        sizes = _sizes(EFFECTS.index(effect), *self._arrays())
+        mass = np.repeat(weights, np.diff(self.offset)) * self.pmf
+        order = np.argsort(sizes, kind="stable")
+        reached = np.cumsum(mass[order]) >= level * weights.sum() * (1 - 1e-12)
+        return float(sizes[order][np.argmax(reached)])
+
+    def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
+        """P(|lift*| >= |lift|) for sums observed under the laws ``which``: the permutation p-value
+        of each.
+        """
+        return self._tail(which, on_sum, np.zeros(len(which)))
+
+    def one_sided(
+        self, which: NDArray[np.intp], on_sum: Floats, direction: NDArray[np.int64]
+    ) -> Floats:
+        """P(sum >= observed) where ``direction`` is positive, P(sum <= observed) elsewhere."""
+        return self._tail(which, on_sum, np.where(direction > 0, 1.0, -1.0))
+
+    def _tail(self, which: NDArray[np.intp], on_sum: Floats, side: Floats) -> Floats:
+        tails: Floats = _tails(side, which, on_sum, *self._arrays()[:-1])
+        return tails
+
+    def likelihood_ratio(
+        self,
+        which: NDArray[np.intp],
+        on_sum: Floats,
+        direction: NDArray[np.int64],
+        log_odds: Floats,
+    ) -> Floats:
+        """E-values: the law tilted towards ``direction`` against the law itself, averaged over
+        tilts.
+
+        Parameters
+        ----------
+        log_odds : float64 array, shape (T,)
+            Positive tilts per unit of loss; for 0/1 errors they are log odds ratios (Fisher's
+            noncentral law).
+
+        Returns
+        -------
+        float64 array
+            Each of expectation one under its law, whatever the direction, if that was fixed before.
+        """
+        laws = (self.start, self.step, self.offset, self.pmf, self.unit)
+        ratios: Floats = _tilted(which, on_sum, direction.astype(np.float64), log_odds, *laws)
+        return ratios
+
+    def _arrays(
+        self,
+    ) -> tuple[Floats, Floats, Floats, Floats, Floats, NDArray[np.int64], Floats, float]:
+        return self.n, self.on, self.total, self.start, self.step, self.offset, self.pmf, self.unit
+
+
+def concatenate(parts: Sequence[Laws]) -> Laws:
+    """Many ragged arrays of laws as one."""
+    shift = np.concatenate([[0], np.cumsum([len(p.pmf) for p in parts])])
+    offset = [p.offset[:-1] + s for p, s in zip(parts, shift, strict=False)]
+    n, on, total, start, step = (
+        np.concatenate([getattr(p, a) for p in parts])
+        for a in ("n", "on", "total", "start", "step")
+    )
+    pmf = np.concatenate([p.pmf for p in parts])
+    ends = np.concatenate([*offset, shift[-1:]]).astype(np.int64)
+    return Laws(n, on, total, start, step, ends, pmf, parts[0].unit)
+
+
+def distinct(margins: Margins) -> tuple[Margins, NDArray[np.intp], Floats]:
+    """The distinct (n, on, total) among hypotheses, which of them each has, and how many have
+    each.
+    """
+    fixed = (
+        len(margins)
+        and (margins.n == margins.n[0]).all()
+        and (margins.total == margins.total[0]).all()
+    )
+    key = (
+        margins.on if fixed else np.stack([margins.n, margins.on, margins.total]).astype(np.float64)
+    )
+    axis = None if fixed else 1
+    _, first, which, counts = np.unique(
+        key, axis=axis, return_index=True, return_inverse=True, return_counts=True
+    )
+    return margins[first], which.reshape(-1), counts.astype(np.float64)
+
+
+def hypergeometric(margins: Margins, *, pooled: bool) -> Laws:
+    """Laws of on-slice error counts for 0/1 errors.
+
+    Parameters
+    ----------
+    margins : Margins
+        One hypothesis a law, ``denominator`` 1.
+    pooled : bool
+        Keep only the atoms that matter to pooled tails (within 7.5 standard deviations); else all
+        that are not negligible in a p-value (38 standard deviations).
+    """
+    n, on, total = (np.asarray(a, dtype=np.int64) for a in (margins.n, margins.on, margins.total))
+    spread = np.sqrt(
+        on
+        * (n - on)
+        * (total / np.maximum(n, 1))
+        * ((n - total) / np.maximum(n, 1))
+        / np.maximum(n - 1, 1)
+    )
+    reach = np.ceil((_POOLED_WIDTH if pooled else _OWN_WIDTH) * spread).astype(np.int64) + 12
+    mean = on * total // np.maximum(n, 1)
+    low = np.maximum(np.maximum(0, on + total - n), mean - reach)
+    high = np.minimum(np.minimum(on, total), mean + reach)
+    offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
+    pmf = _hypergeometric(n, on, total, low, offset)
+    return _laws(margins, low.astype(np.float64), np.ones(len(n)), offset, pmf)
+
+
+def from_values(values: NDArray[np.int64] | Floats, margins: Margins) -> Laws:
+    """Laws of sums over random subsets of one set of losses, counted exactly or approximated.
+
+    Parameters
+    ----------
+    values : array, shape (n,)
+        The units' losses: whole multiples of 1/``margins.denominator``, or floats where that is 0.
+    margins : Margins
+        Hypotheses over all these units.
+    """
+    sizes = np.unique(margins.on)
+    if margins.denominator and countable(np.asarray(values, dtype=np.int64), sizes):
+        laws = subset_sums(np.asarray(values, dtype=np.int64), sizes)
+    else:
+        laws = {int(k): saddlepoint(np.asarray(values, dtype=np.float64), int(k)) for k in sizes}
+    return _ragged([laws[int(k)] for k in margins.on], margins)
+
+
+def _ragged(parts: Sequence[tuple[float, float, Floats]], margins: Margins) -> Laws:
+    offset = np.concatenate([[0], np.cumsum([len(p) for _, _, p in parts])]).astype(np.int64)
+    start, step = (np.array([part[i] for part in parts], dtype=np.float64) for i in (0, 1))
+    pmf = np.concatenate([p for _, _, p in parts]) if parts else np.zeros(0)
+    return _laws(margins, start, step, offset, pmf)
+
+
+def _laws(
+    margins: Margins, start: Floats, step: Floats, offset: NDArray[np.int64], pmf: Floats
+) -> Laws:
+    n, on, total = (np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total))
+    return Laws(n, on, total, start, step, offset, pmf, float(margins.unit))
+
+
+@njit(parallel=True, cache=True)
+def _hypergeometric(
+    n: NDArray[np.int64],
+    on: NDArray[np.int64],
+    total: NDArray[np.int64],
+    low: NDArray[np.int64],
+    offset: NDArray[np.int64],
+) -> Floats:  # pragma: no cover - compiled
+    """Probabilities by the ratio of neighbours, outward from the mode: nothing cancels, no
+    log-gamma is needed.
+    """
+    pmf = np.empty(offset[-1])
+    for u in prange(len(n)):
+        p = pmf[offset[u] : offset[u + 1]]
+        units, draws, errors, first = float(n[u]), float(on[u]), float(total[u]), float(low[u])
+        mode = (on[u] + 1) * (total[u] + 1) // (n[u] + 2) - low[u]
+        mode = min(max(mode, 0), len(p) - 1)
+        # the ratios first, which the compiler vectorises; then their running products
+        for i in range(mode + 1, len(p)):
+            x = first + i
+            p[i] = (errors - x + 1.0) * (draws - x + 1.0) / (x * (units - errors - draws + x))
+        for i in range(mode):
+            x = first + i + 1.0
+            p[i] = x * (units - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
+        p[mode] = 1.0
+        mass = 1.0
+        for i in range(mode + 1, len(p)):
+            p[i] *= p[i - 1]
+            mass += p[i]
+        for i in range(mode - 1, -1, -1):
+            p[i] *= p[i + 1]
+            mass += p[i]
+        scale = 1.0 / mass
+        for i in range(len(p)):
+            p[i] *= scale
+    return pmf
+
+
+@njit(parallel=True, cache=True)
+def _pool(
+    effect: int,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+    weights: Floats,
+    thresholds: Floats,
+) -> Floats:  # pragma: no cover - compiled
+    """Mass of atoms between neighbouring thresholds; a fixed number of partial sums, so threads
+    change no bit.
+    """
+    laws, levels = len(n), len(thresholds)
+    hist = np.zeros((_CHUNKS, levels + 1))
+    if levels == 0 or laws == 0:
+        return hist[:, 1:]
+    # a uniform lookup brings the search for an atom's level down to a step or two
+    cells = 8 * levels
+    top = thresholds[-1]
+    scale = cells / top if top > 1e-200 else 0.0
+    lookup = np.searchsorted(thresholds, np.arange(cells + 1) / max(scale, 1e-300), side="right")
+    widest = np.max(offset[1:] - offset[:-1])
+    for c in prange(_CHUNKS):
+        sizes = np.empty(widest)
+        for u in range(c, laws, _CHUNKS):
+            first, atoms = offset[u], offset[u + 1] - offset[u]
+            if (
+                effect == 0
+            ):  # `score_one`, with what is the same for all atoms taken out of the loop
+                centre, rise = n[u] * start[u] - on[u] * total[u], n[u] * step[u]
+                scaled = on[u] * (n[u] - on[u]) * unit
+                for i in range(atoms):
+                    sizes[i] = abs(centre + rise * i) / scaled
+            else:
+                for i in range(atoms):
+                    sizes[i] = score_one(
+                        effect, n[u], on[u], total[u], start[u] + step[u] * i, unit
+                    )
+            for i in range(atoms):
+                if not sizes[i] < top:  # NaN too, which would be no place to look up
+                    hist[c, levels] += weights[u] * pmf[first + i]
+                    continue
+                at = lookup[int(sizes[i] * scale)]
+                while at > 0 and thresholds[at - 1] > sizes[i]:
+                    at -= 1
+                while at < levels and thresholds[at] <= sizes[i]:
+                    at += 1
+                hist[c, at] += weights[u] * pmf[first + i]
+    return hist[:, 1:]
+
+
+@njit(cache=True)
+def _sizes(
+    effect: int,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+) -> Floats:  # pragma: no cover - compiled
+    out = np.empty(len(pmf))
+    for u in range(len(n)):
+        for i in range(offset[u], offset[u + 1]):
+            out[i] = score_one(
+                effect, n[u], on[u], total[u], start[u] + step[u] * (i - offset[u]), unit
+            )
+    return out
+
+
+@njit(parallel=True, cache=True)
+def _tails(
+    side: Floats,
+    which: NDArray[np.intp],
+    on_sum: Floats,
+    n: Floats,
+    on: Floats,
+    total: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+) -> Floats:  # pragma: no cover - compiled
+    out = np.empty(len(which))
+    for h in prange(len(which)):
+        u = which[h]
+        observed = n[u] * on_sum[h] - on[u] * total[u]
+        # whole numbers compare exactly; sums of reals differ in the last digits by the order of
+        # addition
+        slack = 0.0 if step[u] == 1.0 else 1e-9 * abs(observed)
+        tail = 0.0
+        for i in range(offset[u], offset[u + 1]):
+            shift = n[u] * (start[u] + step[u] * (i - offset[u])) - on[u] * total[u]
+            gap, bar = (
+                (abs(shift), abs(observed))
+                if side[h] == 0.0
+                else (side[h] * shift, side[h] * observed)
+            )
+            if gap >= bar - slack:
+                tail += pmf[i]
+        out[h] = min(tail, 1.0)
+    return out
+
+
+@njit(parallel=True, cache=True)
+def _tilted(
+    which: NDArray[np.intp],
+    on_sum: Floats,
+    direction: Floats,
+    log_odds: Floats,
+    start: Floats,
+    step: Floats,
+    offset: NDArray[np.int64],
+    pmf: Floats,
+    unit: float,
+) -> Floats:  # pragma: no cover - compiled
+    out = np.zeros(len(which))
+    for h in prange(len(which)):
+        u = which[h]
+        for t in range(len(log_odds)):
+            tilt = direction[h] * log_odds[t] / unit
+            normal = 0.0
+            for i in range(offset[u], offset[u + 1]):
+                normal += pmf[i] * np.exp(tilt * (start[u] + step[u] * (i - offset[u]) - on_sum[h]))
+            out[h] += 1.0 / normal / len(log_odds)
+    return out

@@ -1,0 +1,328 @@
+"""Fit: from evidence to a taxonomy that says what it rests on."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.core.derived import matrix as numbers_of
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError
+from groundfault.stats import irt
+from groundfault.stats.one_ability import OneAbility
+from groundfault.stats.silhouette import combined
+from groundfault.taxonomy.fitting import nulls
+from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.nulls import Test
+from groundfault.taxonomy.fitting.partition import Partition, partition
+from groundfault.taxonomy.fitting.replicates import Replicates
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.stability import Stability, stability
+from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str], object]
+
+_EXEMPLARS = 5
+_DIRECTIONS = 100
+
+
+def fit(
+    evidence: Evidence | Matrix,
+    settings: Settings | None = None,
+    *,
+    examples: Any = None,
+    text: str | None = None,
+    vectors: str | ArrayLike | None = None,
+    embedding: str = "tfidf",
+    benchmark: str | None = None,
+    jobs: int = 1,
+    resume: str | Path | None = None,
+    progress: Progress = bool,
+) -> Taxonomy:
+    """Cluster examples by which models fail on them, and say which clusters are real and stay.
+
+    Parameters
+    ----------
+    evidence : Evidence or Matrix
+        Results of at least three models on the same examples.
+    settings : Settings, optional
+    examples : path or table, optional
+        What describes the examples, joined by the evidence's id column.
+    text : str, optional
+        Column with what an example says: for labels, and for ``alpha`` where no vectors are given.
+    vectors : str or array, optional
+        Column of vectors of the examples, or an array of them in the order of their names, shape
+        (n, q).
+    embedding : str
+        How texts become vectors; see `groundfault.slicing.embedding.fit`.
+    benchmark : str, optional
+        Column with the benchmark that an example comes from.
+    jobs : int
+        Processes; no answer depends on them.
+    resume : path, optional
+        Directory for finished replicates: an interrupted fit that is run again goes on where it
+        stopped.
+    progress : callable, optional
+        Told in words what is going on.
+
+    Raises
+    ------
+    InputError
+        If there is too little to compare, or a column is not there or holds something else.
+    MissingExtraError
+        If UMAP is asked for and not installed.
+
+    Examples
+    --------
+    >>> from groundfault import Evidence
+    >>> from groundfault.taxonomy import fit
+    >>> evidence = Evidence.from_table("answers.parquet", id="id", model="model", outcome="error")  # doctest: +SKIP
+    >>> fit(evidence).verdict  # doctest: +SKIP
+    """
+    settings = settings or Settings()
+    progress("reading who passed what")
+    matrix = read(
+        evidence,
+        settings,
+        examples=examples,
+        text=text,
+        vectors=vectors,
+        embedding=embedding,
+        benchmark=benchmark,
+    )
+    kept = nulls.prepared(matrix, settings)
+    key = f"{settings.hash} {digest_of(matrix)}"
+    replicates = Replicates(jobs, progress, resume, key)
+    tests: dict[str, Test] = {}
+    population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
+    dimensions = None
+    if settings.reducer == "signal":
+        dimensions, tests["direction"] = nulls.signal(matrix, settings, replicates, population)
+    progress("clustering")
+    found = partition(kept, settings, dimensions)
+    if found.clusters:
+        tests["label_fixed"] = nulls.label_fixed(kept, found, settings)
+        for kind, (whole, reduced) in nulls.reclustered(
+            matrix, found, settings, dimensions, replicates, population
+        ).items():
+            tests[kind.replace(" ", "_")], tests[f"{kind.replace(' ', '_')}_reduced"] = (
+                whole,
+                reduced,
+            )
+    steady = stability(kept, found, settings, dimensions, replicates)
+    clusters = _clusters(kept, found, tests, steady, settings, text, benchmark)
+    of = evidence.hash if isinstance(evidence, Evidence) else ""
+    return Taxonomy(settings, kept, found, clusters, tests, steady, dimensions, of)
+
+
+def read(
+    evidence: Evidence | Matrix,
+    settings: Settings,
+    *,
+    examples: Any = None,
+    text: str | None = None,
+    vectors: str | ArrayLike | None = None,
+    embedding: str = "tfidf",
+    benchmark: str | None = None,
+) -> Matrix:
+    """The matrix of all examples, with what describes them; see `fit`."""
+    if isinstance(evidence, Matrix):
+        matrix = evidence
+    else:
+        matrix = Matrix.of(evidence, score=settings.score, rate=settings.rate)
+        if examples is not None:
+            from groundfault.readers.table import read_table
+
+            id = evidence.roles.id or ""
+            matrix = matrix.describe(read_table(examples, text=(id,))[0], id)
+    for column, part in ((text, "text"), (benchmark, "benchmark")):
+        if column is not None:
+            _require(matrix, column, part)
+    if benchmark is not None and matrix.attributes[benchmark].n_unique() < 2:
+        only = matrix.attributes[benchmark][0]
+        raise InputError(
+            f"column {benchmark!r} names one benchmark only ({only!r}); leave it out (benchmark=)"
+        )
+    described = replace(matrix, semantic=_semantic(matrix, text, vectors, embedding, settings))
+    if settings.alpha > 0 and described.semantic is None:
+        raise InputError(
+            f"alpha={settings.alpha:g} weighs what examples say; name the column of their texts or vectors (text=, "
+            "vectors=), or set alpha to 0"
+        )
+    return described
+
+
+def _require(matrix: Matrix, column: str, part: str) -> None:
+    if column not in matrix.attributes.columns:
+        known = ", ".join(matrix.attributes.columns[:12]) or "none"
+        raise InputError(
+            f"no attribute {column!r} (named as {part}) describes the examples; there are {known}"
+        )
+    if part == "text" and matrix.attributes[column].dtype != pl.String:
+        raise InputError(f"column {column!r} holds {matrix.attributes[column].dtype}, not text")
+
+
+def _semantic(
+    matrix: Matrix,
+    text: str | None,
+    vectors: str | ArrayLike | None,
+    embedding: str,
+    settings: Settings,
+) -> Floats | None:
+    if isinstance(vectors, str):
+        _require(matrix, vectors, "vectors")
+        found = numbers_of(matrix.attributes, (vectors,))
+    elif vectors is not None:
+        found = np.asarray(vectors, dtype=np.float64)
+    elif text is not None and settings.alpha > 0:
+        from groundfault.slicing.embedding import embed
+
+        if matrix.attributes[text].null_count():
+            lacking = matrix.examples[matrix.attributes[text].is_null().arg_true()[0]]
+            raise InputError(
+                f"example {lacking!r} has no text in column {text!r}: fill it in, or set alpha to 0"
+            )
+        found = embed(matrix.attributes[text].to_list(), embedding, dimensions=_DIRECTIONS)
+    else:
+        return matrix.semantic
+    if found.ndim != 2 or len(found) != len(matrix):
+        raise InputError(
+            f"vectors have shape {found.shape}; there are {len(matrix)} examples, and each needs one row"
+        )
+    if not np.isfinite(found).all():
+        where = matrix.examples[int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])]
+        raise InputError(
+            f"the vector of example {where!r} is missing, or has a number that is not finite"
+        )
+    return combined(found)
+
+
+def digest_of(matrix: Matrix) -> str:
+    """What tells one matrix from another, for what is kept of an interrupted run."""
+    digest = hashlib.sha256("\0".join((*matrix.examples, "", *matrix.models)).encode())
+    digest.update(matrix.passed.tobytes() + matrix.trials.tobytes())
+    if matrix.semantic is not None:
+        digest.update(np.ascontiguousarray(matrix.semantic).tobytes())
+    return digest.hexdigest()
+
+
+def _clusters(
+    matrix: Matrix,
+    found: Partition,
+    tests: dict[str, Test],
+    steady: Stability,
+    settings: Settings,
+    text: str | None,
+    benchmark: str | None,
+) -> tuple[Cluster, ...]:
+    if not found.clusters:
+        return ()
+    labels = found.labels
+    texts = None if text is None else matrix.attributes[text].to_list()
+    terms = contrasting_terms(texts, labels) if texts else ((),) * found.clusters
+    described = matrix.attributes.drop([c for c in (text,) if c is not None])
+    marked = enriched(described, labels, settings.level)
+    failure, expected = _failures(matrix, labels, settings)
+    least = steady.least(found.clusters)
+    clusters = []
+    for c in range(found.clusters):
+        inside = np.flatnonzero(labels == c)
+        published, reason = _ruling(tests, float(least[c]), steady, settings, c)
+        clusters.append(
+            Cluster(
+                number=c + 1,
+                size=len(inside),
+                failure=tuple(failure[c].tolist()),
+                expected=tuple(expected[c].tolist()),
+                stability={
+                    axis: float(np.nan_to_num(row[c])) for axis, row in steady.jaccard.items()
+                },
+                published=published,
+                reason=reason,
+                terms=terms[c],
+                attributes=marked[c],
+                exemplars=_exemplars(matrix, found, inside, c),
+                sources=_counts(matrix.attributes[benchmark][inside]) if benchmark else {},
+            )
+        )
+    return tuple(clusters)
+
+
+def _ruling(
+    tests: dict[str, Test], least: float, steady: Stability, settings: Settings, cluster: int
+) -> tuple[bool, str]:
+    """Whether a cluster is published, and why, in a sentence."""
+    for key, of in (
+        ("one_ability", "one ability a model"),
+        ("column_shuffle", "models that fail independently"),
+    ):
+        if key not in tests or not tests[key].draws:
+            return False, "No null worlds were run."
+        fewest = 1 / (1 + len(tests[key].draws))
+        if fewest > settings.level:
+            return False, (
+                f"{len(tests[key].draws)} null worlds cannot give a p-value of {settings.level:g}; run at least "
+                f"{math.ceil(1 / settings.level) - 1}."
+            )
+        if tests[key].p > settings.level:
+            return False, (
+                f"The clusters are no tighter than those found in worlds of {of} (p = {tests[key].p:.3g}, level "
+                f"{settings.level:g})."
+            )
+    if not steady.refits:
+        return False, "It was not refitted, so nothing is known of its stability."
+    if least < settings.stability:
+        axis = min(steady.jaccard, key=lambda a: float(np.nan_to_num(steady.jaccard[a][cluster])))
+        return False, (
+            f"It is not found again with other {axis}: mean Jaccard index {least:.2f}, below {settings.stability:g}."
+        )
+    return (
+        True,
+        f"It is found again with other examples, models and seeds: Jaccard index at least {least:.2f}.",
+    )
+
+
+def _failures(
+    matrix: Matrix, labels: NDArray[np.int64], settings: Settings
+) -> tuple[Floats, Floats]:
+    """Share of failures of each model in each cluster, and what ability and difficulty lead one to
+    expect.
+    """
+    passed, asked = matrix.binary
+    chance = irt.fit(passed, asked, parameters=settings.parameters).probability()
+    shape = (int(labels.max()) + 1, len(matrix.models))
+    failure, expected = np.full(shape, np.nan), np.full(shape, np.nan)
+    for c in range(shape[0]):
+        inside = labels == c
+        count = asked[inside].sum(axis=0)
+        some = count > 0
+        failure[c, some] = 1 - passed[inside].sum(axis=0)[some] / count[some]
+        expected[c, some] = 1 - (chance * asked)[inside].sum(axis=0)[some] / count[some]
+    return failure, expected
+
+
+def _exemplars(
+    matrix: Matrix, found: Partition, inside: NDArray[np.intp], cluster: int
+) -> tuple[str, ...]:
+    away = ((found.points[inside] - found.centroid[cluster]) ** 2).sum(axis=1)
+    return tuple(matrix.examples[i] for i in inside[np.argsort(away, kind="stable")[:_EXEMPLARS]])
+
+
+def _counts(words: pl.Series) -> dict[str, int]:
+    found: Sequence[tuple[Any, int]] = (
+        words.cast(pl.String).fill_null("unknown").value_counts().rows()
+    )
+    return {
+        str(word): int(count)
+        for word, count in sorted(found, key=lambda row: (-row[1], str(row[0])))
+    }

@@ -1,0 +1,173 @@
+"""Labels: the words and attributes that set a cluster apart from the others; descriptions, not
+tested causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.columns import Kind, profile
+from groundfault.stats.multiple import holm
+
+Labels = NDArray[np.int64]
+
+_TERMS = 5
+_LEAST_SIZE = 5
+_FEW = 8
+_WORD = r"(?u)\b[^\W\d_]\w+\b"
+
+
+@dataclass(frozen=True)
+class Enriched:
+    """An attribute that is more frequent in a cluster than in the others.
+
+    Attributes
+    ----------
+    what : str
+        Such as ``topic = algebra`` or ``n_words above 31``.
+    inside, outside : float
+        Share of the examples with it, of those for which it is known.
+    p : float
+        Exact one-sided p-value, Holm-adjusted over all attributes and clusters of the taxonomy.
+    """
+
+    what: str
+    inside: float
+    outside: float
+    p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain words and numbers."""
+        return {"what": self.what, "inside": self.inside, "outside": self.outside, "p": self.p}
+
+
+def contrasting_terms(
+    texts: Sequence[str | None], labels: Labels, most: int = _TERMS
+) -> tuple[tuple[str, ...], ...]:
+    """Words that are frequent in each cluster and rare in the others, best first.
+
+    Parameters
+    ----------
+    texts : sequence of str or None, of length n
+    labels : int array, shape (n,)
+        Negative is noise, which counts as the others.
+    most : int
+        Words a cluster.
+
+    Notes
+    -----
+    Class-based TF-IDF: share of the cluster's words times log(1 + mean words a cluster / count of
+    the word). Grootendorst 2022, arXiv:2203.05794. Words of digits alone are left out, and so are
+    words of one example only."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    groups = int(labels.max()) + 1
+    counter = CountVectorizer(
+        token_pattern=_WORD, min_df=2, stop_words="english", max_features=50_000
+    )
+    try:
+        counts = counter.fit_transform(text or "" for text in texts)
+    except ValueError:  # no word is left
+        return ((),) * groups
+    member = np.zeros((groups + 1, len(labels)))
+    member[labels, np.arange(len(labels))] = 1  # noise is the last row
+    table = np.asarray(member @ counts)
+    words = counter.get_feature_names_out()
+    share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    weight = share * np.log1p(table.sum() / len(table) / np.maximum(table.sum(axis=0), 1))
+    # a word that is no more frequent here than elsewhere sets nothing apart
+    overall = table.sum(axis=0) / max(table.sum(), 1)
+    weight = np.where(share > overall, weight, 0.0)[:groups]
+    best = np.argsort(-weight, axis=1, kind="stable")[:, :most]
+    return tuple(
+        tuple(str(words[j]) for j in row if weight[c, j] > 0) for c, row in enumerate(best)
+    )
+
+
+def enriched(
+    attributes: pl.DataFrame, labels: Labels, level: float = 0.05, most: int = 6
+) -> tuple[tuple[Enriched, ...], ...]:
+    """Attributes more frequent in each cluster than outside it, by adjusted p-value.
+
+    Parameters
+    ----------
+    attributes : polars.DataFrame
+        One row an example: flags, words of few levels, and numbers, which are cut at their median.
+    labels : int array, shape (n,)
+    level : float
+        Family-wise, over all attributes and clusters.
+    most : int
+        Attributes a cluster.
+
+    Notes
+    -----
+    Fisher's exact test against all other examples, noise included. It assumes that examples were
+    exchangeable but for the attribute; the clusters were formed on answers, which attributes may
+    explain."""
+    from scipy.stats import hypergeom
+
+    groups = int(labels.max()) + 1
+    tests = [
+        (name, on, known)
+        for name, on, known in _properties(attributes)
+        if _LEAST_SIZE <= on.sum() < known.sum()
+    ]
+    if not tests or groups == 0:
+        return ((),) * groups
+    p, shares = np.ones((len(tests), groups)), np.zeros((len(tests), groups, 2))
+    for i, (_, on, known) in enumerate(tests):
+        inside = np.array([((labels == c) & known).sum() for c in range(groups)])
+        hits = np.array([((labels == c) & on).sum() for c in range(groups)])
+        p[i] = np.minimum(hypergeom.sf(hits - 1, known.sum(), on.sum(), inside), 1.0)
+        shares[i, :, 0] = hits / np.maximum(inside, 1)
+        shares[i, :, 1] = (on.sum() - hits) / np.maximum(known.sum() - inside, 1)
+    adjusted = holm(p.ravel()).reshape(p.shape)
+    found = []
+    for c in range(groups):
+        order = [i for i in np.argsort(adjusted[:, c], kind="stable") if adjusted[i, c] <= level][
+            :most
+        ]
+        found.append(
+            tuple(
+                Enriched(
+                    tests[i][0],
+                    float(shares[i, c, 0]),
+                    float(shares[i, c, 1]),
+                    float(adjusted[i, c]),
+                )
+                for i in order
+            )
+        )
+    return tuple(found)
+
+
+def _properties(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
+    """Names of true/false properties, where they are true, and where they are known."""
+    if not table.width:
+        return
+    for column in profile(table):
+        values = table[column.name]
+        known = values.is_not_null().to_numpy()
+        if column.kind is Kind.FLAG:
+            yield column.name, (values.cast(pl.Float64).fill_null(0.0) == 1).to_numpy(), known
+            yield (
+                f"not {column.name}",
+                (values.cast(pl.Float64).fill_null(1.0) == 0).to_numpy(),
+                known,
+            )
+        elif column.kind is Kind.LABEL or (column.kind is Kind.NUMBER and column.distinct <= _FEW):
+            words = values.cast(pl.String)
+            for word in words.drop_nulls().unique().sort():
+                yield f"{column.name} = {word}", (words == word).fill_null(False).to_numpy(), known
+        elif column.kind is Kind.NUMBER:
+            numbers = values.cast(pl.Float64).to_numpy()
+            middle = float(np.nanmedian(numbers))
+            above = numbers > middle
+            yield f"{column.name} above {middle:g}", above, known
+            yield f"{column.name} at most {middle:g}", ~above & known, known

@@ -1,0 +1,342 @@
+"""Matrix: which models passed which examples, with repeats kept as counts and holes kept as
+holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.columns import examples as attributes_of
+from groundfault.core.evidence import Evidence
+from groundfault.core.status import Status
+from groundfault.errors import InputError, PlanError
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+Imputation = Literal["column_mean", "row_mean", "half", "zero", "none"]
+
+FEWEST_MODELS = 3
+
+SLACK = 1e-9  # a score of 1 - 0.3 reaches 0.7
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Examples that are in no cluster, by name, and why: strata of their own rather than rows of
+    zeros or ones.
+
+    Attributes
+    ----------
+    all_failed, all_passed : tuple of str
+        Every model that answered failed, or passed.
+    unanswered : tuple of str
+        No model was scored on them.
+    easy : tuple of str
+        Passed by every model of the frontier filter.
+    constant_models : tuple of str
+        Models that passed, or failed, every example kept: they tell no two examples apart.
+    """
+
+    all_failed: tuple[str, ...] = ()
+    all_passed: tuple[str, ...] = ()
+    unanswered: tuple[str, ...] = ()
+    easy: tuple[str, ...] = ()
+    constant_models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Examples in rows, models in columns, both in the order of their names.
+
+    Attributes
+    ----------
+    examples, models : tuple of str
+    passed, trials : int64 arrays, shape (n, m)
+        Passes and scored tries; a hole has no tries.
+    rate : float
+        Share of its tries that a model has to pass for the cell to be a pass.
+    attributes : polars.DataFrame
+        What describes the examples, one row each in their order.
+    apart : Apart
+        What was taken out.
+    semantic : float64 array, shape (n, q), optional
+        What the examples say, as vectors of unit length.
+    """
+
+    examples: tuple[str, ...]
+    models: tuple[str, ...]
+    passed: Counts
+    trials: Counts
+    rate: float = 0.5
+    attributes: pl.DataFrame = field(default_factory=pl.DataFrame)
+    apart: Apart = field(default_factory=Apart)
+    semantic: Floats | None = None
+
+    @classmethod
+    def of(cls, evidence: Evidence, *, score: float = 0.7, rate: float = 0.5) -> Matrix:
+        """Read the matrix off evidence.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            With an id and a model column. Refused, unparsed and otherwise unscored tries are not
+            counted.
+        score : float
+            A try is a pass from this score on; the score is one minus the loss. Of 0/1 outcomes it
+            changes nothing.
+        rate : float
+            A model passes an example from this share of its tries on.
+
+        Raises
+        ------
+        InputError
+            If there are fewer than three models, nothing was scored, or no example for two models.
+        PlanError
+            If a threshold is not in (0, 1].
+        """
+        check_thresholds(score, rate)
+        roles = evidence.roles
+        if roles.model is None or len(evidence.models) < FEWEST_MODELS:
+            count = 0 if roles.model is None else len(evidence.models)
+            raise InputError(
+                f"a taxonomy compares how models fail and needs at least {FEWEST_MODELS} of them, not {count or 1}; "
+                "name the column that tells them apart (model=, or --model-column)"
+            )
+        id_column = roles.id or ""
+        names, rows = _index(evidence.frame[id_column])
+        models, columns = _index(evidence.frame[roles.model])
+        scored = (evidence.status == Status.SCORED).to_numpy()
+        if not scored.any():
+            raise InputError(
+                f"none of the {len(evidence)} rows was scored, so there is nothing to compare"
+            )
+        passes = 1.0 - evidence.loss.fill_null(1.0).to_numpy() >= score - SLACK
+        trials, passed = np.zeros((2, len(names), len(models)), dtype=np.int64)
+        np.add.at(trials, (rows[scored], columns[scored]), 1)
+        np.add.at(passed, (rows[scored], columns[scored]), passes[scored])
+        if ((trials > 0).sum(axis=1) < 2).all():
+            raise InputError(
+                f"no example was scored for two models, so there is nothing to compare; ids look like {names[0]!r}: "
+                "name the column that is the same for every model (id=, or --id)"
+            )
+        return cls(names, models, passed, trials, rate, attributes_of(evidence))
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    @cached_property
+    def values(self) -> Floats:
+        """1 for a pass, 0 for a fail, NaN in holes: shape (n, m)."""
+        passes = self.passed >= self.rate * self.trials - SLACK
+        return np.where(self.trials > 0, passes, np.nan)
+
+    @property
+    def holes(self) -> float:
+        """Share of cells without a scored try."""
+        return float((self.trials == 0).mean()) if self.trials.size else 0.0
+
+    @property
+    def binary(self) -> tuple[Counts, Counts]:
+        """`passed` and `trials` with repeats reduced to one pass or fail a cell."""
+        known = self.trials > 0
+        return (self.values == 1).astype(np.int64), known.astype(np.int64)
+
+    def take(self, rows: NDArray[np.intp] | Bools) -> Matrix:
+        """Some of the examples; a mask, or their numbers in rising order."""
+        at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        return replace(
+            self,
+            examples=tuple(self.examples[i] for i in at),
+            passed=self.passed[at],
+            trials=self.trials[at],
+            attributes=self.attributes[at] if self.attributes.width else self.attributes,
+            semantic=None if self.semantic is None else self.semantic[at],
+        )
+
+    def select(self, models: Sequence[str]) -> Matrix:
+        """Some of the models.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown.
+        """
+        at = self.columns_of(models)
+        return replace(
+            self,
+            models=tuple(self.models[j] for j in at),
+            passed=self.passed[:, at],
+            trials=self.trials[:, at],
+        )
+
+    def without(self, *models: str) -> Matrix:
+        """All models but these: what is known before they are met."""
+        held = set(self.columns_of(models).tolist())
+        return self.select([name for j, name in enumerate(self.models) if j not in held])
+
+    def columns_of(self, models: Sequence[str]) -> NDArray[np.intp]:
+        """Columns of models, by name and in rising order.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown.
+        """
+        unknown = [name for name in models if name not in self.models]
+        if unknown:
+            some = ", ".join(self.models[:12]) + (", ..." if len(self.models) > 12 else "")
+            raise InputError(f"no results of model {unknown[0]!r}; the models are {some}")
+        wanted = set(models)
+        return np.array([j for j, name in enumerate(self.models) if name in wanted], dtype=np.intp)
+
+    def failed_by(self, models: Sequence[str]) -> Matrix:
+        """Only examples that at least one of these models failed; the others are set apart as easy.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, or no example is left.
+        """
+        hard = (self.values[:, self.columns_of(models)] == 0).any(axis=1)
+        if not hard.any():
+            raise InputError(
+                f"no example was failed by any of {', '.join(models)}: nothing is left to cluster"
+            )
+        return replace(self.take(hard), apart=replace(self.apart, easy=self._named(~hard)))
+
+    def informative(self) -> Matrix:
+        """Only examples that some model passed and some model failed; the others, and constant
+        models, set apart.
+
+        Raises
+        ------
+        InputError
+            If fewer than three models, or no examples, are left.
+        """
+        values = self.values
+        passes, fails = (values == 1).any(axis=1), (values == 0).any(axis=1)
+        kept = self.take(passes & fails)
+        varied = (kept.values == 0).any(axis=0) & (kept.values == 1).any(axis=0)
+        apart = replace(
+            self.apart,
+            all_failed=self._named(fails & ~passes),
+            all_passed=self._named(passes & ~fails),
+            unanswered=self._named(~passes & ~fails),
+            constant_models=tuple(
+                name for name, vary in zip(self.models, varied, strict=True) if not vary
+            ),
+        )
+        if varied.sum() < FEWEST_MODELS or not len(kept):
+            constant = apart.constant_models
+            some = (
+                f" ({', '.join(constant[:6])}{', ...' if len(constant) > 6 else ''} do not)"
+                if constant
+                else ""
+            )
+            raise InputError(
+                f"{len(self)} examples and {len(self.models)} models: on {len(kept)} examples some model passes where "
+                f"another fails, and only {varied.sum()} models pass some and fail some of these{some}; a taxonomy "
+                f"needs at least {FEWEST_MODELS} such models"
+            )
+        out = replace(kept, apart=apart)
+        return (
+            out
+            if varied.all()
+            else out.select([m for m in out.models if m not in apart.constant_models])
+        )
+
+    def imputed(
+        self, how: Imputation = "column_mean", training: Sequence[str] | None = None
+    ) -> Floats:
+        """Values with holes filled: shape (n, m).
+
+        Parameters
+        ----------
+        how : {"column_mean", "row_mean", "half", "zero", "none"}
+            With the model's mean over these examples, the example's mean over the training models,
+            one half, zero, or the sentinel -1 that stands for no imputation.
+        training : sequence of str, optional
+            Only these models' answers are read for row means; all where left out. A column mean
+            reads its own column.
+
+        Raises
+        ------
+        PlanError
+            If the word is unknown.
+        """
+        if how not in get_args(Imputation):
+            raise PlanError(
+                f"imputation must be one of {', '.join(get_args(Imputation))}, not {how!r}"
+            )
+        values, holes = self.values, self.trials == 0
+        if how == "column_mean":
+            fill = np.broadcast_to(_mean(values, 0)[None], values.shape)
+        elif how == "row_mean":
+            read = values if training is None else values[:, self.columns_of(training)]
+            fill = np.broadcast_to(_mean(read, 1)[:, None], values.shape)
+        else:
+            fill = np.full(values.shape, {"half": 0.5, "zero": 0.0, "none": -1.0}[how])
+        return np.where(holes, fill, values)
+
+    def describe(self, table: pl.DataFrame, id: str) -> Matrix:
+        """With attributes from a table of examples, joined by id.
+
+        Raises
+        ------
+        InputError
+            If the column is missing, an id repeats, or an example is not in the table.
+        """
+        if id not in table.columns:
+            raise InputError(
+                f"the table of examples has no column {id!r}; its columns are {', '.join(table.columns)}"
+            )
+        table = table.with_columns(pl.col(id).cast(pl.String))
+        repeated = table.filter(pl.col(id).is_duplicated())[id]
+        if len(repeated):
+            raise InputError(f"the table of examples has {repeated[0]!r} more than once in {id!r}")
+        own = pl.DataFrame({id: list(self.examples)}, schema={id: pl.String})
+        lacking = own.join(table, on=id, how="anti")[id]
+        if len(lacking):
+            none = ": the ids do not match" if len(lacking) == len(self) else ""
+            raise InputError(
+                f"the table of examples lacks {len(lacking)} of {len(self)} examples, such as {lacking[0]!r}{none}; "
+                f"its {id!r} holds words such as {table[id].first()!r}"
+            )
+        found = own.join(table, on=id, how="left", maintain_order="left").drop(id)
+        keep = [c for c in self.attributes.columns if c not in found.columns]
+        return replace(
+            self, attributes=self.attributes.select(keep).hstack(found) if keep else found
+        )
+
+    def _named(self, rows: Bools) -> tuple[str, ...]:
+        return tuple(self.examples[i] for i in np.flatnonzero(rows))
+
+
+def check_thresholds(score: float, rate: float) -> None:
+    """Raise a `PlanError` unless both are in (0, 1]."""
+    for name, value in (("score", score), ("rate", rate)):
+        if not 0 < value <= 1:
+            raise PlanError(f"{name} must be in (0, 1], not {value:g}")
+
+
+def _index(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+    text = column.cast(pl.String)
+    return tuple(text.unique().sort()), (text.rank("dense").to_numpy() - 1).astype(np.intp)
+
+
+def _mean(values: Floats, axis: int) -> Floats:
+    """Means of what is known; one half where nothing is."""
+    known = ~np.isnan(values)
+    count = known.sum(axis=axis)
+    return np.where(
+        count > 0, np.where(known, values, 0.0).sum(axis=axis) / np.maximum(count, 1), 0.5
+    )

@@ -1,0 +1,247 @@
+"""Partition: examples grouped by the models that fail on them, and the rule that would group
+another one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import MissingExtraError
+from groundfault.stats import irt
+from groundfault.stats.centroids import nearest
+from groundfault.stats.mixture_predict import principal_axes
+from groundfault.stats.silhouette import combined, silhouette
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.settings import Settings
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+MOST_COMPARED = 3000
+"""Silhouettes of more examples are those of so many of them, evenly spread over their order."""
+
+_STARTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """Examples in clusters.
+
+    Attributes
+    ----------
+    labels : int64 array, shape (n,)
+        Cluster of each example, by falling size from 0; -1 is noise.
+    whole : float64 array, shape (n, d)
+        Signatures, before any reduction.
+    points : float64 array, shape (n, k)
+        What was clustered.
+    centroid : float64 array, shape (clusters, k)
+        Mean points.
+    spread : float
+        Variance about the centroid in each direction, of k-means; else 0.
+    rule : dict of str to float64 array
+        What `groundfault.stats.centroids.of_answers` needs to place an example by the answers of
+        these models; empty where the reduction cannot be applied again.
+    """
+
+    labels: Labels
+    whole: Floats = field(repr=False)
+    points: Floats = field(repr=False)
+    centroid: Floats = field(repr=False)
+    spread: float = 0.0
+    rule: dict[str, Floats] = field(default_factory=dict, repr=False)
+
+    @property
+    def clusters(self) -> int:
+        """How many there are."""
+        return len(self.centroid)
+
+    @property
+    def coverage(self) -> float:
+        """Share of the examples that are in a cluster."""
+        return float((self.labels >= 0).mean()) if len(self.labels) else 0.0
+
+    def silhouettes(self) -> tuple[float, float]:
+        """Mean silhouette in the space of whole signatures and in the reduced one, noise left out;
+        -1 for none.
+        """
+        step = -(-len(self.labels) // MOST_COMPARED) or 1
+        at = slice(None, None, step)
+        return silhouette(self.whole[at], self.labels[at]), silhouette(
+            self.points[at], self.labels[at]
+        )
+
+
+def partition(
+    matrix: Matrix, settings: Settings, dimensions: int | None = None, seed: int | None = None
+) -> Partition:
+    """Cluster the examples of a matrix.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        Only informative examples; see `groundfault.taxonomy.fitting.matrix.Matrix.informative`.
+    settings : Settings
+    dimensions : int, optional
+        How many directions the reduction keeps; left out, as in the settings. For ``signal`` ask
+        `groundfault.taxonomy.fitting.nulls.signal`; 0 is no cluster.
+    seed : int, optional
+        Of UMAP and of the starts of k-means; left out, that of the settings.
+    """
+    kept = min(settings.dimensions if dimensions is None else dimensions, len(matrix.models) - 1)
+    seed = settings.seed if seed is None else seed
+    signature, rule = _signature(matrix, settings)
+    weight, semantic = settings.alpha, matrix.semantic
+    if settings.signature == "passes":
+        whole = combined(signature, semantic, weight)
+    else:
+        whole = (
+            signature
+            if weight == 0 or semantic is None
+            else np.hstack(
+                [(1 - weight) * signature / np.sqrt(len(matrix.models)), weight * semantic]
+            )
+        )
+    if settings.reducer == "signal" and kept == 0:
+        return Partition(
+            np.full(len(matrix), -1), whole, np.zeros((len(matrix), 0)), np.zeros((0, 0))
+        )
+    points, origin, axes = _reduced(whole, settings, kept, seed)
+    labels, spread = clustered(points, settings, kept, seed)
+    labels = _by_size(_split(labels, signature, semantic, settings))
+    centroid = np.array(
+        [points[labels == c].mean(axis=0) for c in range(labels.max() + 1)]
+    ).reshape(-1, points.shape[1])
+    if axes is not None and weight == 0:
+        rule |= {"axes": axes} | ({"origin": origin} if settings.signature == "passes" else {})
+    else:
+        rule = {}
+    return Partition(labels, whole, points, centroid, spread, rule)
+
+
+def _signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict[str, Floats]]:
+    """What tells examples apart, models in columns, and what is needed to compute it for another
+    example.
+    """
+    if settings.signature == "passes":
+        values = matrix.imputed(settings.imputation)
+        holes = matrix.trials == 0
+        fill = np.array([values[h, j].mean() if h.any() else 0.5 for j, h in enumerate(holes.T)])
+        return values, {"fill": fill}
+    fitted = irt.fit(matrix.passed, matrix.trials, parameters=settings.parameters)
+    rule = {
+        "ability": fitted.ability,
+        "centre": np.array(fitted.centre),
+        "penalty": np.array(
+            [fitted.penalty[0] if settings.parameters == 2 else 1e-6, fitted.penalty[1]]
+        ),
+    }
+    return irt.residuals(matrix.passed, matrix.trials, fitted), rule
+
+
+def leading(matrix: Matrix, settings: Settings) -> Floats:
+    """Strengths of the principal directions of the residuals, falling: shape (m,)."""
+    residual, _ = _signature(matrix, settings)
+    return np.asarray(np.linalg.eigvalsh(residual.T @ residual / len(residual))[::-1])
+
+
+def _reduced(
+    whole: Floats, settings: Settings, kept: int, seed: int
+) -> tuple[Floats, Floats, Floats | None]:
+    """Reduced points, and the origin and axes of the reduction where it is linear."""
+    width = whole.shape[1]
+    if settings.reducer == "none":
+        return whole, np.zeros(width), np.eye(width)
+    if settings.reducer == "umap":
+        return _umap(whole, min(settings.dimensions, len(whole) - 2), seed), np.zeros(width), None
+    if settings.reducer == "pca":
+        origin, axes = principal_axes(whole, min(settings.dimensions, width))
+    else:
+        _, vectors = np.linalg.eigh(whole.T @ whole)
+        axes = vectors.T[::-1][:kept]
+        axes = axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
+        origin = np.zeros(width)
+    return (whole - origin) @ axes.T, origin, axes.T
+
+
+def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
+    try:
+        from umap import UMAP
+    except ImportError:
+        raise MissingExtraError(
+            "UMAP is not installed: pip install 'groundfault[umap]', or reduce by principal components (reducer='pca', "
+            "or --reducer pca)"
+        ) from None
+    # one job: with a seed UMAP takes no more, and warns
+    settings = {
+        "n_neighbors": 15,
+        "min_dist": 0.1,
+        "metric": "euclidean",
+        "random_state": seed,
+        "n_jobs": 1,
+    }
+    reducer = UMAP(n_components=dimensions, **settings)
+    return np.asarray(reducer.fit_transform(whole), dtype=np.float64)
+
+
+def clustered(points: Floats, settings: Settings, kept: int, seed: int) -> tuple[Labels, float]:
+    """Labels of points, and the variance about a centroid where the clusterer has one."""
+    if settings.clusterer == "hdbscan":
+        return _hdbscan(points, settings), 0.0
+    from sklearn.cluster import KMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    centres = min(kept + 1, len(points))
+    with threadpool_limits(1):
+        means = KMeans(centres, n_init=_STARTS, random_state=seed).fit(points)
+    spread = float(means.inertia_) / max(points.size, 1)
+    labels = nearest(points, means.cluster_centers_, spread, settings.core)
+    size = np.bincount(labels[labels >= 0], minlength=centres)
+    return np.where((labels >= 0) & (size[labels] >= settings.min_cluster_size), labels, -1), spread
+
+
+def _hdbscan(points: Floats, settings: Settings) -> Labels:
+    from sklearn.cluster import HDBSCAN
+
+    if len(points) < max(settings.min_cluster_size, settings.min_samples):
+        return np.full(len(points), -1, dtype=np.int64)
+    model = HDBSCAN(
+        min_cluster_size=settings.min_cluster_size, min_samples=settings.min_samples, copy=True
+    )
+    return np.asarray(model.fit_predict(points), dtype=np.int64)
+
+
+def _split(
+    labels: Labels, signature: Floats, semantic: Floats | None, settings: Settings
+) -> Labels:
+    """Split each cluster above the limit by the same clusterer: by answers, failing that by what
+    the examples say.
+    """
+    if settings.split is None or settings.clusterer != "hdbscan":
+        return labels
+    labels = labels.copy()
+    for cluster in range(labels.max() + 1):
+        inside = np.flatnonzero(labels == cluster)
+        if len(inside) <= settings.split:
+            continue
+        views: list[Any] = [combined(signature[inside])] + (
+            [] if semantic is None else [semantic[inside]]
+        )
+        for view in views:
+            parts = _hdbscan(view, settings)
+            if parts.max() >= 1:
+                labels[inside] = np.where(parts >= 0, parts + labels.max() + 1, -1)
+                break
+    return labels
+
+
+def _by_size(labels: Labels) -> Labels:
+    """Clusters numbered from 0 by falling size; of equals, the one met first goes first."""
+    found, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
+    rank = np.full(labels.max() + 2, -1, dtype=np.int64)
+    rank[found[np.lexsort((first, -size))]] = np.arange(len(found))
+    return rank[labels]

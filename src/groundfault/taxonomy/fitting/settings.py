@@ -1,0 +1,184 @@
+"""Settings of a taxonomy: decided before looking, with two presets."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from groundfault.base.streams import stream
+from groundfault.errors import PlanError
+from groundfault.taxonomy.fitting.matrix import Imputation
+
+Signature = Literal["residual", "passes"]
+Reducer = Literal["signal", "none", "pca", "umap"]
+Clusterer = Literal["means", "hdbscan"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How examples are clustered, and what a cluster has to show before it is published.
+
+    Parameters
+    ----------
+    signature : {"residual", "passes"}
+        What tells examples apart: by how much each model does better or worse than its ability and
+        the item's difficulty explain, or which models pass.
+    alpha : float
+        Weight of what examples say, in [0, 1]; the rest is of how models answer. Needs texts or
+        vectors if above 0.
+    reducer : {"signal", "none", "pca", "umap"}
+        Principal directions of the residuals that are stronger than any of worlds with one ability;
+        nothing; or `dimensions` of principal components or of UMAP.
+    dimensions : int
+        Of PCA and UMAP, at most; of ``signal``, at most.
+    clusterer : {"means", "hdbscan"}
+        K-means with one centre more than there are directions, of which examples between two
+        centres are left out; or HDBSCAN.
+    min_cluster_size, min_samples : int
+        Of HDBSCAN; smaller clusters of k-means are noise too.
+    core : float
+        K-means keeps examples that belong to their centre with at least this chance.
+    split : int, optional
+        Clusters of more examples are split once more, by answers and failing that by what they say.
+    parameters : {1, 2}
+        Of an item in the item-response fit.
+    imputation : str
+        Of holes where the signature is passes; see
+        `groundfault.taxonomy.fitting.matrix.Matrix.imputed`.
+    frontier : tuple of str
+        Keep only examples that one of these models failed.
+    score, rate : float
+        What a pass is; see `groundfault.taxonomy.fitting.matrix.Matrix.of`.
+    level : float
+        Of the tests whether clusters are more than chance and ability.
+    stability : float
+        Least mean Jaccard index of a cluster with its like when examples, models or seeds change.
+    permutations : int
+        Label-fixed shuffles.
+    worlds : int
+        Null worlds of each kind, clustered anew.
+    refits, bootstraps : int
+        Refits on halves; resamples of examples.
+    seed : int
+    """
+
+    signature: Signature = "residual"
+    alpha: float = 0.0
+    reducer: Reducer = "signal"
+    dimensions: int = 8
+    clusterer: Clusterer = "means"
+    min_cluster_size: int = 10
+    min_samples: int = 5
+    core: float = 0.8
+    split: int | None = None
+    parameters: Literal[1, 2] = 2
+    imputation: Imputation = "column_mean"
+    frontier: tuple[str, ...] = ()
+    score: float = 0.7
+    rate: float = 0.5
+    level: float = 0.05
+    stability: float = 0.6
+    permutations: int = 1000
+    worlds: int = 99
+    refits: int = 20
+    bootstraps: int = 20
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        words = {
+            "signature": Signature,
+            "reducer": Reducer,
+            "clusterer": Clusterer,
+            "imputation": Imputation,
+        }
+        for name, allowed in words.items():
+            if getattr(self, name) not in get_args(allowed):
+                raise PlanError(
+                    f"{name} must be one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}"
+                )
+        if self.level == 0:
+            raise PlanError("level must be above 0")
+        for name in ("alpha", "core", "level", "stability"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise PlanError(f"{name} must be in [0, 1], not {getattr(self, name):g}")
+        least = {
+            "dimensions": 1,
+            "min_cluster_size": 2,
+            "min_samples": 1,
+            "permutations": 0,
+            "worlds": 0,
+        }
+        for name, low in (least | {"refits": 0, "bootstraps": 0, "seed": 0}).items():
+            if getattr(self, name) < low:
+                raise PlanError(f"{name} must be at least {low}, not {getattr(self, name)}")
+        if self.parameters not in (1, 2):
+            raise PlanError(f"parameters must be 1 or 2, not {self.parameters}")
+        if self.reducer == "signal" and self.signature != "residual":
+            raise PlanError(
+                "reducer='signal' compares residuals with worlds of one ability: it needs residuals"
+            )
+        if self.reducer == "signal" and self.worlds < 19:
+            raise PlanError(
+                f"reducer='signal' needs at least 19 null worlds to set its bar by, not {self.worlds}"
+            )
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Settings:
+        """Settings by name, with some changed.
+
+        Parameters
+        ----------
+        name : {"default", "paper"}
+            ``default`` is deterministic and adjusts for ability; ``paper`` is FailureScope
+            (arXiv:2606.09878): passes and texts at alpha 0.1, UMAP to 30 dimensions, HDBSCAN (10,
+            5), clusters above 200 split.
+
+        Raises
+        ------
+        PlanError
+            If the name or a setting is unknown, or a setting is out of range.
+        """
+        if name not in _PRESETS:
+            raise PlanError(f"preset must be one of {', '.join(_PRESETS)}, not {name!r}")
+        try:
+            return cls(**(_PRESETS[name] | changes))
+        except TypeError as error:
+            raise PlanError(f"not the settings of a taxonomy: {error}") from None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain words and numbers."""
+        return dataclasses.asdict(self) | {"frontier": list(self.frontier)}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Settings:
+        """The settings that `to_dict` wrote."""
+        return cls(**(data | {"frontier": tuple(data.get("frontier", ()))}))
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything decided."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
+        """A generator of its own for each purpose and counter."""
+        return stream(self.seed, purpose, counter)
+
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "paper": {
+        "signature": "passes",
+        "alpha": 0.1,
+        "reducer": "umap",
+        "dimensions": 30,
+        "clusterer": "hdbscan",
+        "split": 200,
+        "bootstraps": 50,
+        "seed": 42,
+    },
+}

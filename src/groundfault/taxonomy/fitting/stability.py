@@ -1,0 +1,217 @@
+"""Does it stay: the same procedure on halves of the examples, halves of the models, other seeds,
+and resamples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError
+from groundfault.stats.partitions import adjusted_rand, best_jaccard
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.partition import Partition, clustered, partition
+from groundfault.taxonomy.fitting.replicates import Replicates
+from groundfault.taxonomy.fitting.settings import Settings
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Axis = Literal["examples", "models", "seeds"]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How well a partition is found again.
+
+    Attributes
+    ----------
+    jaccard : dict of str to tuple of float
+        Of each cluster with the cluster most like it, mean over refits, by what was changed:
+        ``examples``, ``models``, ``seeds``.
+    agreement : dict of str to float or None
+        Mean adjusted Rand index: of two disjoint halves of the models with each other; of refits on
+        half of the examples, and with other seeds, with the whole.
+    bootstrap : dict of str to tuple of float
+        Adjusted Rand indices with the whole under resampled examples: ``embedding fixed``, as in
+        the paper, and ``refitted``.
+    refits : int
+    """
+
+    jaccard: dict[str, tuple[float, ...]]
+    agreement: dict[str, float | None]
+    bootstrap: dict[str, tuple[float, ...]]
+    refits: int
+
+    def least(self, clusters: int) -> Floats:
+        """The lowest of each cluster's indices; 0 where nothing was refitted: shape (clusters,)."""
+        if not self.jaccard:
+            return np.zeros(clusters)
+        table = np.array([np.nan_to_num(row, nan=0.0) for row in self.jaccard.values()])
+        return np.asarray(table.min(axis=0), dtype=np.float64)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain words and numbers."""
+        return {
+            "jaccard": {axis: [_plain(x) for x in row] for axis, row in self.jaccard.items()},
+            "agreement": self.agreement,
+            "bootstrap": {how: [_plain(x) for x in row] for how, row in self.bootstrap.items()},
+            "refits": self.refits,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Stability:
+        """Read what `to_dict` wrote."""
+        rows = {
+            part: {
+                name: tuple(np.nan if x is None else float(x) for x in row)
+                for name, row in data[part].items()
+            }
+            for part in ("jaccard", "bootstrap")
+        }
+        return cls(rows["jaccard"], dict(data["agreement"]), rows["bootstrap"], int(data["refits"]))
+
+
+def stability(
+    matrix: Matrix,
+    found: Partition,
+    settings: Settings,
+    dimensions: int | None,
+    replicates: Replicates,
+) -> Stability:
+    """Refit on halves and with other seeds, and compare.
+
+    Parameters
+    ----------
+    matrix : Matrix
+        The examples that were clustered.
+    found : Partition
+        Of them.
+    dimensions : int, optional
+        As it was found with; kept in refits.
+    """
+    if found.clusters == 0 or settings.refits == 0:
+        return Stability({}, {}, {}, 0)
+    jaccard: dict[str, tuple[float, ...]] = {}
+    agreement: dict[str, float | None] = {}
+    axes: tuple[Axis, ...] = ("examples", "models", "seeds")
+    for axis in axes:
+        # what has no chance in it cannot come out otherwise
+        count = (
+            settings.refits
+            if axis != "seeds" or settings.reducer == "umap" or settings.clusterer == "means"
+            else 1
+        )
+        work = partial(_refit, axis, matrix, found.labels, settings, dimensions)
+        rows = replicates.run(f"refitting, other {axis}", work, count)
+        table = np.array([[np.nan if x is None else x for x in row["jaccard"]] for row in rows])
+        jaccard[axis] = tuple(_mean(table).tolist())
+        agreement[axis] = _plain(
+            _mean(np.array([[np.nan if r["rand"] is None else r["rand"]] for r in rows]))[0]
+        )
+    bootstrap = {
+        how: tuple(
+            np.nan if value is None else float(value)
+            for value in replicates.run(
+                f"resampling examples, {how}",
+                partial(_resample, how, matrix, found, settings, dimensions),
+                settings.bootstraps,
+            )
+        )
+        for how in ("embedding fixed", "refitted")
+    }
+    return Stability(jaccard, agreement, bootstrap, settings.refits)
+
+
+def _refit(
+    axis: Axis,
+    matrix: Matrix,
+    labels: Labels,
+    settings: Settings,
+    dimensions: int | None,
+    number: int,
+) -> dict[str, Any]:
+    clusters = int(labels.max()) + 1
+    if axis == "seeds":
+        again = partition(matrix, settings, dimensions, settings.seed + number + 1).labels
+        return _row(best_jaccard(labels, again, clusters), adjusted_rand(labels, again))
+    rng = settings.rng(f"refitting, other {axis}", number)
+    size = len(matrix) if axis == "examples" else len(matrix.models)
+    order = rng.permutation(size)
+    halves = [
+        _again(axis, matrix, np.sort(part), settings, dimensions)
+        for part in np.array_split(order, 2)
+    ]
+    best = _mean(np.array([_jaccard(labels, half, clusters) for half in halves]))
+    if axis == "models":  # two halves that share no model, with each other
+        return _row(best, adjusted_rand(*halves))
+    return _row(best, float(_mean(np.array([[adjusted_rand(labels, half)] for half in halves]))[0]))
+
+
+def _again(
+    axis: Axis, matrix: Matrix, part: NDArray[np.intp], settings: Settings, dimensions: int | None
+) -> Labels:
+    """Labels of all examples from a part of them or of the models: -2 where an example was not
+    clustered, -1 noise.
+    """
+    out = np.full(len(matrix), -2, dtype=np.int64)
+    rows = part if axis == "examples" else np.arange(len(matrix))
+    some = (
+        matrix.take(part) if axis == "examples" else matrix.select([matrix.models[j] for j in part])
+    )
+    try:
+        some = some.informative()
+        labels = partition(some, settings, dimensions).labels
+    except InputError:  # half of it is too little to cluster: nothing is found again
+        out[rows] = -1
+        return out
+    at = {name: i for i, name in enumerate(matrix.examples)}
+    out[[at[name] for name in some.examples]] = labels
+    return out
+
+
+def _jaccard(labels: Labels, again: Labels, clusters: int) -> Floats:
+    met = again > -2
+    return best_jaccard(labels[met], again[met], clusters)
+
+
+def _resample(
+    how: str,
+    matrix: Matrix,
+    found: Partition,
+    settings: Settings,
+    dimensions: int | None,
+    number: int,
+) -> float | None:
+    """Agreement with the whole on the distinct examples of a resample: copies would be clusters of
+    their own.
+    """
+    rng = settings.rng(f"resampling examples, {how}", number)
+    rows = np.unique(rng.integers(0, len(matrix), len(matrix)))
+    if how == "embedding fixed":
+        kept = found.points.shape[1]
+        again, _ = clustered(found.points[rows], settings, kept, settings.seed)
+        return _plain(adjusted_rand(found.labels[rows], again))
+    return _plain(
+        adjusted_rand(found.labels, _again("examples", matrix, rows, settings, dimensions))
+    )
+
+
+def _row(jaccard: Floats, rand: float) -> dict[str, Any]:
+    return {"jaccard": [_plain(x) for x in jaccard], "rand": _plain(rand)}
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def _mean(table: Floats) -> Floats:
+    """Column means of what is known; NaN where nothing is."""
+    known = ~np.isnan(table)
+    count = known.sum(axis=0)
+    return np.where(
+        count > 0, np.where(known, table, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan
+    )

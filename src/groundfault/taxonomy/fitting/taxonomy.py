@@ -1,0 +1,371 @@
+"""Taxonomy: clusters of examples by which models fail on them, what they rest on, and whether they
+may be published.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.base.files import write_bytes, write_text
+from groundfault.core.candidate import Candidate
+from groundfault.core.derived import Derived
+from groundfault.core.rules import quote
+from groundfault.errors import InputError, first_line
+from groundfault.taxonomy.fitting.labels import Enriched
+from groundfault.taxonomy.fitting.matrix import Apart, Matrix
+from groundfault.taxonomy.fitting.nulls import Test
+from groundfault.taxonomy.fitting.partition import Partition
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.stability import Stability
+
+Floats = NDArray[np.float64]
+
+SCHEMA_VERSION = 1
+ANSWER = "answer of "
+"""What columns of the models' answers begin with, where a rule reads them; see `with_answers`."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Examples that the same models fail on.
+
+    Attributes
+    ----------
+    number : int
+        From 1, by falling size.
+    size : int
+    failure, expected : tuple of float
+        Share of its examples that each model failed, and that its ability and their difficulty lead
+        one to expect; NaN where it was asked none.
+    stability : dict of str to float
+        Mean Jaccard index when examples, models and seeds change.
+    published : bool
+    reason : str
+        Why, or why not, in a sentence.
+    terms : tuple of str
+        Words that set it apart.
+    attributes : tuple of Enriched
+    exemplars : tuple of str
+        The examples nearest to its centroid.
+    sources : dict of str to int
+        Examples of each benchmark, where benchmarks are known.
+    """
+
+    number: int
+    size: int
+    failure: tuple[float, ...]
+    expected: tuple[float, ...]
+    stability: dict[str, float]
+    published: bool
+    reason: str
+    terms: tuple[str, ...] = ()
+    attributes: tuple[Enriched, ...] = ()
+    exemplars: tuple[str, ...] = ()
+    sources: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Its number and what sets it apart."""
+        said = ", ".join(self.terms[:3]) or (self.attributes[0].what if self.attributes else "")
+        return f"cluster {self.number}" + (f": {said}" if said else "")
+
+    @property
+    def excess(self) -> Floats:
+        """Failures beyond what ability and difficulty explain, by model."""
+        return np.asarray(np.array(self.failure) - np.array(self.expected))
+
+
+@dataclass(frozen=True, eq=False)
+class Taxonomy:
+    """A fitted taxonomy. `groundfault.taxonomy.fit` makes one, `load` reads one.
+
+    Attributes
+    ----------
+    settings : Settings
+    matrix : Matrix
+        The examples that were clustered, by the models that were looked at.
+    partition : Partition
+    clusters : tuple of Cluster
+        All of them, stable or not.
+    tests : dict of str to Test
+        ``direction`` (of the signal reducer), ``label_fixed``, and for each kind of null world
+        ``one_ability``, ``column_shuffle``, and the same with ``_reduced``.
+    stability : Stability
+    dimensions : int or None
+        Directions found, of the signal reducer.
+    evidence_hash : str
+    title : str
+        What it is of, for its report.
+    """
+
+    settings: Settings
+    matrix: Matrix
+    partition: Partition
+    clusters: tuple[Cluster, ...]
+    tests: dict[str, Test]
+    stability: Stability
+    dimensions: int | None = None
+    evidence_hash: str = ""
+    title: str = ""
+
+    @property
+    def published(self) -> tuple[Cluster, ...]:
+        """Clusters that are more than chance and ability, and stay."""
+        return tuple(c for c in self.clusters if c.published)
+
+    @property
+    def unstable(self) -> tuple[Cluster, ...]:
+        """The other clusters."""
+        return tuple(c for c in self.clusters if not c.published)
+
+    @property
+    def by_the_papers_rule(self) -> int:
+        """How many clusters the paper would publish: all, if the label-fixed test rejects."""
+        test = self.tests.get("label_fixed")
+        return len(self.clusters) if test is not None and test.p <= self.settings.level else 0
+
+    @cached_property
+    def labels(self) -> dict[str, int]:
+        """Number of the cluster of each example, by name; 0 for none."""
+        return dict(zip(self.matrix.examples, (self.partition.labels + 1).tolist(), strict=True))
+
+    @property
+    def verdict(self) -> str:
+        """What may be said, in a sentence."""
+        models = f"{len(self.matrix.models)} models on {len(self.matrix):,} examples"
+        if self.dimensions == 0:
+            return (
+                f"No failure modes: what {models} do is no more than one ability a model explains "
+                f"(p = {self.tests['direction'].p:.3g})."
+            )
+        if not self.clusters:
+            return f"No clusters among {models}."
+        if not self.published:
+            reason = self.clusters[0].reason
+            return f"None of {len(self.clusters)} clusters is published. The largest: {reason[0].lower()}{reason[1:]}"
+        covered = sum(c.size for c in self.published) / len(self.matrix)
+        return (
+            f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold {covered:.0%} of "
+            f"{len(self.matrix):,} examples."
+        )
+
+    def candidates(self, *, unstable: bool = False) -> list[Candidate]:
+        """Published clusters as candidates: the nearest centroid to an example, by the answers of
+        these models.
+
+        Parameters
+        ----------
+        unstable : bool
+            Also those that are not published.
+
+        Raises
+        ------
+        InputError
+            If the taxonomy cannot be applied again: UMAP has no rule, and texts are no answers.
+
+        Notes
+        -----
+        The rules read a column of answers for each of `matrix`'s models;
+        `groundfault.taxonomy.with_answers` adds them to the evidence of another model. They say
+        nothing fair of the models whose answers they read."""
+        wanted = self.clusters if unstable else self.published
+        if not wanted:
+            return []
+        if not self.partition.rule:
+            raise InputError(
+                f"a taxonomy with reducer={self.settings.reducer!r} and alpha={self.settings.alpha:g} has no rule for "
+                "another example; fit it with reducer='pca', 'signal' or 'none', and alpha=0"
+            )
+        column = Derived(
+            "taxonomy", "answers", tuple(ANSWER + m for m in self.matrix.models), self.rule
+        )
+        return [_candidate(c, column, "the answers of the models it was fitted to") for c in wanted]
+
+    @property
+    def rule(self) -> dict[str, Floats]:
+        """What `groundfault.stats.centroids.of_answers` needs."""
+        numbers = np.arange(1.0, self.partition.clusters + 1)
+        level = self.settings.core if self.partition.spread > 0 else 0.0
+        common = {"centroid": self.partition.centroid, "number": numbers}
+        return (
+            self.partition.rule
+            | common
+            | {"spread": np.array([self.partition.spread]), "level": np.array([level])}
+        )
+
+    def text_candidates(self, column: str, *, unstable: bool = False) -> list[Candidate]:
+        """Clusters as candidates by what an example says: the nearest mean vector of a cluster's
+        examples.
+
+        Parameters
+        ----------
+        column : str
+            The evidence's column of vectors, made in the same way as those of the taxonomy.
+        unstable : bool
+
+        Raises
+        ------
+        InputError
+            If the taxonomy knows no vectors.
+        """
+        wanted = self.clusters if unstable else self.published
+        if not wanted:
+            return []
+        if self.matrix.semantic is None:
+            raise InputError(
+                "the taxonomy was fitted without texts or vectors, so it has no rule by what examples say"
+            )
+        labels = self.partition.labels
+        centroid = np.array(
+            [self.matrix.semantic[labels == c].mean(axis=0) for c in range(self.partition.clusters)]
+        )
+        numbers, none = np.arange(1.0, len(centroid) + 1), np.zeros(1)
+        arrays = {"centroid": centroid, "number": numbers, "spread": none, "level": none}
+        derived = Derived("taxonomy", "centroid", (column,), arrays)
+        return [_candidate(c, derived, f"the vector in {column}") for c in wanted]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole taxonomy but its arrays, as plain words and numbers."""
+        return {
+            "groundfault_taxonomy": SCHEMA_VERSION,
+            "verdict": self.verdict,
+            "evidence_hash": self.evidence_hash,
+            "title": self.title,
+            "settings": self.settings.to_dict(),
+            "models": list(self.matrix.models),
+            "examples": list(self.matrix.examples),
+            "rate": self.matrix.rate,
+            "apart": {name: list(found) for name, found in vars(self.matrix.apart).items()},
+            "dimensions": self.dimensions,
+            "spread": self.partition.spread,
+            "coverage": self.partition.coverage,
+            "by_the_papers_rule": self.by_the_papers_rule,
+            "tests": {key: test.to_dict() for key, test in self.tests.items()},
+            "stability": self.stability.to_dict(),
+            "clusters": [_plain(cluster) for cluster in self.clusters],
+        }
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
+        place, found = Path(directory), self.partition
+        arrays: dict[str, NDArray[Any]] = {
+            "passed": self.matrix.passed.astype(np.int32),
+            "trials": self.matrix.trials.astype(np.int32),
+            "labels": found.labels,
+            "whole": found.whole,
+            "points": found.points,
+            "centroid": found.centroid,
+            **{f"rule_{key}": array for key, array in found.rule.items()},
+        }
+        if self.matrix.semantic is not None:
+            arrays["semantic"] = self.matrix.semantic
+        stream, table = io.BytesIO(), io.BytesIO()
+        np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
+        self.matrix.attributes.write_parquet(table)
+        write_bytes(place / "arrays.npz", stream.getvalue())
+        write_bytes(place / "examples.parquet", table.getvalue())
+        write_text(
+            place / "taxonomy.json",
+            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False),
+        )
+
+    @classmethod
+    def load(cls, directory: str | Path) -> Taxonomy:
+        """Read what `save` wrote; nothing in it is run.
+
+        Raises
+        ------
+        InputError
+            If the directory is not one of a taxonomy, or its parts do not fit each other.
+        """
+        place = Path(directory)
+        try:
+            data = json.loads((place / "taxonomy.json").read_text(encoding="utf-8"))
+            with np.load(place / "arrays.npz", allow_pickle=False) as file:
+                arrays = {name: file[name] for name in file.files}
+            table = pl.read_parquet(place / "examples.parquet")
+            return _read(data, arrays, table)
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            EOFError,
+            pl.exceptions.PolarsError,
+        ) as error:
+            said = getattr(error, "strerror", None) or first_line(error)
+            raise InputError(f"{place} is not the directory of a taxonomy: {said}") from None
+
+
+def _read(data: dict[str, Any], arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
+    if data["groundfault_taxonomy"] != SCHEMA_VERSION:
+        raise ValueError(
+            f"its version is {data['groundfault_taxonomy']}, and {SCHEMA_VERSION} is read here"
+        )
+    apart = Apart(**{name: tuple(found) for name, found in data["apart"].items()})
+    passed, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
+    examples, models = tuple(data["examples"]), tuple(data["models"])
+    if not passed.shape == trials.shape == (len(examples), len(models)) or len(
+        arrays["labels"]
+    ) != len(examples):
+        raise ValueError("its arrays do not fit the examples and models that it names")
+    semantic = arrays.get("semantic")
+    matrix = Matrix(examples, models, passed, trials, float(data["rate"]), table, apart, semantic)
+    rule = {
+        name.removeprefix("rule_"): array
+        for name, array in arrays.items()
+        if name.startswith("rule_")
+    }
+    parts = {name: arrays[name] for name in ("labels", "whole", "points", "centroid")}
+    partition = Partition(**parts, spread=float(data["spread"]), rule=rule)
+    return Taxonomy(
+        Settings.from_dict(data["settings"]),
+        matrix,
+        partition,
+        tuple(_cluster(row) for row in data["clusters"]),
+        {k: Test(t["name"], t["observed"], tuple(t["draws"])) for k, t in data["tests"].items()},
+        Stability.from_dict(data["stability"]),
+        data["dimensions"],
+        data["evidence_hash"],
+        data.get("title", ""),
+    )
+
+
+def _candidate(cluster: Cluster, column: Derived, by: str) -> Candidate:
+    listed = "" if cluster.published else " (not published)"
+    meaning = f"the example is nearest to {cluster.name}{listed} of a taxonomy, by {by}"
+    return Candidate(
+        cluster.name,
+        f"{quote(column.name)} = {cluster.number}",
+        meaning,
+        "taxonomy",
+        "drop",
+        column,
+    )
+
+
+def _plain(cluster: Cluster) -> dict[str, Any]:
+    def known(values: tuple[float, ...]) -> list[float | None]:
+        return [None if np.isnan(x) else x for x in values]
+
+    row = asdict(cluster) | {"name": cluster.name}
+    return row | {"failure": known(cluster.failure), "expected": known(cluster.expected)}
+
+
+def _cluster(row: dict[str, Any]) -> Cluster:
+    def numbers(values: list[float | None]) -> tuple[float, ...]:
+        return tuple(np.nan if x is None else float(x) for x in values)
+
+    given = {key: value for key, value in row.items() if key != "name"}
+    given |= {"failure": numbers(row["failure"]), "expected": numbers(row["expected"])}
+    given |= {"attributes": tuple(Enriched(**found) for found in row["attributes"])}
+    return Cluster(**given | {"terms": tuple(row["terms"]), "exemplars": tuple(row["exemplars"])})

@@ -1,0 +1,1 @@
+"""What a fitted taxonomy is used for."""

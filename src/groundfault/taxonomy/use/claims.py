@@ -1,0 +1,181 @@
+"""Claims: whether models that a taxonomy never saw fail more often in its clusters, as a judge
+says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+
+from groundfault.auditing.report import Report
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.errors import InputError
+from groundfault.stats import irt
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.taxonomy import ANSWER, Taxonomy
+
+if TYPE_CHECKING:
+    from groundfault.base.ledger import Ledger
+
+Outcome = Literal["failures", "excess"]
+
+_EXCESS = (
+    "the loss is (1 + failed - expected) / 2, where ability and difficulty say what is expected: read errors as "
+    "failures beyond that, 0.5 as none, and a lift as half of the excess"
+)
+
+
+def with_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
+    """Evidence with a column for each of a matrix's models: 1 where it passed the example, 0 where
+    not, else -1.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of other models.
+    matrix : Matrix
+        With the answers of the models whose columns are added.
+
+    Raises
+    ------
+    InputError
+        If an example is none of the matrix's, or a model of the evidence is one of the matrix's.
+    """
+    met = [name for name in evidence.models if name in matrix.models]
+    if met:
+        raise InputError(
+            f"model {met[0]!r} is one that the clusters were made from: claims about it would be circular; fit the "
+            "taxonomy without it"
+        )
+    id = evidence.roles.id or ""
+    names = evidence.frame[id].cast(pl.String)
+    at = {name: i for i, name in enumerate(matrix.examples)}
+    strange = names.filter(~names.is_in(list(at)))
+    if len(strange):
+        raise InputError(
+            f"{len(strange)} rows are of examples that the matrix does not have, such as {strange[0]!r}"
+        )
+    rows = np.array([at[name] for name in names], dtype=np.intp)
+    answers = np.nan_to_num(matrix.values, nan=-1.0)
+    columns = {ANSWER + model: answers[rows, j] for j, model in enumerate(matrix.models)}
+    return replace(
+        evidence, frame=evidence.frame.with_columns(**{k: pl.Series(v) for k, v in columns.items()})
+    )
+
+
+def claims(
+    taxonomy: Taxonomy,
+    evidence: Evidence,
+    models: Sequence[str],
+    plan: Plan | None = None,
+    *,
+    outcome: Outcome = "failures",
+    unstable: bool = False,
+    ledger: Ledger | str | Path | None = None,
+    reopen: str | None = None,
+    progress: Callable[[str], object] = bool,
+) -> Report:
+    """Judge for each held-out model whether it fails more, or less, in each cluster.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        Fitted without these models.
+    evidence : Evidence
+        With the answers of these models.
+    models : sequence of str
+    plan : Plan, optional
+        Rule, level and split by example.
+    outcome : {"failures", "excess"}
+        What is compared: failures; or failures beyond those that the model's ability and the
+        example's difficulty lead one to expect. The latter is the loss (1 + failed - expected) / 2,
+        so a lift is half of the excess.
+    unstable : bool
+        Clusters that are not published, too.
+    ledger, reopen, progress : optional
+        As for `groundfault.audit`.
+
+    Notes
+    -----
+    The held-out axis is the model: clusters are made of other models' answers, so that every answer
+    of a held-out one is new to them. The judge then splits the examples. With ``excess``, the
+    ability of each model and the item curves are estimated from all of its answers and from the
+    models fitted.
+
+    Raises
+    ------
+    InputError
+        If a model was seen by the taxonomy, or there is no cluster to judge.
+    """
+    from groundfault.auditing.flow import audit
+
+    candidates = taxonomy.candidates(unstable=unstable)
+    if not candidates:
+        raise InputError(f"there is no cluster to judge. {taxonomy.verdict}")
+    part = answered(taxonomy, evidence, models, outcome)
+    report = audit(
+        part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress
+    )
+    return marked(report, outcome)
+
+
+def marked(report: Report, outcome: Outcome) -> Report:
+    """A report that says that it is of a taxonomy's clusters, and what its losses are."""
+    made = {"manifest": report.summary["manifest"] | {"taxonomy": outcome}}
+    if outcome == "excess":
+        made["hints"] = [*report.summary["hints"], _EXCESS]
+    return replace(report, summary=report.summary | made)
+
+
+def answered(
+    taxonomy: Taxonomy, evidence: Evidence, models: Sequence[str], outcome: Outcome = "failures"
+) -> Evidence:
+    """What `claims` judges: what held-out models did on the taxonomy's examples, beside what its
+    own models did.
+
+    Raises
+    ------
+    InputError
+        If a model was seen by the taxonomy, or answered none of its examples.
+    """
+    known = evidence.select_model(*models)
+    id = known.roles.id or ""
+    inside = known.frame[id].cast(pl.String).is_in(list(taxonomy.matrix.examples)).to_numpy()
+    if not inside.any():
+        raise InputError(
+            "no example of the taxonomy was answered by these models: the ids do not match"
+        )
+    part = with_answers(known.take(inside), taxonomy.matrix)
+    return _excess(part, taxonomy) if outcome == "excess" else part
+
+
+def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
+    """Losses that are one half where a model does as its ability and the example's difficulty lead
+    one to expect.
+    """
+    matrix = taxonomy.matrix
+    fitted = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
+    curve = irt.curves(fitted)
+    at = {name: i for i, name in enumerate(matrix.examples)}
+    rows = np.array(
+        [at[name] for name in evidence.frame[evidence.roles.id or ""].cast(pl.String)],
+        dtype=np.intp,
+    )
+    names = evidence.frame[evidence.roles.model or ""].cast(pl.String)
+    loss, known = evidence.loss.fill_null(0.0).to_numpy(), evidence.loss.is_not_null().to_numpy()
+    expected = np.zeros(len(evidence))
+    for model in evidence.models:
+        mine = (names == model).to_numpy()
+        passed, trials = np.zeros((2, len(matrix), 1), dtype=np.int64)
+        np.add.at(trials[:, 0], rows[mine & known], 1)
+        np.add.at(passed[:, 0], rows[mine & known], (loss[mine & known] < 0.5).astype(np.int64))
+        ability, _ = irt.moments(irt.log_posterior(passed, trials, curve))
+        expected[mine] = 1 - fitted.take(rows[mine]).probability(ability)[:, 0]
+    shifted: Any = np.where(known, (1 + loss - expected) / 2, np.nan)
+    return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))

@@ -1,0 +1,395 @@
+"""Diagnosis: in which clusters a model fails, from a few of its answers, and which examples to ask
+it next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError, PlanError
+from groundfault.stats import irt
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault.taxonomy.use import strategies
+from groundfault.taxonomy.use.answers import answers_of
+from groundfault.taxonomy.use.basis import Basis, scaled
+from groundfault.taxonomy.use.strategies import Allocation, Strategy
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+_LEAST = 1e-9
+_NOTHING = 1e6  # variance of a share that was not seen
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """Estimated shares of failures by cluster; every array has shape (trials, clusters).
+
+    Attributes
+    ----------
+    size, asked, failed : float64 array
+        Examples wanted in each cluster, those asked, and failures among these.
+    direct : float64 array
+        Share that failed of those asked; where none was, the share over all that were.
+    prior : float64 array
+        What the other models do on average; needs no answer.
+    ability : float64 array
+        What the model's ability and the examples' difficulty lead one to expect: the prior,
+        shifted.
+    shrunk : float64 array
+        ``ability``, moved towards the answers in the cluster as far as other models deviate from
+        their ability.
+    spread : float64 array
+        Standard deviation of ``shrunk`` about the share over all examples wanted.
+    accuracy : float64 array, shape (trials, 2)
+        Of all examples wanted: the share passed of those asked, and by ability.
+    """
+
+    size: Floats
+    asked: Floats
+    failed: Floats
+    direct: Floats
+    prior: Floats
+    ability: Floats
+    shrunk: Floats
+    spread: Floats
+    accuracy: Floats
+
+    def intervals(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """Ends of intervals of ``shrunk``: two arrays of shape (trials, clusters).
+
+        Quantiles of beta distributions with its mean and spread. Assumes that examples were asked
+        without regard to their answers, and that the model deviates from its ability as the other
+        models do."""
+        from scipy.special import betaincinv
+
+        # a mean at 0 or 1 is an estimate that was cut off there: it is held off by its own error
+        margin = np.clip(self.spread, 1e-3, 0.5)
+        centre = np.clip(self.shrunk, margin, 1 - margin)
+        weight = np.maximum(centre * (1 - centre) / np.maximum(self.spread, 1e-6) ** 2 - 1, 0.1)
+        a, b, tail = centre * weight, (1 - centre) * weight, (1 - level) / 2
+        low, high = betaincinv(a, b, tail), betaincinv(a, b, 1 - tail)
+        half = 0.5 / np.maximum(self.size, 1)  # a share of a few examples has steps
+        return np.maximum(np.minimum(low, self.shrunk) - half, 0.0), np.minimum(
+            np.maximum(high, self.shrunk) + half, 1.0
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """What clusters hold of the examples that failures are to be estimated on; computed once, for
+    many profiles.
+
+    Attributes
+    ----------
+    rows : float64 array, shape (trials, n)
+        1 where an example counts.
+    size : float64 array, shape (trials, clusters)
+    expected : float64 array, shape (trials, clusters, len(GRID))
+        Share of failures at each ability.
+    noise : float64 array, shape (trials, clusters, len(GRID))
+        Variance of that share, of answers that are coins.
+    """
+
+    rows: Floats
+    size: Floats
+    expected: Floats
+    noise: Floats
+
+    @classmethod
+    def of(cls, basis: Basis, rows: Bools) -> Wanted:
+        """Of rows, shape (trials, n)."""
+        weight = rows.astype(np.float64)
+        size = weight @ basis.inside
+        count = np.maximum(size, 1)[:, :, None]
+        expected = _sums(weight, basis, 1 - basis.curve) / count
+        noise = _sums(weight, basis, basis.curve * (1 - basis.curve)) / count**2
+        return cls(weight, size, expected, noise)
+
+
+def profile(basis: Basis, failed: Bools, asked: Bools, wanted: Wanted) -> Profile:
+    """Estimate the share of failures in each cluster.
+
+    Parameters
+    ----------
+    basis : Basis
+        Of other models.
+    failed : bool array, shape (n,)
+        Answers of the model; read only where asked.
+    asked : bool array, shape (trials, n)
+        Which examples it was asked, in each of several trials.
+    wanted : Wanted
+        The examples that are estimated.
+
+    Notes
+    -----
+    The shrunk estimate adds excesses to what ability explains. Excesses are normal with the
+    covariance over clusters of the other models, times a scale that is small for most models and
+    large for a few: a cluster that is asked little borrows from those that go with it. Ability and
+    excesses are estimated one after the other."""
+    given = asked.astype(np.float64)
+    wrong = given * failed
+    count, miss = given @ basis.inside, wrong @ basis.inside
+    total = given.sum(axis=1, keepdims=True)
+    overall = (wrong.sum(axis=1, keepdims=True) + 0.5) / (total + 1)
+    rate = np.where(total > 0, wrong.sum(axis=1, keepdims=True) / np.maximum(total, 1), overall)
+    direct = np.where(count > 0, miss / np.maximum(count, 1), rate)
+    prior = (wanted.rows * basis.difficulty) @ basis.inside / np.maximum(wanted.size, 1)
+    weight = _posterior(basis, given, wrong)
+    ability = np.einsum("tcg,tg->tc", wanted.expected, weight)
+    doubt = np.einsum("tcg,tg->tc", wanted.expected**2, weight) - ability**2
+    luck = np.einsum("tcg,tg->tc", wanted.noise, weight)
+    at = weight @ basis.curve.T  # chance of a pass of each example, by trial
+    surprise = miss - (given * (1 - at)) @ basis.inside
+    chance = (given * at * (1 - at)) @ basis.inside
+    moved, variance = _borrowed(basis, surprise, chance, count)
+    shrunk = np.clip(ability + moved, 0.0, 1.0)
+    passes = (wanted.rows * at).sum(axis=1, keepdims=True) / np.maximum(
+        wanted.rows.sum(axis=1, keepdims=True), 1
+    )
+    spread = np.sqrt(np.maximum(doubt, 0) + variance + luck)
+    return Profile(
+        wanted.size,
+        count,
+        miss,
+        direct,
+        prior,
+        ability,
+        shrunk,
+        spread,
+        np.hstack([1 - rate, passes]),
+    )
+
+
+def _sums(weight: Floats, basis: Basis, values: Floats) -> Floats:
+    """Sums of values over the examples of each cluster: shape (trials, clusters, len(GRID))."""
+    parts = [np.flatnonzero(column) for column in basis.inside.T]
+    shape = (len(weight), 0, values.shape[1])
+    return (
+        np.stack([weight[:, at] @ values[at] for at in parts], axis=1) if parts else np.zeros(shape)
+    )
+
+
+def _posterior(basis: Basis, asked: Floats, failed: Floats) -> Floats:
+    """Posterior of the ability on `irt.GRID`: shape (trials, len(GRID)), rows sum to 1."""
+    passes, failures = basis.log_chances
+    density = (asked - failed) @ passes + failed @ failures - irt.GRID**2 / 2
+    weight = np.exp(density - density.max(axis=1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def _borrowed(
+    basis: Basis, surprise: Floats, chance: Floats, count: Floats
+) -> tuple[Floats, Floats]:
+    """Estimates of excess shares and their variances, from surprises: two of shape (trials,
+    clusters).
+    """
+    some = count > 0
+    share = np.where(some, surprise / np.maximum(count, 1), 0.0)
+    noise = np.where(some, np.maximum(chance, _LEAST) / np.maximum(count, 1) ** 2, _NOTHING)
+    estimate, variance, likely = scaled(basis.covariance, share, noise)
+    weight = basis.weights[:, None] * np.exp(likely - likely.max(axis=0, initial=-np.inf))
+    weight = (weight / weight.sum(axis=0))[:, :, None]
+    mean = (weight * estimate).sum(axis=0)
+    return mean, (weight * (variance + estimate**2)).sum(axis=0) - mean**2
+
+
+@dataclass(frozen=True)
+class Weakness:
+    """What is known of a model in one cluster.
+
+    Attributes
+    ----------
+    cluster : int
+        Its number in the taxonomy.
+    name : str
+    size, asked, failed : int
+        Examples there are, of which the model was asked, of which it failed.
+    rate, low, high : float
+        Share of its examples that the model fails: best guess, and ends of an interval.
+    expected : float
+        What its ability and their difficulty explain.
+    published : bool
+        Whether the taxonomy publishes the cluster.
+    """
+
+    cluster: int
+    name: str
+    size: int
+    asked: int
+    failed: int
+    rate: float
+    low: float
+    high: float
+    expected: float
+    published: bool
+
+    @property
+    def excess(self) -> float:
+        """Failures beyond what ability explains."""
+        return self.rate - self.expected
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What a model's answers so far say, and what to ask it next.
+
+    Attributes
+    ----------
+    weaknesses : tuple of Weakness
+        Clusters, the one failed most first.
+    next : tuple of str
+        Examples to run, in order.
+    answers : int
+        Examples answered so far that the taxonomy knows.
+    unknown : int
+        Examples answered that it does not know; they count for nothing.
+    strategy : str
+    level : float
+        Of the intervals.
+    """
+
+    weaknesses: tuple[Weakness, ...]
+    next: tuple[str, ...]
+    answers: int
+    unknown: int
+    strategy: str
+    level: float
+
+    @property
+    def verdict(self) -> str:
+        """What may be said, in a sentence."""
+        if not self.weaknesses:
+            return "The taxonomy has no clusters: it knows no failure modes beyond ability, so there are none to rank."
+        if not self.answers:
+            return "No answers of the model yet: what is shown is what other models lead one to expect."
+        apart = [w for w in self.weaknesses if w.published and not w.low <= w.expected <= w.high]
+        said = ", ".join(w.name for w in apart) or "none of the published clusters"
+        return (
+            f"After {self.answers:,} answers, the model departs from what its ability explains in {said} "
+            f"({self.level:.0%} intervals, one cluster at a time)."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain words and numbers."""
+        rows = [asdict(w) | {"excess": w.excess} for w in self.weaknesses]
+        return {
+            **asdict(self),
+            "weaknesses": rows,
+            "next": list(self.next),
+            "verdict": self.verdict,
+        }
+
+
+def diagnose(
+    taxonomy: Taxonomy,
+    results: Evidence | None = None,
+    *,
+    budget: int = 50,
+    strategy: Strategy = "taxonomy",
+    allocation: Allocation = "proportional",
+    benchmark: str | None = None,
+    level: float = 0.9,
+    seed: int = 0,
+) -> Diagnosis:
+    """Say where a new model fails, as far as its answers tell, and which examples to run next.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        Fitted without the model.
+    results : Evidence, optional
+        Answers of one model so far, to examples of the taxonomy; left out, none.
+    budget : int
+        Examples to run next; fewer where there are not as many left.
+    strategy : {"random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"}
+        How they are chosen. ``irt`` and ``uncertainty`` choose at the present estimate of ability:
+        run a few and ask again.
+    allocation : {"proportional", "uniform"}
+        Of the ``taxonomy`` strategy, beyond three of each cluster.
+    benchmark : str, optional
+        Column of the taxonomy's examples, for the strategy of that name.
+    level : float
+        Of each interval, in (0, 1).
+    seed : int
+
+    Raises
+    ------
+    InputError
+        If the answers are of several models, of a model that the taxonomy was fitted to, or of
+        other examples.
+    PlanError
+        If a word or the budget is impossible.
+    """
+    strategies.check(strategy, allocation, budget)
+    if not 0 < level < 1:
+        raise PlanError(f"level must be in (0, 1), not {level:g}")
+    matrix = taxonomy.matrix
+    if benchmark is not None and benchmark not in matrix.attributes.columns:
+        known = ", ".join(matrix.attributes.columns[:12]) or "none"
+        raise InputError(
+            f"the taxonomy's examples have no attribute {benchmark!r}; there are {known}"
+        )
+    basis = Basis.of(matrix, taxonomy.partition.labels, benchmark)
+    asked, failed, unknown = answers_of(results, taxonomy)
+    every = np.ones((1, len(basis)), dtype=bool)
+    found = profile(basis, failed, asked[None], Wanted.of(basis, every))
+    chosen = _next(basis, asked, failed, strategy, allocation, budget, np.random.default_rng(seed))
+    return Diagnosis(
+        _weaknesses(taxonomy, found, level),
+        tuple(matrix.examples[i] for i in chosen),
+        int(asked.sum()),
+        unknown,
+        strategy,
+        level,
+    )
+
+
+def _next(
+    basis: Basis,
+    asked: Bools,
+    failed: Bools,
+    strategy: Strategy,
+    allocation: Allocation,
+    budget: int,
+    rng: np.random.Generator,
+) -> NDArray[np.intp]:
+    left = min(budget, int((~asked).sum()))
+    priority = rng.random(len(basis))
+    if strategy in ("irt", "uncertainty"):
+        weight = _posterior(
+            basis, asked[None].astype(np.float64), (asked & failed)[None].astype(np.float64)
+        )
+        at = int(np.abs(irt.GRID - weight[0] @ irt.GRID).argmin())
+        worth = np.where(asked, -np.inf, strategies.merit(strategy, basis)[at])
+        return np.lexsort((priority, -worth))[:left]
+    groups = strategies.groups_of(strategy, basis)
+    least = strategies.LEAST if strategy == "taxonomy" else 0
+    return strategies.stratified(
+        groups, ~asked, priority, left, least=least, how=allocation, asked=asked
+    )
+
+
+def _weaknesses(taxonomy: Taxonomy, found: Profile, level: float) -> tuple[Weakness, ...]:
+    low, high = found.intervals(level)
+    rows = [
+        Weakness(
+            cluster=cluster.number,
+            name=cluster.name,
+            size=cluster.size,
+            asked=int(found.asked[0, c]),
+            failed=int(found.failed[0, c]),
+            rate=float(found.shrunk[0, c]),
+            low=float(low[0, c]),
+            high=float(high[0, c]),
+            expected=float(found.ability[0, c]),
+            published=cluster.published,
+        )
+        for c, cluster in enumerate(taxonomy.clusters)
+    ]
+    return tuple(sorted(rows, key=lambda w: (-w.rate, w.cluster)))

@@ -1,0 +1,194 @@
+"""Prediction: what a model that has answered a few examples will do on the others, from models that
+answered all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError, PlanError
+from groundfault.stats import irt, low_rank
+from groundfault.taxonomy.fitting.matrix import Matrix
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault.taxonomy.use.answers import answers_of
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.integer[Any]]
+
+Method = Literal["majority", "nearest", "neighbours", "ability", "low_rank"]
+METHODS: tuple[Method, ...] = get_args(Method)
+NEIGHBOURS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Peers:
+    """Models that have answered, and what is fitted to them.
+
+    Attributes
+    ----------
+    values : float64 array, shape (n, m)
+        1 for a pass, 0 for a failure, NaN where not asked.
+    items : ItemResponse
+        One ability, two parameters an item.
+    passed, trials : int64 arrays, shape (n, m)
+        As zeros and ones.
+    rank : int, optional
+        Of the low-rank factors; left out, that of the highest likelihood of hidden answers.
+    """
+
+    values: Floats
+    items: irt.ItemResponse
+    passed: NDArray[np.int64]
+    trials: NDArray[np.int64]
+    rank: int | None = None
+
+    @classmethod
+    def of(
+        cls, matrix: Matrix, items: irt.ItemResponse | None = None, rank: int | None = None
+    ) -> Peers:
+        """Of the models of a matrix; ``items`` where they have been fitted to it."""
+        passed, trials = matrix.binary
+        return cls(matrix.values, items or irt.fit(passed, trials), passed, trials, rank)
+
+    @cached_property
+    def average(self) -> Floats:
+        """Share of models that pass each example: shape (n,)."""
+        asked = self.trials.sum(axis=1)
+        return np.where(asked > 0, self.passed.sum(axis=1) / np.maximum(asked, 1), 0.5)
+
+    @cached_property
+    def factors(self) -> low_rank.LowRank:
+        """The low-rank fit."""
+        rank = low_rank.best_rank(self.passed, self.trials) if self.rank is None else self.rank
+        return low_rank.fit(self.passed, self.trials, self.items, rank)
+
+    @cached_property
+    def _filled(self) -> Floats:
+        return np.where(np.isnan(self.values), self.average[:, None], self.values)
+
+    @cached_property
+    def _curve(self) -> Floats:
+        return irt.curves(self.items)
+
+    def chances(self, method: Method, passed: Integers, trials: Integers) -> tuple[Floats, Floats]:
+        """Chances that new models pass each example, and what one ability alone leads one to
+        expect.
+
+        Parameters
+        ----------
+        method : {"majority", "nearest", "neighbours", "ability", "low_rank"}
+            The share of all models that pass; the answers of the model that agrees best with the
+            new one; the mean of the five that do; item response with one ability; low-rank logistic
+            factors beyond it.
+        passed, trials : int arrays, shape (n, q)
+            What the new models were asked, as zeros and ones.
+
+        Returns
+        -------
+        float64 arrays, shape (n, q)
+            The difference of the two is what the method says of a model beyond ability: of the
+            neighbours' own abilities for ``nearest`` and ``neighbours``; nothing for ``majority``
+            and ``ability``.
+        """
+        if method == "majority":
+            everyone = np.repeat(self.average[:, None], passed.shape[1], axis=1)
+            return everyone, everyone
+        if method in ("nearest", "neighbours"):
+            near = self.nearest(passed, trials, 1 if method == "nearest" else NEIGHBOURS)
+            return self._filled[:, near].mean(axis=2), self.items.probability()[:, near].mean(
+                axis=2
+            )
+        density = irt.log_posterior(passed, trials, self._curve)
+        weight = np.exp(density - density.max(axis=1, keepdims=True))
+        one = self._curve @ (weight / weight.sum(axis=1, keepdims=True)).T
+        if method == "ability":
+            return one, one
+        return self.factors.probability(self.factors.place(passed, trials)), one
+
+    def nearest(self, passed: Integers, trials: Integers, count: int) -> NDArray[np.intp]:
+        """The models that agree with each new one on most of what both were asked: shape (q,
+        count), best first.
+
+        Ties go to the model met first; with nothing in common, all agree by half.
+        """
+        known = (~np.isnan(self.values)).astype(np.float64)
+        own = np.where(known > 0, self.values, 0.0)
+        right, wrong = passed.astype(np.float64), (trials - passed).astype(np.float64)
+        same = right.T @ own + wrong.T @ (known - own)
+        both = trials.astype(np.float64).T @ known
+        agreement = np.where(both > 0, same / np.maximum(both, 1), 0.5)
+        return np.argsort(-np.round(agreement, 12), axis=1, kind="stable")[:, :count]
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What a model will do on examples it has not answered.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+        ``example``, ``cluster`` (0 for none), ``failure`` (its chance) and ``by_ability`` (what one
+        ability alone leads one to expect), likeliest failures first.
+    answers : int
+        Examples it rests on.
+    method : str
+    """
+
+    frame: pl.DataFrame
+    answers: int
+    method: str
+
+    @property
+    def expected(self) -> float:
+        """Expected share of failures over the examples not yet run; NaN if there are none."""
+        return float(np.mean(self.frame["failure"].to_numpy())) if len(self.frame) else float("nan")
+
+
+def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability") -> Prediction:
+    """Expected failures of a model on the examples of a taxonomy that it has not answered.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+        Fitted without the model.
+    results : Evidence
+        Answers of one model to some of the examples.
+    method : {"majority", "nearest", "neighbours", "ability", "low_rank"}
+        See `Peers.chances`. ``groundfault taxonomy evaluate`` says which is the best on your
+        models.
+
+    Raises
+    ------
+    InputError
+        If the answers are of several models, of a model that the taxonomy was fitted to, or of
+        other examples.
+    PlanError
+        If the method is unknown.
+    """
+    if method not in METHODS:
+        raise PlanError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    asked, failed, _ = answers_of(results, taxonomy)
+    if not asked.any():
+        raise InputError(
+            "no scored answer to an example of the taxonomy: there is nothing to predict from"
+        )
+    trials = asked[:, None].astype(np.int64)
+    passed = trials - failed[:, None]
+    chance, one = Peers.of(taxonomy.matrix).chances(method, np.maximum(passed, 0) * trials, trials)
+    frame = pl.DataFrame(
+        {
+            "example": taxonomy.matrix.examples,
+            "cluster": taxonomy.partition.labels + 1,
+            "failure": 1 - chance[:, 0],
+            "by_ability": 1 - one[:, 0],
+        }
+    )
+    left = frame.filter(pl.Series(~asked)).sort("failure", "example", descending=[True, False])
+    return Prediction(left, int(asked.sum()), method)

@@ -1,0 +1,252 @@
+"""Other regimes: conversations of growing depth, and attacks whose success is judged and also
+executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from groundfault.core.evidence import Evidence
+from groundfault.core.status import Status
+from groundfault.errors import InputError, PlanError
+from groundfault.stats.multiple import holm
+from groundfault.stats.proportions import mcnemar, paired_difference, wilson
+from groundfault.stats.silhouette import silhouette
+from groundfault.taxonomy.fitting.matrix import SLACK, check_thresholds
+
+Floats = NDArray[np.float64]
+
+
+def depth_profile(
+    evidence: Evidence, depth: str, *, score: float = 0.7, rate: float = 0.5, level: float = 0.95
+) -> pl.DataFrame:
+    """Failure rates of each model at each depth, with Wilson's intervals.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        A row may be a whole conversation or a try; an example may be met at several depths. What
+        was not scored is not counted.
+    depth : str
+        Column that says it: turns, budget, or another order.
+    score, rate : float
+        A try passes from this score on, and a model passes an example at a depth from this share of
+        its tries on; both in (0, 1].
+    level : float
+        Coverage of each interval, in (0, 1); they are not simultaneous, and assume independent
+        examples.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns ``model``, ``depth``, ``examples``, ``failed``, ``rate``, ``low``, ``high``, ordered
+        by model and depth.
+
+    Raises
+    ------
+    InputError
+        If there is no such column, or nothing was scored at a known depth.
+    PlanError
+        If a share is out of range.
+    """
+    check_thresholds(score, rate)
+    _check_level(level)
+    roles, columns = evidence.roles, evidence.frame.columns
+    if depth not in columns:
+        raise InputError(
+            f"there is no column {depth!r} to tell the depth by; the columns are {', '.join(columns)}"
+        )
+    tries = pl.DataFrame(
+        {
+            "model": evidence.frame[roles.model].cast(pl.String)
+            if roles.model
+            else [""] * len(evidence),
+            "depth": evidence.frame[depth],
+            "example": evidence.frame[roles.id or ""],
+            "passed": 1.0 - evidence.loss >= score - SLACK,
+        }
+    ).filter(evidence.status == Status.SCORED, pl.col("depth").is_not_null())
+    if tries.is_empty():
+        raise InputError(f"nothing was scored at a known {depth}, so there is no profile")
+    failed = pl.col("passed").mean() < rate - SLACK
+    cells = (
+        tries.group_by("model", "depth", "example").agg(failed=failed).group_by("model", "depth")
+    )
+    table = cells.agg(
+        examples=pl.len().cast(pl.Int64), failed=pl.col("failed").sum().cast(pl.Int64)
+    )
+    table = table.sort("model", "depth")
+    low, high = wilson(table["failed"].to_numpy(), table["examples"].to_numpy(), level)
+    return table.with_columns(
+        rate=pl.col("failed") / pl.col("examples"), low=pl.Series(low), high=pl.Series(high)
+    )
+
+
+def _check_level(level: float) -> None:
+    if not 0 < level < 1:
+        raise PlanError(f"level must be between 0 and 1, not {level:g}")
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A judge's word beside what execution showed, on the same traces.
+
+    Attributes
+    ----------
+    cell : tuple of str
+        What the traces have in common, such as attack and model.
+    both, judge_only, execution_only, neither : int
+        Traces by who says that it succeeded.
+    judged, executed : tuple of float
+        Rate of success as the judge says and as execution shows, each with the ends of Wilson's
+        interval.
+    gap : float
+        Judged rate minus executed rate: above 0 the judge sees successes that were none, below 0 it
+        misses some.
+    low, high : float
+        Newcombe's paired interval of the gap.
+    p : float
+        McNemar's exact two-sided p-value; ``adjusted`` is Holm's over the cells.
+    """
+
+    cell: tuple[str, ...]
+    both: int
+    judge_only: int
+    execution_only: int
+    neither: int
+    judged: tuple[float, float, float]
+    executed: tuple[float, float, float]
+    gap: float
+    low: float
+    high: float
+    p: float
+    adjusted: float
+
+    @property
+    def at_fault(self) -> bool:
+        """Whether the interval excludes 0: what was measured says more of the instrument than of
+        the model.
+        """
+        return self.low > 0 or self.high < 0
+
+
+def judge_gaps(
+    table: pl.DataFrame, *, judge: str, execution: str, by: Sequence[str] = (), level: float = 0.95
+) -> tuple[Gap, ...]:
+    """The gap between a judge and execution in each cell, ordered by cell.
+
+    Parameters
+    ----------
+    table : polars.DataFrame
+        One row a trace.
+    judge, execution : str
+        Columns of 0/1 or true/false: whether the judge says, and whether execution shows, that it
+        succeeded.
+    by : sequence of str
+        Columns that make the cells; all traces are one cell without.
+    level : float
+        Coverage of each interval, in (0, 1); they assume independent traces.
+
+    Raises
+    ------
+    PlanError
+        If the level is out of range.
+    InputError
+        If a column is missing, holds something else, or is empty somewhere: a trace that was not
+        judged, or not executed, has no pair.
+    """
+    _check_level(level)
+    for column in (judge, execution, *by):
+        if column not in table.columns:
+            raise InputError(
+                f"the traces have no column {column!r}; their columns are {', '.join(table.columns)}"
+            )
+    for column in (judge, execution):
+        values = table[column]
+        if not (values.dtype == pl.Boolean or values.dtype.is_numeric()) or values.null_count():
+            raise InputError(f"column {column!r} must be 0 or 1, or true or false, for every trace")
+        if not values.cast(pl.Float64).is_in([0.0, 1.0]).all():
+            raise InputError(f"column {column!r} holds other numbers than 0 and 1")
+    if not table.height:
+        raise InputError("there are no traces")
+    said, shown = (pl.col(c).cast(pl.Int64) for c in (judge, execution))
+    counts = [
+        (said * shown).sum().alias("both"),
+        (said * (1 - shown)).sum().alias("judge_only"),
+        ((1 - said) * shown).sum().alias("execution_only"),
+        ((1 - said) * (1 - shown)).sum().alias("neither"),
+    ]
+    cells = table.group_by(*by).agg(counts).sort(*by) if by else table.select(counts)
+    names = [tuple(str(row[c]) for c in by) for row in cells.iter_rows(named=True)]
+    squares = cells.select("both", "judge_only", "execution_only", "neither").rows()
+    p = np.array([mcnemar(b, c) for _, b, c, _ in squares])
+    return tuple(
+        _gap(name, square, level, float(raw), float(adjusted))
+        for name, square, raw, adjusted in zip(names, squares, p, holm(p), strict=True)
+    )
+
+
+def _gap(
+    cell: tuple[str, ...], square: tuple[Any, ...], level: float, p: float, adjusted: float
+) -> Gap:
+    both, judge_only, execution_only, neither = square
+    low, high = paired_difference(both, judge_only, execution_only, neither, level)
+    gap = (judge_only - execution_only) / sum(square)
+    judged, executed = (
+        _share(both + alone, sum(square), level) for alone in (judge_only, execution_only)
+    )
+    return Gap(
+        cell,
+        both,
+        judge_only,
+        execution_only,
+        neither,
+        judged,
+        executed,
+        gap,
+        low,
+        high,
+        p,
+        adjusted,
+    )
+
+
+def _share(succeeded: int, of: int, level: float) -> tuple[float, float, float]:
+    low, high = wilson(succeeded, of, level)
+    return succeeded / of, float(low), float(high)
+
+
+def profile_silhouettes(
+    profiles: ArrayLike, clusters: Sequence[int] = (2, 3, 4), seed: int = 0
+) -> dict[int, float]:
+    """Silhouettes of k-means on a few profiles, such as the judged and executed rates of nine
+    cells.
+
+    Kept for comparison with the paper. It is a weak ground for "three kinds of behaviour": of nine
+    points thrown at random, the best of these silhouettes is about .49 on average, and .71 or more
+    in some 6 of 1,000 throws. The gaps of `judge_gaps` say more.
+
+    Parameters
+    ----------
+    profiles : float array, shape (n, d)
+    clusters : sequence of int
+    seed : int
+        Of the starts of k-means.
+    """
+    from sklearn.cluster import KMeans
+
+    points = np.asarray(profiles, dtype=np.float64)
+    if points.ndim != 2 or len(points) <= max(clusters):
+        raise InputError(f"{len(points)} profiles cannot make {max(clusters)} clusters")
+    return {
+        k: silhouette(
+            points, KMeans(k, n_init=20, random_state=seed).fit_predict(points).astype(np.int64)
+        )
+        for k in clusters
+    }

@@ -1,0 +1,225 @@
+"""Strategies: which examples to ask a new model next, given what other models did on them."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.errors import InputError, PlanError
+from groundfault.stats import irt
+from groundfault.taxonomy.use.basis import Basis
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Labels = NDArray[np.int64]
+
+Strategy = Literal["random", "benchmark", "difficulty", "irt", "uncertainty", "taxonomy"]
+Allocation = Literal["proportional", "uniform"]
+
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+LEAST = 3
+"""Examples of each cluster that the taxonomy strategy asks first: ``k_min`` of the paper."""
+
+_DIFFICULTIES = 5
+
+
+def check(strategy: str, allocation: str = "proportional", budget: int = 1) -> None:
+    """Refuse unknown words and a budget below 1.
+
+    Raises
+    ------
+    PlanError
+        Always, where there is anything to refuse.
+    """
+    if strategy not in STRATEGIES:
+        raise PlanError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    if allocation not in get_args(Allocation):
+        raise PlanError(
+            f"allocation must be one of {', '.join(get_args(Allocation))}, not {allocation!r}"
+        )
+    if budget < 1:
+        raise PlanError(f"a budget is at least 1 example, not {budget}")
+
+
+def quotas(
+    size: Labels, budget: int, *, least: int = 0, how: Allocation = "proportional"
+) -> Labels:
+    """How many examples of each group to ask.
+
+    Parameters
+    ----------
+    size : int64 array, shape (k,)
+        Examples there are of each group.
+    budget : int
+    least : int
+        Asked of each group first, the largest group first; with too small a budget the smallest
+        groups get none.
+    how : {"proportional", "uniform"}
+        What is left of the budget goes by size, largest remainders first; or one example of each
+        group in turn, in which case ``least`` plays no part.
+
+    Returns
+    -------
+    int64 array, shape (k,)
+        At most ``size``; sums to the budget, or to all there is.
+
+    Examples
+    --------
+    >>> quotas(np.array([60, 30, 10]), 19, least=3).tolist()
+    [9, 6, 4]
+    >>> quotas(np.array([60, 30, 2]), 11, how="uniform").tolist()
+    [5, 4, 2]
+    """
+    given = np.zeros(len(size), dtype=np.int64)
+    left = min(budget, int(size.sum()))
+    order = np.argsort(-size, kind="stable")
+    if how == "uniform":
+        while left:
+            for group in order[given[order] < size[order]][:left]:
+                given[group] += 1
+                left -= 1
+        return given
+    for group in order:
+        given[group] = min(least, int(size[group]), left)
+        left -= int(given[group])
+    while left:
+        room = given < size
+        share = np.where(room, size, 0) / size[room].sum() * left
+        more = np.minimum(np.floor(share).astype(np.int64), size - given)
+        by_rest = np.lexsort((-size, -(share - more) * room))
+        for group in by_rest[: left - int(more.sum())]:
+            more[group] += int(given[group] + more[group] < size[group] and room[group])
+        given += more
+        left -= int(more.sum())
+    return given
+
+
+def groups_of(strategy: Strategy, basis: Basis) -> Labels:
+    """Which group each example is in, by strategy; -1 is asked last.
+
+    Raises
+    ------
+    InputError
+        If benchmarks are asked for and not known.
+    """
+    if strategy == "taxonomy":
+        return basis.labels
+    if strategy == "difficulty":
+        rank = np.argsort(np.argsort(basis.difficulty, kind="stable"), kind="stable")
+        return (rank * _DIFFICULTIES // max(len(rank), 1)).astype(np.int64)
+    if strategy == "benchmark":
+        if basis.benchmark is None:
+            raise InputError(
+                "stratifying by benchmark needs to know where each example comes from: name its column (benchmark=, or "
+                "--benchmark)"
+            )
+        return basis.benchmark
+    return np.zeros(len(basis), dtype=np.int64)
+
+
+def stratified(
+    groups: Labels,
+    open_: Bools,
+    priority: Floats,
+    budget: int,
+    *,
+    least: int = 0,
+    how: Allocation = "proportional",
+    asked: Bools | None = None,
+) -> NDArray[np.intp]:
+    """Examples to ask, at random within groups, in the order of the draw.
+
+    Parameters
+    ----------
+    groups : int64 array, shape (n,)
+        Negative is asked only when nothing else is left.
+    open_ : bool array, shape (n,)
+        What may be asked.
+    priority : float64 array, shape (n,)
+        Uniform draws; the smallest of a group go first, so that strategies with the same draws are
+        comparable.
+    budget, least, how : optional
+        As for `quotas`.
+    asked : bool array, shape (n,), optional
+        What was answered before and counts towards the quotas of its group.
+    """
+    before = np.zeros(len(groups), dtype=bool) if asked is None else asked & ~open_
+    count = int(groups.max(initial=-1)) + 1
+    inside = groups >= 0
+    free = np.bincount(groups[open_ & inside], minlength=count)
+    done = np.bincount(groups[before & inside], minlength=count)
+    wanted = quotas(
+        free + done, min(budget, int(free.sum())) + int(done.sum()), least=least, how=how
+    )
+    # groups asked too often before have taken from the others what cannot be given back
+    short = np.clip(wanted - done, 0, free)
+    if short.sum() > budget:
+        short = quotas(short, budget)
+    at = np.flatnonzero(open_ & inside)
+    at = at[np.lexsort((priority[at], groups[at]))]
+    start = (
+        np.r_[0, np.cumsum(np.bincount(groups[at], minlength=count))[:-1]]
+        if count
+        else np.zeros(0, dtype=int)
+    )
+    turn = np.arange(len(at)) - start[groups[at]] if len(at) else at
+    chosen = at[turn < short[groups[at]]] if len(at) else at
+    chosen = chosen[np.argsort(priority[chosen], kind="stable")]
+    if len(chosen) < budget:
+        rest = np.setdiff1d(np.flatnonzero(open_), chosen)
+        rest = rest[np.lexsort((priority[rest], ~inside[rest]))]
+        chosen = np.r_[chosen, rest[: budget - len(chosen)]]
+    return chosen
+
+
+def merit(strategy: Strategy, basis: Basis) -> Floats:
+    """How much an answer is worth at each ability of `irt.GRID`: shape (len(GRID), n).
+
+    Fisher's information for ``irt``; nearness of the chance of a pass to one half for
+    ``uncertainty``."""
+    worth = (
+        -np.abs(basis.curve - 0.5)
+        if strategy == "uncertainty"
+        else basis.items.information(irt.GRID)
+    )
+    return np.ascontiguousarray(worth.T)
+
+
+def adaptive(
+    worth: Floats, curve: Floats, failed: Bools, open_: Bools, budget: int
+) -> NDArray[np.intp]:
+    """Examples asked one at a time, ability estimated anew after every answer: shape (trials,
+    budget).
+
+    Parameters
+    ----------
+    worth : float64 array, shape (len(GRID), n)
+        From `merit`.
+    curve : float64 array, shape (n, len(GRID))
+        Chance of a pass.
+    failed : bool array, shape (n,)
+        The model's answers; read only of examples that were asked.
+    open_ : bool array, shape (trials, n)
+        What may be asked; at least as many as the budget.
+    budget : int
+
+    Notes
+    -----
+    Maximum information at the posterior mean, prior standard normal. Lord 1980, *Applications of
+    item response theory to practical testing problems*."""
+    trials = len(open_)
+    p = np.clip(curve, 1e-12, 1 - 1e-12)
+    gain = np.where(failed[:, None], np.log1p(-p), np.log(p))
+    density = np.repeat(-(irt.GRID**2)[None] / 2, trials, axis=0)
+    barred = np.where(open_, 0.0, np.inf)
+    row, order = np.arange(trials), np.zeros((trials, budget), dtype=np.intp)
+    for step in range(budget):
+        mean, _ = irt.moments(density)
+        at = np.abs(irt.GRID[None] - mean[:, None]).argmin(axis=1)
+        pick = (worth[at] - barred).argmax(axis=1)
+        order[:, step] = pick
+        barred[row, pick] = np.inf
+        density += gain[pick]
+    return order

@@ -1,0 +1,1 @@
+"""A taxonomy put into words, and new tasks made from it."""

@@ -1,0 +1,182 @@
+"""Arithmetic that can be done again: expressions, and worked solutions whose numbers are traced to
+their origins.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import combinations
+
+Step = tuple[str, Fraction]
+"""An expression, and what it comes to."""
+
+_LONGEST = 300
+_LITERAL = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\w.])")
+_CALCULATION = re.compile(r"<<([^<>=]{1,300})=([^<>=]{1,60})>>")
+_OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+
+# what a word in a question may bring into its solution
+_CUES: tuple[tuple[str, tuple[Fraction, ...]], ...] = tuple(
+    (pattern, tuple(map(Fraction, values.split())))
+    for pattern, values in (
+        (r"week|dail|\bdays?\b|every day", "7"),
+        (r"weekday|work ?week|school week", "5"),
+        (r"weekend", "2"),
+        (r"\byear|annual|month", "12 30 52 365"),
+        (r"\bday|hour|night", "24"),
+        (r"hour|minute|second", "60"),
+        (r"%|percent|cents?\b|\$|dollar|penn", "100 1/100"),
+        (r"quarters?\b", "4 1/4 25 3/4"),
+        (r"dimes?\b", "10 1/10"),
+        (r"nickels?\b", "5 1/20"),
+        (r"dozen|f[eo]+t\b|inch", "12"),
+        (r"yard", "3 36"),
+        (r"pound|ounce", "16"),
+        (r"kilo|\bk[mg]\b|liter|litre|gram|met(?:er|re)", "1000 100"),
+        (r"half|halv", "2 1/2 3/2"),
+        (r"twice|doubl|both|pair|couple|twins?\b|each other", "2"),
+        (r"third|tripl|thrice", "3 1/3 2/3"),
+        (r"fourth", "4 1/4 3/4"),
+        (r"fifth", "5 1/5"),
+        (r"sixth", "6 1/6"),
+        (r"eighth", "8 1/8"),
+        (r"tenth", "10 1/10"),
+    )
+)
+WORDS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen twenty"
+).split()
+"""Numbers as words, from zero."""
+
+_FRACTION = re.compile(r"(?<![\d/.])(\d{1,9})/(\d{1,9})(?![\d/])")
+
+
+def value(expression: str) -> Fraction | None:
+    """What an expression of numbers, + - * / and brackets comes to; None where it is something
+    else.
+    """
+    if len(expression) > _LONGEST:
+        return None
+    try:
+        return _value(ast.parse(expression.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+        return None
+
+
+def _value(node: ast.expr) -> Fraction:
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        inner = _value(node.operand)
+        return -inner if isinstance(node.op, ast.USub) else inner
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return Fraction(str(node.value))
+    raise ValueError("no arithmetic")
+
+
+def literals(expression: str) -> list[str]:
+    """The numbers of an expression."""
+    return _LITERAL.findall(expression)
+
+
+def with_numbers(expression: str, new: Callable[[Fraction], str | None]) -> str | None:
+    """An expression with each number replaced; None where one has no replacement."""
+    found = [new(Fraction(literal)) for literal in literals(expression)]
+    if None in found:
+        return None
+    each = iter(found)
+    return _LITERAL.sub(lambda _: str(next(each)), expression)
+
+
+def steps(solution: str) -> tuple[Step, ...]:
+    """The calculations ``<<16-3-4=9>>`` of a worked solution; none where one of them does not come
+    out.
+    """
+    found = []
+    for expression, said in _CALCULATION.findall(solution):
+        result = value(said.replace(",", ""))
+        if result is None or value(expression) != result:
+            return ()
+        found.append((expression, result))
+    return tuple(found)
+
+
+def constants(question: str) -> set[Fraction]:
+    """Numbers that a solution may use though the question says them in words, or not at all: a
+    half, days of a week.
+    """
+    text = question.lower()
+    found = {Fraction(1)} | {
+        v for pattern, values in _CUES if re.search(pattern, text) for v in values
+    }
+    found |= {Fraction(i) for i, word in enumerate(WORDS) if re.search(rf"\b{word}\b", text)}
+    for above, below in _FRACTION.findall(text):
+        if int(below):
+            part = Fraction(int(above), int(below))
+            found |= {Fraction(int(above)), Fraction(int(below)), part, 1 - part, 1 + part}
+    return found
+
+
+def recompute(
+    worked: Sequence[Step], numbers: Sequence[tuple[Fraction, Fraction]], fixed: set[Fraction]
+) -> Fraction | None:
+    """What a worked solution comes to when numbers of the question change.
+
+    Parameters
+    ----------
+    worked : sequence of Step
+    numbers : sequence of pair of Fraction
+        Each number that the question says, before and after.
+    fixed : set of Fraction
+        What the solution may use besides.
+
+    Returns
+    -------
+    Fraction or None
+        None where a number of the solution cannot be traced, could be from two places that now
+        differ, or where anything changes its kind: a whole number that is none any more, a sign, or
+        which of two numbers is larger.
+
+    Examples
+    --------
+    >>> recompute(steps("<<16-3=13>>, and <<13*2=26>>"), [(Fraction(16), Fraction(20))], {Fraction(2), Fraction(3)})
+    Fraction(34, 1)
+    """
+    origins = [*numbers, *((x, x) for x in fixed)]
+    known = list(numbers)
+    for expression, result in worked:
+
+        def new(literal: Fraction) -> str | None:
+            after = {b for a, b in origins if a == literal}
+            return f"({after.pop()})" if len(after) == 1 else None
+
+        again = with_numbers(expression, new)
+        found = None if again is None else value(again)
+        if found is None:
+            return None
+        origins.append((result, found))
+        known.append((result, found))
+    alike = all(_kind(a) == _kind(b) for a, b in known)
+    ordered = all(_sign(a - c) == _sign(b - d) for (a, b), (c, d) in combinations(known, 2))
+    return known[-1][1] if worked and alike and ordered else None
+
+
+def _kind(number: Fraction) -> tuple[int, int]:
+    """Whether it is whole, has cents or more places, and its sign."""
+    return (0 if number.denominator == 1 else 1 if 100 % number.denominator == 0 else 2), _sign(
+        number
+    )
+
+
+def _sign(number: Fraction) -> int:
+    return (number > 0) - (number < 0)

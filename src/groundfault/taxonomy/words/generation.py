@@ -1,0 +1,385 @@
+"""Generation: new tasks that demand what a cluster's tasks demand, and variants of these; nothing
+of it disappears.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from groundfault.base.streams import stream
+from groundfault.errors import InputError, PlanError
+from groundfault.models import Question, Target, get
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+from groundfault.taxonomy.words import replies
+from groundfault.taxonomy.words.labelling import digest_of
+from groundfault.taxonomy.words.new_tasks import (
+    Generated,
+    NewTask,
+    Status,
+    fault,
+    kind_of_answers,
+    same_answer,
+    without_copies,
+)
+from groundfault.taxonomy.words.replies import Asked, Reply, Unreadable, fenced, fill
+from groundfault.taxonomy.words.texts import text_column, words_column
+from groundfault.taxonomy.words.variants import RULES, Source, vary
+
+LEVELS = ("easy", "medium", "hard")
+"""Difficulties of new tasks."""
+
+CHANGES = {"rephrase": True, "swap": False, "reorder": True, "complexity": False}
+"""Variants by a model, and whether the answer stays the same."""
+
+_BATCH = 10
+_SHOWN = 5
+
+
+class _Task(msgspec.Struct, forbid_unknown_fields=True):
+    question: str
+    answer: str | int | float
+
+
+class _Tasks(msgspec.Struct, forbid_unknown_fields=True):
+    tasks: list[_Task]
+
+
+class _Answer(msgspec.Struct, forbid_unknown_fields=True):
+    answer: str | int | float
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The examples of a cluster, the nearest to its centre first."""
+
+    cluster: int
+    sources: tuple[Source, ...]
+    kind: str | None
+
+
+def generate(
+    taxonomy: Taxonomy,
+    clusters: Sequence[int] = (),
+    *,
+    model: str | Target | None = None,
+    solver: str | Target | None = None,
+    kinds: Sequence[str] = (),
+    text: str | None = None,
+    answer: str | None = None,
+    solution: str | None = None,
+    count: int = 10,
+    variants: int = 20,
+    solves: int = 3,
+    against: Mapping[str, str] | None = None,
+    seed: int = 0,
+    progress: Callable[[str], object] = bool,
+    **options: Any,
+) -> Generated:
+    """Make candidates for new tasks from clusters, and say of each what became of it.
+
+    Parameters
+    ----------
+    taxonomy : Taxonomy
+    clusters : sequence of int
+        Their numbers; the published ones, where left out.
+    model : str or Target, optional
+        Writes new tasks and variants; without one, variants are made by rule alone.
+    solver : str or Target, optional
+        Solves what the model wrote; the model itself, where left out.
+    kinds : sequence of str
+        Some of `groundfault.taxonomy.words.variants.RULES`, `LEVELS` and `CHANGES`; all there can
+        be, where left out.
+    text, answer, solution : str, optional
+        Columns with what an example says, its key, and its worked solution. A key may be a solution
+        that ends in a line such as ``#### 18``.
+    count : int
+        New tasks of each level and cluster.
+    variants : int
+        Examples of each cluster that are varied, those nearest to its centre.
+    solves : int
+        Times that a task a model wrote is solved. It is keyed if every time the answer is the one
+        it came with.
+    against : mapping of str to str, optional
+        Further texts, by name, that must not be copied.
+    seed : int
+        Of every random act; handed to the model as well.
+    progress : callable, optional
+    **options
+        For `groundfault.models.ask`: record, concurrency, temperature, ...
+
+    Raises
+    ------
+    InputError
+        If there is no such cluster or column, and what `groundfault.models.ask` raises.
+    PlanError
+        If a kind is unknown, needs a model, or a number is out of range.
+
+    Notes
+    -----
+    FailureScope (arXiv:2606.09878), stage 6, which asks for 50 tasks a level and checks neither
+    answers nor variants. That a model solves a task it wrote alike again makes the answer likelier
+    and does not prove it; tasks that it gets wrong are left to be checked, so what is keyed is
+    easier for it than what it wrote."""
+    if count < 1 or variants < 1 or solves < 0:
+        raise PlanError(f"count {count}, variants {variants}, solves {solves}: at least 1, 1 and 0")
+    wanted = _wanted(kinds, model is not None)
+    column = text_column(taxonomy.matrix, text, (answer, solution))
+    pools = [
+        _pool(taxonomy, number, column, answer, solution) for number in _numbers(taxonomy, clusters)
+    ]
+    known = {
+        name: said
+        for name, said in zip(taxonomy.matrix.examples, _words(taxonomy, column), strict=True)
+        if said
+    }
+    tasks, skipped = _by_rule(pools, [kind for kind in wanted if kind in RULES], variants, seed)
+    writer = None if model is None else _opened(model)
+    checker = writer if solver is None else _opened(solver)
+    options |= {"progress": progress}
+    if writer is not None:
+        tasks += _by_model(
+            pools, [k for k in wanted if k not in RULES], writer, count, variants, seed, options
+        )
+    keys = {source.id: source.answer for pool in pools for source in pool.sources}
+    kind_of = {pool.cluster: pool.kind for pool in pools}
+    checked = [_validated(task, kind_of[task.cluster], keys) for task in tasks]
+    progress("comparing with known texts")
+    checked = without_copies(checked, known | dict(against or {}))
+    if checker is not None:
+        checked = _solved(checked, checker, solves, seed, options)
+    settings = {
+        "model": None if writer is None else writer.name,
+        "solver": None if checker is None else checker.name,
+        "clusters": [pool.cluster for pool in pools],
+        "unstable": [cluster.number for cluster in taxonomy.unstable],
+        "kinds": wanted,
+        "count": count,
+        "variants": variants,
+        "solves": solves,
+        "seed": seed,
+        "known_texts": len(known) + len(against or {}),
+        "prompts": {
+            name: replies.prompt_hash(name)
+            for name in ("new", "variant", "solve", *LEVELS, *CHANGES)
+        },
+    }
+    return Generated(digest_of(taxonomy), tuple(checked), skipped, settings)
+
+
+def _wanted(kinds: Sequence[str], model: bool) -> list[str]:
+    ours, theirs = list(RULES), [*LEVELS, *CHANGES]
+    for kind in kinds:
+        if kind not in ours + theirs:
+            raise PlanError(f"there is no kind {kind!r}; there are {', '.join(ours + theirs)}")
+        if kind in theirs and not model:
+            raise PlanError(
+                f"kind {kind!r} needs a model (model=, or --model); without one there are {', '.join(ours)}"
+            )
+    return list(dict.fromkeys(kinds)) or (ours + theirs if model else ours)
+
+
+def _numbers(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
+    there = [cluster.number for cluster in taxonomy.clusters]
+    for number in clusters:
+        if number not in there:
+            known = ", ".join(map(str, there)) or "none"
+            raise InputError(f"there is no cluster {number}; there are {known}")
+    found = list(dict.fromkeys(clusters)) or [cluster.number for cluster in taxonomy.published]
+    if not found:
+        raise InputError(
+            "no cluster is published; name one that is not (clusters=, or --cluster), at your own risk"
+        )
+    return found
+
+
+def _words(taxonomy: Taxonomy, column: str | None) -> list[str | None]:
+    return (
+        [None] * len(taxonomy.matrix) if column is None else words_column(taxonomy.matrix, column)
+    )
+
+
+def _pool(
+    taxonomy: Taxonomy, number: int, text: str, answer: str | None, solution: str | None
+) -> _Pool:
+    found, names = taxonomy.partition, taxonomy.matrix.examples
+    inside = np.flatnonzero(found.labels == number - 1)
+    away = ((found.points[inside] - found.centroid[number - 1]) ** 2).sum(axis=1)
+    questions, keys, worked = (_words(taxonomy, column) for column in (text, answer, solution))
+    sources = tuple(
+        Source.of(names[i], question, keys[i], worked[i])
+        for i in inside[np.argsort(away, kind="stable")]
+        if (question := questions[i])
+    )
+    if not sources:
+        raise InputError(f"no example of cluster {number} has a text in column {text!r}")
+    return _Pool(number, sources, kind_of_answers(source.answer for source in sources))
+
+
+def _by_rule(
+    pools: Sequence[_Pool], rules: Sequence[str], variants: int, seed: int
+) -> tuple[list[NewTask], dict[str, dict[str, int]]]:
+    """Variants by rule, and why there is none of some."""
+    made, skipped = [], {rule: Counter[str]() for rule in rules}
+    for pool in pools:
+        for rule in rules:
+            number = 0
+            for source in pool.sources[:variants]:
+                change = vary(rule, source, stream(seed, f"taxonomy variant {rule} {source.id}"))
+                if isinstance(change, str):
+                    skipped[rule][change] += 1
+                    continue
+                number += 1
+                status: Status = "keyed" if change.certain else "needs_check"
+                name = f"c{pool.cluster}-{rule}-{number:03d}"
+                made.append(
+                    NewTask(
+                        name, pool.cluster, "variant", rule, change.question, change.answer, status, change.how,
+                        (source.id,), seed=seed,
+                    )
+                )  # fmt: skip
+    return made, {rule: dict(counts.most_common()) for rule, counts in skipped.items() if counts}
+
+
+@dataclass(frozen=True)
+class _Order:
+    """What a model is asked for."""
+
+    cluster: int
+    how: str
+    sources: tuple[Source, ...]
+    asked: Asked[list[_Task]]
+
+
+def _by_model(
+    pools: Sequence[_Pool],
+    kinds: Sequence[str],
+    target: Target,
+    count: int,
+    variants: int,
+    seed: int,
+    options: dict[str, Any],
+) -> list[NewTask]:
+    orders = [
+        order
+        for pool in pools
+        for kind in kinds
+        for order in _orders(pool, kind, count, variants, seed)
+    ]
+    replied = replies.ask_for(target, [order.asked for order in orders], **options)
+    made: list[NewTask] = []
+    numbers: Counter[str] = Counter()
+    for order, reply in zip(orders, replied, strict=True):
+        several: Sequence[_Task | None] = reply.value or (None,)
+        for said in several:
+            numbers[stem := f"c{order.cluster}-{order.how}"] += 1
+            made.append(
+                _written(f"{stem}-{numbers[stem]:03d}", order, reply, said, target.name, seed)
+            )
+    return made
+
+
+def _orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Iterator[_Order]:
+    if kind in CHANGES:
+        for source in pool.sources[:variants]:
+            parts = fenced([source.question], [source.answer])
+            prompt = fill("variant", change=fill(kind), **parts)
+            yield _Order(
+                pool.cluster, kind, (source,), Asked(Question(prompt, seed=seed), _read_one)
+            )
+        return
+    for batch, start in enumerate(range(0, count, _BATCH)):
+        rng = stream(seed, f"taxonomy new tasks {kind} {pool.cluster}", batch)
+        drawn = (
+            rng.choice(len(pool.sources), min(_SHOWN, len(pool.sources)), replace=False)
+            if batch
+            else range(_SHOWN)
+        )
+        shown = tuple(pool.sources[i] for i in drawn if i < len(pool.sources))
+        parts = fenced([source.question for source in shown], [source.answer for source in shown])
+        wanted = min(_BATCH, count - start)
+        prompt = fill("new", count=len(shown), wanted=wanted, level=fill(kind), **parts)
+        asked = Asked(
+            Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, wanted)
+        )
+        yield _Order(pool.cluster, kind, shown, asked)
+
+
+def _read_one(text: str) -> list[_Task]:
+    return [replies.decode(text, _Task)]
+
+
+def _read_several(wanted: int, text: str) -> list[_Task]:
+    said = replies.decode(text, _Tasks).tasks
+    if not 1 <= len(said) <= wanted:
+        raise Unreadable(f"it has {len(said)} tasks, and must have 1 to {wanted}")
+    return said
+
+
+def _written(
+    name: str, order: _Order, reply: Reply[list[_Task]], said: _Task | None, target: str, seed: int
+) -> NewTask:
+    task = NewTask(
+        name, order.cluster, "variant" if order.how in CHANGES else "new", order.how, "", None, "error", reply.reason,
+        tuple(source.id for source in order.sources), target, reply.question, seed,
+    )  # fmt: skip
+    if said is None:
+        return task if reply.status == "read" else replace(task, status=reply.status)
+    return replace(
+        task,
+        question=said.question.strip(),
+        answer=str(said.answer).strip(),
+        status="needs_check",
+        reason="its answer is what the model that wrote it says",
+    )
+
+
+def _validated(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -> NewTask:
+    if not task.open:
+        return task
+    if wrong := fault(task, None if task.by == "rule" else kind):
+        return task.rejected(wrong)
+    if CHANGES.get(task.how):
+        key = keys[task.sources[0]]
+        if key is not None and not same_answer(task.answer, key):
+            return task.rejected("its answer is not its source's, which this variant must keep")
+    return task
+
+
+def _solved(
+    tasks: Sequence[NewTask], target: Target, solves: int, seed: int, options: dict[str, Any]
+) -> list[NewTask]:
+    """Tasks that a model wrote, keyed where every solution gives the answer it came with."""
+    at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
+    asked = [
+        Asked(
+            Question(fill("solve", **fenced([tasks[i].question])), seed=seed + k, repeat=k),
+            _read_answer,
+        )
+        for i in at
+        for k in range(solves)
+    ]
+    replied = replies.ask_for(target, asked, **options)
+    kept = list(tasks)
+    for n, i in enumerate(at):
+        given = replied[n * solves : (n + 1) * solves]
+        alike = sum(same_answer(reply.value, tasks[i].answer) for reply in given)
+        said = f"{alike} of {solves} solutions by {target.name} give its answer"
+        kept[i] = replace(
+            tasks[i], status="keyed" if solves and alike == solves else "needs_check", reason=said
+        )
+    return kept
+
+
+def _read_answer(text: str) -> str:
+    return str(replies.decode(text, _Answer).answer)
+
+
+def _opened(target: str | Target) -> Target:
+    return get(target) if isinstance(target, str) else target

@@ -1,0 +1,275 @@
+"""Labels of clusters that a language model gave, and how far a second labeller agrees: what
+`labels.json` holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from groundfault.base.files import write_text
+from groundfault.base.streams import stream
+from groundfault.errors import InputError
+from groundfault.stats.paired import student
+from groundfault.stats.proportions import wilson
+from groundfault.taxonomy.fitting.taxonomy import Taxonomy
+
+SCHEMA_VERSION = 1
+FILE = "labels.json"
+
+MODES = {
+    "knowledge_gap": "knowledge gap",
+    "reasoning_failure": "reasoning failure",
+    "instruction_drift": "instruction drift",
+    "brittleness": "brittleness",
+    "hallucination": "hallucination",
+    "edge_case_blindness": "edge-case blindness",
+}
+"""The six failure modes of FailureScope's Table 11."""
+
+LEVELS = ("remember", "understand", "apply", "analyze", "evaluate", "create")
+"""Of Bloom's taxonomy, as revised."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a model said of a cluster.
+
+    Attributes
+    ----------
+    cluster : int
+    published : bool
+    status : {"read", "unparsed", "refused", "error"}
+    reason : str
+        Why there is no label.
+    label, mode, bloom : str
+        Empty unless the status is ``read``; ``mode`` is one of `MODES`, ``bloom`` one of `LEVELS`.
+    exemplars : tuple of str
+        The tasks it was shown.
+    attempts : int
+    question : str
+        Hash of the last question, by which a record knows the call.
+    """
+
+    cluster: int
+    published: bool
+    status: str
+    reason: str = ""
+    label: str = ""
+    mode: str = ""
+    bloom: str = ""
+    exemplars: tuple[str, ...] = ()
+    attempts: int = 0
+    question: str = ""
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Whether a second labeller tells a cluster's tasks from others by the label alone.
+
+    Attributes
+    ----------
+    cluster : int
+    status, reason : str
+        As in `Label`.
+    members, others : int
+        Tasks shown that are in the cluster, and that are not.
+    named, kept_out : int
+        Of these, how many were rightly said to fit, and not to fit.
+    question : str
+    """
+
+    cluster: int
+    status: str
+    reason: str = ""
+    members: int = 0
+    others: int = 0
+    named: int = 0
+    kept_out: int = 0
+    question: str = ""
+
+    @property
+    def right(self) -> int:
+        """Right decisions."""
+        return self.named + self.kept_out
+
+    @property
+    def shown(self) -> int:
+        """Decisions."""
+        return self.members + self.others
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's interval of the share of right decisions, at 95%: of tasks drawn at random,
+        under this one label.
+        """
+        low, high = wilson(self.right, self.shown)
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How often two labellers say the same of a cluster.
+
+    Attributes
+    ----------
+    what : str
+        ``label``, ``failure mode`` or ``Bloom level``.
+    same, clusters : int
+        Of the clusters that both labelled.
+    interval : pair of float, or None
+        Wilson's, of the share, at 95%; None without clusters.
+    kappa : float or None
+        Cohen's: beyond what their habits alone make alike. None for labels, and where it is not
+        defined.
+    kappa_interval : pair of float, or None
+        From resampled clusters, at 95%; None where they are too few, or all alike.
+    """
+
+    what: str
+    same: int
+    clusters: int
+    interval: tuple[float, float] | None
+    kappa: float | None = None
+    kappa_interval: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Labelling:
+    """Labels of a taxonomy's clusters. `label` makes one, `load` reads one.
+
+    Attributes
+    ----------
+    taxonomy : str
+        Hash of the taxonomy's examples and clusters.
+    model : str
+        Who labelled.
+    labels : tuple of Label
+        One for each cluster.
+    second : str
+        Who labelled again; the same name where it is the same model at another seed. Empty for
+        nobody.
+    second_labels : tuple of Label
+    membership : tuple of Membership
+        One for each cluster with a label and with other examples to tell it from.
+    seed : int
+    prompts : dict of str to str
+        SHA-256 of the wordings.
+    """
+
+    taxonomy: str
+    model: str
+    labels: tuple[Label, ...]
+    second: str = ""
+    second_labels: tuple[Label, ...] = ()
+    membership: tuple[Membership, ...] = ()
+    seed: int = 0
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def agreement(self) -> tuple[Agreement, ...]:
+        """Of both labellers, over the clusters that both labelled; empty without a second one."""
+        if not self.second:
+            return ()
+        both = [
+            (a, b)
+            for a, b in zip(self.labels, self.second_labels, strict=True)
+            if a.label and b.label
+        ]
+        return (
+            _agreement("label", [(a.label.casefold(), b.label.casefold()) for a, b in both]),
+            _agreement(
+                "failure mode", [(a.mode, b.mode) for a, b in both], tuple(MODES), self.seed
+            ),
+            _agreement("Bloom level", [(a.bloom, b.bloom) for a, b in both], LEVELS, self.seed),
+        )
+
+    @property
+    def accuracy(self) -> tuple[float, tuple[float, float] | None, int] | None:
+        """Mean share of right decisions on membership, Student's interval over clusters at 95%, and
+        their number.
+
+        The interval is None for fewer than two clusters, and where all are alike. None as a whole
+        without a check."""
+        shares = [m.right / m.shown for m in self.membership if m.status == "read"]
+        if not shares:
+            return None
+        ends = student(shares)
+        return float(np.mean(shares)), ends and (max(ends[0], 0.0), min(ends[1], 1.0)), len(shares)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        told = {"agreement": [asdict(each) for each in self.agreement], "accuracy": self.accuracy}
+        return {"groundfault_labels": SCHEMA_VERSION, **asdict(self), **told}
+
+    def save(self, directory: str | Path) -> None:
+        """Write ``labels.json`` into a taxonomy's directory."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(Path(directory) / FILE, text)
+
+    @classmethod
+    def load(cls, directory: str | Path, taxonomy: Taxonomy) -> Labelling | None:
+        """The labels in a taxonomy's directory; None where there are none, or they are of another
+        fit.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read.
+        """
+        place = Path(directory) / FILE
+        if not place.exists():
+            return None
+        try:
+            data = json.loads(place.read_text(encoding="utf-8"))
+            if data.pop("groundfault_labels") != SCHEMA_VERSION:
+                raise ValueError("another version of groundfault wrote it")
+            for name in ("agreement", "accuracy"):
+                data.pop(name)
+            found = cls(
+                **data
+                | {
+                    name: tuple(_label(row) for row in data[name])
+                    for name in ("labels", "second_labels")
+                }
+                | {"membership": tuple(Membership(**row) for row in data["membership"])}
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
+            ) from None
+        return found if found.taxonomy == digest_of(taxonomy) else None
+
+
+def digest_of(taxonomy: Taxonomy) -> str:
+    """What tells one clustering of examples from another."""
+    return hashlib.sha256(json.dumps(sorted(taxonomy.labels.items())).encode()).hexdigest()
+
+
+def _agreement(
+    what: str, pairs: Sequence[tuple[str, str]], words: Sequence[str] = (), seed: int = 0
+) -> Agreement:
+    """Of words out of a list, with kappa; of free words, without."""
+    from groundfault.stats.agreement import cohen
+
+    if not pairs:
+        return Agreement(what, 0, 0, None)
+    same = sum(a == b for a, b in pairs)
+    low, high = wilson(same, len(pairs))
+    kappa, ends = None, None
+    if words:
+        table = np.array([[words.index(a), words.index(b)] for a, b in pairs])
+        found = cohen(table, len(words), stream(seed, f"taxonomy agreement {what}"))
+        kappa = None if np.isnan(found.value) else round(found.value, 6)
+        ends = None if np.isnan(found.low) else (round(found.low, 6), round(found.high, 6))
+    return Agreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)
+
+
+def _label(row: dict[str, Any]) -> Label:
+    return Label(**row | {"exemplars": tuple(row["exemplars"])})

@@ -1,0 +1,216 @@
+"""Prompts out of files, and replies read strictly: what cannot be read is asked for once more, and
+never made up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from groundfault.errors import first_line
+from groundfault.models import Question, Response, Target, ask
+
+T = TypeVar("T")
+
+Status = Literal["read", "unparsed", "refused", "error"]
+
+_LONGEST = 100_000  # characters of a reply
+_SHOWN = 1_000  # of a reply that could not be read, when it is asked for once more
+_EXCERPT = 4_000  # of a text from data
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
+_BREAKING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Unreadable(ValueError):
+    """A reply is not what was asked for; the message says why."""
+
+
+@dataclass(frozen=True)
+class Asked(Generic[T]):
+    """A question, and how its reply is read.
+
+    Attributes
+    ----------
+    question : Question
+    read : callable
+        Gives the value of a reply's text, or raises `Unreadable`.
+    """
+
+    question: Question
+    read: Callable[[str], T]
+
+
+@dataclass(frozen=True)
+class Reply(Generic[T]):
+    """What came of a question.
+
+    Attributes
+    ----------
+    value : object or None
+        None unless the status is ``read``.
+    status : {"read", "unparsed", "refused", "error"}
+    reason : str
+        Why there is no value.
+    attempts : int
+        1, or 2 where the first reply could not be read.
+    question : str
+        Hash of the last question asked, by which a record knows the call.
+    """
+
+    value: T | None
+    status: Status
+    reason: str
+    attempts: int
+    question: str
+
+
+def ask_for(target: str | Target, asked: Sequence[Asked[T]], **options: Any) -> list[Reply[T]]:
+    """Ask, read, and ask those once more whose reply cannot be read, with the reason.
+
+    Parameters
+    ----------
+    target : str or Target
+    asked : sequence of Asked
+    **options
+        For `groundfault.models.ask`.
+    """
+    first = _round(target, asked, 1, options)
+    again = [i for i, (reply, _) in enumerate(first) if reply.status == "unparsed"]
+    questions = [Asked(_once_more(asked[i].question, *first[i]), asked[i].read) for i in again]
+    second = dict(zip(again, _round(target, questions, 2, options), strict=True))
+    return [second.get(i, pair)[0] for i, pair in enumerate(first)]
+
+
+def _round(
+    target: str | Target, asked: Sequence[Asked[T]], attempt: int, options: dict[str, Any]
+) -> list[tuple[Reply[T], str]]:
+    """Replies, and what they said."""
+    if not asked:
+        return []
+    responses = ask(target, [each.question for each in asked], **options)
+    return [
+        (_reply(each, response, attempt), response.text or "")
+        for each, response in zip(asked, responses, strict=True)
+    ]
+
+
+def _reply(asked: Asked[T], response: Response, attempt: int) -> Reply[T]:
+    name = asked.question.hash
+    if response.status != "answered":
+        said = response.error or "the model declined, or a filter did"
+        return Reply(None, response.status, tidy(said, 300), attempt, name)
+    try:
+        return Reply(asked.read(response.text or ""), "read", "", attempt, name)
+    except Unreadable as error:
+        cut = "; it was cut off at the limit of tokens" if response.finish == "length" else ""
+        return Reply(None, "unparsed", tidy(str(error), 300) + cut, attempt, name)
+
+
+def _once_more(question: Question, reply: Reply[Any], said: str) -> Question:
+    shown = said if len(said) <= _SHOWN else said[:_SHOWN] + " [...]"
+    again = {"role": "user", "content": fill("again", why=reply.reason)}
+    return replace(
+        question, messages=[*question.messages, {"role": "assistant", "content": shown}, again]
+    )
+
+
+def decode(text: str, kind: type[T]) -> T:
+    """The JSON object that a reply is, alone or in one fence; what a model thinks aloud before it
+    is passed over.
+
+    Raises
+    ------
+    Unreadable
+        If the reply is something else, or too long.
+    """
+    body = text.strip()
+    if body.startswith("<think>"):
+        body = body.rpartition("</think>")[2].strip()
+    if len(body) > _LONGEST:
+        raise Unreadable(f"it has {len(body):,} characters, and at most {_LONGEST:,} are read")
+    fenced = _FENCED.fullmatch(body)
+    try:
+        return msgspec.json.decode(fenced[1] if fenced else body, type=kind)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Unreadable(f"it is not the JSON asked for: {first_line(error)}") from None
+
+
+def line(text: str, most: int, what: str) -> str:
+    """Text of one line, of at most so many characters.
+
+    Raises
+    ------
+    Unreadable
+        If it is empty, longer, or not one line that prints as itself.
+    """
+    said = text.strip()
+    if not said or len(said) > most:
+        raise Unreadable(f"the {what} has {len(said):,} characters, and must have 1 to {most:,}")
+    if not said.isprintable():
+        raise Unreadable(f"the {what} has a line break, or a character that does not print")
+    return said
+
+
+def tidy(text: str, most: int) -> str:
+    """Text from elsewhere, shortened, without what a terminal or a log would obey."""
+    return "".join(c if c.isprintable() else " " for c in text[:most]) + (
+        "..." if len(text) > most else ""
+    )
+
+
+def fenced(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "") -> dict[str, str]:
+    """Texts from data between marks that none of them holds: values of ``mark``, ``tasks`` and
+    ``name`` of a prompt.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Those above 4,000 characters are cut, and marked as cut.
+    keys : sequence of str or None
+        Their answers.
+    name : str
+    """
+    cut = [_BREAKING.sub("\N{REPLACEMENT CHARACTER}", _shortened(text)) for text in texts]
+    mark = hashlib.sha256("\0".join([*cut, name]).encode()).hexdigest()[:12]
+    answers = [f"<<<{mark} answer>>>\n{key}\n" if key is not None else "" for key in keys] or [
+        ""
+    ] * len(cut)
+    tasks = "\n".join(
+        f"<<<{mark} task {i}>>>\n{text}\n{answer}<<<{mark} end>>>"
+        for i, (text, answer) in enumerate(zip(cut, answers, strict=True), start=1)
+    )
+    return {"mark": mark, "tasks": tasks, "name": f"<<<{mark} name>>>\n{name}\n<<<{mark} end>>>"}
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "\n[the rest is left out]"
+
+
+def fill(prompt: str, **values: object) -> str:
+    """A prompt of the folder ``prompts`` with its places filled."""
+    return (
+        Template(wording(prompt))
+        .substitute({name: str(value) for name, value in values.items()})
+        .strip()
+    )
+
+
+@cache
+def wording(prompt: str) -> str:
+    """The text of a prompt, with its places open."""
+    return (files("groundfault.taxonomy.words") / "prompts" / f"{prompt}.txt").read_text(
+        encoding="utf-8"
+    )
+
+
+def prompt_hash(*prompts: str) -> str:
+    """SHA-256 of prompts' texts: what tells one wording from another."""
+    return hashlib.sha256("\0".join(map(wording, prompts)).encode()).hexdigest()

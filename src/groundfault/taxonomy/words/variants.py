@@ -1,0 +1,466 @@
+"""Variants of a task by rule: other numbers, names or order, a distractor, one step more; no model
+is asked.
+
+A variant's answer is *certain* where the rule keeps it, or works it out anew; else a person, or a
+model, has to check."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+
+import numpy as np
+
+from groundfault.core.equivalence import form, natural_rule, normal
+from groundfault.core.equivalence import numbers as numbers_in
+from groundfault.taxonomy.words import arithmetic
+from groundfault.taxonomy.words.arithmetic import Step
+from groundfault.taxonomy.words.names import FEMALE, GENDER, MALE, persons, renamed
+
+LONGEST = 8_000
+"""Characters of a task that is varied."""
+
+_TRIES, _WORDS_OF_A_STORY = 40, 8
+_LETTERS = re.compile(r"[A-Za-z]{2,}")
+_KEY_LINE = re.compile(r"(?:####|A:|Answer:)(.+)")
+_ASKS = re.compile(r"(?:what is|calculate|compute|evaluate):?\s+", re.IGNORECASE)
+_CODE = re.compile(r"\bdef |\breturn\b|```|\[PYTHON\]|==|[{}]|</|;\n|\bimport ")
+_ABOUT_WORDS = re.compile(
+    r"\b(?:letters?|spell\w*|alphabet\w*|initials?|rhym\w+|vowels?|consonants?|syllables?|anagram|palindrome|characters?|"
+    r"strings?|words?|sentences?|paragraphs?|passages?|names|sort\w*|capital\w*|translat\w+|sarcas\w+|quot\w+)\b",
+    re.IGNORECASE,
+)
+# neither part of a word, a time, a date or another number; the digits are bounded
+_NUMBER = re.compile(
+    r"(?<![\w.,/:^-])(\d{1,3}(?:,\d{3})+|\d{1,12})(?:\.\d{1,6})?(?![\w/:^-]|[.,]\d)"
+)
+_NO_AMOUNT_BEFORE = re.compile(
+    r"(?:\b(?:day|step|page|chapter|grade|room|number|no|level|class|year|figure|table|january|february|"
+    r"march|april|may|june|july|august|september|october|november|december)\.?|#) $",
+    re.IGNORECASE,
+)
+_NO_AMOUNT_AFTER = re.compile(r"\s*(?:[ap]\.?m\b|o['’]clock)", re.IGNORECASE)
+_OPTION = re.compile(r"^(\(?)([A-Z])([).:]{1,2}[ \t]+)(\S.*)$", re.MULTILINE)
+_LEANS = re.compile(
+    r"\b(?:above|below|previous|following|former|latter|both|neither|none|all of|options?|choices?|"
+    r"[A-D] (?:and|or) [A-D])\b",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(
+    r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\b(?:Mr|Ms|Dr|St|No)\.)(?<!\b(?:Mrs|etc)\.)\s+(?=[\"“(]?[A-Z])"
+)
+_ANYTHING = re.compile(
+    r"\b(?:things?|items?|objects?|animals?|numbers?|facts?|people|persons?|places?)\b",
+    re.IGNORECASE,
+)
+
+_APART = (
+    (
+        "A museum in another town shows {} paintings on its second floor.",
+        "museum town painting floor",
+    ),
+    ("The lighthouse on the far coast was built with {} steps.", "lighthouse coast step"),
+    ("A train that left a different city the day before had {} seats.", "train city seat"),
+    ("The oldest tree in the botanical garden is {} years old.", "tree garden old year"),
+    ("A library nearby keeps {} maps in its cellar.", "library map cellar"),
+    ("The orchestra that played on the radio has {} violins.", "orchestra radio violin"),
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A task to be varied.
+
+    Attributes
+    ----------
+    id : str
+    question : str
+    answer : str or None
+        The key alone.
+    steps : tuple of Step
+        The calculations of its worked solution, if each of them comes out and the last gives the
+        key.
+    """
+
+    id: str
+    question: str
+    answer: str | None = None
+    steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def of(cls, id: str, question: str, answer: str | None, solution: str | None = None) -> Source:
+        """A task whose answer may be a worked solution that ends in a line such as ``#### 18`` or
+        ``A: 18``.
+        """
+        worked = solution or answer or ""
+        lines = (answer or "").strip().splitlines()
+        found = _KEY_LINE.fullmatch(lines[-1].strip()) if len(lines) > 1 else None
+        key = found[1].strip() if found else (answer or "").strip() or None
+        steps = arithmetic.steps(worked)
+        if key is None or not steps or _amount(key) != steps[-1][1]:
+            steps = ()
+        return cls(id, question, key, steps)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A variant.
+
+    Attributes
+    ----------
+    question : str
+    answer : str or None
+    certain : bool
+        The answer needs no check.
+    how : str
+        Where the answer comes from.
+    """
+
+    question: str
+    answer: str | None
+    certain: bool
+    how: str
+
+
+Rule = Callable[[Source, np.random.Generator], Change | str]
+"""Makes a variant, or says why there is none."""
+
+
+def numbers(source: Source, rng: np.random.Generator) -> Change | str:
+    """Other numbers: worked out anew where the question is an expression, or its solution can be
+    traced.
+    """
+    if source.answer is not None and (found := _expression(source, rng)) is not None:
+        return found
+    if _CODE.search(source.question) or _OPTION.search(source.question):
+        return "it holds code, or options that may no longer fit"
+    places = _amounts(source.question)
+    if not places:
+        return "it has no number that may change"
+    for _ in range(_TRIES if source.steps else 0):
+        drawn = _drawn(places, rng)
+        key = _retold(source, drawn)
+        if key is not None and key != source.answer:
+            return Change(
+                _put(source.question, drawn), key, True, "worked out anew from the worked solution"
+            )
+    for _ in range(_TRIES):
+        drawn = _drawn(places, rng)
+        if _in_order(places, drawn):
+            return Change(
+                _put(source.question, drawn),
+                None,
+                False,
+                "nothing tells what the new numbers come to",
+            )
+    return "no numbers were found that keep their order"
+
+
+def names(source: Source, rng: np.random.Generator) -> Change | str:
+    """Other first names of the same gender; certain in stories about amounts, and if the answer is
+    such a name.
+    """
+    if _CODE.search(source.question) or _ABOUT_WORDS.search(source.question):
+        return "it holds code, or is about words"
+    found = persons(source.question)
+    if not found:
+        return "it has no first name that can be told to be a made-up person's"
+    new: dict[str, str] = {}
+    for name in found:
+        pool = [
+            other
+            for other in (FEMALE if GENDER[name] == "female" else MALE)
+            if other not in source.question
+            and other not in new.values()
+            and not other.endswith("s")
+        ]
+        new[name] = pool[int(rng.integers(len(pool)))]
+    key = None if source.answer is None else renamed(source.answer, new)
+    certain = key is not None and (source.answer in new or _story(source))
+    how = (
+        "renaming persons keeps it"
+        if certain
+        else "whether more than names depends on who they are has to be checked"
+    )
+    return Change(renamed(source.question, new), key, certain, how)
+
+
+def options(source: Source, rng: np.random.Generator) -> Change | str:
+    """The options of a multiple choice in another order, with the key's letter moved."""
+    found = list(_OPTION.finditer(source.question))
+    letters = [match[2] for match in found]
+    if len(found) < 2 or letters != [chr(ord("A") + i) for i in range(len(found))]:
+        return "it has no list of options from A on"
+    said = [match[4].rstrip() for match in found]
+    if len(set(said)) < len(said) or any(_LEANS.search(text) for text in said):
+        return "an option refers to others, or comes twice"
+    stem = source.question[: found[0].start()] + source.question[found[-1].end() :]
+    if re.search(r"\([A-Z]\)|\boptions? [A-Z]\b", stem):
+        return "the question refers to an option by its letter"
+    key = (source.answer or "").strip()
+    letter = re.fullmatch(r"\(?([A-Z])\)?[.:]?", key)
+    at = (
+        letters.index(letter[1])
+        if letter and letter[1] in letters
+        else said.index(key)
+        if key in said
+        else None
+    )
+    order = rng.permutation(len(said))
+    if at is not None:
+        while order[at] == at:  # the key has to move
+            order = rng.permutation(len(said))
+    question, end = "", 0
+    for i, match in enumerate(found):
+        question += source.question[end : match.start(4)] + said[order[i]]
+        end = match.end(4)
+    question += source.question[end:]
+    if at is None:
+        return Change(question, None, False, "which option is the answer is not known")
+    answer = (
+        key
+        if letter is None
+        else key.replace(letter[1], letters[int(np.flatnonzero(order == at)[0])])
+    )
+    return Change(question, answer, True, "the same option under its new letter")
+
+
+def sentences(source: Source, rng: np.random.Generator) -> Change | str:
+    """Premises in another order: the sentences between the first and the last."""
+    if (
+        _CODE.search(source.question)
+        or "\n" in source.question.strip()
+        or _ABOUT_WORDS.search(source.question)
+    ):
+        return "it holds code or lines, or is about words"
+    parts = _SENTENCE.split(source.question.strip())
+    if len(parts) < 4:
+        return "it has fewer than four sentences"
+    order = rng.permutation(len(parts) - 2) + 1
+    while (np.diff(order) > 0).all():
+        order = rng.permutation(len(parts) - 2) + 1
+    question = " ".join([parts[0], *(parts[i] for i in order), parts[-1]])
+    return Change(question, source.answer, False, "sentences may lean on those before them")
+
+
+def distractor(source: Source, rng: np.random.Generator) -> Change | str:
+    """A sentence that has nothing to do with the question, before its last sentence."""
+    if not _story(source):
+        return "it is no story about amounts, with a number as its answer"
+    parts = _SENTENCE.split(source.question.strip())
+    if _ANYTHING.search(parts[-1]):
+        return "its last sentence asks of things in general"
+    text = source.question.lower()
+    apart = [said for said, about in _APART if not any(word in text for word in about.split())]
+    if not apart:
+        return "every distractor has a word in common with it"
+    taken = {*numbers_in(source.question), *numbers_in(source.answer or "")}
+    free = [i for i in range(12, 98) if Fraction(i) not in taken]
+    said = apart[int(rng.integers(len(apart)))].format(free[int(rng.integers(len(free)))])
+    cut = source.question.rstrip().rfind(parts[-1])
+    question = f"{source.question[:cut].rstrip()} {said} {parts[-1]}".strip()
+    return Change(question, source.answer, True, "the sentence is about something else")
+
+
+def step(source: Source, rng: np.random.Generator) -> Change | str:
+    """One step more: the answer multiplied, and a number added."""
+    amount = None if source.answer is None else _amount(source.answer)
+    if amount is None or "%" in (source.answer or ""):
+        return "its answer is no number"
+    times, more = int(rng.integers(2, 6)), int(rng.integers(3, 30))
+    key = _written(amount * times + more)
+    if key is None:
+        return "its answer has too many places"
+    asked = f"Multiply the answer to the following question by {times}, then add {more}. Give the final result only."
+    return Change(
+        f"{asked}\n\n{source.question}", key, True, f"{times} times the known answer, plus {more}"
+    )
+
+
+def vary(rule: str, source: Source, rng: np.random.Generator) -> Change | str:
+    """A variant by one of `RULES`, or why there is none."""
+    if len(source.question) > LONGEST or len(source.answer or "") > LONGEST:
+        return f"it has more than {LONGEST:,} characters"
+    return RULES[rule](source, rng)
+
+
+RULES: dict[str, Rule] = {
+    "numbers": numbers,
+    "names": names,
+    "options": options,
+    "sentences": sentences,
+    "distractor": distractor,
+    "step": step,
+}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A number in a question that may change."""
+
+    start: int
+    end: int
+    value: int
+    percent: bool
+
+
+def _amounts(question: str) -> list[_Place]:
+    found = []
+    for match in _NUMBER.finditer(question):
+        before, after = question[: match.start()], question[match.end() :]
+        if (
+            "." in match[0]
+            or _NO_AMOUNT_AFTER.match(after)
+            or _NO_AMOUNT_BEFORE.search(before[-12:])
+        ):
+            continue
+        value = int(match[0].replace(",", ""))
+        year = 1500 <= value <= 2100 and "," not in match[0] and not before.endswith("$")
+        if value > 1 and not year:
+            found.append(_Place(match.start(), match.end(), value, after.startswith("%")))
+    return found
+
+
+def _drawn(places: list[_Place], rng: np.random.Generator) -> list[tuple[_Place, int]]:
+    """Some of the places, at least one, with other numbers of like size and roundness."""
+    chosen = [place for place in places if rng.random() < 0.6] or [
+        places[int(rng.integers(len(places)))]
+    ]
+    return [(place, _near(place, rng)) for place in chosen]
+
+
+def _in_order(places: list[_Place], drawn: list[tuple[_Place, int]]) -> bool:
+    """Whether of any two numbers the same one is larger as before, or they are as equal."""
+    new = {place.start: value for place, value in drawn}
+    pairs = [(place.value, new.get(place.start, place.value)) for place in places]
+    return all(
+        (a > c) == (b > d) and (a == c) == (b == d) for (a, b), (c, d) in combinations(pairs, 2)
+    )
+
+
+def _near(place: _Place, rng: np.random.Generator) -> int:
+    grain = 1
+    while place.value % (10 * grain) == 0 and place.value // (10 * grain) >= 5:
+        grain *= 10
+    low, high = (
+        math.ceil(0.6 * place.value / grain),
+        max(int(1.6 * place.value // grain), place.value // grain + 1),
+    )
+    if place.percent and place.value < 100:
+        high = min(high, 99 // grain)
+    free = [
+        grain * i
+        for i in range(max(low, 2 if grain == 1 else 1), high + 1)
+        if grain * i != place.value
+    ]
+    return free[int(rng.integers(len(free)))] if free else place.value
+
+
+def _put(question: str, drawn: list[tuple[_Place, int]]) -> str:
+    """The question with the numbers drawn, from the last on."""
+    for place, value in sorted(drawn, key=lambda pair: -pair[0].start):
+        commas = "," in question[place.start : place.end]
+        question = (
+            question[: place.start]
+            + (f"{value:,}" if commas else str(value))
+            + question[place.end :]
+        )
+    return question
+
+
+def _retold(source: Source, drawn: list[tuple[_Place, int]]) -> str | None:
+    """The key with these numbers, if the worked solution can be traced and everything keeps its
+    kind and order.
+    """
+    new = {place.start: value for place, value in drawn}
+    pairs, used = (
+        [],
+        {Fraction(x) for expression, _ in source.steps for x in arithmetic.literals(expression)},
+    )
+    for match in _NUMBER.finditer(source.question):
+        old = Fraction(match[0].replace(",", ""))
+        now = Fraction(new.get(match.start(), old))
+        forms = [(old, now)]
+        if source.question[match.end() :].lstrip().startswith(("%", "percent")):
+            forms += [
+                (old / 100, now / 100),
+                (100 - old, 100 - now),
+                (1 - old / 100, 1 - now / 100),
+            ]
+            forms += [(100 + old, 100 + now), (1 + old / 100, 1 + now / 100)]
+            forms += [(100 / old, 100 / now)] if old and now else []  # a quarter, for 25%
+        if now != old and not used & {a for a, _ in forms}:
+            return (
+                None  # it counts for nothing in the solution, or in a way that is not written down
+            )
+        pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in used)]
+    found = arithmetic.recompute(source.steps, pairs, arithmetic.constants(source.question))
+    return None if found is None else _written(found)
+
+
+def _expression(source: Source, rng: np.random.Generator) -> Change | None:
+    """Of a question that is an expression and nothing else."""
+    question = source.question.strip()
+    lead = _ASKS.match(question)
+    start = lead.end() if lead else 0
+    core = question[start:].rstrip("=?. \t\n")
+    if not re.fullmatch(r"[-+*/().\d\s]+", core) or not re.search(r"\d\s*[-+*/)]", core):
+        return None
+    before = arithmetic.value(core)
+    if before is None or before != _amount(source.answer or ""):
+        return None
+
+    def new(literal: Fraction) -> str:
+        return str(
+            int(rng.integers(2, 10))
+            if literal < 10
+            else _near(_Place(0, 0, int(literal), False), rng)
+        )
+
+    for _ in range(_TRIES):
+        text = arithmetic.with_numbers(core, new)
+        found = None if text is None else arithmetic.value(text)
+        key = None if found is None else _written(found)
+        if found is None or text is None or key is None:
+            continue
+        if found != before and found.denominator <= before.denominator:
+            return Change(
+                question[:start] + text + question[start + len(core) :], key, True, "worked out"
+            )
+    return None
+
+
+def _story(source: Source) -> bool:
+    """Whether it is a question about amounts: prose with two numbers, whose answer is a number."""
+    if source.answer is None or _amount(source.answer) is None:
+        return False
+    if (
+        _CODE.search(source.question)
+        or _ABOUT_WORDS.search(source.question)
+        or _OPTION.search(source.question)
+    ):
+        return False
+    said = re.findall(
+        r"\b(?:\d[\d,.]*|" + "|".join(arithmetic.WORDS[2:]) + r"|half|twice)\b",
+        source.question.lower(),
+    )
+    return len(said) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
+
+
+def _amount(key: str) -> Fraction | None:
+    """A key as a number; None where it is something else, or more."""
+    plain = normal(key).replace("$", "")
+    if natural_rule(plain) not in ("integer", "numeric") or form(plain, "numeric"):
+        return None
+    return numbers_in(plain)[0]
+
+
+def _written(number: Fraction) -> str | None:
+    """A number as digits; None for one of more than two decimal places."""
+    if number.denominator == 1:
+        return str(number.numerator)
+    return None if 100 % number.denominator else f"{float(number):.2f}".rstrip("0")

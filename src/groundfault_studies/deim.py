@@ -1,0 +1,301 @@
+"""The benchmark DEIM, all three modules, on pairs of data and model that a small file describes.
+
+References
+----------
+Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
+Processing", TACL 11, 2023. https://doi.org/10.1162/tacl_a_00617. Its nine data sets and fine-tuned
+transformers are not at hand: what is computed is of other models and data, in the form of its
+tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.streams import stream
+from groundfault.errors import MissingExtraError, PlanError
+from groundfault.finders.spotlight import Spotlight
+from groundfault.improve import Acquisition, Confidence, Improvement, Learning, Random, Slices
+from groundfault.language import BLANK, DEFAULT, FEATURES, Pipeline, load_pipeline
+from groundfault.probes.bank.toml_tables import located
+from groundfault.stats.discovery import Discovery, least_confident
+from groundfault.stats.improvement import rejection, relabelling
+from groundfault_studies import deim_explain, discover, improve
+from groundfault_studies.charts import lines
+from groundfault_studies.discover import FITTED, SOURCE
+from groundfault_studies.pairs import SHIPPED, Pair, read_pairs
+from groundfault_studies.real_models import Predictions
+from groundfault_studies.resumed import Rows, resumed
+from groundfault_studies.tables import Study, Table
+
+Progress = Callable[[str], object]
+
+SEEDS, PERMUTATIONS = 6, 999
+QUICK_SEEDS, QUICK_PERMUTATIONS, QUICK_ROUNDS = 1, 199, 4
+
+_TITLE = "Discover, Explain, Improve, on other models and data than the paper's"
+_HELD = (0.5, 0.75)
+"""Of active learning: where the pool ends, and where the validation examples do."""
+
+
+def study(
+    *,
+    pairs: str | Path | None = None,
+    pipeline: str | None = None,
+    seeds: int | None = None,
+    jobs: int = 1,
+    quick: bool = False,
+    keep: str | Path | None = None,
+    progress: Progress = bool,
+) -> Study:
+    """Tables 4, 5, 8 to 12 and Figure 6 of DEIM, in form.
+
+    Parameters
+    ----------
+    pairs : path, optional
+        TOML file of pairs, see `groundfault_studies.pairs.read_pairs`; left out, those that ship
+        with groundfault.
+    pipeline : str, optional
+        spaCy pipeline that reads texts. Left out, ``en_core_web_sm``, or ``blank`` where that is
+        not installed: `Study.lacking` then says which features could not be told.
+    seeds : int, optional
+        How often models are trained, or of given predictions others fitted to; left out, 6, or
+        quickly 1.
+    jobs : int
+        Processes; the answer does not depend on it.
+    quick : bool
+        Fewer seeds, permutations and rounds of active learning: to see that it runs, not for
+        conclusions.
+    keep : path, optional
+        File where the rows of each pair and seed are kept; a study that was stopped goes on from
+        there. Learning curves are kept beside it.
+    progress : callable, optional
+        Told in words what is going on.
+
+    Raises
+    ------
+    InputError
+        If the pairs cannot be read, or what is kept is of other data.
+    MissingExtraError
+        If the pipeline is named and not installed.
+    """
+    chosen = read_pairs(pairs or SHIPPED)
+    reader, lacking = _reader(pipeline)
+    seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
+    permutations = QUICK_PERMUTATIONS if quick else PERMUTATIONS
+    place = None if keep is None else Path(keep)
+    named = reader.name if reader else ""
+    todo = {
+        f"{pair.name}, seed {seed} ({pair.key}, {reader.key[:16] if reader else 'no pipeline'}, {permutations})": (
+            pair,
+            seed,
+            named,
+            permutations,
+        )
+        for pair in chosen
+        for seed in range(seeds)
+    }
+    progress(f"training and measuring {len(todo)} times")
+    rows = resumed(todo, measured, place, jobs, progress)
+    curves, short = _curves(chosen, seeds, jobs, quick, place, progress)
+    lacking += short
+    found = tuple(_tables(rows)) + tuple(
+        improve.figure_6(one, name) for name, one in curves.items()
+    )
+    if reader and not _by_pair(rows, "explain"):
+        lacking += ("Tables 8 to 10 (Explain), which need a pair with texts",)
+    settings = {
+        "pairs": {pair.name: pair.key for pair in chosen},
+        "seeds": seeds,
+        "fitted": FITTED,
+        "permutations": permutations,
+        "pipeline": named,
+        "quick": quick,
+    }
+    figures = {f"figure-6-{_slug(name)}": _drawn(one) for name, one in curves.items()}
+    return Study("deim", _TITLE, SOURCE, settings, found, lacking, figures)
+
+
+def _reader(name: str | None) -> tuple[Pipeline | None, tuple[str, ...]]:
+    """The pipeline, and what cannot be told with it."""
+    try:
+        return load_pipeline(name or DEFAULT), ()
+    except MissingExtraError as error:
+        if name:
+            raise
+        missing = str(error)
+    try:
+        blank = load_pipeline(BLANK)
+    except MissingExtraError:
+        return None, (f"Tables 8 to 10 (Explain): {missing}",)
+    count = sum(bool(blank.lacking(feature)) for feature in FEATURES.values())
+    return blank, (f"{count} of {len(FEATURES)} linguistic features: {missing}",)
+
+
+# --------------------------------------------------------------------------------- what is measured
+
+
+def measured(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
+    """All rows of one pair and seed, but those of active learning.
+
+    Parameters
+    ----------
+    pair : Pair
+    seed : int
+    pipeline : str
+        Empty where texts cannot be read.
+    permutations : int
+
+    Raises
+    ------
+    InputError
+        If the predictions cannot be used, for example where there is no error.
+    """
+    with located(f"pair {pair.name!r}"):
+        return _measured(pair, seed, pipeline, permutations)
+
+
+def _measured(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
+    given = pair.predictions(seed)
+    found: Rows = [
+        {"pair": pair.name, "module": "discover", "table": table, "method": method}
+        | asdict(discover.measure(fit, given))
+        for table, fits in (("4", discover.finders()), ("5", discover.structures()))
+        for method, fit in fits.items()
+    ]
+    for method, by_act in _improved(given, seed).items():
+        for act, one in by_act.items():
+            curves = {"accuracy": one.accuracy.tolist(), "confidence": one.confidence.tolist()}
+            row = {"pair": pair.name, "module": "improve", "method": method, "act": act}
+            found.append(row | {"original": one.original, **curves, "p": one.p, "c_p": one.c_p})
+    found.append({"pair": pair.name, "module": "relearnt", "gain": improve.learn_instead(given)})
+    if pipeline and given.texts:
+        told = deim_explain.rows(given, load_pipeline(pipeline), seed, permutations)
+        found += [{"pair": pair.name, "module": "explain", **row} for row in told]
+    return found
+
+
+def _improved(given: Predictions, seed: int) -> improve.Measured:
+    """Slicers, and as many examples as Edisa suspects by confidence and by chance."""
+    first, rest = given.split(FITTED)
+    fitted, fresh = ((part.embedding, part.label, part.probability) for part in (first, rest))
+    out = improve.measure(given) | {"spotlight": improve.acts(Spotlight(), fitted, fresh)}
+    count = out["edisa"]["rejected"].steps
+    second = np.argsort(-rest.probability, axis=1, kind="stable")[:, 1]
+    chance = stream(seed, "deim chance").random(len(rest.label))
+    for name, suspicion in (("confidence", -rest.probability.max(axis=1)), ("random", chance)):
+        prone = (
+            _highest(suspicion, count)
+            if name == "random"
+            else least_confident(rest.probability, count)
+        )
+        new = np.where(prone, second, rest.probability.argmax(axis=1))
+        out[name] = {
+            "rejected": rejection(suspicion, prone, rest.probability, rest.wrong),
+            "relabelled": relabelling(suspicion, prone, rest.probability, rest.label, new),
+        }
+    return out
+
+
+def _highest(score: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
+    return np.asarray(np.argsort(np.argsort(-score)) < count)
+
+
+def _curves(
+    pairs: Sequence[Pair], seeds: int, jobs: int, quick: bool, keep: Path | None, progress: Progress
+) -> tuple[dict[str, Learning], tuple[str, ...]]:
+    """Learning curves of a logistic regression of each pair's embedding, and of which pairs there
+    can be none.
+    """
+    slicers: list[Acquisition] = [
+        Slices(kind(**weights)) for kind, weights in improve.SLICERS.values()
+    ]
+    policies: list[Acquisition] = [Confidence(), *slicers, Slices(Spotlight()), Random()]
+    most = QUICK_ROUNDS if quick else improve.ROUNDS
+    place = keep.with_suffix(f".{most}-rounds.jsonl") if keep else None
+    found, lacking = {}, []
+    for pair in pairs:
+        given = pair.predictions(0)
+        cuts = tuple(int(share * len(given.label)) for share in _HELD)
+        parts = [
+            (given.embedding[rows], given.label[rows])
+            for rows in np.split(np.arange(len(given.label)), cuts)
+        ]
+        rounds = min(most, (cuts[0] - improve.START) // improve.BATCH)
+        task = improve.Task(f"{pair.name} ({pair.key})", (parts[0], parts[1], parts[2]))
+        try:
+            found[pair.name] = improve.learnt(task, seeds, jobs, place, progress, policies, rounds)
+        except PlanError as error:  # hardly any example of another class
+            lacking.append(f"Figure 6 of {pair.name}: {error}")
+    return found, tuple(lacking)
+
+
+# ------------------------------------------------------------------------------------ what is shown
+
+
+def _tables(rows: Rows) -> Iterator[Table]:
+    yield discover.table_4(_discovered(rows, "4"))
+    yield discover.table_5(_discovered(rows, "5"))
+    explained = _by_pair(rows, "explain")
+    if explained:
+        yield from deim_explain.tables(explained)
+    relearnt = {
+        pair: [row["gain"] for row in ones] for pair, ones in _by_pair(rows, "relearnt").items()
+    }
+    yield from improve.tables(
+        {pair: _runs(ones) for pair, ones in _by_pair(rows, "improve").items()}, relearnt
+    )
+
+
+def _by_pair(rows: Rows, module: str) -> dict[str, Rows]:
+    found: dict[str, Rows] = {}
+    for row in rows:
+        if row["module"] == module:
+            found.setdefault(row["pair"], []).append(row)
+    return found
+
+
+def _discovered(rows: Rows, table: str) -> discover.Measured:
+    found: dict[str, dict[str, list[Discovery]]] = {}
+    for pair, ones in _by_pair(rows, "discover").items():
+        for row in ones:
+            if row["table"] == table:
+                one = Discovery(**{key: row[key] for key in Discovery.__dataclass_fields__})
+                found.setdefault(pair, {}).setdefault(row["method"], []).append(one)
+    return found
+
+
+def _runs(rows: Rows) -> list[improve.Measured]:
+    """Improvements of one pair, a mapping for each seed: a method that comes again begins the
+    next.
+    """
+    runs: list[improve.Measured] = []
+    for row in rows:
+        if not runs or row["act"] in runs[-1].get(row["method"], {}):
+            runs.append({})
+        accuracy, confidence = (
+            np.asarray(row[key], dtype=np.float64) for key in ("accuracy", "confidence")
+        )
+        one = Improvement(row["act"], row["original"], accuracy, confidence, row["p"], row["c_p"])
+        runs[-1].setdefault(row["method"], {})[row["act"]] = one
+    return runs
+
+
+def _drawn(found: Learning) -> str:
+    """Figure 6 of a pair: mean accuracy by how many examples were labelled."""
+    means: dict[str, Any] = {policy: found.curves(policy).mean(axis=0) for policy in found.policies}
+    series = {
+        name: list(zip(found.labelled.tolist(), mean.tolist(), strict=True))
+        for name, mean in means.items()
+    }
+    return lines(series, "examples labelled", "accuracy", percent=False)
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -1,0 +1,316 @@
+"""Discover: how many of the examples that slice finders call error-prone, without labels, are
+errors.
+
+References
+----------
+Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
+Processing", TACL 11, 2023. https://doi.org/10.1162/tacl_a_00617. Its nine data sets and fine-tuned
+transformers are not at hand; here are other models and their real mistakes, in the form of its
+Tables 4 to 7 and Figure 3."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.finders.domino import Domino
+from groundfault.finders.edisa import Edisa
+from groundfault.finders.spotlight import Spotlight
+from groundfault.stats.discovery import Discovery, discovery
+from groundfault_studies.charts import lines
+from groundfault_studies.real_models import Predictions, of_texts, shipped
+from groundfault_studies.tables import Kind, Row, Study, Table, Value
+
+Progress = Callable[[str], object]
+Measured = Mapping[str, Mapping[str, Sequence[Discovery]]]
+"""By classifier, and by what was fitted: a discovery for each run."""
+Fit = Callable[[Predictions], Callable[[Predictions], NDArray[np.bool_]]]
+
+SOURCE = (
+    "Hua et al. (2023), Discover, Explain, Improve, TACL 11, https://doi.org/10.1162/tacl_a_00617"
+)
+FITTED = 2 / 3
+"""Share of the examples that slices are fitted on."""
+
+WEIGHTS = (0.01, 0.05, 0.15, 0.5, 1.0)
+STRUCTURES: Mapping[str, dict[str, float]] = {
+    "probability alone": {"embedding_weight": 0.0, "error_weight": 0.0},
+    "error and probability": {"embedding_weight": 0.0},
+    "all three": {},
+}
+DIMENSIONS = (4, 16, 32, None)
+SIZES = (0.125, 0.25, 0.5, 1.0)
+
+_EXAMPLES_A_SLICE = 20
+_COLUMNS: dict[str, tuple[str, Kind]] = {
+    "found": ("found", "size"),
+    "efficacy": ("efficacy", "rate"),
+    "confidence": ("confidence", "rate"),
+    "chance": ("chance", "rate"),
+    "recall": ("recall", "rate"),
+    "ahead": ("runs ahead", "text"),
+}
+_PAPER = {
+    "edisa": {"efficacy": "63.32%", "confidence": "51.28%", "chance": "31.18%"},
+    "domino": {"efficacy": "50.65%"},
+}
+
+
+_TABLE_5 = {
+    "probability alone": ("78", "44.87%", "41.03%"),
+    "error and probability": ("73", "46.58%", "43.84%"),
+    "all three": ("38", "63.16%", "55.26%"),
+}
+
+
+def study(shared: str | Path | None = None, *, seeds: int = 5, progress: Progress = bool) -> Study:
+    """Compare slice finders, and weights and sizes of Edisa, on the mistakes of real classifiers.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``real``, for the classifiers of texts; left out, ``$GROUNDFAULT_SHARED`` or
+        ``../shared/data``. Without it they are lacking.
+    seeds : int
+        How often classifiers are trained, each time on other examples; numbers are means.
+    progress : callable, optional
+    """
+    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
+    runs: list[list[Predictions]] = []
+    for seed in range(seeds):
+        progress(f"training classifiers, {seed + 1} of {seeds}")
+        runs.append([*shipped(seed), *(of_texts(folder, seed) if folder.is_dir() else ())])
+    lacking = (
+        () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
+    )
+    settings = {
+        "seeds": seeds,
+        "fitted": FITTED,
+        "slices": f"one for {_EXAMPLES_A_SLICE} examples, at most 128",
+    }
+    sizes = _sizes(runs, progress)
+    tables = (
+        table_4(_measured(runs, finders(), progress)),
+        table_5(_measured(runs, structures(), progress)),
+        _weights(runs, progress),
+        _dimensions(runs, progress),
+        sizes,
+    )
+    title = "Error-prone examples found without labels"
+    return Study("discover", title, SOURCE, settings, tables, lacking, {"figure-3": _drawn(sizes)})
+
+
+def finders() -> dict[str, Fit]:
+    """The rows of Table 4, with the weights that the paper gives."""
+    return {
+        "edisa": edisa(),
+        "edisa, weights 1": edisa(embedding_weight=1.0, error_weight=1.0),
+        "domino": domino(confidence_weight=40.0),
+        "spotlight": spotlight(),
+    }
+
+
+def structures() -> dict[str, Fit]:
+    """The rows of Table 5."""
+    return {name: edisa(**weights) for name, weights in STRUCTURES.items()}
+
+
+def edisa(**parameters: Any) -> Fit:
+    """Fit Edisa, and say which examples are error-prone."""
+    return _slicer(Edisa, parameters)
+
+
+def domino(**parameters: Any) -> Fit:
+    """Fit Domino, and say which examples are error-prone."""
+    return _slicer(Domino, parameters)
+
+
+def spotlight(**parameters: Any) -> Fit:
+    """Fit the Spotlight, whose slices are all said to be error-prone."""
+
+    def fit(given: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
+        fitted = Spotlight(**parameters).fit(given.embedding, given.label, given.probability)
+        return lambda other: fitted.error_prone(other.embedding)
+
+    return fit
+
+
+def measure(fit: Fit, given: Predictions, size: float = 1.0) -> Discovery:
+    """Fit on the first two thirds of the examples, or the first part of those, and measure on the
+    last third.
+    """
+    first, rest = given.split(FITTED)
+    part, _ = first.split(size)
+    return discovery(fit(part)(rest), rest.wrong, rest.probability)
+
+
+def sized(
+    kind: type[Edisa] | type[Domino], given: Predictions, **parameters: Any
+) -> Edisa | Domino:
+    """A slicer, not fitted, with as many slices as so many examples can make."""
+    return kind(**{"n_slices": min(128, len(given.label) // _EXAMPLES_A_SLICE)} | parameters)
+
+
+def _slicer(kind: type[Edisa] | type[Domino], parameters: dict[str, Any]) -> Fit:
+    def fit(given: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
+        fitted = sized(kind, given, **parameters).fit(
+            given.embedding, given.label, given.probability
+        )
+        return lambda other: fitted.error_prone(other.embedding, other.probability)
+
+    return fit
+
+
+def table_4(measured: Measured) -> Table:
+    """Error-prone examples by classifier and finder, among them ``edisa`` and ``domino`` with the
+    paper's weights.
+    """
+    rows = [
+        _row(f"{model}: {name}", runs)
+        for model, by in measured.items()
+        for name, runs in by.items()
+    ]
+    behind = _behind({row.label: row.here for row in rows}, list(measured))
+    for name, printed in _PAPER.items():
+        rows.append(Row(f"average of nine data sets, BERT: {name}", paper=printed))
+    note = (
+        "Efficacy is the share of errors among the examples found; beside it that of equally many examples of least "
+        "confidence, and of examples at random. Runs ahead: of those that found any, how many beat confidence. "
+        f"{behind}"
+    )
+    return Table("Table 4: error-prone examples", note, _COLUMNS, tuple(rows))
+
+
+def _measured(
+    runs: Sequence[Sequence[Predictions]], fits: Mapping[str, Fit], progress: Progress
+) -> Measured:
+    found: dict[str, dict[str, list[Discovery]]] = {}
+    for number, first in enumerate(runs[0]):
+        for name, fit in fits.items():
+            progress(f"{name} on {first.name}")
+            found.setdefault(first.name, {})[name] = [measure(fit, run[number]) for run in runs]
+    return found
+
+
+def _behind(rows: Mapping[str, Mapping[str, Value]], models: Sequence[str]) -> str:
+    """Where Edisa, with the paper's weights, is not ahead of confidence, or of Domino."""
+    said = []
+    for rival, row, column in (
+        ("confidence", "edisa", "confidence"),
+        ("Domino", "domino", "efficacy"),
+    ):
+        gaps = {
+            m: _number(rows[f"{m}: edisa"]["efficacy"]) - _number(rows[f"{m}: {row}"][column])
+            for m in models
+        }
+        lost = [model for model, gap in gaps.items() if not gap > 0]
+        where = f"not ahead of {rival} on {'; '.join(lost)}" if lost else f"ahead of {rival} on all"
+        said.append(f"Edisa with the paper's weights is {where}.")
+    return " ".join(said)
+
+
+def _number(value: Value) -> float:
+    return value if isinstance(value, float) else float("nan")
+
+
+def table_5(measured: Measured) -> Table:
+    """What each view of an example adds, by classifier and structure."""
+    rows = [
+        _row(f"{model}: {name}", runs)
+        for model, by in measured.items()
+        for name, runs in by.items()
+    ]
+    for name, printed in _TABLE_5.items():
+        rows.append(
+            Row(
+                f"CoLA, BERT: {name}",
+                paper=dict(zip(("found", "efficacy", "confidence"), printed, strict=True)),
+            )
+        )
+    note = (
+        "Edisa with the embedding, or the error too, left out of the likelihood. Slices start from clusters of the "
+        "embedding all the same."
+    )
+    return Table("Table 5: structure", note, _COLUMNS, tuple(rows))
+
+
+def _dimensions(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
+    """Principal components kept, on the first classifier, whose embedding has 64 numbers."""
+    chosen = [run[0] for run in runs]
+    rows = []
+    for kept in DIMENSIONS:
+        for weight in (0.15, 0.1, 0.05):
+            progress(f"{kept or 'all'} dimensions, embedding weight {weight}")
+            measured = [
+                measure(edisa(pca=kept, embedding_weight=weight), given) for given in chosen
+            ]
+            rows.append(_row(f"{kept or 'all'} dimensions, embedding_weight = {weight}", measured))
+    note = (
+        f"Edisa on {chosen[0].name}, whose embedding has {chosen[0].embedding.shape[1]} dimensions. The paper goes "
+        "from 32 of 1,024 to all of them, and finds hardly anything with all."
+    )
+    return Table("Table 7: principal components", note, _COLUMNS, tuple(rows))
+
+
+def _weights(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
+    """All weights on the second classifier."""
+    chosen = [run[1] for run in runs]
+    rows = []
+    for name in ("embedding_weight", "error_weight"):
+        for weight in WEIGHTS:
+            progress(f"{name} = {weight}")
+            rows.append(
+                _row(
+                    f"{name} = {weight}",
+                    [measure(edisa(**{name: weight}), given) for given in chosen],
+                )
+            )
+    note = f"Edisa on {chosen[0].name}; the other weights are the defaults, 0.15, 0.1 and 1."
+    return Table("Table 6: weights", note, _COLUMNS, tuple(rows))
+
+
+def _sizes(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
+    rows = []
+    for number in (0, 1):
+        chosen = [run[number] for run in runs]
+        for size in SIZES:
+            progress(f"fitted on {size:.0%} of {chosen[0].name}")
+            measured = [measure(edisa(), given, size) for given in chosen]
+            rows.append(_row(f"{chosen[0].name}: {size:.1%} of the examples", measured))
+    note = "Edisa fitted on part of the examples and measured on the same others; all are twice as many as those."
+    return Table("Figure 3: examples to fit on", note, _COLUMNS, tuple(rows))
+
+
+def _drawn(sizes: Table) -> str:
+    """Figure 3: efficacy, and that of confidence, by how many examples there were to fit on for
+    each to be measured.
+    """
+    series: dict[str, list[tuple[float, float]]] = {}
+    ratio = FITTED / (1 - FITTED)
+    for row, size in zip(sizes.rows, SIZES * 2, strict=True):
+        name = row.label.split(":")[0]
+        for what in ("efficacy", "confidence"):
+            value = row.here[what]
+            if isinstance(value, float):
+                series.setdefault(f"{name}: {what}", []).append((ratio * size, value))
+    return lines(series, "examples fitted, as a share of those measured", "share of errors")
+
+
+def _row(label: str, measured: Sequence[Discovery]) -> Row:
+    def mean(name: str) -> float | None:
+        values = [getattr(one, name) for one in measured]
+        return float(np.nanmean(values)) if not np.isnan(values).all() else None
+
+    means = {name: mean(name) for name in _COLUMNS if name != "ahead"}
+    found = list(_found(measured))
+    ahead = sum(one.efficacy > one.confidence for one in found)
+    return Row(label, {**means, "ahead": f"{ahead} of {len(found)}"})
+
+
+def _found(measured: Sequence[Discovery]) -> Iterator[Discovery]:
+    return (one for one in measured if one.found)

@@ -1,0 +1,391 @@
+"""Improve: what rejecting, relabelling or learning from suspected examples does for real
+classifiers.
+
+References
+----------
+Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
+Processing", TACL 11, 2023. https://doi.org/10.1162/tacl_a_00617. Its nine data sets and fine-tuned
+transformers are not at hand; here are other models and their real mistakes, in the form of its
+Tables 11 and 12 and Figures 4 to 6."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.base.files import write_text
+from groundfault.finders.domino import Domino
+from groundfault.finders.edisa import Edisa
+from groundfault.improve import (
+    Acquisition,
+    Auditor,
+    Confidence,
+    Flipping,
+    Improvement,
+    Learning,
+    Random,
+    SelectivePrediction,
+    Slicer,
+    Slices,
+    active_learning,
+)
+from groundfault.stats.paired import sign_flips
+from groundfault_studies.discover import FITTED, SOURCE, sized
+from groundfault_studies.real_models import Predictions, of_texts, shipped, tasks
+from groundfault_studies.tables import Kind, Row, Study, Table, Value
+
+Progress = Callable[[str], object]
+Floats = NDArray[np.float64]
+Columns = dict[str, tuple[str, Kind]]
+Measured = dict[str, dict[str, Improvement]]
+"""By slicer, and by what is done to the examples it suspects."""
+Labelled = tuple[Floats, NDArray[np.int64], Floats]
+
+LEVEL = 0.05
+START, BATCH, ROUNDS = 40, 20, 12
+SLICERS: Mapping[str, tuple[type[Edisa] | type[Domino], dict[str, Any]]] = {
+    "edisa": (Edisa, {}),
+    "domino": (Domino, {"confidence_weight": 40.0}),
+}
+"""Slicers and the weights that the paper gives them."""
+
+_COLUMNS: Columns = {
+    "found": ("found", "size"),
+    "c_proportion": ("C-prop", "rate"),
+    "c_improvement": ("C-imp", "rate"),
+    "c_p": ("p", "p"),
+    "improvement": ("imp", "rate"),
+    "p": ("p", "p"),
+    "verdict": ("confidence; model", "text"),
+}
+_PRINTED = {
+    "rejected": {"edisa": ("85.48%", "2.08%", "4.00%"), "domino": ("44.32%", "1.74%", "3.69%")},
+    "relabelled": {"edisa": ("91.77%", "3.29%", "2.80%"), "domino": ("55.87%", "3.28%", "2.58%")},
+}
+_NOTE = (
+    "Means over seeds. C-prop: share of steps at which accuracy is above that of as many steps by confidence; where "
+    "nothing is found there is none. C-imp: accuracy after the last step minus that of confidence; imp: minus the "
+    "model's. p: two-sided, exact over sign flips of the seeds and adjusted for all rows; seeds share their data, so "
+    "it speaks of training anew on these, not of other data. Last: what is shown to be ahead of either, or behind."
+)
+_NOTE_ON_FLIPPING = (
+    " With more than two classes an example gets the commonest label of its slice, if confidence is below a threshold "
+    "chosen on a tenth of the examples, which the slicer does not see. Slicers see more examples than the models were "
+    "trained on: beside them, what a logistic regression of the embedding gains that learns from those instead."
+)
+_QUARTERS = (0.25, 0.5, 0.75, 1.0)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Examples to learn from, to see errors on, and to measure on; each a pair (x, y)."""
+
+    name: str
+    parts: tuple[tuple[Any, Any], tuple[Any, Any], tuple[Any, Any]]
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    seeds: int = 10,
+    jobs: int = 1,
+    keep: str | Path | None = None,
+    progress: Progress = bool,
+) -> Study:
+    """Compare what slicers and confidence do for the accuracy of real classifiers.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``real``, for the classifiers of texts; left out, ``$GROUNDFAULT_SHARED`` or
+        ``../shared/data``. Without it they are lacking.
+    seeds : int
+        How often classifiers are trained, each time on other examples.
+    jobs : int
+        Processes of active learning; the answer does not depend on it.
+    keep : path, optional
+        File where curves of active learning are kept after each run, a line a task; a study that
+        was stopped takes them up again.
+    progress : callable, optional
+        Told in words what is going on.
+
+    Raises
+    ------
+    InputError
+        If what is kept was run with other settings, or other data.
+    """
+    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
+    lacking = (
+        () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
+    )
+    kept = None if keep is None else Path(keep)
+    return Study(
+        "improve",
+        "What suspected examples are good for",
+        SOURCE,
+        {"seeds": seeds, "fitted": FITTED, "start": START, "batch": BATCH, "rounds": ROUNDS},
+        (
+            *acted(folder, seeds, progress),
+            *(
+                figure_6(learnt(task, seeds, jobs, kept, progress), task.name)
+                for task in learning_tasks(folder)
+            ),
+        ),
+        lacking,
+    )
+
+
+def acted(folder: Path, seeds: int, progress: Progress = bool) -> tuple[Table, ...]:
+    """Tables 11 and 12, each with its curves."""
+    found: dict[str, list[Measured]] = {}
+    relearnt: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        progress(f"rejecting and relabelling, seed {seed + 1} of {seeds}")
+        for given in [*shipped(seed), *(of_texts(folder, seed) if folder.is_dir() else ())]:
+            found.setdefault(given.name, []).append(measure(given))
+            relearnt.setdefault(given.name, []).append(learn_instead(given))
+    return tables(found, relearnt)
+
+
+def tables(
+    found: Mapping[str, Sequence[Measured]], relearnt: Mapping[str, Sequence[float]]
+) -> tuple[Table, ...]:
+    """Tables 11 and 12 with their curves, of the runs of every model."""
+    return (
+        _table("rejected", "Table 11: selective prediction", found),
+        _curves("rejected", "Figure 4: accuracy while examples are rejected", found),
+        _table("relabelled", "Table 12: flipping", found, relearnt),
+        _curves("relabelled", "Figure 5: accuracy while examples are relabelled", found),
+    )
+
+
+def measure(given: Predictions) -> Measured:
+    """By slicer, the examples rejected and relabelled: fitted on the first two thirds, measured on
+    the last.
+    """
+    first, rest = given.split(FITTED)
+    fitted, fresh = ((part.embedding, part.label, part.probability) for part in (first, rest))
+    out: Measured = {}
+    for name, (kind, parameters) in SLICERS.items():
+        out[name] = acts(sized(kind, first, **parameters), fitted, fresh)
+    return out
+
+
+def acts(slicer: Slicer, fitted: Labelled, fresh: Labelled) -> dict[str, Improvement]:
+    """What a slicer does for fresh examples, by act; each is embedding, true classes and
+    probabilities.
+    """
+    return {
+        "rejected": SelectivePrediction(slicer).fit(*fitted).measure(*fresh),
+        "relabelled": Flipping(slicer).fit(*fitted).measure(*fresh),
+    }
+
+
+def learn_instead(given: Predictions) -> float:
+    """What a logistic regression of the embedding, learnt from the labels that slicers see, gains
+    over the model.
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    first, rest = given.split(FITTED)
+    other = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(
+        first.embedding, first.label
+    )
+    return float((other.predict(rest.embedding) == rest.label).mean() - (~rest.wrong).mean())
+
+
+def learning_tasks(folder: Path) -> Iterator[Task]:
+    """Digits and, where there are texts, the task of a question."""
+    from sklearn.datasets import load_digits
+    from sklearn.decomposition import TruncatedSVD
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    x, y = load_digits(return_X_y=True)
+    yield _task("digits", x / 16, y, (600, 1100))
+    if folder.is_dir():
+        questions, labels = tasks(folder)
+        words = TfidfVectorizer(min_df=2, sublinear_tf=True).fit_transform(questions.to_list())
+        x = TruncatedSVD(64, random_state=0).fit_transform(words)
+        yield _task(
+            "BIG-Bench Hard, task of a question", x, labels.to_numpy().astype(str), (1500, 2500)
+        )
+
+
+def learnt(
+    task: Task,
+    seeds: int,
+    jobs: int,
+    keep: Path | None,
+    progress: Progress,
+    policies: Sequence[Acquisition] = (),
+    rounds: int = ROUNDS,
+) -> Learning:
+    """Curves of all policies on a task, those that are kept included; the paper's and `Auditor`,
+    where left out.
+    """
+    kept = _kept(keep) if keep else {}
+    slicers = [Slices(kind(**parameters)) for kind, parameters in SLICERS.values()]
+    chosen = policies or [Confidence(), *slicers, Auditor(), Random()]
+
+    def told(so_far: Learning) -> None:
+        progress(f"active learning, {task.name}: {len(so_far.runs)} of {seeds * len(chosen)} runs")
+        if keep:
+            all_of_them = kept | {task.name: so_far}
+            lines = (
+                json.dumps({"task": name, **json.loads(one.to_json())})
+                for name, one in all_of_them.items()
+            )
+            write_text(keep, "".join(f"{line}\n" for line in lines))
+
+    return active_learning(
+        trainer, *task.parts, chosen, start=START, batch=BATCH, rounds=rounds, seeds=seeds, jobs=jobs,
+        resume=kept.get(task.name), progress=told,
+    )  # fmt: skip
+
+
+def _kept(place: Path) -> dict[str, Learning]:
+    """Curves by the name of the task."""
+    lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
+    read = [
+        Learning.from_json(line, where=f"{place}, line {number}")
+        for number, line in enumerate(lines, 1)
+    ]
+    return {str(json.loads(line).get("task")): one for line, one in zip(lines, read, strict=True)}
+
+
+def trainer(x: Floats, y: NDArray[Any], seed: int) -> Any:
+    """A logistic regression; its solver takes no chances, so nothing depends on the seed."""
+    import warnings
+
+    from sklearn.linear_model import LogisticRegression
+
+    with warnings.catch_warnings():  # few examples of many classes are meant
+        warnings.simplefilter("ignore")
+        return LogisticRegression(C=5.0, max_iter=500, random_state=seed).fit(x, y)
+
+
+def _task(name: str, x: Floats, y: NDArray[Any], cuts: tuple[int, int]) -> Task:
+    parts = np.split(np.random.default_rng(len(y)).permutation(len(y))[:4000], cuts)
+    pool, validation, test = ((x[part], y[part]) for part in parts)
+    return Task(name, (pool, validation, test))
+
+
+def _table(
+    act: str,
+    title: str,
+    found: Mapping[str, Sequence[Measured]],
+    relearnt: Mapping[str, Sequence[float]] | None = None,
+) -> Table:
+    """Means over seeds; p-values over seeds too, adjusted for all rows."""
+    measured = {
+        (model, name): [run[name][act] for run in runs]
+        for model, runs in found.items()
+        for name in runs[0]
+    }
+    c_p, p = (_p_values(measured, gain) for gain in ("c_improvement", "improvement"))
+    rows = []
+    for (model, name), ones in measured.items():
+        here: dict[str, Value] = {"found": _mean([one.steps for one in ones])}
+        for key in ("c_proportion", "c_improvement", "improvement"):
+            here[key] = _mean([getattr(one, key) for one in ones])
+        words = (
+            _verdict(here[key], p)
+            for key, p in (("c_improvement", c_p[model, name]), ("improvement", p[model, name]))
+        )
+        here |= {"c_p": c_p[model, name], "p": p[model, name], "verdict": "; ".join(words)}
+        rows.append(Row(f"{model}: {name}", here))
+        if relearnt and name == list(found[model][0])[-1]:
+            rows.append(
+                Row(
+                    f"{model}: learnt from the same labels", {"improvement": _mean(relearnt[model])}
+                )
+            )
+    for name, printed in _PRINTED[act].items():
+        paper = dict(zip(("c_proportion", "c_improvement", "improvement"), printed, strict=True))
+        rows.append(Row(f"average of nine data sets, BERT: {name}", paper=paper))
+    return Table(title, _NOTE + (_NOTE_ON_FLIPPING if relearnt else ""), _COLUMNS, tuple(rows))
+
+
+def _p_values(
+    measured: Mapping[tuple[str, str], Sequence[Improvement]], gain: str
+) -> dict[tuple[str, str], float]:
+    gains = np.array([[getattr(one, gain) for one in ones] for ones in measured.values()]).T
+    return dict(zip(measured, sign_flips(np.nan_to_num(gains)).tolist(), strict=True))
+
+
+def _curves(act: str, title: str, found: Mapping[str, Sequence[Measured]]) -> Table:
+    """Edisa beside confidence after a quarter, half, three quarters and all of the steps."""
+    columns: Columns = {"0": ("start", "rate"), **{f"{q}": (f"{q:.0%}", "rate") for q in _QUARTERS}}
+    rows = []
+    for model, runs in found.items():
+        ones = [run["edisa"][act] for run in runs if run["edisa"][act].steps]
+        for name, line in (("edisa", "accuracy"), ("confidence", "confidence")):
+            here = {"0": _mean([one.original for one in ones])}
+            for q in _QUARTERS:
+                here[f"{q}"] = _mean(
+                    [getattr(one, line)[max(0, round(q * one.steps) - 1)] for one in ones]
+                )
+            rows.append(Row(f"{model}: {name}", here))
+    note = (
+        "Accuracy after a share of the steps; means over the seeds with which Edisa finds any example. Confidence "
+        "takes as many steps as Edisa."
+    )
+    return Table(title, note, columns, tuple(rows))
+
+
+def figure_6(found: Learning, name: str) -> Table:
+    """Figure 6: accuracy by how much was labelled."""
+    shown = [i for i in range(len(found.labelled)) if i % 3 == 0]
+    columns: Columns = {
+        **{str(found.labelled[i]): (str(found.labelled[i]), "rate") for i in shown},
+        "gain": ("gain", "rate"),
+        "p": ("p", "p"),
+        "rounds": ("rounds ahead, behind", "text"),
+        "verdict": ("against confidence", "text"),
+    }
+    against = {comparison.policy: comparison for comparison in found.compare()}
+    rows = []
+    for policy in found.policies:
+        curve = found.curves(policy).mean(axis=0)
+        here: dict[str, Value] = {str(found.labelled[i]): float(curve[i]) for i in shown}
+        if policy in against:
+            one = against[policy]
+            certain = one.p_round <= LEVEL
+            ahead, behind = (
+                int((certain & (one.difference > 0)).sum()),
+                int((certain & (one.difference < 0)).sum()),
+            )
+            rounds = f"{ahead}, {behind} of {len(curve) - 1}"
+            here |= {"gain": one.gain, "p": one.p, "rounds": rounds, "verdict": one.verdict(LEVEL)}
+        rows.append(Row(policy, here))
+    note = (
+        f"Logistic regression trained anew after every {BATCH} examples; accuracy by how many were labelled, means "
+        "over seeds. Gain: difference of mean accuracy over the rounds to confidence, p exact over sign flips of seeds "
+        "and adjusted for the policies; rounds: those certainly ahead or behind, adjusted for rounds. The paper says "
+        "that Edisa is significantly ahead of its baselines between 3,000 and 10,000 examples. Here every policy "
+        "labels the same number."
+    )
+    if "auditor" in found.policies:
+        note += " Auditor: where an adaptive audit would look next."
+    return Table(f"Figure 6: active learning, {name}", note, columns, tuple(rows))
+
+
+def _verdict(gain: Value, p: float) -> str:
+    if p > LEVEL or not isinstance(gain, float):
+        return "not shown"
+    return "ahead" if gain > 0 else "behind"
+
+
+def _mean(values: Sequence[float] | Floats) -> float | None:
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    return float(known.mean()) if len(known) else None

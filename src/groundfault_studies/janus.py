@@ -1,0 +1,382 @@
+"""The tables of the Janus paper, regenerated from a reconstruction, simulations and real models.
+
+References
+----------
+Repantis, Gawde and Singh (2026), *Decoy-Calibrated Failure Audits for Language Models*,
+arXiv:2606.09046. Its model outputs are not at hand: the controlled docs are a reconstruction that
+has its printed rates and lifts, and in the place of MuSiQue and LongBench v2 stand other benchmarks
+and other models."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from groundfault.auditing.report import Report
+from groundfault.base.threads import enough_threads
+from groundfault.core.finding import Finding, Verdict
+from groundfault.core.plan import exact
+from groundfault.errors import InputError
+from groundfault.judges.rule import rule
+from groundfault.stats import bits
+from groundfault_studies import janus_audits, janus_repeats
+from groundfault_studies.controlled_docs import Packet
+from groundfault_studies.janus_audits import Audited
+from groundfault_studies.janus_repeats import Columns, Here
+from groundfault_studies.tables import Row, Study, Table, Value
+
+Progress = Callable[[str], object]
+
+SOURCE = "Repantis, Gawde and Singh (2026), Decoy-Calibrated Failure Audits for Language Models, arXiv:2606.09046"
+SLICES, MOST_PREDICATES, LEAST_ROWS = 5, 3, 8
+"""How many slices are searched for, and of what kind; the paper does not say, but its two pockets
+are among these.
+"""
+
+_TABLE_1 = {
+    "long_chain": ("65.0%", "7.5%", "+0.58", "+0.67", "+0.48"),
+    "long_x_indirect": ("72.5%", "24.2%", "+0.48", "+0.55", "+0.42"),
+    "hard_join_combo": ("70.0%", "31.4%", "+0.39", "+0.44", "+0.34"),
+    "long_x_collision": ("62.5%", "27.5%", "+0.35", "+0.27", "+0.42"),
+    "flat_x_long": ("57.5%", "29.2%", "+0.28", "+0.27", "+0.30"),
+    "target_late": ("22.5%", "50.0%", "−0.28", "−0.25", "−0.30"),
+}
+_TABLE_2 = {
+    "Controlled docs": {"n": "160", "error_rate": "36%", "slices": "88–95%", "papers_rule": "6"},
+    "MuSiQue": {"n": "150", "error_rate": "44%", "slices": "55–57%", "papers_rule": "0"},
+    "LongBench v2": {"n": "115", "error_rate": "51%", "slices": "85–93%", "papers_rule": "0"},
+}
+_TABLE_3 = {
+    "Controlled docs": ("10", "5", "8", "6", "6", "0.46", "0.34"),
+    "MuSiQue": ("7", "5", "1", "0", "0", "n/a", "n/a"),
+    "LongBench v2": ("34", "5", "20", "1", "0", "0.36", "0.05"),
+}
+_FAILED = {
+    "holdout_support": "too few",
+    "sign": "reversed",
+    "min_effect": "too small",
+    "p": "within chance",
+}
+_SAFEGUARDS: Columns = {
+    "candidates": ("cand.", "count"),
+    "top_k": ("top 5", "count"),
+    "fixed": ("fixed", "count"),
+    "decoy_only": ("decoy", "count"),
+    "full": ("full", "count"),
+    "discovery": ("disc.", "size"),
+    "holdout": ("hold.", "size"),
+}
+
+
+def study(
+    shared: str | Path | None = None, *, splits: int = 200, jobs: int = 1, progress: Progress = bool
+) -> Study:
+    """Regenerate the paper's Tables 1 to 3 and its 200-split line, and compare the exact floor with
+    drawn decoys.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``janus_public`` and ``real``; left out, ``$GROUNDFAULT_SHARED`` or
+        ``../shared/data``. What needs it is left out where it is not there, and `Study.lacking`
+        says so; the generated controlled docs need nothing.
+    splits : int
+        Random splits, and sets of scripted answers; the paper has 200 splits.
+    jobs : int
+        Processes for the splits; the answer does not depend on it.
+    progress : callable, optional
+        Told in words what is going on.
+
+    Raises
+    ------
+    InputError
+        If a folder is named and is not there.
+    """
+    folder = _folder(shared)
+    with enough_threads(0):
+        progress("answering generated packets")
+        scripted, packets, returned = janus_audits.scripted(seed=0)
+        audits, lacking = _audits(folder, scripted, progress)
+        first = [audited for audited in audits if audited.beside]
+        tables = [
+            *(_descriptors(audited) for audited in first),
+            _summary(audits, progress),
+            _ablation(audits, splits, progress),
+            _robustness(audits, splits, jobs, progress),
+            *(janus_repeats.floors(audited, progress) for audited in first),
+            _classes(packets, returned),
+            _descriptors(scripted),
+            janus_repeats.recovery(scripted, packets, splits, progress),
+        ]
+    settings = {"splits": splits, "shared": str(folder)}
+    return Study(
+        "janus",
+        "Janus: the paper's tables, regenerated",
+        SOURCE,
+        settings,
+        tuple(tables),
+        tuple(lacking),
+    )
+
+
+def _folder(shared: str | Path | None) -> Path:
+    named = shared or os.environ.get("GROUNDFAULT_SHARED")
+    folder = Path(named or "../shared/data")
+    if named and not folder.is_dir():
+        raise InputError(
+            f"no folder {folder}: name the one that holds janus_public and real (--shared DIR)"
+        )
+    return folder
+
+
+def _audits(folder: Path, scripted: Audited, progress: Progress) -> tuple[list[Audited], list[str]]:
+    """Every audit that there are data for, those of controlled docs first, and what is lacking for
+    the others.
+    """
+    progress(f"reading {folder}")
+    found, lacking = [scripted], []
+    try:
+        public = folder / "janus_public"
+        found = [janus_audits.reconstruction(public), scripted, janus_audits.null(public)]
+    except InputError as error:
+        lacking.append(f"the reconstruction of Table 1 and the simulated null: {error}")
+    try:
+        found += list(janus_audits.real(folder / "real"))
+    except InputError as error:
+        lacking.append(f"audits of real models: {error}")
+    return found, [
+        *lacking,
+        "name the folder of the data with --shared or $GROUNDFAULT_SHARED",
+    ] if lacking else []
+
+
+def _descriptors(audited: Audited) -> Table:
+    """Table 1: error rates on and off each descriptor, and its lifts."""
+    columns: Columns = {
+        "on": ("on", "rate"),
+        "off": ("off", "rate"),
+        "full": ("full", "lift"),
+        "discovery": ("disc.", "lift"),
+        "holdout": ("hold.", "lift"),
+        "p": ("adj. p", "p"),
+        "verdict": ("verdict", "text"),
+    }
+    report = audited.default_rule
+    rows = tuple(Row(f.name, _numbers(f), _printed(f.name)) for f in report.findings)
+    table = Table(f"Table 1. {audited.label}", "", columns, rows)
+    both = f"The paper's rule confirms {len(audited.papers_rule.confirmed)}, the default judge {len(report.confirmed)}"
+    lifts = "Error rates on and off, and lifts on all examples, on discovery and on the holdout."
+    if audited.beside:
+        same, of = table.agreement()
+        note = (
+            f"{lifts} A reconstruction, not the authors' data: error counts and split were solved for so that the "
+            f"printed numbers come out, and {same} of {of} do; the verdicts follow from them. {both}. long_x_late "
+            "stands for the tenth candidate, which the paper does not name."
+        )
+    else:
+        note = (
+            f"{lifts} A script answers packets generated here: it stops early on long chains and has no other "
+            "weakness, so that long_chain has about the paper's rates by design and target_late has no effect at all: "
+            f"other lifts than the paper's are no contradiction. {both}; the next table says how that varies."
+        )
+    return replace(table, note=note)
+
+
+def _numbers(finding: Finding) -> dict[str, Value]:
+    full, holdout = finding.full, finding.holdout
+    return {
+        "on": full.on_rate,
+        "off": full.off_rate,
+        "full": full.lift,
+        "discovery": finding.discovery.lift,
+        "holdout": holdout.lift if holdout else None,
+        "p": holdout.p_adjusted if holdout else None,
+        "verdict": str(finding.verdict).replace("_", " "),
+    }
+
+
+def _printed(name: str) -> dict[str, str]:
+    keys = ("on", "off", "full", "discovery", "holdout")
+    return dict(zip(keys, _TABLE_1[name], strict=True)) if name in _TABLE_1 else {}
+
+
+def _summary(audits: Sequence[Audited], progress: Progress) -> Table:
+    """Table 2: what slice search finds, what Janus confirms, and what the audit could have seen."""
+
+    def here(audited: Audited) -> dict[str, Value]:
+        progress(f"judging {audited.label}")
+        report = audited.default_rule
+        return {
+            "n": audited.scored,
+            "error_rate": report.summary["error_rate"],
+            "slices": _top_slices(audited),
+            "papers_rule": len(audited.papers_rule.confirmed),
+            "default": len(report.confirmed),
+            "least": report.summary["minimum_detectable_lift"],
+            "reading": _reading(report),
+        }
+
+    columns: Columns = {
+        "n": ("n", "count"),
+        "error_rate": ("errors", "rate"),
+        "slices": ("slices", "rate"),
+        "papers_rule": ("janus-a", "count"),
+        "default": ("janus", "count"),
+        "least": ("least", "size"),
+        "reading": ("reading", "text"),
+    }
+    note = (
+        f"Slices: error rates of SliceLine's {SLICES} best conjunctions of at least {LEAST_ROWS} examples, on all "
+        "examples, as in the paper. Then how many are confirmed by the paper's rule (janus-a, with the exact floor), "
+        "and by the default judge (janus), which also asks for an exact p-value and counts duplicates once. Least: the "
+        "smallest lift that the default judge would have confirmed with 80% power at prevalence 30%; smaller ones are "
+        "not excluded. gsm and crux are neither the paper's benchmarks nor its model; two are cut to its sizes, and "
+        "the same model on all examples shows what they could not see. Answers that could not be parsed, and known "
+        "grader artefacts, are not scored and not in n."
+    )
+    return Table("Table 2, in form. Main audits", note, columns, _beside(audits, here, _TABLE_2))
+
+
+def _reading(report: Report) -> str:
+    """What may be said, in a few words."""
+    if not report.confirmed:
+        failed = Counter(
+            f.reason.split(":")[0] for f in report.findings if f.verdict is Verdict.NOT_REPLICATED
+        )
+        if not failed:
+            return "none clears the floor"
+        return f"{failed.total()} screened, most {_FAILED[failed.most_common(1)[0][0]]} held out"
+    more = len(report.confirmed) - 1
+    return report.confirmed[0].name + (f" and {more} more" if more else "")
+
+
+def _top_slices(audited: Audited) -> tuple[float, float] | None:
+    """Lowest and highest error rate of the best conjunctions of candidates and their
+    complements.
+    """
+    from groundfault.finders.sliceline import SliceLine
+
+    units = audited.units
+    scored = np.ones(len(units), dtype=np.bool_) if units.scored is None else units.scored[0]
+    on = bits.unpack(units.marks.on, len(units)).T[scored].astype(np.int64)
+    search = SliceLine(k=SLICES, max_level=MOST_PREDICATES, min_support=LEAST_ROWS)
+    rates = [found.mean_error for found in search.fit(on, units.losses[0][scored]).slices_]
+    return (min(rates), max(rates)) if rates else None
+
+
+def _ablation(audits: Sequence[Audited], splits: int, progress: Progress) -> Table:
+    """Table 3: what is reported as safeguards are taken away, by Janus-lite."""
+
+    def here(audited: Audited) -> dict[str, Value]:
+        progress(f"taking safeguards away from {audited.label}")
+        base, tested = audited.lite.summary["baselines"], audited.lite.summary["library"]["tested"]
+        means = base["survivor_mean_abs_lift"] or {"discovery": None, "holdout": None}
+        counts = [len(base[name]) for name in ("top_k", "fixed_lift", "decoy_only", "full")]
+        return dict(
+            zip(_SAFEGUARDS, [tested, *counts, means["discovery"], means["holdout"]], strict=True)
+        )
+
+    paper = {
+        name: dict(zip(_SAFEGUARDS, printed, strict=True)) for name, printed in _TABLE_3.items()
+    }
+    rows = list(_beside(audits, here, paper))
+    note = (
+        "Reported by: the five largest lifts; lifts of at least 0.10; lifts above the 95% floor of decoys (Janus-lite, "
+        "exact; the paper draws 200 decoys); and those that also repeat on the holdout. Then the mean |lift| on "
+        "discovery and on the holdout of what lies above the floor: how far it shrinks is the winner's curse."
+    )
+    if audits[0].beside:
+        rows.insert(1, Row(f"  medians, {splits} splits", _lite_medians(audits[0], splits)))
+        note += (
+            " In the reconstruction the floor is 0.25 and so is target_late's lift, which is not above it: five, not "
+            "six. The paper's means for six, 0.46 and 0.34, are not those of the six in its Table 1, 0.41 and 0.38: it "
+            "rests on another split, or another six."
+        )
+    return Table("Table 3, in form. Safeguards taken away", note, _SAFEGUARDS, tuple(rows))
+
+
+def _lite_medians(audited: Audited, splits: int) -> dict[str, Value]:
+    case, units = audited.case("janus-lite"), audited.units
+    found = np.full((splits, len(_SAFEGUARDS)), np.nan)
+    for number in range(splits):
+        seen, fresh = janus_repeats.random_split(case, units, number)
+        verdicts = rule(case.judge, case.plan, seen, fresh, units.marks, f"study/{number}").verdicts
+        tested, stays, full = (
+            np.array([v in wanted for v in verdicts])
+            for wanted in (
+                set(Verdict) - {Verdict.UNTESTABLE},
+                {Verdict.CONFIRMED, Verdict.NOT_REPLICATED},
+                {Verdict.CONFIRMED},
+            )
+        )
+        fixed = tested & seen.margins.reaches(exact(case.plan.min_lift or 0))
+        found[number, :5] = tested.sum(), min(5, tested.sum()), fixed.sum(), stays.sum(), full.sum()
+        if stays.any():
+            found[number, 5:] = [np.abs(part.margins.lift[stays]).mean() for part in (seen, fresh)]
+    medians = np.nanmedian(found, axis=0)
+    return {
+        key: None if np.isnan(value) else float(value) if kind == "size" else round(value)
+        for (key, (_, kind)), value in zip(_SAFEGUARDS.items(), medians, strict=True)
+    }
+
+
+def _robustness(audits: Sequence[Audited], splits: int, jobs: int, progress: Progress) -> Table:
+    rows = _beside(
+        audits, janus_repeats.robustness(splits, jobs, progress), janus_repeats.ROBUSTNESS_PRINTED
+    )
+    title, note = (
+        f"Appendix C, in form. {splits} random splits",
+        janus_repeats.robustness_note(splits),
+    )
+    return Table(title, note, janus_repeats.ROBUSTNESS, rows)
+
+
+def _classes(packets: Sequence[Packet], returned: Sequence[str]) -> Table:
+    """What the scripted reader returned, on short and on long chains."""
+    columns: Columns = {
+        "short": ("short chain", "count"),
+        "long": ("long chain", "count"),
+        "all": ("all", "count"),
+    }
+    counts = Counter(
+        (word, packet.long_chain) for packet, word in zip(packets, returned, strict=True)
+    )
+    rows = []
+    for word in ("correct", "vendor", "subsidiary", "other_code", "malformed"):
+        short, long = counts[word, False], counts[word, True]
+        printed = {"all": "102"} if word == "correct" else {}
+        rows.append(
+            Row(
+                word.replace("_", " "), {"short": short, "long": long, "all": short + long}, printed
+            )
+        )
+    note = (
+        "What a scripted reader returned to generated packets. The paper gives no counts by class: its model answered "
+        "102 of 160 packets, and many of its errors were an intermediate vendor or subsidiary."
+    )
+    return Table("Error classes. Controlled docs, scripted reader", note, columns, tuple(rows))
+
+
+def _beside(
+    audits: Sequence[Audited], here: Here, paper: Mapping[str, Mapping[str, str]]
+) -> tuple[Row, ...]:
+    """A row an audit, the paper's below the one it belongs to, and the paper's other ones after
+    controlled docs.
+    """
+    rows = [Row(audited.label, here(audited), paper.get(audited.beside, {})) for audited in audits]
+    at = 1 + next(
+        i
+        for i, audited in enumerate(audits)
+        if audited.library.sources.keys() == {"controlled_docs"}
+    )
+    alone = [
+        Row(name, {}, printed)
+        for name, printed in paper.items()
+        if name not in {a.beside for a in audits}
+    ]
+    return (*rows[:at], *alone, *rows[at:])

@@ -1,0 +1,211 @@
+"""What the Janus study audits: a reconstruction of the paper's controlled docs, simulations, and
+real models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.auditing.flow import audit
+from groundfault.auditing.prepared import Case, prepare
+from groundfault.auditing.report import Report
+from groundfault.core.candidate import Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.units import Units
+from groundfault.readers.table import read_table
+from groundfault_studies import controlled_docs
+from groundfault_studies.controlled_docs import Packet
+
+FINDERS = ("declared", "thresholds", "categories")
+MODELS = ("claude-3-haiku-20240307", "gpt-3.5-turbo-0125", "gemma-2-2b-it")
+"""The first is the nearest relative of the paper's Claude Haiku 4.5 among the data; the others err
+more.
+"""
+
+USUAL = Plan()
+# support as the paper asks for it on LongBench v2: three on the slice in each part, eight in both
+# together
+SMALL = Plan(min_on=3, min_off=3, min_on_total=8)
+# paper-sized samples of real outcomes with an error rate near the paper's: benchmark, model,
+# examples
+SAMPLES = (("gsm", "gemma-2-2b-it", 150), ("crux", "claude-3-haiku-20240307", 115))
+
+_ANSWERS = ("answer", "answer_parsed", "response", "response_chars")
+_KEYS = (
+    "prompt",
+    "question",
+    "answer",
+    "badge",
+    "name",
+    "division",
+    "project",
+    "vendor",
+    "subsidiary",
+    "returned",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Evidence with a frozen library, judged by several rules.
+
+    Attributes
+    ----------
+    label : str
+    evidence : Evidence
+    library : Library
+    plan : Plan
+        Everything but the judge.
+    beside : str
+        The audit of the paper that it is a reconstruction or a simulation of; empty for other data.
+    """
+
+    label: str
+    evidence: Evidence
+    library: Library
+    plan: Plan = USUAL
+    beside: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        evidence: Evidence,
+        finders: Sequence[Any] = FINDERS,
+        plan: Plan = USUAL,
+        beside: str = "",
+    ) -> Audited:
+        """Freeze the library that finders propose."""
+        return cls(label, evidence, prepare(evidence, plan, finders=finders).library, plan, beside)
+
+    @cached_property
+    def papers_rule(self) -> Report:
+        """Procedure A with the exact floor, and the paper's holdout gate."""
+        return self._by("janus-a")
+
+    @cached_property
+    def default_rule(self) -> Report:
+        """The default judge: the same with duplicates counted once, and an exact p-value on the
+        holdout.
+        """
+        return self._by("janus")
+
+    @cached_property
+    def lite(self) -> Report:
+        """The paper's ablation, Janus-lite, with the exact floor."""
+        return self._by("janus-lite")
+
+    def case(self, judge: str = "janus-a", **settings: Any) -> Case:
+        """The audit made ready for one judge."""
+        return prepare(self.evidence, replace(self.plan, judge=judge, **settings), self.library)
+
+    @cached_property
+    def units(self) -> Units:
+        """All units, for splits of one's own."""
+        case = self.case()
+        return Units.of(case.marks, case.losses())
+
+    @property
+    def scored(self) -> int:
+        """Examples with an outcome."""
+        return self.evidence.status_counts["scored"]
+
+    def _by(self, judge: str) -> Report:
+        return audit(self.evidence, replace(self.plan, judge=judge), self.library)
+
+
+def reconstruction(folder: Path) -> Audited:
+    """Controlled docs with the rates, counts and lifts that the paper prints; packets and split are
+    not the paper's.
+    """
+    label = "Controlled docs, reconstructed"
+    return Audited.of(
+        label, _golden(folder / "table1_reconstruction.csv"), [_flags()], beside="Controlled docs"
+    )
+
+
+def null(folder: Path) -> Audited:
+    """Candidates of LongBench v2's number and size that have nothing to do with the errors."""
+    return Audited.of(
+        "Simulated null, 115 x 34", _golden(folder / "null_115x34.csv"), [_flags()], SMALL
+    )
+
+
+def scripted(seed: int) -> tuple[Audited, list[Packet], list[str]]:
+    """Generated packets, answered by a script that stops early on long chains; and what each answer
+    returned.
+    """
+    packets = controlled_docs.generate(seed=seed)
+    returned = answered(packets, np.random.default_rng([seed, 1]))
+    wrong = [word != "correct" for word in returned]
+    frame = controlled_docs.to_frame(packets).with_columns(
+        error=pl.Series(wrong), returned=pl.Series(returned)
+    )
+    evidence = Evidence.from_table(frame, id="item_id", outcome="error", ignore=_KEYS)
+    audited = Audited("Controlled docs, scripted reader", evidence, controlled_docs.library())
+    return audited, packets, returned
+
+
+def answered(packets: Sequence[Packet], rng: np.random.Generator) -> list[str]:
+    """What the scripted reader returned to each packet, as `controlled_docs.grade` puts it."""
+    return [str(controlled_docs.grade(p, controlled_docs.scripted_answer(p, rng))) for p in packets]
+
+
+def real(folder: Path) -> Iterator[Audited]:
+    """Real models: some on both benchmarks of the matrix, samples of the paper's size, and the
+    single-model files.
+    """
+    matrix = folder / "zeroeval"
+    names = ("examples", "outcomes", "known_grader_artifacts_crux")
+    examples, outcomes, artefacts = (read_table(matrix / f"{name}.parquet")[0] for name in names)
+    artefacts = artefacts.with_columns(artefact=True)
+
+    def joined(benchmark: str, model: str) -> pl.DataFrame:
+        rows = outcomes.filter(pl.col("benchmark") == benchmark, pl.col("model") == model)
+        table = rows.join(examples.drop("benchmark"), on="example_id", validate="1:1")
+        return table.select(column for column in table if column.null_count() < table.height)
+
+    def made(frame: pl.DataFrame, label: str, plan: Plan = USUAL) -> Audited:
+        frame = frame.join(artefacts, on=["example_id", "model"], how="left")
+        status = pl.when("artefact").then(pl.lit("artefact")).when(pl.col("answer_parsed") == 0)
+        frame = frame.with_columns(
+            status=status.then(pl.lit("unparsed")).otherwise(pl.lit("scored"))
+        )
+        evidence = Evidence.from_table(
+            frame.drop("artefact"),
+            id="example_id",
+            outcome="correct",
+            status="status",
+            positive_is_good=True,
+            ignore=[column for column in _ANSWERS if column in frame.columns],
+        )
+        return Audited.of(label, evidence, plan=plan)
+
+    for benchmark, model, size in SAMPLES:
+        whole = joined(benchmark, model).sort("example_id")
+        rows = np.sort(np.random.default_rng(size).choice(whole.height, size, replace=False))
+        yield made(whole[rows], f"{benchmark} {size} of {whole.height:,}: {model}", SMALL)
+    for model in MODELS:
+        for benchmark in ("gsm", "crux"):
+            yield made(joined(benchmark, model), f"{benchmark}: {model}")
+    for path in sorted((folder / "single_model_audit").glob("*.parquet")):
+        frame = read_table(path)[0]
+        yield made(frame, f"{frame['benchmark'][0]}: {frame['model'][0]}")
+
+
+def _golden(path: Path) -> Evidence:
+    return Evidence.from_table(path, id="item_id", outcome="error", split="split")
+
+
+def _flags() -> Any:
+    from groundfault.finders.declared import Declared
+
+    return Declared(("d__*",))

@@ -1,0 +1,66 @@
+"""Work in many parts, in several processes, that goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+Rows = list[dict[str, Any]]
+
+
+def resumed(
+    todo: Mapping[str, tuple[Any, ...]],
+    work: Callable[..., Rows],
+    keep: Path | None,
+    jobs: int = 1,
+    progress: Callable[[str], object] = bool,
+) -> Rows:
+    """Rows of all parts, in their order: those in the file ``keep`` as they are, the others worked
+    out and added to it.
+
+    A line of the file is a part with its rows; one that was cut off by a kill is left out, and
+    worked out again.
+
+    Parameters
+    ----------
+    todo : mapping of str to tuple
+        What ``work`` is called with, by a name that says everything the rows depend on.
+    work : callable
+    keep : path, optional
+    jobs : int
+        Processes; the answer does not depend on it.
+    progress : callable
+    """
+    from joblib import Parallel, delayed
+
+    done = _kept(keep)
+    missing = [name for name in todo if name not in done]
+    if keep:
+        keep.parent.mkdir(parents=True, exist_ok=True)
+    run = Parallel(jobs, return_as="generator")(delayed(work)(*todo[name]) for name in missing)
+    for number, (name, rows) in enumerate(zip(missing, run, strict=True), start=1):
+        done[name] = rows
+        progress(f"{number} of {len(missing)}: {name}")
+        if keep:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"job": name, "rows": rows}) + "\n")
+    return [row for name in todo for row in done[name]]
+
+
+def _kept(keep: Path | None) -> dict[str, Rows]:
+    if keep is None or not keep.exists():
+        return {}
+    found = {}
+    lines = keep.read_text(encoding="utf-8").split("\n")
+    for line in lines:
+        try:
+            kept = json.loads(line)
+            found[kept["job"]] = kept["rows"]
+        except (ValueError, KeyError, TypeError):
+            continue
+    if lines[-1]:  # a line that was cut off: the next one is not to be joined to it
+        with keep.open("a", encoding="utf-8") as file:
+            file.write("\n")
+    return found

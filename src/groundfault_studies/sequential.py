@@ -1,0 +1,251 @@
+"""Sequential audits: the paper's Figures 2, 3, C.1, C.2 and E.3, in form.
+
+References
+----------
+Zhou et al. (2026), *Adaptive auditing of AI systems with anytime-valid guarantees*,
+arXiv:2605.07002. Its questions, clinical notes and birds are not at hand: in their place stand a
+pool and a bank of the same make, a language model's real answers in the categories of a published
+tree, and a network's real mistakes on digits. Audits here test declared groups with a guarantee;
+the paper's own sampling keeps none (see the study ``validity``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from groundfault.errors import InputError
+from groundfault_studies import audit_charts
+from groundfault_studies.audited import (
+    MAIN,
+    METHODS,
+    Setting,
+    all_rows,
+    digits,
+    generated_bank,
+    skills,
+    unlabelled_pool,
+)
+from groundfault_studies.tables import Kind, Row, Study, Table, Value
+
+Progress = Callable[[str], object]
+Rows = Sequence[dict[str, Any]]
+
+SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
+BUDGETS = (10, 40, 70)
+ALPHA = 0.05
+_FIGURES = {40: "Figure 2", 10: "Figure C.1", 70: "Figure C.2"}
+_PAPERS_RHO = "−0.84"
+_LABELS = [method.label for method in METHODS]
+_COLUMNS: dict[str, tuple[str, Kind]] = {
+    "found": ("failure found", "rate"),
+    "passed": ("passed", "rate"),
+    "neither": ("neither", "rate"),
+    "wrong": ("wrong", "rate"),
+    "quarter": ("25 %", "count"),
+    "median": ("labels", "count"),
+    "three": ("75 %", "count"),
+}
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    replicates: int = 20,
+    jobs: int = 1,
+    keep: Path | None = None,
+    progress: Progress = bool,
+) -> Study:
+    """Audit the settings of the paper's experiments, or their like, by its methods.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``savi_pool`` and ``real``; left out, ``$GROUNDFAULT_SHARED`` or
+        ``../shared/data``. Without it the experiment on digits alone is run, and the others are
+        lacking.
+    replicates : int
+        Audits of each setting by each method; the paper has 100 and 40.
+    jobs : int
+        Processes; the answer does not depend on it.
+    keep : path, optional
+        Where audits that are done are kept; a study that was interrupted goes on from there.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        If a folder is named and is not there.
+    """
+    folder, lacking = _folder(shared)
+    first = [*unlabelled_pool(folder), *generated_bank(folder)] if folder else []
+    second, third = [skills(folder)] if folder else [], [digits()]
+    todo = [
+        (setting, policy, BUDGETS if setting in first else (40,), replicate)
+        for replicate in range(1, replicates + 1)
+        for setting in [*first, *second, *third]
+        for policy in dict.fromkeys(method.policy for method in METHODS)
+    ]
+    rows = _with_labels(all_rows(todo, keep, jobs, progress), [*first, *second, *third])
+    tables: list[Table] = []
+    figures: dict[str, str] = {}
+    for experiment, title in (
+        (("1a", "pool without labels"), ("1b", "generated cases")) if folder else ()
+    ):
+        for budget, figure in _FIGURES.items():
+            chosen = [row for row in rows if row["experiment"] == experiment and row["m"] == budget]
+            tables.append(_verdicts(f"{figure} ({experiment[1]}), m = {budget}: {title}", chosen))
+            name = f"{figure.lower().replace(' ', '-').replace('.', '')}{experiment[1]}"
+            figures |= _drawn(name, chosen)
+    for setting in second:
+        tables += [
+            _verdicts(_title("Figure 3", setting), _of(rows, setting)),
+            _looked("Figure 3", rows, setting),
+        ]
+        figures |= _drawn("figure-3", _of(rows, setting)) | _scatter("figure-3", rows, setting)
+    for setting in third:
+        tables += [
+            _verdicts(_title("Figure E.3", setting), _of(rows, setting)),
+            _looked("Figure E.3", rows, setting),
+        ]
+        figures |= _drawn("figure-e3", _of(rows, setting)) | _scatter("figure-e3", rows, setting)
+    settings = {
+        "replicates": replicates,
+        "shared": str(folder) if folder else None,
+        "budgets": list(BUDGETS),
+    }
+    return Study(
+        "sequential",
+        "Sequential audits, in form",
+        SOURCE,
+        settings,
+        tuple(tables),
+        lacking,
+        figures,
+    )
+
+
+def _folder(shared: str | Path | None) -> tuple[Path | None, tuple[str, ...]]:
+    named = shared or os.environ.get("GROUNDFAULT_SHARED")
+    folder = Path(named or "../shared/data").resolve()
+    if folder.is_dir():
+        return folder, ()
+    if named:
+        raise InputError(
+            f"no folder {folder}: name the one that holds savi_pool and real (--shared DIR)"
+        )
+    return None, (
+        "experiments 1 and 2, which need the folder of shared data (--shared or $GROUNDFAULT_SHARED)",
+    )
+
+
+def _with_labels(rows: Rows, settings: Sequence[Setting]) -> list[dict[str, Any]]:
+    """Rows with the labels until the right verdict; the limit where it did not come, as the paper
+    plots it.
+    """
+    of = {(s.experiment, s.name): s for s in settings}
+    out = []
+    for row in rows:
+        setting = of[row["experiment"], row["setting"]]
+        limit = min(setting.limit, len(setting.pool))
+        out.append({**row, "until": row["labelled"] if row["verdict"] == row["right"] else limit})
+    return out
+
+
+def _of(rows: Rows, setting: Setting) -> Rows:
+    return [
+        row
+        for row in rows
+        if (row["experiment"], row["setting"]) == (setting.experiment, setting.name)
+    ]
+
+
+def _title(figure: str, setting: Setting) -> str:
+    low, high = min(setting.accuracy.values()), max(setting.accuracy.values())
+    return (
+        f"{figure}, in form: {setting.name}, {len(setting.pool):,} cases, accuracy {low:.2f} to {high:.2f}, threshold "
+        f"{setting.threshold:g}"
+    )
+
+
+def _verdicts(title: str, rows: Rows) -> Table:
+    out = []
+    for setting in dict.fromkeys(row["setting"] for row in rows):
+        for label in _LABELS:
+            mine = [row for row in rows if (row["setting"], row["method"]) == (setting, label)]
+            said = [row["verdict"] for row in mine]
+            low, middle, high = np.quantile(
+                [row["until"] for row in mine], (0.25, 0.5, 0.75), method="inverted_cdf"
+            )
+            here: dict[str, Value] = {
+                "found": said.count("failure mode found") / len(said),
+                "passed": said.count("audit passed") / len(said),
+                "neither": said.count("inconclusive") / len(said),
+                "wrong": sum(row["verdict"] not in (row["right"], "inconclusive") for row in mine)
+                / len(said),
+                "quarter": int(low),
+                "median": int(middle),
+                "three": int(high),
+            }
+            out.append(Row(f"{setting}: {label}", here))
+    note = (
+        "Shares of the audits by their verdict, and of those whose verdict is not so: of given cases the truth is in "
+        "their scores, of generated ones in the generators. Then quartiles of the cases labelled, warm-up included, "
+        "until the right verdict or the limit. The claim is that every declared group reaches the threshold; draws, "
+        "thresholds and bets are those of a default plan, every method has the same m, and only claims count in "
+        "the auditor's test: not the paper's sampling, which keeps no error rate."
+    )
+    return Table(title, note, _COLUMNS, tuple(out))
+
+
+def _shares(rows: Rows, setting: Setting) -> list[tuple[str, float, float]]:
+    """Category, accuracy, and its share of what the main method drew, the mean over audits."""
+    drawn = [row["drawn"] for row in _of(rows, setting) if row["method"] == MAIN]
+    names = sorted(setting.accuracy)
+    counts = np.array([[audit.get(name, 0) for name in names] for audit in drawn], dtype=float)
+    shares = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).mean(axis=0)
+    return [
+        (name, setting.accuracy[name], float(share))
+        for name, share in zip(names, shares, strict=True)
+    ]
+
+
+def _looked(figure: str, rows: Rows, setting: Setting) -> Table:
+    """Where the auditor looked, and how that goes with accuracy."""
+    from scipy.stats import spearmanr
+
+    points = sorted(_shares(rows, setting), key=lambda point: point[1])
+    rho = float(spearmanr([a for _, a, _ in points], [s for _, _, s in points]).statistic)
+    columns: dict[str, tuple[str, Kind]] = {
+        "accuracy": ("accuracy", "rate"),
+        "share": ("share of draws", "rate"),
+    }
+    lines = [Row(name, {"accuracy": accuracy, "share": share}) for name, accuracy, share in points]
+    printed = {"share": _PAPERS_RHO} if setting.experiment == "2" else {}
+    columns["rho"] = ("", "lift")
+    lines.append(
+        Row("Spearman correlation", {"rho": rho}, {"rho": printed["share"]} if printed else {})
+    )
+    note = (
+        f"{MAIN}, m = 40: the mean share of each category among the cases tested, and its accuracy."
+    )
+    return Table(f"{figure}: where the auditor looked", note, columns, tuple(lines))
+
+
+def _drawn(name: str, rows: Rows) -> dict[str, str]:
+    """Bars of verdicts, boxes of labels, and the wealth of one audit."""
+    out = {
+        f"{name}-verdicts": audit_charts.verdicts(rows, _LABELS),
+        f"{name}-labels": audit_charts.labels(rows, _LABELS),
+    }
+    curves = [row for row in rows if row["curve"]]
+    if curves:
+        out[f"{name}-wealth"] = audit_charts.wealth(curves[0]["curve"], ALPHA, curves[0]["m"])
+    return out
+
+
+def _scatter(name: str, rows: Rows, setting: Setting) -> dict[str, str]:
+    return {f"{name}-frequency": audit_charts.frequency(_shares(rows, setting))}

@@ -1,0 +1,267 @@
+"""Policies compared with the paper's own auditor, on the same pool and the same scores (Experiment
+1 a).
+
+The reference implementation of the paper was run on a pool of 448 questions, 20 audits for each of
+its accuracy tables, and its verdicts and stopping times were recorded. Here the same scores are
+audited by the policies of this package, in three ways: sampled as the paper samples, to compare the
+networks; and under the two claims that keep their error rate, to compare what is shipped.
+
+References
+----------
+Zhou et al. (2026), *Adaptive auditing of AI systems with anytime-valid guarantees*,
+arXiv:2605.07002."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from groundfault.core.candidate import Candidate
+from groundfault.errors import InputError
+from groundfault.sequential import Audit, AuditPlan, Pool, policies
+from groundfault.sequential.answers import replay
+from groundfault_studies.audited import DEGRADATIONS, Remembered
+from groundfault_studies.resumed import resumed
+from groundfault_studies.tables import Row, Study, Table, Value
+
+Progress = Callable[[str], object]
+
+THRESHOLD, EPSILON, TESTED = 0.85, 0.05, 250
+BETS, BUDGETS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui"), (10, 40, 70)
+SEEDS = (1, *range(3, 22))
+"""Draws of the scores that the reference's adaptive auditor was run on."""
+
+WAYS: dict[str, dict[str, Any]] = {
+    "as the paper samples": {"sampling": "paper"},
+    "any set of cases": {"claim": "literal"},
+    "declared groups": {"epsilon": EPSILON},
+}
+POLICIES = {
+    "as the paper samples": ("adaptive:paper", "logistic", "gp"),
+    "any set of cases": ("adaptive", "logistic", "gp"),
+    "declared groups": ("adaptive", "logistic", "gp", "boosted", "thompson"),
+}
+_SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
+_GROUPS = ("domain", "level", "domain*level")
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    replicates: int = len(SEEDS),
+    chosen: Sequence[str] = (),
+    jobs: int = 1,
+    keep: Path | None = None,
+    progress: Progress = bool,
+) -> Study:
+    """Verdicts and labels of each policy, bet and budget, beside those of the reference on the same
+    scores.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``savi_pool``; left out, ``$GROUNDFAULT_SHARED`` or ``../shared/data``.
+    replicates : int
+        Draws of the scores, at most the 20 of the reference.
+    chosen : sequence of str
+        Policies; all of `POLICIES` where left out.
+    jobs : int
+        Processes; the answer does not depend on it.
+    keep : path, optional
+        Where audits that are done are kept; a study that was interrupted goes on from there.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        If the folder is not there.
+    """
+    folder = (
+        Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data").resolve()
+        / "savi_pool"
+    )
+    if not folder.is_dir():
+        raise InputError(f"no folder {folder}: name the one that holds savi_pool (--shared DIR)")
+    todo = [
+        (way, policy, setting, seed)
+        for seed in SEEDS[:replicates]
+        for way in WAYS
+        for policy in POLICIES[way]
+        for setting in DEGRADATIONS
+        if not chosen or policy in chosen
+    ]
+    parts = {json.dumps(job): (folder, *job) for job in todo}
+    rows = pl.DataFrame(resumed(parts, audits, keep, jobs, progress))
+    recorded = pl.read_parquet(folder / "results_rows.parquet").filter(
+        (pl.col("scenario") == "a")
+        & (pl.col("sampler") == "active")
+        & pl.col("seed").is_in(SEEDS[:replicates])
+    )
+    tables = tuple(_table(way, rows.filter(pl.col("way") == way), recorded) for way in WAYS)
+    settings = {
+        "replicates": replicates,
+        "bets": list(BETS),
+        "budgets": list(BUDGETS),
+        "most tested": TESTED,
+    }
+    return Study("sequential-pool", "Policies on the paper's pool", _SOURCE, settings, tables)
+
+
+def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list[dict[str, Any]]:
+    """What the audits of one policy come to on one draw of the scores: a row for each bet and
+    budget.
+
+    They share one trajectory as far as each goes, for neither bet nor budget has a part in what a
+    policy sees."""
+    pool = _pool(
+        folder, setting, seed, grouped="claim" not in WAYS[way] and "sampling" not in WAYS[way]
+    )
+    remembered = Remembered(policies.get(policy))
+    warm_up = getattr(remembered.policy, "warm_up", 0)
+    rows = []
+    for bet in BETS:
+        for budget in BUDGETS:
+            plan = AuditPlan(
+                threshold=THRESHOLD, budget=budget, policy=policy, bet=bet, seed=seed, limit=TESTED + warm_up,
+                warm_up=warm_up, **WAYS[way],
+            )  # fmt: skip
+            audit = Audit.of(pool, plan, policy=remembered)
+            verdict = audit.run(replay(pool))
+            rows.append(
+                {
+                    "way": way,
+                    "policy": policy,
+                    "setting": setting,
+                    "seed": seed,
+                    "bet": bet,
+                    "m": budget,
+                    "verdict": verdict,
+                    "labelled": audit.rounds_told,
+                    "true": bool(_reaches(pool)),
+                }
+            )
+    return rows
+
+
+def _pool(folder: Path, setting: str, seed: int, *, grouped: bool) -> Pool:
+    """The questions with one draw of their scores, and as groups every stratum of at least 5 % of
+    them.
+    """
+    name = f"{setting}_s{seed:03d}"
+    table, everything = _read(folder)
+    return Pool.from_table(
+        table.with_columns(score=everything[name]),
+        id="question_id",
+        groups=_strata(folder) if grouped else (),
+        embedding=_points(folder),
+        scores="score",
+    )
+
+
+@cache
+def _read(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Questions and scores, in the same order."""
+    table = pl.read_parquet(folder / "pool_a.parquet").select("question_id", "domain", "level")
+    return table, table.join(
+        pl.read_parquet(folder / "labels_a.parquet"), on="question_id", maintain_order="left"
+    )
+
+
+@cache
+def _points(folder: Path) -> Any:
+    table, _ = _read(folder)
+    rows = pl.read_parquet(folder / "pool_a_embeddings.parquet")
+    joined = table.select("question_id").join(rows, on="question_id", maintain_order="left")
+    return joined.drop("question_id").to_numpy().astype(np.float64)
+
+
+@cache
+def _strata(folder: Path) -> tuple[Candidate, ...]:
+    table, _ = _read(folder)
+    every = Pool.from_table(table, id="question_id", groups=_GROUPS)
+    least = AuditPlan(threshold=THRESHOLD, epsilon=EPSILON).least(len(every))
+    sizes = dict(zip(every.groups, every.sizes.tolist(), strict=True))
+    kept = [name for name in every.groups[1:] if sizes[name] >= least]
+    return tuple(
+        Candidate(name, " AND ".join(f"{c} = '{v}'" for c, v in _parts(name))) for name in kept
+    )
+
+
+def _parts(name: str) -> list[tuple[str, str]]:
+    return [
+        (column, level) for column, _, level in (part.partition("=") for part in name.split(", "))
+    ]
+
+
+def _reaches(pool: Pool) -> Any:
+    """Whether every declared group of the pool reaches the threshold, as its cases are scored."""
+    means = pool.members @ np.asarray(pool.recorded) / pool.sizes
+    return (means >= THRESHOLD - 1e-12).all()
+
+
+def _table(way: str, rows: pl.DataFrame, recorded: pl.DataFrame) -> Table:
+    lines = []
+    for setting in DEGRADATIONS:
+        for bet in BETS:
+            for budget in BUDGETS:
+                here = (
+                    (pl.col("setting") == setting)
+                    & (pl.col("bet") == bet)
+                    & (pl.col("m") == budget)
+                )
+                there = (
+                    (pl.col("setting") == setting)
+                    & (pl.col("method") == bet.upper())
+                    & (pl.col("m") == budget)
+                )
+                paper = _recorded(recorded.filter(there))
+                for policy in dict.fromkeys(rows["policy"] if rows.height else ()):
+                    mine = rows.filter(here & (pl.col("policy") == policy))
+                    lines.append(
+                        Row(f"{setting}, {bet}, m = {budget}, {policy}", _summed(mine), paper)
+                    )
+    note = (
+        "Each line audits the scores that the reference was run on. Lines marked paper are the reference's records, "
+        "where at most a tenth of its audits was broken off. True nulls: draws of the scores in which every declared "
+        "group reaches the threshold, so that a failure found is an error. Labels are medians, the warm-up included."
+    )
+    columns: dict[str, Any] = {
+        "found": ("found", "rate"),
+        "passed": ("passed", "rate"),
+        "labels": ("labels", "count"),
+        "true": ("true nulls", "count"),
+        "wrong": ("found in them", "count"),
+    }
+    return Table(f"Experiment 1 (a), {way}", note, columns, tuple(lines))
+
+
+def _summed(rows: pl.DataFrame) -> dict[str, Value]:
+    found = rows["verdict"] == "failure mode found"
+    return {
+        "found": float(found.mean()),  # type: ignore[arg-type]
+        "passed": float((rows["verdict"] == "audit passed").mean()),  # type: ignore[arg-type]
+        "labels": float(rows["labelled"].median()),  # type: ignore[arg-type]
+        "true": int(rows["true"].sum()),
+        "wrong": int((rows["true"] & found).sum()),
+    }
+
+
+def _recorded(rows: pl.DataFrame) -> dict[str, str]:
+    if not rows.height or (rows["outcome"] == "censored").sum() > rows.height / 10:
+        return {}
+    share = {
+        name: f"{100 * (rows['outcome'] == name).sum() / rows.height:.0f}%"
+        for name in ("model", "auditor")
+    }
+    return {
+        "found": share["model"],
+        "passed": share["auditor"],
+        "labels": f"{np.median(rows['labelled']):g}",
+    }

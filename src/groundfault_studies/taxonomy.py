@@ -1,0 +1,224 @@
+"""Taxonomies of failures, evaluated: FailureScope's tables in form, on your models, beside the
+honest version of each.
+
+References
+----------
+Saban (2026), *FailureScope*, arXiv:2606.09878. Its models and tasks are not at hand: the numbers it
+prints are those of other models and data, and stand beside ours to compare the form of the claims,
+not their size."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError, PlanError
+from groundfault.taxonomy.fitting.fit import digest_of, fit, read
+from groundfault.taxonomy.fitting.matrix import FEWEST_MODELS, Matrix
+from groundfault.taxonomy.fitting.nulls import prepared
+from groundfault.taxonomy.fitting.partition import partition
+from groundfault.taxonomy.fitting.replicates import Replicates
+from groundfault.taxonomy.fitting.settings import Settings
+from groundfault_studies import taxonomy_tables as tables
+from groundfault_studies.tables import Study
+from groundfault_studies.taxonomy_cells import Evaluated
+from groundfault_studies.taxonomy_claims import holds
+from groundfault_studies.taxonomy_figures import figures
+from groundfault_studies.taxonomy_folds import BUDGETS, Fold
+from groundfault_studies.taxonomy_paper import SOURCE, TABLE_1, TABLE_10, TABLE_15
+
+Progress = Callable[[str], object]
+
+_FRONTIER = 4
+
+
+def study(
+    evidence: Evidence | Matrix,
+    *,
+    examples: Any = None,
+    text: str | None = None,
+    vectors: str | None = None,
+    benchmark: str | None = None,
+    frontier: Sequence[str] = (),
+    trials: int = 20,
+    worlds: int = 99,
+    refits: int = 20,
+    permutations: int = 1000,
+    seed: int = 0,
+    jobs: int = 1,
+    keep: Path | None = None,
+    progress: Progress = bool,
+) -> Study:
+    """Leave out one model at a time: is it diagnosed, and predicted, by clusters of the others'
+    failures?
+
+    Parameters
+    ----------
+    evidence : Evidence or Matrix
+        At least four models on the same examples. Models with holes are left out if four have none.
+    examples, text, vectors, benchmark : optional
+        As for `groundfault.taxonomy.fit`.
+    frontier : sequence of str
+        For the paper's procedure: keep examples that one of these models failed; left out, the four
+        that pass most.
+    trials : int
+        Random splits and draws of each fold; the paper has 50.
+    worlds, refits, permutations : int
+        Of null worlds of each kind, refits on halves, label-fixed shuffles.
+    seed : int
+    jobs : int
+        Processes; the answer does not depend on it.
+    keep : path, optional
+        Directory for what is done: a study that was interrupted goes on from there.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        If there is too little to compare.
+    PlanError
+        If there are no trials, or too few null worlds.
+    """
+    if trials < 1:
+        raise PlanError(f"at least one trial is needed, not {trials}")
+    alpha = 0.1 if text is not None or vectors is not None else 0.0
+    default = Settings(
+        seed=seed, worlds=worlds, refits=refits, permutations=permutations, bootstraps=0
+    )
+    progress("reading who passed what")
+    whole = read(
+        evidence,
+        replace(default, alpha=alpha),
+        examples=examples,
+        text=text,
+        vectors=vectors,
+        benchmark=benchmark,
+    )
+    matrix = _complete(whole)
+    paper = Settings.preset(
+        "paper",
+        alpha=alpha,
+        reducer="umap" if importlib.util.find_spec("umap") else "pca",
+        frontier=tuple(frontier) or _strongest(matrix),
+        **{
+            name: getattr(default, name)
+            for name in ("worlds", "refits", "permutations", "bootstraps")
+        },
+        seed=seed or 42,
+    )
+    key = f"{default.hash} {paper.hash} {digest_of(whole)} {benchmark} {trials}"
+    run = Replicates(jobs, progress, keep, key)
+    sweeps = _sweeps(whole, matrix, paper, benchmark, run)
+    presets = {"paper": paper, "default": default}
+    taxonomies, folds = {}, {}
+    for name, settings in presets.items():
+        progress(f"{name}: fitting")
+        taxonomies[name] = fit(
+            matrix,
+            settings,
+            benchmark=benchmark,
+            jobs=jobs,
+            resume=keep and keep / name,
+            progress=progress,
+        )
+        work = Fold(matrix, settings, benchmark, trials)
+        folds[name] = run.run(f"{name}: leaving out models", work.run, len(matrix.models))
+    work = Fold(matrix, paper, benchmark, trials, labels=taxonomies["paper"].labels, predict=False)
+    folds["oracle"] = run.run("oracle: leaving out answers only", work.run, len(matrix.models))
+    found = Evaluated(
+        matrix,
+        len(whole.models) - len(matrix.models),
+        paper,
+        default,
+        benchmark,
+        taxonomies,
+        folds,
+        sweeps,
+        trials,
+    )
+    return Study(
+        "taxonomy",
+        "Failure taxonomies, one model left out at a time",
+        SOURCE,
+        {
+            "models": list(matrix.models),
+            "examples": len(matrix),
+            "trials": trials,
+            "budgets": list(BUDGETS),
+            "paper": paper.to_dict(),
+            "default": default.to_dict(),
+        },
+        (holds(found), *tables.all_tables(found)),
+        figures=figures(found),
+    )
+
+
+def _complete(matrix: Matrix) -> Matrix:
+    """Models without holes where there are enough, or all."""
+    if len(matrix.models) <= FEWEST_MODELS:
+        raise InputError(
+            f"leaving one of {len(matrix.models)} models out leaves too few to compare: at least "
+            f"{FEWEST_MODELS + 1} models are needed"
+        )
+    answered = matrix.trials > 0
+    full = np.asarray(answered[answered.any(axis=1)].all(axis=0))
+    if full.sum() <= FEWEST_MODELS:
+        return matrix
+    return matrix.select([name for name, whole in zip(matrix.models, full, strict=True) if whole])
+
+
+def _strongest(matrix: Matrix) -> tuple[str, ...]:
+    known = matrix.trials > 0
+    rate = (matrix.values == 1).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    order = np.argsort(-rate, kind="stable")[:_FRONTIER]
+    return tuple(matrix.models[j] for j in sorted(order))
+
+
+def _sweeps(
+    whole: Matrix, matrix: Matrix, paper: Settings, benchmark: str | None, run: Replicates
+) -> dict[str, list[dict[str, Any]]]:
+    alphas = [float(a) for a in TABLE_1] if paper.alpha > 0 else [0.0]
+    out = {
+        "alpha": [(matrix, replace(paper, alpha=a)) for a in alphas],
+        "size": [
+            (matrix, replace(paper, min_cluster_size=int(size), split=None)) for size in TABLE_10
+        ],
+        "imputation": [(whole, replace(paper, imputation=how)) for how in TABLE_15],  # type: ignore[arg-type]
+    }
+    return {
+        name: run.run(
+            f"{name} of the paper's clusters", partial(_clustered, cases, benchmark), len(cases)
+        )
+        for name, cases in out.items()
+    }
+
+
+def _clustered(
+    cases: Sequence[tuple[Matrix, Settings]], benchmark: str | None, number: int
+) -> dict[str, Any]:
+    matrix, settings = cases[number]
+    kept = prepared(matrix, settings)
+    found = partition(kept, settings)
+    several: float | None = None
+    if benchmark is not None and found.clusters:
+        source = kept.attributes[benchmark].fill_null("unknown").cast(str).to_numpy()
+        several = float(
+            np.mean([len(set(source[found.labels == c])) > 1 for c in range(found.clusters)])
+        )
+    whole, reduced = found.silhouettes()
+    return {
+        "silhouette": whole,
+        "reduced": reduced,
+        "clusters": found.clusters,
+        "several": several,
+        "noise": 1 - found.coverage,
+        "examples": len(kept),
+        "holes": kept.holes,
+    }

@@ -1,0 +1,482 @@
+"""Tables of an evaluated taxonomy: the paper's in form, and the honest ones beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.render import words
+from groundfault.stats.ranks import bands, rho
+from groundfault.taxonomy.use.prediction import METHODS
+from groundfault.taxonomy.use.strategies import STRATEGIES
+from groundfault_studies import taxonomy_paper as printed
+from groundfault_studies.tables import Kind, Row, Table, Value
+from groundfault_studies.taxonomy_cells import (
+    GOAL,
+    KINDS,
+    METHODS_NAMED,
+    PRESETS,
+    Evaluated,
+    Folds,
+    Pick,
+    cell,
+    complete,
+    contests,
+    gain,
+    interval,
+    plain,
+    usable,
+    values,
+    with_error,
+)
+from groundfault_studies.taxonomy_folds import BUDGETS, PROBE, UNIFORM
+
+Floats = NDArray[np.float64]
+
+
+_DIGITS = {"tau": 2, "mae": 3}
+_OTHERS = "The paper's numbers are of other models and data."
+
+
+def all_tables(found: Evaluated) -> tuple[Table, ...]:
+    """Every table with rows, in the order of the paper."""
+    made = [
+        _alphas(found),
+        _sizes(found),
+        _imputations(found),
+        _reality(found),
+        _clusters(found),
+        _curve(
+            "Table 2: tau on clusters with three tasks or more, asked from and scored on all tasks (the paper's way)",
+            found.folds["paper"],
+            lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
+            printed.TABLE_2,
+            _OTHERS,
+        ),
+        _curve(
+            "Table 2: share of clusters that this covers",
+            found.folds["paper"],
+            lambda s, b: lambda row: cell(row, "paper", s, b, "covered"),
+            {},
+            "Strategies are scored on different sets of clusters where this is below 1; fewer than two count as tau 0.",
+        ),
+        _curve(
+            "Table 2 on all clusters: the same tasks, an unasked cluster rated as the tasks asked",
+            found.folds["paper"],
+            lambda s, b: lambda row: cell(row, "paper", s, b, "direct", "tau"),
+            {},
+            "Asked from and scored on all tasks: tau rises to 1 because what was asked is what is scored.",
+        ),
+    ]
+    for preset in ("default", "paper"):
+        made += _held_out(found, preset)
+    made += [_pairs(found, preset) for preset in ("default", "paper")]
+    made += [
+        _curve(
+            "Table 13: oracle, clusters made with the held-out model too",
+            found.folds["oracle"],
+            lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
+            printed.TABLE_13,
+            f"Tau on clusters with three tasks or more. {_OTHERS}",
+        ),
+        _curve(
+            "Table 14: proportional and uniform allocation, oracle",
+            found.folds["oracle"],
+            lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
+            printed.TABLE_14,
+            f"Tau on clusters with three tasks or more. {_OTHERS}",
+            only=("taxonomy", UNIFORM),
+        ),
+        *(_prediction(found, preset) for preset in ("paper", "default")),
+        _beyond(found),
+        _scalar(found),
+    ]
+    return tuple(table for table in made if table.rows)
+
+
+def _curve(
+    title: str,
+    folds: Folds,
+    pick: Callable[[str, int], Pick],
+    paper: Mapping[str, list[str]],
+    note: str,
+    only: tuple[str, ...] = (*STRATEGIES, UNIFORM),
+    digits: int = 2,
+) -> Table:
+    rows, short = [], False
+    used = usable(folds)
+    for strategy in only:
+        cells = {str(b): values(used, pick(strategy, b)) for b in BUDGETS}
+        # a budget that some models have too few tasks for is not averaged over the others
+        here: dict[str, Value] = {
+            key: with_error(found, digits)
+            for key, found in cells.items()
+            if 0 < len(found) == len(used)
+        }
+        short |= 0 < len(here) < len(cells)
+        said = dict(zip(map(str, BUDGETS), paper.get(strategy, ()), strict=False))
+        if here or said:
+            rows.append(Row(printed.NAMES[strategy], here, said))
+    columns: dict[str, tuple[str, Kind]] = {str(b): (f"N = {b}", "text") for b in BUDGETS}
+    count = f"Means over {words.plural(len(used), 'model')} held out, ± 95 % over models."
+    if not used:
+        count = (
+            "No model that is held out leaves two clusters to rank, so only the paper has numbers."
+        )
+    empty = " No number: some model has fewer tasks to be asked." if short else ""
+    return Table(title, f"{count} {note}{empty}", columns, tuple(rows))
+
+
+def _held_out(found: Evaluated, preset: str) -> list[Table]:
+    folds = found.folds[preset]
+    used = usable(folds)
+    if not used:
+        return []
+    prior, ceiling = (
+        {
+            what: with_error(values(used, lambda r, k=key, w=what: r["held out"][k][w]), digits)  # type: ignore[misc]
+            for what, digits in _DIGITS.items()
+        }
+        for key in ("prior", "ceiling")
+    )
+    out = []
+    for what, name in (
+        ("tau", "tau over all clusters"),
+        ("mae", "mean error of cluster failure rates"),
+    ):
+        for kind, how in (
+            ("direct", "rates as asked"),
+            ("shrunk", "rates shrunk"),
+            ("ability", "rates by ability"),
+        ):
+            table = _curve(
+                f"Held-out tasks, {PRESETS[preset]}: {name}, {how}",
+                folds,
+                lambda s, b, k=kind, w=what: lambda row: cell(row, "held out", s, b, k, w),  # type: ignore[misc]
+                {},
+                "Asked from one random half of each cluster, scored on the other half. The training models alone: "
+                f"{prior[what]}; all of the first half asked: {ceiling[what]}.",
+                digits=_DIGITS[what],
+            )
+            out.append(table)
+    return out
+
+
+def _pairs(found: Evaluated, preset: str) -> Table:
+    """Paired differences at the goal, from random sampling and from the prior, on held-out
+    tasks.
+    """
+    folds = complete(found.folds[preset])
+    columns: dict[str, tuple[str, Kind]] = {
+        f"{w}_{b}": (f"{'tau' if w == 'tau' else 'error'} − {n}", "text")
+        for w in ("tau", "mae")
+        for b, n in (
+            ("random", "random as asked"),
+            ("same", "random, same rates"),
+            ("prior", "prior"),
+        )
+    }
+    title = f"Held-out tasks, {PRESETS[preset]}: paired differences at {GOAL} tasks"
+    rows = []
+    for strategy, kind in contests(folds):
+        here: dict[str, Value] = {}
+        for what in ("tau", "mae"):
+            for base in ("random", "same", "prior"):
+                gains = gain(folds, what, base)
+                if (strategy, kind) in gains:
+                    at = list(gains).index((strategy, kind))
+                    mean, low, high = bands(np.column_stack(list(gains.values())))
+                    here[f"{what}_{base}"] = interval(
+                        float(mean[at]), float(low[at]), float(high[at])
+                    )
+        rows.append(Row(f"{printed.NAMES[strategy]}, {KINDS[kind]}", here))
+    note = (
+        f"Means over {words.plural(len(folds), 'model')} with intervals that hold for all lines of a column at once "
+        "(95 %, models resampled). Higher tau and lower error are better. Models that are held out in turn share "
+        "training models, so the intervals are approximate."
+    )
+    return Table(title, note, columns, tuple(rows))
+
+
+def _sweep(row: Mapping[str, Any]) -> dict[str, Value]:
+    return {
+        "silhouette": plain(row["silhouette"], 3) if row["clusters"] else words.NONE,
+        "clusters": row["clusters"],
+        "several": row["several"],
+        "noise": row["noise"],
+    }
+
+
+_SWEEP: dict[str, tuple[str, Kind]] = {
+    "silhouette": ("silhouette", "text"),
+    "clusters": ("clusters", "count"),
+    "several": ("cross-benchmark", "rate"),
+    "noise": ("noise", "rate"),
+}
+
+
+def _reduction(found: Evaluated) -> str:
+    reducer = {
+        "umap": "UMAP",
+        "pca": "principal components (UMAP is not installed; Algorithm 1 has them too)",
+    }
+    return f"Reduced by {reducer[found.paper.reducer]}. {_OTHERS}"
+
+
+def _alphas(found: Evaluated) -> Table:
+    rows = [
+        Row(
+            f"alpha = {alpha}",
+            _sweep(row),
+            dict(
+                zip(
+                    ("silhouette", "clusters", "several", "noise"),
+                    printed.TABLE_1[alpha],
+                    strict=True,
+                )
+            ),
+        )
+        for alpha, row in zip(printed.TABLE_1, found.sweeps["alpha"], strict=False)
+    ]
+    test = found.taxonomies["paper"].tests.get("label_fixed")
+    if test is not None and test.mean is not None:
+        null = f"{test.mean:.3f} ± {test.spread:.3f}".replace("-", "−")
+        rows.append(
+            Row(
+                "columns shuffled, labels fixed",
+                {"silhouette": null},
+                {"silhouette": printed.TABLE_1_NULL[0]},
+            )
+        )
+        rows.append(
+            Row(
+                "p-value",
+                {"silhouette": words.p_value(test.p)},
+                {"silhouette": printed.TABLE_1_NULL[1]},
+            )
+        )
+    texts = "" if found.paper.alpha else " No texts were given, so there is no sweep over alpha."
+    count = f"{found.sweeps['alpha'][0]['examples']:,} tasks failed by one of {', '.join(found.paper.frontier)}."
+    return Table(
+        "Table 1: clusters by weight of the texts",
+        f"{count} {_reduction(found)}{texts}",
+        _SWEEP,
+        tuple(rows),
+    )
+
+
+def _sizes(found: Evaluated) -> Table:
+    rows = [
+        Row(
+            f"at least {size} tasks",
+            _sweep(row),
+            dict(zip(("clusters", "noise", "silhouette"), printed.TABLE_10[size], strict=True)),
+        )
+        for size, row in zip(printed.TABLE_10, found.sweeps["size"], strict=True)
+    ]
+    return Table(
+        "Table 10: clusters by least size, before large ones are split",
+        _reduction(found),
+        _SWEEP,
+        tuple(rows),
+    )
+
+
+def _imputations(found: Evaluated) -> Table:
+    rows = [
+        Row(
+            how.replace("_", " "),
+            _sweep(row),
+            dict(
+                zip(
+                    ("silhouette", "clusters", "noise", "several"),
+                    printed.TABLE_15[how],
+                    strict=True,
+                )
+            ),
+        )
+        for how, row in zip(printed.TABLE_15, found.sweeps["imputation"], strict=True)
+    ]
+    holes = found.sweeps["imputation"][0]["holes"]
+    many = (
+        f"Of all {len(found.matrix.models) + found.incomplete} models, {words.rate(holes)} of the cells are holes."
+        if holes
+        else "There are no holes, so every way of filling them gives the same."
+    )
+    return Table(
+        "Table 15: clusters by how holes are filled",
+        f"{many} {_reduction(found)}",
+        _SWEEP,
+        tuple(rows),
+    )
+
+
+_TESTS = {
+    "label_fixed": "labels fixed, columns shuffled (the paper's test)",
+    "column_shuffle": "clustered anew, columns shuffled",
+    "one_ability": "clustered anew, worlds of one ability",
+    "column_shuffle_reduced": "the same in the reduced space, columns shuffled",
+    "one_ability_reduced": "the same in the reduced space, worlds of one ability",
+    "direction": "strongest direction of residuals, worlds of one ability",
+}
+
+
+def _reality(found: Evaluated) -> Table:
+    columns: dict[str, tuple[str, Kind]] = {
+        "observed": ("observed", "text"),
+        "null": ("null", "text"),
+        "p": ("p", "p"),
+    }
+    rows = []
+    for preset, taxonomy in found.taxonomies.items():
+        for key, name in _TESTS.items():
+            test = taxonomy.tests.get(key)
+            if test is not None and test.draws:
+                null = f"{test.mean:.3f} ± {test.spread:.3f}".replace("-", "−")
+                here: dict[str, Value] = {
+                    "observed": plain(test.observed, 3),
+                    "null": null,
+                    "p": test.p,
+                }
+                rows.append(Row(f"{preset}: {name}", here))
+    note = (
+        "Silhouettes, but for the last line. Add-one p-values. Only the tests that cluster anew ask whether the "
+        "procedure finds such clusters where there are none. A silhouette of −1 stands for no clusters."
+    )
+    return Table("Are the clusters more than chance and ability?", note, columns, tuple(rows))
+
+
+def _clusters(found: Evaluated) -> Table:
+    columns: dict[str, tuple[str, Kind]] = {
+        "size": ("tasks", "count"),
+        "examples": ("other tasks", "size"),
+        "models": ("other models", "size"),
+        "seeds": ("other seeds", "size"),
+        "published": ("published", "text"),
+    }
+    rows = [
+        Row(
+            f"{preset}: {cluster.name}",
+            {
+                "size": cluster.size,
+                **cluster.stability,
+                "published": "yes" if cluster.published else "no",
+            },
+        )
+        for preset, taxonomy in found.taxonomies.items()
+        for cluster in taxonomy.clusters
+    ]
+    rand = "; ".join(
+        f"{preset} {words.NONE if (r := t.stability.agreement.get('models')) is None else plain(r)}"
+        for preset, t in found.taxonomies.items()
+    )
+    note = (
+        f"Mean Jaccard index of a cluster with its like in refits. Published from {found.default.stability:g} on, if "
+        f"both null worlds are beaten. Adjusted Rand index of clusters from two halves of the models: {rand}."
+    )
+    return Table("Are the clusters found again?", note, columns, tuple(rows))
+
+
+def _of_methods(found: Evaluated, preset: str, method: str, key: str) -> Floats:
+    return values(
+        [r for r in found.folds[preset] if "prediction" in r],
+        lambda row: row["prediction"]["methods"][method][key],
+    )
+
+
+def _prediction(found: Evaluated, preset: str) -> Table:
+    columns: dict[str, tuple[str, Kind]] = {"auc": ("AUC", "text"), "f1": ("F1", "text")}
+    rows = []
+    for method in (*METHODS, "clusters"):
+        auc, f1 = (_of_methods(found, preset, method, key) for key in ("auc", "f1"))
+        here: dict[str, Value] = {"auc": with_error(auc), "f1": with_error(f1)} if len(auc) else {}
+        said = dict(zip(("auc", "f1"), printed.TABLE_3.get(method, ()), strict=False))
+        if here or said:
+            rows.append(Row(METHODS_NAMED[method], here, said))
+    count, of = len(_of_methods(found, preset, "majority", "auc")), len(found.folds[preset])
+    note = (
+        f"Whether a held-out model fails more than half of a cluster, from {PROBE} random tasks of the other half. "
+        f"{count} of {of} models have clusters on both sides of a half and count. {_OTHERS}"
+    )
+    return Table(
+        f"Table 3: prediction of cluster failures, {PRESETS[preset]}", note, columns, tuple(rows)
+    )
+
+
+def _beyond(found: Evaluated) -> Table:
+    columns: dict[str, tuple[str, Kind]] = {
+        "error": ("mean error of the excess", "text"),
+        "gain": ("less than of no excess", "text"),
+        "match": ("correlation", "text"),
+        "loss": ("log loss by task", "text"),
+    }
+    rows = []
+    for preset in found.taxonomies:
+        folds = [r for r in usable(found.folds[preset]) if "prediction" in r]
+        for method in (*METHODS, "clusters") if folds else ():
+            of = [row["prediction"]["methods"][method] for row in folds]
+            error = np.array([x["excess_mae"] for x in of])
+            less = error - np.array([row["prediction"]["nothing"] for row in folds])
+            product, power, variance = (
+                sum(x[key] for x in of) for key in ("product", "power", "variance")
+            )
+            scale = np.sqrt(power * variance)
+            here: dict[str, Value] = {
+                "error": f"{error.mean():.3f}",
+                "gain": interval(*(float(x[0]) for x in bands(less[:, None])))
+                if power > 1e-9
+                else words.NONE,
+                "match": plain(product / scale) if scale > 1e-9 else words.NONE,
+                "loss": f"{np.mean([x['loss'] for x in of]):.4f}"
+                if "loss" in of[0]
+                else words.NONE,
+            }
+            rows.append(Row(f"{preset}: {METHODS_NAMED[method]}", here))
+    note = (
+        "The honest target: failures of a cluster beyond what the model's ability, known from half of its answers, and "
+        f"the tasks' difficulty explain; from {PROBE} random tasks. Majority and one ability say that there are none. "
+        "Log loss is of single tasks of the other half, chances held within 1 and 99 %."
+    )
+    return Table("Prediction of what is left once ability is known", note, columns, tuple(rows))
+
+
+def _scalar(found: Evaluated) -> Table:
+    columns: dict[str, tuple[str, Kind]] = {
+        "rho": ("rho of accuracy, as asked", "size"),
+        "ability": ("rho of accuracy, by ability", "size"),
+        "tau": ("tau of clusters", "size"),
+    }
+    folds, rows = usable(found.folds["paper"]), []
+    for strategy in (*STRATEGIES, UNIFORM):
+        asked = [
+            row["paper"][strategy]["25"] for row in folds if "25" in row["paper"].get(strategy, {})
+        ]
+        said = dict(zip(("rho", "tau"), printed.TABLE_17.get(strategy, ()), strict=False))
+        if len(asked) < 3 or len(asked) < len(folds):
+            rows += [Row(printed.NAMES[strategy], {}, said)] if said else []
+            continue
+        truth = np.array([row["paper"]["accuracy"] for row in folds])
+        guess = np.array([scores["accuracy"] for scores in asked])  # folds, trials, two ways
+        both = [
+            float(
+                np.nan_to_num([rho(guess[:, t, way], truth) for t in range(guess.shape[1])]).mean()
+            )
+            for way in (0, 1)
+        ]
+        tau = values(folds, lambda row, s=strategy: cell(row, "paper", s, 25, "legacy"))  # type: ignore[misc]
+        here: dict[str, Value] = {
+            "rho": both[0],
+            "ability": both[1],
+            "tau": float(tau.mean()) if len(tau) else None,
+        }
+        rows.append(Row(printed.NAMES[strategy], here, said))
+    note = (
+        "Spearman's correlation over held-out models of estimated and true accuracy on the tasks kept, and tau on "
+        f"clusters with three tasks or more, the paper's procedure. {_OTHERS}"
+    )
+    return Table(
+        "Table 17: ranking models and diagnosing one, at N = 25", note, columns, tuple(rows)
+    )
