@@ -1,0 +1,58 @@
+"""What a contributor runs, each in an environment of its own: ``nox -s test``, or ``nox -l``.
+
+Everything is installed from pyproject.toml. Words after ``--`` go to the command, as in
+``nox -s test -- -k ledger``; ``--force-python 3.14`` takes another Python.
+"""
+
+from __future__ import annotations
+
+import nox
+
+nox.needs_version = ">=2024.4.15"
+nox.options.sessions = ["lint", "test"]
+nox.options.reuse_venv = "yes"
+
+
+@nox.session
+def test(session: nox.Session) -> None:
+    """Run the fast tests on all cores."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, layout and types."""
+    session.install("-e", ".[test]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Bring the generated pages up to date, and build the book; a warning is an error."""
+    session.install("-e", ".[docs]")
+    session.run("python", "docs/generate.py")
+    session.run("sphinx-build", "-W", "docs", "docs/_build/html", *session.posargs)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Run the tests that take minutes."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-m", "slow", "-n", "auto", *session.posargs)
+
+
+@nox.session
+def benchmarks(session: nox.Session) -> None:
+    """Time the kernels beside their peers, and compare the ratios with the stored ones."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/check.py", *session.posargs)
+
+
+@nox.session(venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """Run the fast tests with the lowest versions that pyproject.toml allows; needs uv."""
+    session.install("--resolution", "lowest-direct", "-e", ".[test]")
+    session.run("pytest", "-n", "auto", *session.posargs)
