@@ -13,6 +13,8 @@ from postgres import server
 settings.register_profile("groundfault", deadline=None)
 settings.load_profile("groundfault")
 
+pytest_plugins = ["log_samples"]
+
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

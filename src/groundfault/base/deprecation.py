@@ -1,0 +1,72 @@
+"""Old names that keep working for one release, with a `DeprecationWarning` that names the new one.
+
+The policy stands in CONTRIBUTING.md: a public name is renamed in a minor release, works under its
+old name until the next one, and is removed there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import wraps
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
+    """Warn that ``old`` is now called ``new``."""
+    warnings.warn(
+        f"{old} is now called {new}; the old name will be removed in the next minor release",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def rename_parameters(**new_names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function whose keyword parameters have new names; ``old="new"`` for each.
+
+    Raises
+    ------
+    TypeError
+        On a call that gives a parameter under both names.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in new_names.keys() & kwargs.keys():
+                new = new_names[old]
+                if new in kwargs:
+                    raise TypeError(f"{function.__name__} was given both {old} and {new}")
+                warn_renamed(f"{function.__name__}({old}=)", f"{function.__name__}({new}=)")
+                kwargs[new] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+def rename_attributes(module: str, new_places: Mapping[str, str]) -> Callable[[str], Any]:
+    """Make a module's ``__getattr__`` that finds names which moved, and warns.
+
+    Parameters
+    ----------
+    module : str
+        Its ``__name__``.
+    new_places : mapping of str to str
+        The old name, and where it is now, as ``package.module:attribute`` or ``package.module``.
+    """
+
+    def find(name: str) -> Any:
+        if name not in new_places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        place, _, attribute = new_places[name].partition(":")
+        warn_renamed(f"{module}.{name}", f"{place}.{attribute}" if attribute else place)
+        target = import_module(place)
+        return getattr(target, attribute) if attribute else target
+
+    return find

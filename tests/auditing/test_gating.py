@@ -1,0 +1,390 @@
+"""Gates: what is new fails, what was known does not, and what could not be seen is no pass."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import groundfault
+from groundfault.auditing.gating import COLUMNS, gate
+from groundfault.cli import main as door
+from groundfault.errors import GroundfaultError, InputError, PlanError, RuleError
+from groundfault.render import gate as render
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "continuous-integration.md"
+RULES = {"table": "d_table = 1", "long": "words > 400", "odd": "words % 2 = 1"}
+
+
+def table(seed: int = 0, bad: float = 0.6) -> pl.DataFrame:
+    """600 answers of two models: both fail on tables, the second on long texts too."""
+    rng = np.random.default_rng(seed)
+    size = 600
+    on, words = rng.random(size) < 0.4, rng.integers(50, 800, size)
+    first = rng.random(size) < np.where(on, bad, 0.1)
+    second = rng.random(size) < np.where(on | (words > 400), bad, 0.1)
+    part = {"id": [f"q{i:03d}" for i in range(size)], "d_table": on.astype(int), "words": words}
+    return pl.concat(
+        [
+            pl.DataFrame({**part, "model": name, "error": error.astype(int)})
+            for name, error in (("one", first), ("two", second))
+        ]
+    )
+
+
+def report(
+    *models: str, compare: tuple[str, str] | None = None, frame: pl.DataFrame | None = None
+) -> dict[str, Any]:
+    evidence = groundfault.Evidence.from_table(
+        table() if frame is None else frame, id="id", model="model", outcome="error"
+    )
+    named = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
+    evidence = evidence.select_model(*models) if models else evidence
+    done = groundfault.audit(
+        evidence, groundfault.Plan(), named, finders=(), compare=compare, ledger=None
+    )
+    return json.loads(done.to_json())
+
+
+@pytest.fixture(scope="module")
+def before() -> dict[str, Any]:
+    return report("one")
+
+
+@pytest.fixture(scope="module")
+def after() -> dict[str, Any]:
+    return report("two")
+
+
+def names(mets: Any) -> set[str]:
+    return {met.name for met in mets}
+
+
+def test_what_is_confirmed_fails_the_gate(after: dict[str, Any]) -> None:
+    found = gate(after)
+    assert not found.passed
+    assert names(found.new) == {"table", "long"}
+    assert {met.verdict for met in found.new} == {"confirmed"}
+    assert not found.compared
+    assert gate(after, "confirmed and name = 'odd'").passed
+
+
+def test_what_was_known_does_not(before: dict[str, Any], after: dict[str, Any]) -> None:
+    found = gate(after, baseline=before)
+    assert names(found.new) == {"long"}
+    assert found.new[0].before in ("below_floor", "not_replicated")
+    assert names(found.known) == {"table"}
+    assert found.known[0].before == "confirmed"
+    back = gate(before, baseline=after)
+    assert back.passed
+    assert back.gone == ("long",)
+    assert gate(after, baseline=after).passed
+
+
+def test_the_same_rule_under_another_name_is_known(before: dict[str, Any]) -> None:
+    renamed = copy.deepcopy(before)
+    for finding in renamed["findings"]:
+        finding["name"] += " again"
+    assert gate(renamed, baseline=before).passed
+
+
+def test_a_lift_that_turned_round_is_new(before: dict[str, Any]) -> None:
+    turned = copy.deepcopy(before)
+    (finding,) = [f for f in turned["findings"] if f["name"] == "table"]
+    finding["holdout"]["lift"] *= -1
+    assert names(gate(turned, baseline=before).new) == {"table"}
+
+
+def test_several_models_are_kept_apart(after: dict[str, Any]) -> None:
+    both = report("one", "two")
+    assert {(met.name, met.outcome) for met in gate(both).new} == {
+        ("table", "one"),
+        ("table", "two"),
+        ("long", "two"),
+    }
+    assert {met.outcome for met in gate(both, "confirmed and model = 'one'").new} == {"one"}
+    assert names(gate(after, "model = 'two' and confirmed").new) == {"table", "long"}
+
+
+def test_a_comparison_is_matched_by_its_direction() -> None:
+    compared = report(compare=("one", "two"))
+    rule = "confirmed and lift > 0 and outcome = 'two fails where one passed'"
+    assert names(gate(compared, rule).new) == {"long"}
+    renamed = table().with_columns(pl.col("model").replace({"one": "two", "two": "three"}))
+    later = report(compare=("two", "three"), frame=renamed)
+    assert gate(later, baseline=compared).passed, "another pair of models, the same direction"
+    with pytest.raises(InputError, match="one of report and baseline compares two models"):
+        gate(compared, baseline=report("one"))
+
+
+def test_a_small_test_set_is_no_pass() -> None:
+    small = report("one", frame=table(bad=0.1).filter(pl.col("id") < "q060"))
+    assert gate(small).passed
+    found = gate(small, must_detect=0.1)
+    assert not found.passed
+    assert found.blind
+    assert not found.new
+    least = small["minimum_detectable_lift"]
+    assert least is None or least > 0.1
+    assert not gate({**small, "minimum_detectable_lift": None}, must_detect=1).passed
+    assert gate({**small, "minimum_detectable_lift": 0.1}, must_detect=0.1).passed
+
+
+def test_numbers_are_those_of_the_units_that_decided(after: dict[str, Any]) -> None:
+    (held,) = gate(after, "name = 'long'").new
+    finding = next(f for f in after["findings"] if f["name"] == "long")
+    assert held.lift == finding["holdout"]["lift"]
+    assert [held.low, held.high] == finding["holdout"]["interval"]
+    whole = copy.deepcopy(after)
+    for each in whole["findings"]:
+        each["holdout"] = None
+    assert gate(whole, "name = 'long'").new[0].lift == finding["full"]["lift"]
+
+
+def test_every_column_can_be_read(after: dict[str, Any]) -> None:
+    for name in COLUMNS:
+        found = gate(after, f"{name} is not null or confirmed")
+        assert len(found.new) >= 2, name
+    assert f"{', '.join(list(COLUMNS)[:-1])} and {list(COLUMNS)[-1]}" in " ".join(
+        str(door_command().help).split()
+    ), "the help names every column"
+
+
+def test_the_baseline_of_another_model_is_remarked_on() -> None:
+    both = report("one", "two")
+    other = report(frame=table().with_columns(pl.col("model") + "!"))
+    found = gate(both, baseline=other)
+    assert len(found.new) == 3
+    assert any("no finding can be known" in note for note in found.notes)
+    judged = gate(both, baseline={**both, "judge": "max-t"})
+    assert any("judged by max-t" in note for note in judged.notes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("lfit > 0", "no column 'lfit'"),
+        ("lift + 1", "neither true nor false"),
+        ("lift", "neither true nor false"),
+        ("name > 3", "cannot evaluate"),
+        ("frequency > 0.5", "cannot be decided of the confirmed finding"),
+        ("confirmed; select 1", "must be one true/false expression"),
+        ("(select 1) = 1", "which rules may not"),
+        ("", "SQL|expression"),
+        ("1 = 1", "reads no column"),
+    ],
+)
+def test_rules_that_cannot_decide(after: dict[str, Any], rule: str, said: str) -> None:
+    with pytest.raises(RuleError, match=said):
+        gate(after, rule)
+
+
+def test_what_is_not_confirmed_may_be_undecided(after: dict[str, Any]) -> None:
+    hidden = copy.deepcopy(after)
+    for finding in hidden["findings"]:
+        if finding["verdict"] != "confirmed":
+            finding["holdout"], finding["full"] = None, {**finding["full"], "lift": None}
+    assert names(gate(hidden, "lift > 0").new) == {"table", "long"}
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, float("nan")])
+def test_a_lift_lies_between_0_and_1(after: dict[str, Any], limit: float) -> None:
+    with pytest.raises(PlanError, match="must_detect"):
+        gate(after, must_detect=limit)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(st.data())
+def test_a_report_that_was_tampered_with_is_refused_or_read(data: st.DataObject) -> None:
+    """Whatever a JSON file says in a report's place, an error is one of ours."""
+    damaged = copy.deepcopy(TAMPERED)
+    place: Any = damaged
+    while True:
+        key = data.draw(
+            st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place)))
+        )
+        if isinstance(place[key], dict | list) and place[key] and data.draw(st.booleans()):
+            place = place[key]
+            continue
+        place[key] = data.draw(json_values)
+        break
+    with contextlib.suppress(GroundfaultError):
+        json.dumps(
+            gate(damaged, "confirmed and lift > 0", baseline=TAMPERED).to_dict(), allow_nan=False
+        )
+        render.markdown(gate(damaged, "confirmed and lift > 0", baseline=TAMPERED))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("findings", 0, "holdout", "on"), 2**70),
+        (("findings", 0, "holdout", "lift"), float("nan")),
+        (("findings", 0, "holdout", "lift"), 2**2000),
+        (("findings", 0, "name"), "half \ud83d"),
+        (("findings", 0, "sentence"), "half \ud83d"),
+        (("minimum_detectable_lift",), float("nan")),
+        (("schema_version",), 2),
+    ],
+)
+def test_what_no_audit_writes_is_refused(place: tuple[Any, ...], value: Any) -> None:
+    damaged = copy.deepcopy(TAMPERED)
+    inner: Any = damaged
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    with pytest.raises(InputError):
+        gate(damaged)
+
+
+def _finding(name: str) -> dict[str, Any]:
+    cell = {"on": 5, "off": 9, "lift": 0.5, "p": 0.01, "p_adjusted": 0.02, "interval": [0.1, 0.8]}
+    words = dict.fromkeys(("meaning", "source", "reason", "sentence"), "x")
+    more = {"outcome": "", "verdict": "confirmed", "lead": None, "frequency": None}
+    return {
+        "name": name,
+        "rule": f"{name} = 1",
+        **words,
+        **more,
+        "discovery": cell,
+        "holdout": cell,
+        "full": cell,
+    }
+
+
+TAMPERED: dict[str, Any] = {
+    "schema_version": 1,
+    "outcomes": [""],
+    "judge": "janus",
+    "minimum_detectable_lift": 0.2,
+    "manifest": {"compare": None, "models": None},
+    "findings": [_finding("a"), _finding("b")],
+}
+
+
+# ---------------------------------------------------------------------------------- files and shell
+
+
+def door_command() -> Any:
+    from groundfault.cli.gate import gate as command
+
+    return command
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setitem(door._COMMANDS, "gate", ("groundfault.cli.gate", ""))
+    monkeypatch.setattr(sys, "argv", ["groundfault", "gate", *arguments])
+    with pytest.raises(SystemExit) as done:
+        door.main()
+    return int(done.value.code or 0)
+
+
+def test_the_command(
+    before: dict[str, Any],
+    after: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("old.json").write_text(json.dumps(before))
+    Path("new").mkdir()
+    Path("new/report.json").write_text(json.dumps(after))
+    options = ("new", "--baseline", "old.json", "--fail-on", "confirmed and source != 'instrument'")
+    assert run(monkeypatch, *options, "--summary", "gate.md", "--json", "gate.json") == 1
+    said = capsys.readouterr().out
+    assert "long: Confirmed association" in said
+    assert "1 finding known from the baseline: table" in said
+    assert said.rstrip().endswith("Gate failed: 1 new finding met the rule")
+    verdict = json.loads(Path("gate.json").read_text())
+    assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
+        key: json.loads(json.dumps(verdict[key])) for key in ("new", "known", "gone", "notes")
+    }
+    summary = Path("gate.md").read_text()
+    assert summary.startswith("### Gate failed: 1 new finding met the rule")
+    assert "| `long` | +" in summary
+    assert run(monkeypatch, *options, "--json", "-") == 1
+    assert json.loads(capsys.readouterr().out) == verdict
+    assert run(monkeypatch, "old.json", "--baseline", "new") == 0
+    assert "no longer: long" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", "{", "[1]", '{"schema_version": 2, "findings": []}', "{}", "\ud83d"]
+)
+def test_files_that_are_no_report(
+    content: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "report.json"
+    if content is not None:
+        file.write_bytes(content.encode("utf-8", "surrogatepass"))
+    assert run(monkeypatch, str(file), "--summary", str(tmp_path / "gate.md")) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not (tmp_path / "gate.md").exists()
+
+
+def test_text_from_data_is_escaped(after: dict[str, Any]) -> None:
+    nasty = copy.deepcopy(after)
+    for finding in nasty["findings"]:
+        finding["name"] = f"<img src=x> | `{finding['name']}`\n\x1b[31m@everyone"
+        finding["sentence"] = "<script>alert(1)</script>\n| a | b |"
+    text = render.markdown(gate(nasty, baseline=nasty)) + render.markdown(gate(nasty))
+    assert "<script>" not in text
+    assert "<img" not in text
+    assert "\x1b" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
+
+
+def test_many_findings_do_not_fill_a_pull_request(after: dict[str, Any]) -> None:
+    many = copy.deepcopy(after)
+    (long,) = [f for f in many["findings"] if f["name"] == "long"]
+    many["findings"] += [{**long, "name": f"long {i}", "rule": f"words > {i}"} for i in range(60)]
+    found = gate(many)
+    assert len(found.new) == 62
+    text = render.markdown(found)
+    assert text.count("\n| ") == 1 + render.MOST
+    assert "all 62 are in the JSON" in text
+
+
+def test_the_workflow_of_the_page_names_options_that_exist() -> None:
+    import click
+    import yaml
+
+    (text,) = re.findall(
+        r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+    steps = yaml.safe_load(text)["jobs"]["audit"]["steps"]
+    commands = [
+        step["run"].split() for step in steps if step.get("run", "").startswith("groundfault ")
+    ]
+    assert [words[1] for words in commands] == ["audit", "gate"]
+    for words in commands:
+        command = (
+            door_command()
+            if words[1] == "gate"
+            else door.cli.get_command(click.Context(door.cli), words[1])
+        )
+        known = {option for param in command.params for option in param.opts}
+        assert {word for word in words if word.startswith("--")} <= known

@@ -1,0 +1,179 @@
+"""Audited rows as evidence: what has a loss, prompts with repeats, tasks held out as wholes,
+effects within tasks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from probe_rows import CONFIRMED, GRAMMAR, everything, manifest, row
+
+from groundfault.core.status import Status as Outcome
+from groundfault.errors import InputError, PlanError
+from groundfault.probes.bank.grammar import Grammar, Group, Option
+from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.use import effects
+from groundfault.probes.use import evidence as source
+from groundfault.probes.use.summary import Summary
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "expected"),
+    [
+        ({}, "unaudited", (0.0, Outcome.SCORED)),
+        ({}, "no_error", (0.0, Outcome.SCORED)),
+        ({}, CONFIRMED, (1.0, Outcome.SCORED)),
+        ({"signal": "mismatch"}, CONFIRMED, (1.0, Outcome.SCORED)),
+        ({"signal": "mismatch"}, "no_error", (0.0, Outcome.SCORED)),
+        ({"signal": "mismatch"}, "unaudited", (None, Outcome.MISSING)),
+        ({"signal": "mismatch"}, "disputed", (None, Outcome.MISSING)),
+        ({"signal": "mismatch"}, "extraction_artifact", (None, Outcome.ARTEFACT)),
+        ({"signal": "mismatch"}, "format_artifact", (None, Outcome.ARTEFACT)),
+        ({"signal": "mismatch"}, "invalid_prompt", (None, Outcome.ARTEFACT)),
+        ({"signal": "unreadable"}, "unaudited", (None, Outcome.UNPARSED)),
+        ({"signal": "unanswered", "status": "refused"}, "unaudited", (None, Outcome.REFUSED)),
+        ({"signal": "unanswered", "status": "error"}, "unaudited", (None, Outcome.ERROR)),
+    ],
+)
+def test_only_what_review_settles_has_a_loss(changes: Any, status: Any, expected: Any) -> None:
+    assert outcome(row(1, **changes), status) == expected
+
+
+def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:
+    rows = [
+        row(q, key, policy=p)
+        for p in ("a", "b")
+        for q, key in enumerate(["t1|plain|none", "t2|plain|none"] * 2, 1)
+    ]
+    made = source.evidence(rows, {}, GRAMMAR)
+    assert (len(made), made.unit_count) == (8, 2)
+    assert sorted(made.frame["repeat"].to_list()) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert set(made.attributes) == {"family", "cue", "distractor"}
+
+
+def test_tasks_are_held_out_as_wholes_for_components_and_are_units_for_families() -> None:
+    rows, statuses = everything(10, lambda t, c, d: d == "shortcut")
+    components = source.evidence(rows, statuses, GRAMMAR)
+    parts = components.frame.group_by("task").agg(pl.col("split").n_unique())
+    assert parts["split"].to_list() == [1] * 10
+    assert components.frame.filter(pl.col("split") == "holdout")["task"].n_unique() == 5
+    assert source.evidence(rows, statuses, GRAMMAR, seed=1).hash != components.hash
+    families = source.evidence(rows, statuses, GRAMMAR, unit="task")
+    assert families.unit_count == 10
+    assert [c.name for c in source.candidates(rows, GRAMMAR)] == [
+        "cue = plain",
+        "cue = reversed",
+        "distractor = none",
+        "distractor = shortcut",
+    ]
+    assert [c.name for c in source.candidates(rows, GRAMMAR, unit="task")] == [
+        "family = even",
+        "family = odd",
+    ]
+
+
+def test_a_group_named_like_a_column_keeps_out_of_its_way() -> None:
+    grammar = Grammar("g", (Group("family", (Option("a"), Option("b"))),), "{family} {question}")
+    rows = [row(1, "t1|a"), row(2, "t2|b")]
+    made = source.evidence(rows, {}, grammar)
+    assert made.frame["component_family"].to_list() == ["a", "b"]
+    assert source.candidates(rows, grammar)[0].rule == "\"component_family\" = 'a'"
+
+
+def test_one_task_is_no_evidence() -> None:
+    with pytest.raises(InputError, match="two tasks at least"):
+        source.evidence([row(1)], {}, GRAMMAR)
+
+
+def test_the_audit_confirms_a_planted_component_and_family(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    noise = rng.random((60, 2, 2)) < 0.05
+
+    def wrong(t: int, cue: str, distractor: str) -> bool:
+        planted = (distractor == "shortcut" and t % 5 < 3) or (t % 2 == 0 and t % 3 > 0)
+        return bool(planted or noise[t, int(cue == "reversed"), int(distractor == "shortcut")])
+
+    rows, statuses = everything(60, wrong)
+    summary = Summary(tuple(rows), statuses, GRAMMAR, manifest(60, 240))
+    found = source.audits(rows, summary, ledger=tmp_path / "ledger.db")
+    components = {f.name: (str(f.verdict), f.discovery.lift) for f in found["components"].findings}
+    assert components["distractor = shortcut"][0] == "confirmed"
+    assert components["distractor = shortcut"][1] > 0.2
+    assert components["cue = reversed"][0] == "below_floor"
+    families = {f.name: str(f.verdict) for f in found["families"].findings}
+    assert families["family = even"] == "confirmed"
+    assert "families, planned together" in found["families"].to_json()
+    again = source.audits(rows, summary, ledger=tmp_path / "ledger.db")
+    assert [f.verdict for f in again["components"].findings] == [
+        f.verdict for f in found["components"].findings
+    ]
+
+
+def test_a_policy_that_looks_is_no_source_of_evidence() -> None:
+    rows, statuses = everything(4, lambda t, c, d: False, policy="gp")
+    summary = Summary(tuple(rows), statuses, GRAMMAR, manifest(4, 16))
+    with pytest.raises(PlanError, match="biased sample"):
+        source.rows_of(summary, "gp")
+    with pytest.raises(PlanError, match="no run of 'uniform'"):
+        source.rows_of(summary, "uniform")
+    assert summary.effects == []
+
+
+def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
+    from groundfault.cli.main import cli
+
+    rows, statuses = everything(30, lambda t, c, d: d == "shortcut" and t % 4 > 0)
+    made = source.evidence(rows, statuses, GRAMMAR)
+    command = source.write(
+        made, source.candidates(rows, GRAMMAR), tmp_path / "audited rows.parquet"
+    )
+    import shlex
+
+    from click.testing import CliRunner
+
+    done = CliRunner().invoke(
+        cli, [*shlex.split(command)[1:], "--no-ledger"], catch_exceptions=False
+    )
+    assert done.exit_code == 0
+    assert "2 confirmed findings" in done.output
+    with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
+        source.write(made, [], tmp_path / "rows.xlsx")
+
+
+# ------------------------------------------------------------------------------------------ effects
+
+
+def test_effects_are_differences_within_tasks() -> None:
+    rows, statuses = everything(8, lambda t, c, d: t < 4 and d == "shortcut")
+    found = {(e.group, e.option): e for e in effects.effects(rows, statuses, GRAMMAR)}
+    shortcut = found["distractor", "shortcut"]
+    assert (shortcut.tasks, shortcut.difference) == (8, 0.5)
+    assert shortcut.p == pytest.approx(2 / 2**4)  # four tasks differ, all to one side
+    assert found["distractor", "none"].difference == -0.5
+    assert (found["cue", "reversed"].difference, found["cue", "reversed"].p) == (0, 1)
+
+
+def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> None:
+    """Tasks 0 to 3 always fail and were asked mostly with the shortcut: within tasks there is
+    nothing.
+    """
+    rows, _ = everything(8, lambda t, c, d: t < 4)
+    asked = [
+        r
+        for r in rows
+        if r.assignment[1] == ("shortcut" if int(r.task[1:]) < 4 else "none") or "plain" in r.key
+    ]
+    statuses = {r.id: CONFIRMED for r in asked if r.signal == "mismatch"}
+    found = {(e.group, e.option): e.difference for e in effects.effects(asked, statuses, GRAMMAR)}
+    assert found["distractor", "shortcut"] == 0
+
+
+def test_without_both_sides_there_is_no_effect() -> None:
+    rows = [row(1, "t1|plain|none"), row(2, "t2|plain|none")]
+    assert {(e.tasks, e.difference, e.p) for e in effects.effects(rows, {}, GRAMMAR)} == {
+        (0, None, 1.0)
+    }
