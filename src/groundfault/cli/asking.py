@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from groundfault.sequential.policies import Query
 
 
-def ask(query: Query, columns: Sequence[str] = (), hidden: str | None = None) -> float | None:
+def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = None) -> float | None:
     """Show a case, and take its score from a person; None is unscorable.
 
     Parameters
@@ -38,17 +38,17 @@ def ask(query: Query, columns: Sequence[str] = (), hidden: str | None = None) ->
         raise InputError(f"there is no column {unknown[0]!r} to show")
     click.echo(f"\ncase {clean(query.id)}   (query {query.step})")
     for name, value in query.case.items():
-        if name in columns or not (columns or name == hidden):
+        if name in columns or not (columns or name == score_column):
             click.echo(f"  {clean(name)}: {clean(value)}")
     words = {"p": "pass", "f": "fail", "u": "unscored"}
     while True:
-        said = click.prompt(
+        reply = click.prompt(
             "score: [p]ass, [f]ail, a number in [0, 1], [u]nscorable, [q]uit", prompt_suffix=" > "
         )
-        if said.strip().lower() in ("q", "quit"):
+        if reply.strip().lower() in ("q", "quit"):
             raise click.Abort
         try:
-            return read_score(words.get(said.strip().lower(), said), "your answer")
+            return read_score(words.get(reply.strip().lower(), reply), "your answer")
         except GroundfaultError as error:
             click.echo(str(error))
 

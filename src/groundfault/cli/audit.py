@@ -17,8 +17,8 @@ from groundfault.cli.options import (
     read_evidence,
     read_plan,
     require_writable,
-    shown_progress,
-    warnings_told,
+    show_progress,
+    echo_warnings,
     write_json,
 )
 from groundfault.errors import PlanError
@@ -77,7 +77,7 @@ LEDGER = "groundfault-ledger.db"
     metavar="FILE|-",
     help="Write the report as JSON; - is standard output, alone.",
 )
-def audit(**given: Any) -> None:
+def audit(**options: Any) -> None:
     """Say which explanations of the failures in SOURCE hold up.
 
     SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, whose outcome column is
@@ -93,30 +93,30 @@ def audit(**given: Any) -> None:
     """
     from groundfault.auditing.flow import audit as run
 
-    require_writable(given["out"], directory=True)
-    require_writable(given["json_path"])
-    quiet = given["json_path"] == "-"
-    plan = read_plan(given)
-    named, finders = read_candidates(given)
-    with warnings_told(), shown_progress(quiet) as progress:
-        evidence = read_evidence(given, progress)
+    require_writable(options["out"], directory=True)
+    require_writable(options["json_path"])
+    quiet = options["json_path"] == "-"
+    plan = read_plan(options)
+    candidates, finders = read_candidates(options)
+    with echo_warnings(), show_progress(quiet) as progress:
+        evidence = read_evidence(options, progress)
         report = run(
             evidence,
             plan,
-            named,
+            candidates,
             finders=finders,
-            compare=given["compare"] or None,
-            ledger=_ledger(given),
-            reopen=given["reopen"],
-            robustness=given["robustness"],
-            jobs=given["jobs"],
+            compare=options["compare"] or None,
+            ledger=_ledger(options),
+            reopen=options["reopen"],
+            robustness=options["robustness"],
+            jobs=options["jobs"],
             progress=progress,
         )
-        if given["out"]:
-            report.write(given["out"])
-        if given["json_path"] and not quiet:
-            report.to_json(given["json_path"])
-    _say(report, quiet, given["out"])
+        if options["out"]:
+            report.write(options["out"])
+        if options["json_path"] and not quiet:
+            report.to_json(options["json_path"])
+    _say(report, quiet, options["out"])
 
 
 @click.command()
@@ -133,7 +133,7 @@ def audit(**given: Any) -> None:
     metavar="FILE|-",
     help="Write the check as JSON; - is standard output, alone.",
 )
-def check(**given: Any) -> None:
+def check(**options: Any) -> None:
     """Before the holdout is spent: which candidates can be tested, and what could be found.
 
     Reads no held-out outcome beyond the overall error rate of the discovery part, and records
@@ -142,26 +142,26 @@ def check(**given: Any) -> None:
 
     from groundfault.auditing.checking import check as run
 
-    require_writable(given["json_path"])
-    named, finders = read_candidates(given)
-    with warnings_told():
-        found = run(
-            read_evidence(given),
-            read_plan(given),
-            named,
+    require_writable(options["json_path"])
+    candidates, finders = read_candidates(options)
+    with echo_warnings():
+        result = run(
+            read_evidence(options),
+            read_plan(options),
+            candidates,
             finders=finders,
-            compare=given["compare"] or None,
+            compare=options["compare"] or None,
         )
-    if given["freeze"]:
-        found.library.freeze(given["freeze"])
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, given["json_path"]):
+    if options["freeze"]:
+        result.library.freeze(options["freeze"])
+    text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    if write_json(text, options["json_path"]):
         return
     from rich.console import Console
 
     from groundfault.render.terminal import show_check
 
-    show_check(found, Console())
+    show_check(result, Console())
 
 
 @click.command()
@@ -176,24 +176,24 @@ def verify(source: str, evidence: str | None, ledger: str | None) -> None:
     if Path(source).is_file() and not evidence:
         from groundfault.sequential.certificate import verify_certificate
 
-        found: Any = verify_certificate(source, ledger=ledger)
+        verification: Any = verify_certificate(source, ledger=ledger)
     else:
         from groundfault.auditing.verification import verify as run
 
-        found = run(source, evidence=evidence, ledger=ledger)
-    for difference in found.differences:
+        verification = run(source, evidence=evidence, ledger=ledger)
+    for difference in verification.differences:
         click.echo(f"differs: {difference}")
-    click.echo(found.ledger)
-    click.echo("reproduces" if found.reproduces else "does NOT reproduce")
-    sys.exit(0 if found.reproduces else 1)
+    click.echo(verification.ledger)
+    click.echo("reproduces" if verification.reproduces else "does NOT reproduce")
+    sys.exit(0 if verification.reproduces else 1)
 
 
-def _ledger(given: dict[str, Any]) -> str | None:
-    if given["no_ledger"]:
-        if given["ledger"] or given["reopen"]:
+def _ledger(options: dict[str, Any]) -> str | None:
+    if options["no_ledger"]:
+        if options["ledger"] or options["reopen"]:
             raise PlanError("--no-ledger goes neither with --ledger nor with --reopen")
         return None
-    return given["ledger"] or os.environ.get("GROUNDFAULT_LEDGER") or LEDGER
+    return options["ledger"] or os.environ.get("GROUNDFAULT_LEDGER") or LEDGER
 
 
 def _say(report: Report, quiet: bool, out: str | None) -> None:

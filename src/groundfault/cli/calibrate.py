@@ -70,7 +70,7 @@ from groundfault.errors import PlanError
     metavar="FILE",
     help="Card as JSON, and beside it as .md; resumed if there.",
 )
-def calibrate(**given: Any) -> None:
+def calibrate(**options: Any) -> None:
     """Measure how often a judge confirms what is not so, and how often it finds what is.
 
     Without --like, on the worlds of the full contract: independent, correlated, clustered, tiny,
@@ -84,8 +84,8 @@ def calibrate(**given: Any) -> None:
     from groundfault.testing import Card
     from groundfault.testing import calibrate as run
 
-    like = _units(given) if given["source"] else None
-    place = Path(given["out"]) if given["out"] else None
+    like = _units(options) if options["source"] else None
+    place = Path(options["out"]) if options["out"] else None
     earlier = (
         Card.from_json(place.read_text(encoding="utf-8"), where=str(place))
         if place and place.exists()
@@ -100,12 +100,12 @@ def calibrate(**given: Any) -> None:
         )
 
     card = run(
-        given["judge"],
-        _simulated(given),
+        options["judge"],
+        _simulated(options),
         like=like,
-        replicates=given["replicates"],
-        seed=given["seed"],
-        jobs=given["jobs"],
+        replicates=options["replicates"],
+        seed=options["seed"],
+        jobs=options["jobs"],
         resume=earlier,
         progress=keep,
     )
@@ -116,24 +116,24 @@ def calibrate(**given: Any) -> None:
     sys.exit(0 if card.passed else 1)
 
 
-def _simulated(given: dict[str, Any]) -> Plan:
+def _simulated(options: dict[str, Any]) -> Plan:
     """The plan as given, with the fewer permutations and splits of a simulation where none were
     named.
     """
     from groundfault.testing.calibration import SIMULATED
 
-    asked = click.get_current_context().get_parameter_source
-    names = [n for n in ("permutations", "splits") if asked(n) is ParameterSource.DEFAULT]
-    return replace(read_plan(given), **{name: getattr(SIMULATED, name) for name in names})
+    source_of = click.get_current_context().get_parameter_source
+    names = [n for n in ("permutations", "splits") if source_of(n) is ParameterSource.DEFAULT]
+    return replace(read_plan(options), **{name: getattr(SIMULATED, name) for name in names})
 
 
-def _units(given: dict[str, Any]) -> Any:
+def _units(options: dict[str, Any]) -> Any:
     """The evidence as the judge sees it: all units, all eligible and other candidates."""
     from groundfault.auditing.prepared import prepare
 
-    if not given["outcome"]:
+    if not options["outcome"]:
         raise PlanError("--like needs --outcome, the column that says which examples failed")
-    evidence = read_evidence({**given, "sources": (given["source"],), "split": None})
-    named, finders = read_candidates(given)
-    case = prepare(evidence, read_plan(given), named, finders=finders)
+    evidence = read_evidence({**options, "sources": (options["source"],), "split": None})
+    candidates, finders = read_candidates(options)
+    case = prepare(evidence, read_plan(options), candidates, finders=finders)
     return case.units(case.losses())

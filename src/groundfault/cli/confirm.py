@@ -23,7 +23,7 @@ from groundfault.cli.options import (
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
-    from groundfault.sequential import HoldoutAudit
+    from groundfault.sequential import SequentialConfirmation
 
 
 @click.command()
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 @click.option(
     "--json", "json_path", metavar="FILE|-", help="The result as JSON; - is standard output, alone."
 )
-def confirm(**given: Any) -> None:
+def confirm(**options: Any) -> None:
     """Confirm what survives the screen by labelling held-out units one at a time.
 
     Held-out rows of SOURCE may lack an outcome (--empty missing). Each label serves every survivor,
@@ -72,60 +72,60 @@ def confirm(**given: Any) -> None:
     groundfault sequential confirm results.parquet --outcome error --id id --split part --empty missing \\
         --candidates slices.txt --label ask
     """
-    from groundfault.sequential import HoldoutAudit, answers
+    from groundfault.sequential import SequentialConfirmation, answers
 
-    require_writable(given["json_path"])
-    if given["label"] == "cmd" and not given["program"]:
+    require_writable(options["json_path"])
+    if options["label"] == "cmd" and not options["program"]:
         raise PlanError("--label cmd needs --command, the program that scores a case")
-    named, finders = read_candidates(given)
-    audit = HoldoutAudit(
-        read_evidence(given),
-        read_plan(given),
-        named,
+    candidates, finders = read_candidates(options)
+    audit = SequentialConfirmation(
+        read_evidence(options),
+        read_plan(options),
+        candidates,
         finders=finders,
-        limit=given["limit"],
-        ledger=None if given["no_ledger"] else given["ledger"],
-        reopen=given["reopen"],
+        limit=options["limit"],
+        ledger=None if options["no_ledger"] else options["ledger"],
+        reopen=options["reopen"],
     )
-    quiet = given["json_path"] == "-"
-    if given["label"] == "cmd":
-        answer = answers.command(shlex.split(given["program"]))
+    quiet = options["json_path"] == "-"
+    if options["label"] == "cmd":
+        answer = answers.command(shlex.split(options["program"]))
     else:
         answer = (
-            audit.recorded if given["label"] == "file" else lambda query: ask(query, given["show"])
+            audit.replay_score if options["label"] == "file" else lambda query: ask(query, options["show"])
         )
     try:
         audit.run(
             answer,
-            lambda _: None if quiet or given["label"] == "file" else _show(audit, given["cost"]),
+            lambda _: None if quiet or options["label"] == "file" else _show(audit, options["cost"]),
         )
     except (KeyboardInterrupt, click.Abort):
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
     text = json.dumps(audit.to_dict(), indent=1, ensure_ascii=False)
-    if not write_json(text, given["json_path"]):
-        _show(audit, given["cost"])
+    if not write_json(text, options["json_path"]):
+        _show(audit, options["cost"])
         _say(audit)
-    sys.exit(1 if given["gate"] and audit.confirmed else 0)
+    sys.exit(1 if options["gate"] and audit.confirmed else 0)
 
 
-def _show(audit: HoldoutAudit, cost: float | None) -> None:
-    spent = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
+def _show(audit: SequentialConfirmation, cost: float | None) -> None:
+    cost_note = "" if cost is None else f", cost {cost * audit.labelled:.2f}"
     standing = "; ".join(
-        f"{clean(s.name)} {s.e_value:.3g}" for s in audit.standings if not s.confirmed
+        f"{clean(s.name)} {s.e_value:.3g}" for s in audit.survivors if not s.confirmed
     )
-    bar = 1 / float(audit.case.plan.settings["alpha"])
-    line = f"{audit.labelled} labelled{spent}; confirmed: {', '.join(map(clean, audit.confirmed)) or 'none'}"
+    bar = 1 / float(audit.screen.plan.settings["alpha"])
+    line = f"{audit.labelled} labelled{cost_note}; confirmed: {', '.join(map(clean, audit.confirmed)) or 'none'}"
     click.echo(
         f"{line}; e-values of the others ({bar:g} confirms): {standing}" if standing else line
     )
 
 
-def _say(audit: HoldoutAudit) -> None:
-    if not audit.standings:
+def _say(audit: SequentialConfirmation) -> None:
+    if not audit.survivors:
         click.echo("nothing survived the screen: no label is worth buying")
-    for s in audit.standings:
+    for s in audit.survivors:
         lift = "" if s.lift is None else f", lift {s.lift:+.2f}"
         click.echo(
             f"{'confirmed' if s.confirmed else 'not confirmed'}: {clean(s.name)}{lift}; {s.reason}"

@@ -30,7 +30,7 @@ def demo(out: str) -> None:
 
     console = Console()
     with Console(stderr=True).status("training a classifier on handwritten digits") as status:
-        results = _made(out) / "results.parquet"
+        results = _make_folder(out) / "results.parquet"
         digits_results().write_parquet(results)
         evidence = Evidence.from_table(results, id="image", outcome="error")
         report = audit(
@@ -50,7 +50,7 @@ def demo(out: str) -> None:
     )
 
 
-def _made(out: str) -> Path:
+def _make_folder(out: str) -> Path:
     place = Path(out)
     place.mkdir(parents=True, exist_ok=True)
     return place

@@ -15,8 +15,8 @@ from groundfault.cli.options import (
     read_settings,
     read_value,
     require_writable,
-    shown_progress,
-    warnings_told,
+    show_progress,
+    echo_warnings,
     write_json,
 )
 
@@ -98,7 +98,7 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
     metavar="FILE|-",
     help="Write everything as JSON; - is standard output, alone.",
 )
-def explain(**given: Any) -> None:
+def explain(**options: Any) -> None:
     """Say what the texts on each error slice of SOURCE have in common, in the terms of a linguist.
 
     The finder proposes slices of the discovery units; each feature is compared on and off each
@@ -114,37 +114,37 @@ def explain(**given: Any) -> None:
     from groundfault.core.plan import Plan
     from groundfault.language.explain import explain as run
 
-    require_writable(given["json_path"])
-    quiet = given["json_path"] == "-"
+    require_writable(options["json_path"])
+    quiet = options["json_path"] == "-"
     plan, finder = (
-        Plan(holdout=given["holdout"], seed=given["seed"]),
-        configured(given["finder"], _settings(given)),
+        Plan(holdout=options["holdout"], seed=options["seed"]),
+        configured(options["finder"], _settings(options)),
     )
-    with warnings_told(), shown_progress(quiet) as progress:
-        evidence = _embedded(read_evidence(given), finder, given["text"])
-        progress(f"searching with {given['finder']}")
-        slices = propose(evidence, finder, plan, given["most"]).library.candidates
-        names = [name.strip() for name in given["names"].split(",") if name.strip()]
-        found = run(
+    with echo_warnings(), show_progress(quiet) as progress:
+        evidence = _embedded(read_evidence(options), finder, options["text"])
+        progress(f"searching with {options['finder']}")
+        slices = propose(evidence, finder, plan, options["most"]).library.candidates
+        names = [name.strip() for name in options["names"].split(",") if name.strip()]
+        explanation = run(
             evidence,
             slices,
-            given["text"],
+            options["text"],
             sets=names,
-            pipeline=given["pipeline"],
+            pipeline=options["pipeline"],
             plan=plan,
-            permutations=given["permutations"],
-            level=given["level"],
+            permutations=options["permutations"],
+            level=options["level"],
             progress=progress,
         )
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, given["json_path"]):
+    text = json.dumps(explanation.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    if write_json(text, options["json_path"]):
         return
-    _show(found, given["finder"], given["pipeline"])
+    _show(explanation, options["finder"], options["pipeline"])
 
 
-def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    usual = _PAPER if given["finder"] == "edisa" else {}
-    return usual | {name: read_value(value) for name, value in read_settings(given["settings"])}
+def _settings(options: dict[str, Any]) -> dict[str, Any]:
+    usual = _PAPER if options["finder"] == "edisa" else {}
+    return usual | {name: read_value(value) for name, value in read_settings(options["settings"])}
 
 
 def _embedded(evidence: Evidence, finder: Any, text: str) -> Evidence:
@@ -169,30 +169,30 @@ def _has(evidence: Evidence, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in evidence.attributes)
 
 
-def _show(found: Explained, finder: str, pipeline: str) -> None:
+def _show(explanation: Explained, finder: str, pipeline: str) -> None:
     from groundfault.language import DEFAULT
     from groundfault.language.explain import LEAST
     from groundfault.render.words import clean, listing, plural
 
     click.echo(
-        f"{plural(len(found.slices), 'slice')} of {found.n:,} discovery examples, {found.wrong / found.n:.0%} of them "
-        f"errors; {found.features} features, {found.permutations:,} permutations"
+        f"{plural(len(explanation.slices), 'slice')} of {explanation.n:,} discovery examples, {explanation.wrong / explanation.n:.0%} of them "
+        f"errors; {explanation.features} features, {explanation.permutations:,} permutations"
     )
-    if not found.slices:
+    if not explanation.slices:
         click.echo(f"{finder} found no slice of {LEAST} examples or more; {_instead(finder)}")
         return
-    for one in found.slices:
+    for one in explanation.slices:
         click.echo(
             f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors"
         )
-        for line in lines(one, found.level):
+        for line in lines(one, explanation.level):
             click.echo(f"  {line}")
     click.echo("")
     for label, corrected in (("as in the paper", False), ("corrected", True)):
-        click.echo(f"{label}: {_measures(found.summary(corrected=corrected))}")
-    for reason in dict.fromkeys(found.lacking.values()):
+        click.echo(f"{label}: {_measures(explanation.summary(corrected=corrected))}")
+    for reason in dict.fromkeys(explanation.lacking.values()):
         click.echo(
-            f"{listing([name for name, why in found.lacking.items() if why == reason])} {reason}"
+            f"{listing([name for name, why in explanation.lacking.items() if why == reason])} {reason}"
         )
     click.echo(
         "Nothing is confirmed: a slice cut by what its texts are like has features of its own. "
@@ -210,13 +210,13 @@ def _instead(finder: str) -> str:
     return "it may with other settings (--set), or another finder (--finder domino)"
 
 
-def lines(found: Slice, level: float) -> Iterator[str]:
+def lines(part: Slice, level: float) -> Iterator[str]:
     """What marks a slice, in a few lines: first what is left after correction, then what only the
     paper would count.
     """
     from groundfault.render.words import plural
 
-    sure, marks = found.marked(level), found.marked(level, corrected=False)
+    sure, marks = part.marked(level), part.marked(level, corrected=False)
     unsure = [mark for mark in marks if mark not in sure]
     if not marks:
         yield "no feature marks it"
@@ -252,5 +252,5 @@ def _measures(summary: dict[str, float]) -> str:
     if not summary["marks"]:
         return "no feature marks a slice"
     shares = ("feature_prop", "homogeneity", "completeness", "v", "weighted_v")
-    said = ", ".join(f"{name.replace('_', '-')} {summary[name]:.1%}" for name in shares)
-    return f"{plural(int(summary['marks']), 'mark')}, {said}"
+    measures = ", ".join(f"{name.replace('_', '-')} {summary[name]:.1%}" for name in shares)
+    return f"{plural(int(summary['marks']), 'mark')}, {measures}"

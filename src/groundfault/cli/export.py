@@ -56,9 +56,9 @@ def export(
         raise InputError("--log goes with --to inspect")
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
     slices = Slices.load(report, evidence, every=every)
-    written = _write(slices, tool, out, logs)
+    outcome = _write(slices, tool, out, logs)
     count = len(slices.names)
-    click.echo(f"{count} slice{'' if count == 1 else 's'}: {written}")
+    click.echo(f"{count} slice{'' if count == 1 else 's'}: {outcome}")
 
 
 def _write(slices: Slices, tool: str, out: str, logs: tuple[str, ...]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import require_writable, warnings_told
+from groundfault.cli.options import require_writable, echo_warnings
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
 @click.option(
     "-o", "--out", required=True, metavar="FILE", help="Where to write: .parquet, .csv or .jsonl."
 )
-def features(**given: Any) -> None:
+def features(**options: Any) -> None:
     """Add linguistic features of texts to a table, the 38 of the benchmark DEIM.
 
     SOURCE is a table; it is written again with a column a feature, such as question_negation: 1 or
@@ -78,39 +78,39 @@ def features(**given: Any) -> None:
     )
     from groundfault.readers.table import read_table
 
-    for path in (given["out"], given["cache"]):
+    for path in (options["out"], options["cache"]):
         require_writable(path)
-    if not str(given["out"]).lower().endswith(_KINDS):
+    if not str(options["out"]).lower().endswith(_KINDS):
         raise InputError(
-            f"cannot tell from {given['out']!r} how to write a table; name it .parquet, .csv or .jsonl"
+            f"cannot tell from {options['out']!r} how to write a table; name it .parquet, .csv or .jsonl"
         )
-    wanted = chosen([name.strip() for name in given["names"].split(",") if name.strip()])
-    if not wanted:
+    names = chosen([name.strip() for name in options["names"].split(",") if name.strip()])
+    if not names:
         raise PlanError("--set names no feature")
-    norms = read_norms(given["norms"]) if given["norms"] else None
-    table, _ = read_table(given["source"])
-    for column in given["columns"]:
+    norms = read_norms(options["norms"]) if options["norms"] else None
+    table, _ = read_table(options["source"])
+    for column in options["columns"]:
         _require_column(table, column)
-    pipeline = load_pipeline(given["pipeline"])
-    known = load_memory(pipeline, given["cache"]) if given["cache"] else 0
-    for column in given["columns"]:
-        started = time.perf_counter()
-        with warnings_told(), _bar(f"reading {column}", table[column].n_unique()) as progress:
-            found = feature_table(
-                table[column], wanted, pipeline, norms=norms, jobs=given["jobs"], progress=progress
+    pipeline = load_pipeline(options["pipeline"])
+    n_cached = load_memory(pipeline, options["cache"]) if options["cache"] else 0
+    for column in options["columns"]:
+        start = time.perf_counter()
+        with echo_warnings(), _bar(f"reading {column}", table[column].n_unique()) as progress:
+            features = feature_table(
+                table[column], names, pipeline, norms=norms, jobs=options["jobs"], progress=progress
             )
-        taken = [name for name in found.frame.columns if name in table.columns]
-        if taken:
-            raise InputError(f"the table has a column {taken[0]!r} already; rename it")
-        table = table.hstack(found.frame)
-        _tell(column, found, time.perf_counter() - started)
-    write_table(table, given["out"])
-    if given["cache"]:
-        save_memory(pipeline, given["cache"])
+        clashes = [name for name in features.frame.columns if name in table.columns]
+        if clashes:
+            raise InputError(f"the table has a column {clashes[0]!r} already; rename it")
+        table = table.hstack(features.frame)
+        _tell(column, features, time.perf_counter() - start)
+    write_table(table, options["out"])
+    if options["cache"]:
+        save_memory(pipeline, options["cache"])
         click.echo(
-            f"cache: {known:,} texts known, {len(pipeline.memory):,} kept in {given['cache']}"
+            f"cache: {n_cached:,} texts known, {len(pipeline.memory):,} kept in {options['cache']}"
         )
-    click.echo(f"wrote {table.height:,} rows to {given['out']}")
+    click.echo(f"wrote {table.height:,} rows to {options['out']}")
 
 
 def _require_column(table: Any, column: str) -> None:
@@ -130,14 +130,14 @@ def _bar(title: str, texts: int) -> Any:
         return
     with Progress(console=console, transient=True) as bar:
         task = bar.add_task(title, total=texts)
-        yield lambda done: bar.advance(task, done)
+        yield lambda n: bar.advance(task, n)
 
 
-def _tell(column: str, found: FeatureTable, seconds: float) -> None:
-    rate = found.sentences / seconds if seconds else 0.0
+def _tell(column: str, features: FeatureTable, seconds: float) -> None:
+    rate = features.sentences / seconds if seconds else 0.0
     click.echo(
-        f"{column}: {found.frame.width} features of {found.texts:,} different texts, about {found.sentences:,} "
+        f"{column}: {features.frame.width} features of {features.texts:,} different texts, about {features.sentences:,} "
         f"sentences in {seconds:.1f} s ({rate:,.0f} a second)"
     )
-    for name, reason in found.lacking.items():
+    for name, reason in features.lacking.items():
         click.echo(f"  {name} {reason}")

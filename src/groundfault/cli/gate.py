@@ -64,16 +64,16 @@ def gate(
 
     require_writable(summary)
     require_writable(json_path)
-    found = run(report, fail_on, baseline=baseline, must_detect=must_detect)
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    verdict = run(report, fail_on, baseline=baseline, must_detect=must_detect)
+    text = json.dumps(verdict.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
     if summary:
-        write_text(Path(summary), render.markdown(found))
+        write_text(Path(summary), render.markdown(verdict))
     if not write_json(text, json_path):
-        for met in found.new:
+        for finding in verdict.new:
             click.echo(
-                f"{words.clean(words.named(met.name, met.outcome))}: {words.clean(met.sentence)}"
+                f"{words.clean(words.named(finding.name, finding.outcome))}: {words.clean(finding.sentence)}"
             )
-        for line in render.lines(found):
+        for line in render.lines(verdict):
             click.echo(line)
-        click.echo(render.headline(found))
-    sys.exit(0 if found.passed else 1)
+        click.echo(render.headline(verdict))
+    sys.exit(0 if verdict.passed else 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from groundfault.cli.options import log_options, read_evidence, require_writable, shown_progress
+from groundfault.cli.options import log_options, read_evidence, require_writable, show_progress
 
 
 @click.command("import")
@@ -18,7 +18,7 @@ from groundfault.cli.options import log_options, read_evidence, require_writable
     help="Write the evidence here, for every command that takes a SOURCE.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the account as JSON.")
-def import_(**given: Any) -> None:
+def import_(**options: Any) -> None:
     """Read the logs of evaluation tools, merge them, and account for every row.
 
     SOURCE is a log, a folder of logs, or a pattern in quotes. Inspect, lm-evaluation-harness, HELM,
@@ -31,26 +31,26 @@ def import_(**given: Any) -> None:
     groundfault import 'runs/**/samples_*.jsonl' --scorer exact_match,strict-match -o evidence/
     groundfault import scores.csv --map map.toml -o evidence/
     """
-    require_writable(given["out"], directory=True)
-    with shown_progress(given["as_json"]) as progress:
-        evidence = read_evidence({**given, "outcome": None}, progress)
-        if given["out"]:
+    require_writable(options["out"], directory=True)
+    with show_progress(options["as_json"]) as progress:
+        evidence = read_evidence({**options, "outcome": None}, progress)
+        if options["out"]:
             from groundfault.readers.importing import save
 
             progress("writing the evidence")
-            save(evidence, given["out"])
+            save(evidence, options["out"])
     assert evidence.account is not None
-    if given["as_json"]:
+    if options["as_json"]:
         import json
 
-        said = evidence.account.to_dict() | {
+        account = evidence.account.to_dict() | {
             "statuses": evidence.status_counts,
             "hash": evidence.hash,
         }
-        click.echo(json.dumps(said, indent=1, ensure_ascii=False))
+        click.echo(json.dumps(account, indent=1, ensure_ascii=False))
         return
     from rich.console import Console
 
     from groundfault.render.terminal import show_import
 
-    show_import(evidence, Console(), written=given["out"])
+    show_import(evidence, Console(), written=options["out"])

@@ -52,11 +52,11 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in _COMMANDS:
             return None
-        found = getattr(
+        command = getattr(
             import_module(_COMMANDS[cmd_name][0]), "import_" if cmd_name == "import" else cmd_name
         )
-        assert isinstance(found, click.Command)
-        return found
+        assert isinstance(command, click.Command)
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -80,8 +80,8 @@ def main() -> None:
     """Run the command line; an error made on purpose is one line and exit status 2."""
     try:
         cli.main(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         hint = f" (see {context.command_path} --help)" if context else ""

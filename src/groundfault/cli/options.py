@@ -237,54 +237,54 @@ _OF_TABLES = ("id", "model_column", "repeat", "status", "empty", "positive_is_go
 _OF_LOGS = ("scorer", "reader", "mapping", "scale")
 
 
-def read_evidence(given: dict[str, Any], progress: Callable[[str], object] = bool) -> Evidence:
+def read_evidence(options: dict[str, Any], progress: Callable[[str], object] = bool) -> Evidence:
     """Evidence from the options, narrowed to the models asked for.
 
     With ``--outcome`` the source is a table and the options say what its columns are; without it,
     sources are logs."""
-    evidence = _from_table(given) if given["outcome"] else _from_logs(given, progress)
-    return evidence.select_model(*given["models"]) if given.get("models") else evidence
+    evidence = _from_table(options) if options["outcome"] else _from_logs(options, progress)
+    return evidence.select_model(*options["models"]) if options.get("models") else evidence
 
 
-def _from_table(given: dict[str, Any]) -> Evidence:
-    misplaced = [name for name in _OF_LOGS if given.get(name)]
+def _from_table(options: dict[str, Any]) -> Evidence:
+    misplaced = [name for name in _OF_LOGS if options.get(name)]
     if misplaced:
         raise InputError(
             f"{_flag(misplaced[0])} is for logs, --outcome for tables: leave one of them out"
         )
-    if len(given["sources"]) > 1:
+    if len(options["sources"]) > 1:
         raise InputError("with --outcome name one table, or one directory of tables of a kind")
     return Evidence.from_table(
-        given["sources"][0],
-        outcome=given["outcome"],
-        id=given["id"],
-        model=given["model_column"],
-        repeat=given["repeat"],
-        group=given["group"],
-        split=given["split"],
-        status=given["status"],
-        positive_is_good=given["positive_is_good"],
-        empty=given["empty"],
-        **{name: given.get(name, ()) for name in (*LISTS, "instrument")},
+        options["sources"][0],
+        outcome=options["outcome"],
+        id=options["id"],
+        model=options["model_column"],
+        repeat=options["repeat"],
+        group=options["group"],
+        split=options["split"],
+        status=options["status"],
+        positive_is_good=options["positive_is_good"],
+        empty=options["empty"],
+        **{name: options.get(name, ()) for name in (*LISTS, "instrument")},
     )
 
 
-def _from_logs(given: dict[str, Any], progress: Callable[[str], object]) -> Evidence:
-    misplaced = [name for name in _OF_TABLES if given.get(name)]
+def _from_logs(options: dict[str, Any], progress: Callable[[str], object]) -> Evidence:
+    misplaced = [name for name in _OF_TABLES if options.get(name)]
     if misplaced:
         raise InputError(
             f"{_flag(misplaced[0])} says what a column of a table is; say its outcome too (--outcome)"
         )
     return Evidence.from_logs(
-        *given["sources"],
-        scorer=given["scorer"] or None,
-        reader=given["reader"],
-        map=given["mapping"],
-        scale=given["scale"],
-        conflicts=given["conflicts"],
-        group=given.get("group"),
-        split=given.get("split"),
-        **{name: given.get(name, ()) for name in LISTS},
+        *options["sources"],
+        scorer=options["scorer"] or None,
+        reader=options["reader"],
+        map=options["mapping"],
+        scale=options["scale"],
+        conflicts=options["conflicts"],
+        group=options.get("group"),
+        split=options.get("split"),
+        **{name: options.get(name, ()) for name in LISTS},
         progress=progress,
     )
 
@@ -293,37 +293,37 @@ def _flag(name: str) -> str:
     return {"mapping": "--map"}.get(name, "--" + name.replace("_", "-"))
 
 
-def read_plan(given: dict[str, Any]) -> Plan:
+def read_plan(options: dict[str, Any]) -> Plan:
     """The plan from the options."""
     names = (
         "judge q alpha min_lift effect min_ratio holdout min_on min_off min_on_total hold_min_on hold_min_off scope "
         "decoys correction permutations splits seed".split()
     )
-    return Plan(**{name: given[name] for name in names}, prevalence=given["prevalence"] or None)
+    return Plan(**{name: options[name] for name in names}, prevalence=options["prevalence"] or None)
 
 
-def read_candidates(given: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:
+def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:
     """Candidates named, and finders; two times None where the default finders are to propose."""
-    if given["library"]:
-        mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if given[o]]
+    if options["library"]:
+        mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if options[o]]
         if mixed:
             raise PlanError(
                 f"--library is judged as it was frozen: leave out --{mixed[0].replace('_file', 's')}"
             )
-        return list(Library.load(given["library"])), []
+        return list(Library.load(options["library"])), []
     from groundfault.finders.declared import Declared
     from groundfault.finders.declared import read_candidates as from_file
 
-    named = [Candidate.from_text(text, missing=given["missing"]) for text in given["candidate"]]
-    if given["candidate_file"]:
-        named += from_file(given["candidate_file"])
+    candidates = [Candidate.from_text(text, missing=options["missing"]) for text in options["candidate"]]
+    if options["candidate_file"]:
+        candidates += from_file(options["candidate_file"])
     finders: list[Any] = (
-        [Declared(tuple(given["declare"]), missing=given["missing"])] if given["declare"] else []
+        [Declared(tuple(options["declare"]), missing=options["missing"])] if options["declare"] else []
     )
-    finders += [name.strip() for name in (given["finders"] or "").split(",") if name.strip()]
-    if not named and not finders:
+    finders += [name.strip() for name in (options["finders"] or "").split(",") if name.strip()]
+    if not candidates and not finders:
         return None, None
-    return named, finders
+    return candidates, finders
 
 
 def require_writable(path: str | None, *, directory: bool = False) -> None:
@@ -358,10 +358,10 @@ def write_json(text: str, path: str | None) -> bool:
     return path == "-"
 
 
-def read_settings(given: Sequence[str]) -> list[tuple[str, str]]:
+def read_settings(pairs_text: Sequence[str]) -> list[tuple[str, str]]:
     """Names and values of ``--set NAME=VALUE``."""
     pairs = []
-    for text in given:
+    for text in pairs_text:
         name, equals, value = text.partition("=")
         if not equals:
             raise PlanError(f"--set {text!r} is not of the form NAME=VALUE")
@@ -371,9 +371,9 @@ def read_settings(given: Sequence[str]) -> list[tuple[str, str]]:
 
 def read_value(text: str) -> str | int | float | bool | None:
     """A word of the shell as the number, true/false or none that it says."""
-    said: dict[str, bool | None] = {"true": True, "false": False, "none": None}
-    if text.lower() in said:
-        return said[text.lower()]
+    words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
     for kind in (int, float):
         try:
             return kind(text)
@@ -383,16 +383,16 @@ def read_value(text: str) -> str | int | float | bool | None:
 
 
 @contextmanager
-def warnings_told() -> Iterator[None]:
+def echo_warnings() -> Iterator[None]:
     """Warnings of what is done within become notes on standard error, once it is done."""
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in told):
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
         click.echo(f"note: {message}", err=True)
 
 
-def shown_progress(quiet: bool) -> Any:
+def show_progress(quiet: bool) -> Any:
     """A spinner that tells what is going on, on standard error, where a person looks at it."""
     from rich.console import Console
     from rich.text import Text
@@ -400,15 +400,15 @@ def shown_progress(quiet: bool) -> Any:
     from groundfault.render.words import clean
 
     @contextmanager
-    def shown() -> Any:
+    def spinner() -> Any:
         console = Console(stderr=True)
         if quiet or not console.is_terminal:
             yield bool
             return
         with console.status("reading") as status:
-            yield lambda said: status.update(Text(clean(said), overflow="ellipsis", no_wrap=True))
+            yield lambda message: status.update(Text(clean(message), overflow="ellipsis", no_wrap=True))
 
-    return shown()
+    return spinner()
 
 
 def _apply(options: list[Option], command: Command) -> Command:

@@ -49,7 +49,7 @@ def probe() -> None:
 @click.option(
     "--rule", metavar="NAME", help="Equivalence rule of all tasks [by the form of each key]."
 )
-def init(folder: str, generated: int | None, seed: int, **given: str | None) -> None:
+def init(folder: str, generated: int | None, seed: int, **options: str | None) -> None:
     """Write an example bank, grammar and config, with comments, into FOLDER.
 
     With --from the bank holds the questions and keys of a table, whose columns are named, or of a
@@ -66,12 +66,12 @@ def init(folder: str, generated: int | None, seed: int, **given: str | None) -> 
 
     require_writable(folder, directory=True)
     places = [Path(folder) / name for name in ("bank.toml", "grammar.toml", "config.toml")]
-    taken = [place for place in places if place.exists()]
-    if taken:
+    existing = [place for place in places if place.exists()]
+    if existing:
         raise InputError(
-            f"{taken[0]} is there already; choose another folder, or take it away first"
+            f"{existing[0]} is there already; choose another folder, or take it away first"
         )
-    bank, grammar = _bank_of(given), Grammar.shipped()
+    bank, grammar = _bank_of(options), Grammar.shipped()
     if bank is not None:
         if generated is not None:
             raise PlanError("--generated and --from are two ways to a bank: leave one of them out")
@@ -86,26 +86,26 @@ def init(folder: str, generated: int | None, seed: int, **given: str | None) -> 
     click.echo(f"next: groundfault probe check {folder}")
 
 
-def _bank_of(given: dict[str, str | None]) -> Bank | None:
+def _bank_of(options: dict[str, str | None]) -> Bank | None:
     """The bank of a table, if its columns are named, or of logs."""
     from groundfault.core.evidence import Evidence
     from groundfault.probes import Bank
 
-    source = given.pop("source")
-    told = {name: value for name, value in given.items() if value is not None}
+    source = options.pop("source")
+    columns = {name: value for name, value in options.items() if value is not None}
     if source is None:
-        if told:
+        if columns:
             raise PlanError(
-                f"--{next(iter(told))} is about --from: name the table there, or leave it out"
+                f"--{next(iter(columns))} is about --from: name the table there, or leave it out"
             )
         return None
     name = Path(source).stem
-    if not {"question", "target", "id"} & told.keys() and Path(source).suffix not in _TABLES:
-        return Bank.from_evidence(Evidence.from_logs(source), **told, name=name)
-    lacking = [column for column in ("question", "target") if column not in told]
+    if not {"question", "target", "id"} & columns.keys() and Path(source).suffix not in _TABLES:
+        return Bank.from_evidence(Evidence.from_logs(source), **columns, name=name)
+    lacking = [column for column in ("question", "target") if column not in columns]
     if lacking:
         raise PlanError(f"say which column of {source} holds the {lacking[0]}: --{lacking[0]} COL")
-    return Bank.from_table(source, **told, name=name)
+    return Bank.from_table(source, **columns, name=name)
 
 
 @probe.command()
@@ -137,19 +137,19 @@ def check(folder: str, samples: int, seed: int, card: str | None, json_path: str
     require_writable(card)
     require_writable(json_path)
     home = Path(folder)
-    found = run(
+    result = run(
         Bank.load(home / "bank.toml"),
         Grammar.load(home / "grammar.toml"),
         samples=samples,
         seed=seed,
     )
     if card:
-        write_text(Path(card), render.card(found))
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+        write_text(Path(card), render.card(result))
+    text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
     if not write_json(text, json_path):
-        for line in render.lines(found):
+        for line in render.lines(result):
             click.echo(line)
-    sys.exit(0 if found.passed else 1)
+    sys.exit(0 if result.passed else 1)
 
 
 probe.add_command(run)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import require_writable, shown_progress, write_json
+from groundfault.cli.options import require_writable, show_progress, write_json
 from groundfault.render.words import clean
 
 if TYPE_CHECKING:
-    from groundfault.probes.use.arena import Standing
+    from groundfault.probes.use.arena import LeaderboardRow
 
 
 @click.command()
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     metavar="FILE|-",
     help="Write the standings as JSON; - is standard output, alone.",
 )
-def arena(**given: Any) -> None:
+def arena(**options: Any) -> None:
     """Compare policies by the unique failing prompts they find, with matched budgets and tasks.
 
     Each line gives unique audited keys, the paired difference from the control and the ratio to it
@@ -93,34 +93,34 @@ def arena(**given: Any) -> None:
     from groundfault.probes.use.arena import arena as run
     from groundfault.probes.use.landscapes import replayed
 
-    require_writable(given["json_path"])
-    replay = replayed(given["replay"], given["store"]) if given["replay"] else None
-    names = given["policies"] or tuple(POLICIES)
-    settings = {name: given[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
-    found: list[Standing] = []
-    with shown_progress(given["json_path"] == "-") as progress:
-        for budget in given["budgets"] or (192,):
-            found += run(
+    require_writable(options["json_path"])
+    replay = replayed(options["replay"], options["store"]) if options["replay"] else None
+    names = options["policies"] or tuple(POLICIES)
+    settings = {name: options[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
+    standings: list[LeaderboardRow] = []
+    with show_progress(options["json_path"] == "-") as progress:
+        for budget in options["budgets"] or (192,):
+            standings += run(
                 names,
-                given["worlds"] or None,
+                options["worlds"] or None,
                 replay=replay,
                 budget=budget,
                 progress=progress,
                 **settings,
             )
     errors = "audited" if replay is None or replay.audited else "proxy"
-    settings |= {"replay": given["replay"], "errors": errors}
-    told = {"settings": settings, "standings": [each.to_dict() for each in found]}
+    settings |= {"replay": options["replay"], "errors": errors}
+    result = {"settings": settings, "standings": [each.to_dict() for each in standings]}
     if write_json(
-        json.dumps(told, indent=1, ensure_ascii=False, allow_nan=False), given["json_path"]
+        json.dumps(result, indent=1, ensure_ascii=False, allow_nan=False), options["json_path"]
     ):
         return
     if errors == "proxy":
         click.echo("proxy: not all of this run was reviewed, so every mismatch counts as an error")
-    _show(found, given["control"])
+    _show(standings, options["control"])
 
 
-def _show(found: list[Standing], control: str) -> None:
+def _show(standings: list[LeaderboardRow], control: str) -> None:
     from rich.console import Console
 
     from groundfault.render.page import fitted
@@ -140,7 +140,7 @@ def _show(found: list[Standing], control: str) -> None:
             f"{each.rows:.1f}",
             f"{each.artefacts:.1f}",
         )
-        for each in found
+        for each in standings
     ]
     heads = (
         "landscape",

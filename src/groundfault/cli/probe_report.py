@@ -19,7 +19,7 @@ from groundfault.cli.options import require_writable, write_json
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.use.release import Package
     from groundfault.probes.use.summary import Summary
 
@@ -67,7 +67,7 @@ _REASON = click.option(
 )
 @_REASON
 @_STORE
-def report(runs: str, **given: Any) -> None:
+def report(runs: str, **options: Any) -> None:
     """Say what RUNS came to after review: audited rows, unique audited keys and routing signals,
     never mixed.
 
@@ -86,29 +86,29 @@ def report(runs: str, **given: Any) -> None:
     from groundfault.render.probe_report import BRIEF, page
 
     for name in ("md", "html", "json_path", "evidence"):
-        require_writable(given[name])
-    require_writable(given["audit_dir"], directory=True)
-    audit, summary = _opened(runs, given["store"], given["unblind"], given["control"])
-    content = page(summary, _title(runs), _reviewed(audit), figures=bool(given["html"]))
+        require_writable(options[name])
+    require_writable(options["audit_dir"], directory=True)
+    audit, summary = _open_review(runs, options["store"], options["unblind"], options["control"])
+    content = page(summary, _title(runs), _review_sections(audit), figures=bool(options["html"]))
     for name, write in (("md", paper.markdown), ("html", paper.html)):
-        if given[name]:
-            write_text(Path(given[name]), write(content))
-    said = {
+        if options[name]:
+            write_text(Path(options[name]), write(content))
+    sentences = {
         "open": list(probe_words.still_open(summary)),
         "conclusions": list(probe_words.conclusions(summary)),
     }
-    told = json.dumps(
-        {**said, "review": _review(audit), **summary.to_dict()},
+    text = json.dumps(
+        {**sentences, "review": _review(audit), **summary.to_dict()},
         indent=1,
         ensure_ascii=False,
         allow_nan=False,
     )
-    quiet = write_json(told, given["json_path"])
+    quiet = write_json(text, options["json_path"])
     if not quiet:
         brief = tuple(section for section in content.sections if section.title not in BRIEF)
         paper.show(replace(content, sections=brief), Console())
-    if given["evidence"] or given["audit_dir"]:
-        _evidence(summary, audit, given, quiet)
+    if options["evidence"] or options["audit_dir"]:
+        _evidence(summary, audit, options, quiet)
 
 
 @click.command()
@@ -137,30 +137,30 @@ def release(
     if check:
         if out or unblind or store:
             raise PlanError("--check reads a package and goes with no other option")
-        found = package.check(Path(runs), _tables)
-        for problem in found.problems:
+        result = package.check(Path(runs), _tables)
+        for problem in result.problems:
             click.echo(f"differs: {problem}")
         click.echo(
-            f"{found.files} files, {found.rows:,} rows, {found.keys:,} unique audited prompt keys"
+            f"{result.files} files, {result.rows:,} rows, {result.keys:,} unique audited prompt keys"
         )
-        click.echo("reproduces" if not found.problems else "does NOT reproduce")
-        sys.exit(1 if found.problems else 0)
+        click.echo("reproduces" if not result.problems else "does NOT reproduce")
+        sys.exit(1 if result.problems else 0)
     if out is None:
         raise PlanError("say where the package goes: --out DIR; or --check, to check one")
     require_writable(out, directory=True)
-    audit, _ = _opened(runs, store, unblind, None)
+    audit, _ = _open_review(runs, store, unblind, None)
     click.echo(f"wrote {package.release(audit, Path(out), _tables)}")
     click.echo(f"next: groundfault probe release --check {out}")
 
 
-def _opened(
+def _open_review(
     runs: str, store: str | None, reason: str | None, control: str | None
-) -> tuple[Audit, Summary]:
+) -> tuple[ReviewedRuns, Summary]:
     """The audit of runs with its statuses, which are opened against policies on record."""
-    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.use.summary import Summary
 
-    audit = Audit(runs, store)
+    audit = ReviewedRuns(runs, store)
     summary = Summary.of(audit, control)
     summary.control  # noqa: B018  (what cannot be reported is not opened)
     if audit.store.sealed() and not audit.unblindings:
@@ -178,20 +178,20 @@ def _opened(
     return audit, summary
 
 
-def _tables(made: Package) -> str:
+def _tables(package: Package) -> str:
     """The tables of a package, from what is published alone."""
     from groundfault.render.page import markdown
     from groundfault.render.probe_report import page, reviewed
     from groundfault.review import agreement
 
-    seed = int(made.config["review"]["seed"])
+    seed = int(package.config["review"]["seed"])
     more = (
-        [reviewed(made.resolutions, agreement(made.decisions, seed=seed))] if made.decisions else []
+        [reviewed(package.resolutions, agreement(package.decisions, seed=seed))] if package.decisions else []
     )
-    return markdown(page(made.summary, "published probes", more, figures=False))
+    return markdown(page(package.summary, "published probes", more, figures=False))
 
 
-def _reviewed(audit: Audit) -> list[Any]:
+def _review_sections(audit: ReviewedRuns) -> list[Any]:
     from groundfault.render.probe_report import reviewed
     from groundfault.review import agreement
 
@@ -202,39 +202,39 @@ def _reviewed(audit: Audit) -> list[Any]:
     ]
 
 
-def _review(audit: Audit) -> dict[str, Any]:
+def _review(audit: ReviewedRuns) -> dict[str, Any]:
     """How items were settled, and what controls say of errors that no signal showed."""
     if not audit.decisions:
         return {}
-    how = Counter[str](found.how for found in audit.resolutions.values())
-    late = sum(found.unblinded for found in audit.resolutions.values())
+    how = Counter[str](resolution.how for resolution in audit.resolutions.values())
+    late = sum(resolution.unblinded for resolution in audit.resolutions.values())
     return {"items": dict(how), "after_unblinding": late, "controls": asdict(audit.missed)}
 
 
-def _evidence(summary: Summary, audit: Audit, given: dict[str, Any], quiet: bool) -> None:
+def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], quiet: bool) -> None:
     """Components and families as candidates: written as a table, or judged."""
     from groundfault.probes.running.runs import LEDGER
     from groundfault.probes.use import evidence as source
 
-    rows = source.rows_of(summary, given["policy"] or summary.control)
+    rows = source.rows_of(summary, options["policy"] or summary.control)
     click.echo(source.ASSUMPTION, err=quiet)
-    if given["evidence"]:
-        made = source.evidence(rows, summary.statuses, summary.grammar, seed=given["seed"])
+    if options["evidence"]:
+        evidence = source.evidence(rows, summary.statuses, summary.grammar, seed=options["seed"])
         command = source.write(
-            made, source.candidates(rows, summary.grammar), Path(given["evidence"])
+            evidence, source.candidates(rows, summary.grammar), Path(options["evidence"])
         )
         click.echo(
-            f"wrote {given['evidence']}: {len(made):,} rows; to judge the components:\n  {command}",
+            f"wrote {options['evidence']}: {len(evidence):,} rows; to judge the components:\n  {command}",
             err=quiet,
         )
-    if given["audit_dir"]:
+    if options["audit_dir"]:
         ledger = audit.runs.folder / LEDGER
-        for name, found in source.audits(rows, summary, seed=given["seed"], ledger=ledger).items():
-            place = Path(given["audit_dir"]) / name
-            found.write(place)
-            counts = f"{found.counts()['confirmed']} of {len(found.findings)} {name} confirmed"
+        for name, report in source.audits(rows, summary, seed=options["seed"], ledger=ledger).items():
+            place = Path(options["audit_dir"]) / name
+            report.write(place)
+            counts = f"{report.counts()['confirmed']} of {len(report.findings)} {name} confirmed"
             click.echo(f"{counts}; {place / 'report.html'}", err=quiet)
-            for finding in found.findings:
+            for finding in report.findings:
                 click.echo(f"  {finding.key}: {str(finding.verdict).replace('_', ' ')}", err=quiet)
 
 

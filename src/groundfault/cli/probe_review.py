@@ -16,7 +16,7 @@ from groundfault.errors import PlanError
 from groundfault.render.words import clean, plural
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
 _HOWS = ("settled", "adjudicated", "disputed", "waiting")
@@ -59,7 +59,7 @@ _HOWS = ("settled", "adjudicated", "disputed", "waiting")
     metavar="FILE|-",
     help="What is said as JSON; - is standard output, alone.",
 )
-def review(runs: str, **given: Any) -> None:
+def review(runs: str, **options: Any) -> None:
     """Review blind the responses in RUNS that a machine could not call right, with hidden controls
     among them.
 
@@ -73,100 +73,100 @@ def review(runs: str, **given: Any) -> None:
     groundfault probe review runs/ --reviewer ben --export sheet.csv
     groundfault probe review runs/ --reviewer cy --adjudicate
     """
-    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
-    _check(given)
-    audit = Audit(runs, given["store"])
-    if given["status"]:
-        _tell(_status(audit), given["json_path"], _say_status)
-    elif given["agreement"]:
-        _tell(_agreement(audit), given["json_path"], _say_agreement)
-    elif given["unblind"]:
+    _check(options)
+    audit = ReviewedRuns(runs, options["store"])
+    if options["status"]:
+        _tell(_status(audit), options["json_path"], _say_status)
+    elif options["agreement"]:
+        _tell(_agreement(audit), options["json_path"], _say_agreement)
+    elif options["unblind"]:
         _tell(
-            audit.unblind(given["reviewer"], given["reason"] or ""), given["json_path"], _say_hidden
+            audit.unblind(options["reviewer"], options["reason"] or ""), options["json_path"], _say_hidden
         )
     else:
-        _work(audit, given)
+        _work(audit, options)
 
 
-def _check(given: dict[str, Any]) -> None:
-    acts = [name for name in ("export", "sheet", "status", "agreement", "unblind") if given[name]]
+def _check(options: dict[str, Any]) -> None:
+    acts = [name for name in ("export", "sheet", "status", "agreement", "unblind") if options[name]]
     if len(acts) > 1:
-        named = " and ".join("--import" if name == "sheet" else f"--{name}" for name in acts[:2])
-        raise PlanError(f"{named} do not go together: one at a time")
+        flags = " and ".join("--import" if name == "sheet" else f"--{name}" for name in acts[:2])
+        raise PlanError(f"{flags} do not go together: one at a time")
     looks = bool({"status", "agreement"} & set(acts))
-    if not looks and not given["reviewer"]:
+    if not looks and not options["reviewer"]:
         raise PlanError("say who you are: --reviewer NAME")
-    if given["json_path"] and not (looks or given["unblind"]):
+    if options["json_path"] and not (looks or options["unblind"]):
         raise PlanError("--json goes with --status, --agreement or --unblind")
-    if given["format"] and not given["export"]:
+    if options["format"] and not options["export"]:
         raise PlanError("--format goes with --export")
-    if given["reason"] and not given["unblind"]:
+    if options["reason"] and not options["unblind"]:
         raise PlanError("--reason goes with --unblind")
-    if given["split"] and (acts and acts[0] != "export"):
+    if options["split"] and (acts and acts[0] != "export"):
         raise PlanError("--split is fixed with the first session or export")
     for name in ("export", "json_path"):
-        require_writable(given[name])
+        require_writable(options[name])
 
 
-def _work(audit: Audit, given: dict[str, Any]) -> None:
+def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
     """A session, or a sheet in its stead."""
     from groundfault.review import Session, open_items, sheets
     from groundfault.review.decision import check_name
 
-    me = check_name(given["reviewer"])
-    split = given["split"]
+    me = check_name(options["reviewer"])
+    split = options["split"]
     queue = audit.seal([name.strip() for name in split.split(",")] if split else None)
-    if given["export"]:
-        format: Any = given["format"] or _FORMATS.get(Path(given["export"]).suffix)
+    if options["export"]:
+        format: Any = options["format"] or _FORMATS.get(Path(options["export"]).suffix)
         if format is None:
             raise PlanError("say --format csv, jsonl or labelstudio")
-        left = open_items(queue, audit.decisions, me, adjudicate=given["adjudicate"])
-        for place in sheets.write(left, given["export"], format):
+        items = open_items(queue, audit.decisions, me, adjudicate=options["adjudicate"])
+        for place in sheets.write(items, options["export"], format):
             click.echo(f"wrote {place}")
-        click.echo(f"{plural(len(left), 'item')}; fill in the answers and read them with --import")
-    elif given["sheet"]:
-        role: Any = "adjudicator" if given["adjudicate"] else "reviewer"
-        mine = _may_decide(audit, me, given["adjudicate"])
-        made = audit.store.add(
-            sheets.read(given["sheet"], {item.id: item for item in mine}, me, role)
+        click.echo(f"{plural(len(items), 'item')}; fill in the answers and read them with --import")
+    elif options["sheet"]:
+        role: Any = "adjudicator" if options["adjudicate"] else "reviewer"
+        mine = _may_decide(audit, me, options["adjudicate"])
+        decisions = audit.store.add(
+            sheets.read(options["sheet"], {item.id: item for item in mine}, me, role)
         )
-        click.echo(f"kept {plural(len(made), 'decision')}")
+        click.echo(f"kept {plural(len(decisions), 'decision')}")
     else:
         from groundfault.cli.reviewing import review as show
 
-        show(Session(queue, audit.store, me, adjudicate=given["adjudicate"]))
+        show(Session(queue, audit.store, me, adjudicate=options["adjudicate"]))
 
 
-def _may_decide(audit: Audit, me: str, adjudicate: bool) -> list[Any]:
+def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
     """Items that are open to this person, and those they decided before in the same role, which
     they may revise.
     """
     from groundfault.review import open_items
 
-    queue, said = audit.queue, audit.decisions
+    queue, decisions = audit.queue, audit.decisions
     role = "adjudicator" if adjudicate else "reviewer"
-    before = {d.item for d in said if d.reviewer == me and d.role == role}
-    left = {item.id for item in open_items(queue, said, me, adjudicate=adjudicate)}
-    return [item for item in queue.items if item.id in before | left]
+    before = {d.item for d in decisions if d.reviewer == me and d.role == role}
+    open_ids = {item.id for item in open_items(queue, decisions, me, adjudicate=adjudicate)}
+    return [item for item in queue.items if item.id in before | open_ids]
 
 
 # --------------------------------------------------------------------------------- --- what is told
 
 
-def _tell(said: Any, path: str | None, say: Any) -> None:
-    if not write_json(json.dumps(said, indent=1, ensure_ascii=False, allow_nan=False), path):
-        say(said)
+def _tell(data: Any, path: str | None, say: Any) -> None:
+    if not write_json(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), path):
+        say(data)
 
 
-def _status(audit: Audit) -> dict[str, Any]:
+def _status(audit: ReviewedRuns) -> dict[str, Any]:
     from groundfault.review.decision import latest
 
     queue, decisions = audit.queue, audit.decisions
-    counted = latest(decisions)
-    people = Counter((name, role) for _, name, role in counted)
+    last_decisions = latest(decisions)
+    people = Counter((name, role) for _, name, role in last_decisions)
     resolutions = audit.resolutions
-    found = Counter[str](
+    counts = Counter[str](
         resolutions[item.id].how if item.id in resolutions else "waiting" for item in queue.items
     )
     return {
@@ -175,7 +175,7 @@ def _status(audit: Audit) -> dict[str, Any]:
         "queue": queue.hash,
         "store": audit.store.place,
         "decisions": len(decisions),
-        "revised": len(decisions) - len(counted),
+        "revised": len(decisions) - len(last_decisions),
         "unblinded": sum(d.unblinded for d in decisions),
         "reviewers": {
             name: count for (name, role), count in sorted(people.items()) if role == "reviewer"
@@ -183,37 +183,37 @@ def _status(audit: Audit) -> dict[str, Any]:
         "adjudicators": {
             name: count for (name, role), count in sorted(people.items()) if role == "adjudicator"
         },
-        **{how: found[how] for how in _HOWS},
+        **{how: counts[how] for how in _HOWS},
     }
 
 
-def _say_status(said: dict[str, Any]) -> None:
-    settings = said["settings"]
+def _say_status(status: dict[str, Any]) -> None:
+    settings = status["settings"]
     among = f", split among {', '.join(settings['split'])}" if settings["split"] else ""
     each = plural(settings["reviewers"], "reviewer")
-    click.echo(f"{plural(said['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}")
+    click.echo(f"{plural(status['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}")
     for role in ("reviewers", "adjudicators"):
-        for name, count in said[role].items():
+        for name, count in status[role].items():
             click.echo(
                 f"  {clean(name)}{' (adjudicator)' if role == 'adjudicators' else ''}: {plural(count, 'item')}"
             )
-    click.echo(", ".join(f"{said[how]} {how}" for how in _HOWS))
-    click.echo(f"{plural(said['decisions'], 'decision')}, {said['revised']} of them revised later")
-    if said["unblinded"]:
-        click.echo(f"{plural(said['unblinded'], 'decision')} made after unblinding, and marked")
-    click.echo(f"kept in {clean(said['store'])}")
+    click.echo(", ".join(f"{status[how]} {how}" for how in _HOWS))
+    click.echo(f"{plural(status['decisions'], 'decision')}, {status['revised']} of them revised later")
+    if status["unblinded"]:
+        click.echo(f"{plural(status['unblinded'], 'decision')} made after unblinding, and marked")
+    click.echo(f"kept in {clean(status['store'])}")
 
 
-def _agreement(audit: Audit) -> dict[str, dict[str, dict[str, Any]]]:
+def _agreement(audit: ReviewedRuns) -> dict[str, dict[str, dict[str, Any]]]:
     from groundfault.review import agreement
 
-    found = agreement(audit.decisions, seed=audit.queue.seed)
+    measures_by_question = agreement(audit.decisions, seed=audit.queue.seed)
     return {
         question: {
             name: {key: None if _is_nan(value) else value for key, value in asdict(measure).items()}
             for name, measure in measures.items()
         }
-        for question, measures in found.items()
+        for question, measures in measures_by_question.items()
     }
 
 
@@ -221,7 +221,7 @@ def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
+def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
 
     from groundfault.render.page import fitted
@@ -233,19 +233,19 @@ def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
         "alpha": "Krippendorff's alpha",
         "ac1": "Gwet's AC1",
     }
-    if not any(measures["raw"]["items"] for measures in said.values()):
+    if not any(measures["raw"]["items"] for measures in agreement.values()):
         click.echo("no item was reviewed blind by two reviewers yet")
         return
     rows: list[tuple[str, ...]] = []
     reasons: dict[str, list[str]] = {}
-    for question, measures in said.items():
-        told = question.replace("_", " ")
+    for question, measures in agreement.items():
+        label = question.replace("_", " ")
         rows.append(
-            (told, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names))
+            (label, str(measures["raw"]["items"]), *(_cell(measures[name]) for name in names))
         )
         for name, full in names.items():
             if measures[name]["reason"]:
-                reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {told}")
+                reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {label}")
     console = Console()
     console.print(
         fitted(made("", "tnnnnn", ("question", "items", *names.values()), rows), console.width)
@@ -255,18 +255,18 @@ def _say_agreement(said: dict[str, dict[str, dict[str, Any]]]) -> None:
     click.echo("items that two or more reviewed blind; 95% intervals from a bootstrap over items")
 
 
-def _cell(found: dict[str, Any]) -> str:
-    if found["value"] is None:
+def _cell(measure: dict[str, Any]) -> str:
+    if measure["value"] is None:
         return "-"
-    return f"{found['value']:.2f}" + (
-        "" if found["low"] is None else f" [{found['low']:.2f}, {found['high']:.2f}]"
+    return f"{measure['value']:.2f}" + (
+        "" if measure["low"] is None else f" [{measure['low']:.2f}, {measure['high']:.2f}]"
     )
 
 
-def _say_hidden(said: list[dict[str, Any]]) -> None:
-    for row in said:
-        told = [
+def _say_hidden(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        fields = [
             f"{name} {row[name]}" for name in ("model", "policy", "seed", "query", "key", "signal")
         ]
-        click.echo(clean(f"{row['item'][:12]}  {', '.join(told)}"))
+        click.echo(clean(f"{row['item'][:12]}  {', '.join(fields)}"))
     click.echo("unblinded: this is on record, and decisions from here on are marked")

@@ -14,12 +14,12 @@ from groundfault.cli.options import (
     read_settings,
     read_value,
     require_writable,
-    shown_progress,
+    show_progress,
     write_json,
 )
 
 if TYPE_CHECKING:
-    from groundfault.probes.running.runs import Row
+    from groundfault.probes.running.runs import ProbeRow
 
 
 @click.command()
@@ -74,7 +74,7 @@ def run(
         model, **{name: read_value(value) for name, value in read_settings(settings)}
     )
     try:
-        with shown_progress(quiet or json_path == "-") as progress:
+        with show_progress(quiet or json_path == "-") as progress:
             runs = ask(config, target, out=out, progress=progress)
     except KeyboardInterrupt:
         click.echo(
@@ -82,17 +82,17 @@ def run(
         )
         sys.exit(130)
     rows = [row for row in runs.rows if row.model == target.name]
-    told = [
+    counts = [
         _counts(list(each)) for _, each in groupby(rows, key=lambda row: (row.policy, row.seed))
     ]
     text = json.dumps(
-        {"runs": str(runs.folder), "model": target.name, "counts": told},
+        {"runs": str(runs.folder), "model": target.name, "counts": counts},
         indent=1,
         ensure_ascii=False,
     )
     if write_json(text, json_path) or quiet:
         return
-    _show(told)
+    _show(counts)
     click.echo(
         "keys: different prompts among the mismatches; a mismatch is an error only once a person says so"
     )
@@ -104,7 +104,7 @@ def run(
     click.echo(f"next: groundfault probe review {runs.folder}")
 
 
-def _counts(rows: list[Row]) -> dict[str, Any]:
+def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
     from groundfault.probes.running.answers import Signal
 
     signals = Counter(row.signal for row in rows)
@@ -118,7 +118,7 @@ def _counts(rows: list[Row]) -> dict[str, Any]:
     }
 
 
-def _show(told: list[dict[str, Any]]) -> None:
+def _show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
@@ -134,6 +134,6 @@ def _show(told: list[dict[str, Any]]) -> None:
         "mismatched_keys",
     ]
     table = Table(*names[:-1], "keys", box=None, header_style="bold")
-    for counts in told:
+    for counts in rows:
         table.add_row(*(escape(str(counts[name])) for name in names))
     Console().print(table)

@@ -65,20 +65,20 @@ def review(
         If there is no terminal, or the store cannot be written to.
     """
     console = console or Console(highlight=False)
-    read = key or _key
+    read_key = key or _key
     while session.item is not None:
-        if not _decide(session, console, read):
+        if not _decide(session, console, read_key):
             break
     console.print()
-    said = (
+    ending = (
         "all are decided"
         if not session.left
         else f"{plural(session.left, 'item')} left: run the same command again"
     )
-    console.print(Text(f"{plural(session.total, 'item')}; {said}"))
+    console.print(Text(f"{plural(session.total, 'item')}; {ending}"))
 
 
-def _decide(session: Session, console: Console, read: Callable[[], str]) -> bool:
+def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> bool:
     """One item; False to quit."""
     item = session.item
     assert item is not None
@@ -89,7 +89,7 @@ def _decide(session: Session, console: Console, read: Callable[[], str]) -> bool
     note = session.said.note if session.said else ""
     while (question := _next(answers)) is not None:
         _prompt(question, item, console)
-        pressed = read().lower()
+        pressed = read_key().lower()
         words = _QUESTIONS[question][1]
         console.print(Text(words.get(pressed, ""), style="bold"))
         if pressed in words:
@@ -134,7 +134,7 @@ def _show(session: Session, item: Item, console: Console) -> None:
     console.print(Rule(title, align="left"), width=_width(console))
     _texts(item, console, most=_MOST)
     if session.said is not None:
-        console.print(Text(f"you said: {_said(session.said)}", style="italic"))
+        console.print(Text(f"you said: {_describe(session.said)}", style="italic"))
     console.print(Rule(), width=_width(console))
 
 
@@ -163,8 +163,8 @@ def _text(name: str, text: str, console: Console, most: int | None = None) -> No
 def _lines(text: str, most: int | None) -> str:
     """A text line by line, cleaned; of a long one its start and its end."""
     if most is not None and len(text) > most:
-        cut = len(text) - most
-        text = f"{text[: most // 2]}\n[... {cut:,} characters are not shown; a shows all ...]\n{text[-(most // 2) :]}"
+        n_cut = len(text) - most
+        text = f"{text[: most // 2]}\n[... {n_cut:,} characters are not shown; a shows all ...]\n{text[-(most // 2) :]}"
     return "\n".join(clean(line) for line in text.split("\n")) or "(empty)"
 
 
@@ -177,14 +177,14 @@ def _prompt(question: str, item: Item, console: Console) -> None:
     console.print(Text(f"  {keys}   |   b back, s skip, t note, q quit, ? help > "), end="")
 
 
-def _said(decision: Decision) -> str:
+def _describe(decision: Decision) -> str:
     answers = ("prompt_valid", "extraction_valid", "artefact", "model_wrong")
-    told = [
+    answers_text = [
         f"{name.replace('_', ' ')}: {getattr(decision, name)}"
         for name in answers
         if getattr(decision, name)
     ]
-    return "; ".join([*told, *([f"note: {clean(decision.note)}"] if decision.note else [])])
+    return "; ".join([*answers_text, *([f"note: {clean(decision.note)}"] if decision.note else [])])
 
 
 def _width(console: Console) -> int:

@@ -16,7 +16,7 @@ from groundfault.cli.options import write_json
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
-    from groundfault.sequential import Audit, AuditPlan, Pool
+    from groundfault.sequential import SequentialAudit, SequentialPlan, Pool
     from groundfault.sequential.policies import Query
 
 LEDGER = "audit.db"
@@ -167,35 +167,35 @@ def sequential() -> None:
     metavar="FILE|-",
     help="The certificate as JSON; - is standard output, alone.",
 )
-def run(**given: Any) -> None:
+def run(**options: Any) -> None:
     """Audit POOL, a table of cases, until either null falls.
 
     What is recorded is on disk: interrupt at any moment, and run the same command again to go on.
     """
-    from groundfault.sequential import Audit
+    from groundfault.sequential import SequentialAudit
 
-    _check_labelling(given)
-    pool, plan = _pool(given, given["scores"] if given["label"] == "file" else None), _plan(given)
-    answer = _answer(pool, given)
-    audit = Audit.of(
-        pool, plan, ledger=None if given["no_ledger"] else given["ledger"], reopen=given["reopen"]
+    _check_labelling(options)
+    pool, plan = _pool(options, options["scores"] if options["label"] == "file" else None), _plan(options)
+    answer = _answer(pool, options)
+    audit = SequentialAudit.of(
+        pool, plan, ledger=None if options["no_ledger"] else options["ledger"], reopen=options["reopen"]
     )
-    quiet = given["json_path"] == "-"
+    quiet = options["json_path"] == "-"
     try:
-        _label(audit, answer, given, quiet)
+        _label(audit, answer, options, quiet)
     except (KeyboardInterrupt, click.Abort):
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
     if not quiet:
-        _say(audit, given["cost"])
+        _say(audit, options["cost"])
     certificate = audit.certificate()
-    for path in (given["certificate"], given["json_path"]):
+    for path in (options["certificate"], options["json_path"]):
         if path and path != "-":
             certificate.to_json(path)
     if quiet:
         click.echo(certificate.to_json())
-    sys.exit(1 if given["gate"] and audit.verdict == "failure mode found" else 0)
+    sys.exit(1 if options["gate"] and audit.verdict == "failure mode found" else 0)
 
 
 @sequential.command()
@@ -218,22 +218,22 @@ def status(
     ledger: str, seal: str, cost: float | None, certificate: str | None, json_path: str | None
 ) -> None:
     """Where the audit in LEDGER stands, what to label next, and what it would take to stop."""
-    from groundfault.sequential import Audit
+    from groundfault.sequential import SequentialAudit
 
-    audit = Audit.recorded(ledger, seal)
-    made = audit.certificate()
+    audit = SequentialAudit.from_ledger(ledger, seal)
+    document = audit.certificate()
     for path in (certificate, json_path):
         if path and path != "-":
-            made.to_json(path)
+            document.to_json(path)
     if json_path == "-":
-        click.echo(made.to_json())
+        click.echo(document.to_json())
         return
     _say(audit, cost)
     assert audit.record.ledger is not None
-    opened = len(audit.record.ledger.events("audit_opened"))
-    if opened > 1:
+    n_audits = len(audit.record.ledger.events("audit_opened"))
+    if n_audits > 1:
         click.echo(
-            f"the ledger holds {opened} audits; this is {audit.seal[:12]}, --seal shows another"
+            f"the ledger holds {n_audits} audits; this is {audit.seal[:12]}, --seal shows another"
         )
 
 
@@ -265,36 +265,36 @@ def status(
     metavar="FILE|-",
     help="Write the table as JSON; - is standard output, alone.",
 )
-def plan(**given: Any) -> None:
+def plan(**options: Any) -> None:
     """Before a label is spent: simulated verdicts and stopping times, and which budget m to
     take.
     """
-    from groundfault.sequential.stopping_time import advised_budget, prospects
+    from groundfault.sequential.stopping_time import advise_budget, forecast_stopping
 
-    pool, settings = _pool(given, None), _plan(given)
-    found = prospects(
+    pool, settings = _pool(options, None), _plan(options)
+    prospect_rows = forecast_stopping(
         pool,
         settings,
-        budgets=[int(m) for m in _numbers(given["budgets"], "--budgets") or ()],
-        base=given["base"],
-        failing=given["failing"],
-        at=_numbers(given["at"], "--at"),
-        replicates=given["replicates"],
-        jobs=given["jobs"],
+        budgets=[int(m) for m in _numbers(options["budgets"], "--budgets") or ()],
+        base=options["base"],
+        failing=options["failing"],
+        at=_numbers(options["at"], "--at"),
+        replicates=options["replicates"],
+        jobs=options["jobs"],
     )
-    advice = advised_budget(found, settings.alpha)
+    advice = advise_budget(prospect_rows, settings.alpha)
     data = {
-        "prospects": [vars(p) for p in found],
+        "prospects": [vars(p) for p in prospect_rows],
         "advised_budget": advice,
         "plan": settings.settings,
     }
     text = json.dumps(data, indent=1, ensure_ascii=False)
-    if write_json(text, given["json_path"]):
+    if write_json(text, options["json_path"]):
         return
     from rich.console import Console
 
     console = Console()
-    console.print(_table(found, given["cost"]))
+    console.print(_table(prospect_rows, options["cost"]))
     click.echo("10 %, median, 90 %: cases labelled until the audit ended; cost: of the median")
     if advice is None:
         click.echo("no budget keeps wrong passes at alpha; try larger ones, or another policy")
@@ -307,26 +307,26 @@ def plan(**given: Any) -> None:
 # ---------------------------------------------------------------------- --- from options to objects
 
 
-def _pool(given: dict[str, Any], scores: str | None) -> Pool:
+def _pool(options: dict[str, Any], scores: str | None) -> Pool:
     from groundfault.core.candidate import Candidate
     from groundfault.sequential import Pool
 
-    groups: list[Any] = [*given["groups"], *(Candidate.from_text(text) for text in given["rule"])]
+    groups: list[Any] = [*options["groups"], *(Candidate.from_text(text) for text in options["rule"])]
     return Pool.from_table(
-        given["source"],
-        id=given["id"],
+        options["source"],
+        id=options["id"],
         groups=groups,
-        embedding=_embedding(given),
+        embedding=_embedding(options),
         scores=scores,
-        generated=given["generated"],
+        generated=options["generated"],
     )
 
 
-def _embedding(given: dict[str, Any]) -> Any:
+def _embedding(options: dict[str, Any]) -> Any:
     """What is named; or points, where a column of texts is to be embedded in another way than the
     default.
     """
-    name, how = given["embedding"], given["embed_with"]
+    name, how = options["embedding"], options["embed_with"]
     if how is None:
         return name
     if name is None:
@@ -335,23 +335,23 @@ def _embedding(given: dict[str, Any]) -> Any:
     from groundfault.sequential.pool_parsing import column
     from groundfault.slicing.embedding import embed
 
-    frame, sources = read_table(given["source"])
+    frame, sources = read_table(options["source"])
     return embed(column(frame, name, sources[0]).to_list(), how)
 
 
-def _plan(given: dict[str, Any]) -> AuditPlan:
-    from groundfault.sequential import AuditPlan, policies
+def _plan(options: dict[str, Any]) -> SequentialPlan:
+    from groundfault.sequential import SequentialPlan, policies
 
     names = (
         "threshold budget alpha policy claim sampling epsilon limit alternative auditor_alternative eta shares seed"
     ).split()
-    warm_up = given["warm_up"]
-    return AuditPlan(
-        **{name: given[name] for name in names},
-        bet=tuple(given["bet"]),
-        grid=_numbers(given["grid"], "--grid"),
-        auditor_grid=_numbers(given["auditor_grid"], "--auditor-grid"),
-        warm_up=getattr(policies.get(given["policy"]), "warm_up", 0)
+    warm_up = options["warm_up"]
+    return SequentialPlan(
+        **{name: options[name] for name in names},
+        bet=tuple(options["bet"]),
+        grid=_numbers(options["grid"], "--grid"),
+        auditor_grid=_numbers(options["auditor_grid"], "--auditor-grid"),
+        warm_up=getattr(policies.get(options["policy"]), "warm_up", 0)
         if warm_up is None
         else warm_up,
     )
@@ -366,56 +366,56 @@ def _numbers(text: str | None, option: str) -> list[float] | None:
         raise PlanError(f"{option} {text!r} must be numbers with commas between them") from None
 
 
-def _check_labelling(given: dict[str, Any]) -> None:
-    if given["label"] == "cmd" and not given["program"]:
+def _check_labelling(options: dict[str, Any]) -> None:
+    if options["label"] == "cmd" and not options["program"]:
         raise PlanError("--label cmd needs --command, the program that scores a case")
-    if given["label"] != "ask" and (
-        given["labellers"] or given["labeller"] or given["adjudicator"]
+    if options["label"] != "ask" and (
+        options["labellers"] or options["labeller"] or options["adjudicator"]
     ):
         raise PlanError("--as, --labellers and --adjudicator go with --label ask")
-    if given["labellers"] and not given["labeller"]:
+    if options["labellers"] and not options["labeller"]:
         raise PlanError("several label: say who you are with --as")
 
 
-def _answer(pool: Pool, given: dict[str, Any]) -> Callable[[Query], float | None]:
+def _answer(pool: Pool, options: dict[str, Any]) -> Callable[[Query], float | None]:
     """Where scores come from."""
     from groundfault.sequential import answers
 
-    if given["label"] == "ask":
-        return lambda query: ask(query, given["show"], given["scores"])
-    if given["label"] == "file":
+    if options["label"] == "ask":
+        return lambda query: ask(query, options["show"], options["scores"])
+    if options["label"] == "file":
         return answers.replay(pool)
     try:
-        return answers.command(shlex.split(given["program"]))
+        return answers.command(shlex.split(options["program"]))
     except ValueError as error:
-        raise PlanError(f"--command {given['program']!r} cannot be read: {error}") from None
+        raise PlanError(f"--command {options['program']!r} cannot be read: {error}") from None
 
 
 def _label(
-    audit: Audit, answer: Callable[[Query], float | None], given: dict[str, Any], quiet: bool
+    audit: SequentialAudit, answer: Callable[[Query], float | None], options: dict[str, Any], quiet: bool
 ) -> None:
-    def progress(after: Audit) -> None:
+    def progress(after: SequentialAudit) -> None:
         if not quiet:
-            click.echo(_line(after, given["cost"]), err=given["label"] != "ask")
+            click.echo(_line(after, options["cost"]), err=options["label"] != "ask")
 
-    if given["labellers"]:
-        _label_as(audit, answer, given, progress)
+    if options["labellers"]:
+        _label_as(audit, answer, options, progress)
     else:
-        audit.run(answer, progress if given["label"] != "file" or sys.stderr.isatty() else bool)
+        audit.run(answer, progress if options["label"] != "file" or sys.stderr.isatty() else bool)
 
 
 def _label_as(
-    audit: Audit,
+    audit: SequentialAudit,
     answer: Callable[[Query], float | None],
-    given: dict[str, Any],
-    progress: Callable[[Audit], None],
+    options: dict[str, Any],
+    progress: Callable[[SequentialAudit], None],
 ) -> None:
     """One of several labellers, for as long as it is their turn."""
-    from groundfault.review.annotators import Panel
+    from groundfault.review.annotators import AnnotatorPanel
 
-    names = [name.strip() for name in given["labellers"].split(",")]
-    panel, me = Panel(audit, names, given["adjudicator"]), given["labeller"]
-    if me not in (*names, given["adjudicator"]):
+    names = [name.strip() for name in options["labellers"].split(",")]
+    panel, me = AnnotatorPanel(audit, names, options["adjudicator"]), options["labeller"]
+    if me not in (*names, options["adjudicator"]):
         raise InputError(f"{me} is neither a labeller nor the adjudicator")
     while (query := audit.ask()) is not None:
         waiting = panel.waiting()
@@ -426,39 +426,39 @@ def _label_as(
             break
         if panel.judge(me, query, answer(query)):
             progress(audit)
-    alike, settled = panel.agreement()
-    if settled:
-        click.echo(f"labellers agreed on {alike} of {settled} settled cases")
+    alike, n_cases = panel.agreement()
+    if n_cases:
+        click.echo(f"labellers agreed on {alike} of {n_cases} settled cases")
 
 
 # -------------------------------------------------------------------------------- --- what is shown
 
 
-def _line(audit: Audit, cost: float | None) -> str:
-    from groundfault.sequential.stopping_time import to_stop
+def _line(audit: SequentialAudit, cost: float | None) -> str:
+    from groundfault.sequential.stopping_time import count_to_stop
 
     wealth, bar = audit.wealth, 1 / audit.plan.alpha
-    spent = "" if cost is None else f", cost {cost * _labels(audit):.2f}"
+    cost_note = "" if cost is None else f", cost {cost * _labels(audit):.2f}"
     line = (
-        f"{audit.rounds_told} labelled{spent}; e-value against the model {wealth.model:.3g}, "
+        f"{audit.labelled} labelled{cost_note}; e-value against the model {wealth.model:.3g}, "
         f"against the auditor {wealth.auditor:.3g} (either falls at {bar:g})"
     )
-    left = to_stop(audit)
+    distance = count_to_stop(audit)
     ways = [
         f"{count} {what} in a row"
-        for count, what in ((left.failures, "failures"), (left.passes, "passes"))
+        for count, what in ((distance.failures, "failures"), (distance.passes, "passes"))
         if count
     ]
-    return f"{line}; in {clean(left.group)} {' or '.join(ways)} would stop it" if ways else line
+    return f"{line}; in {clean(distance.group)} {' or '.join(ways)} would stop it" if ways else line
 
 
-def _labels(audit: Audit) -> int:
+def _labels(audit: SequentialAudit) -> int:
     """Labels given so far: one a case, or one for each person who judged it."""
     reviewed = {review["step"] for review in audit.reviews}
-    return len(audit.reviews) + sum(r.told and r.query.step not in reviewed for r in audit.rounds)
+    return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
 
 
-def _say(audit: Audit, cost: float | None) -> None:
+def _say(audit: SequentialAudit, cost: float | None) -> None:
     click.echo(f"{audit.verdict}: {clean(audit.reason)}")
     if audit.verdict == "failure mode found":
         click.echo(f"refuted: {clean(audit.null)}")
@@ -473,8 +473,8 @@ def _say(audit: Audit, cost: float | None) -> None:
         "group", "cases", "labelled", "unscored", "mean score", box=None, header_style="bold"
     )
     for row in audit.groups:
-        scored = row["labelled"] - row["unscored"]  # type: ignore[operator]
-        mean = f"{row['total'] / scored:.3f}" if scored else "-"
+        n_scored = row["labelled"] - row["unscored"]  # type: ignore[operator]
+        mean = f"{row['total'] / n_scored:.3f}" if n_scored else "-"
         table.add_row(
             _markup(row["group"]),
             *(str(row[key]) for key in ("size", "labelled", "unscored")),
@@ -490,16 +490,16 @@ def _say(audit: Audit, cost: float | None) -> None:
         click.echo("next: not drawn yet; run the audit again to go on")
 
 
-def _table(found: list[Any], cost: float | None) -> Any:
+def _table(prospect_rows: list[Any], cost: float | None) -> Any:
     from rich.table import Table
 
     columns = ["pass rate", "m", "found", "passed", "neither", "10 %", "median", "90 %"]
     table = Table(*columns, *([] if cost is None else ["cost"]), box=None, header_style="bold")
-    for p in found:
+    for p in prospect_rows:
         shares = (f"{share:.2f}" for share in (p.found, p.passed, p.inconclusive))
-        spent = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
+        cost_cell = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
         table.add_row(
-            _markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *spent
+            _markup(p.world), str(p.budget), *shares, *(str(count) for count in p.labels), *cost_cell
         )
     return table
 

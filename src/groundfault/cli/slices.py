@@ -14,8 +14,8 @@ from groundfault.cli.options import (
     read_settings,
     read_value,
     require_writable,
-    shown_progress,
-    warnings_told,
+    show_progress,
+    echo_warnings,
     write_json,
 )
 
@@ -69,7 +69,7 @@ _PERMUTATIONS = 200
     metavar="FILE|-",
     help="Write the slices as JSON; - is standard output, alone.",
 )
-def slices(**given: Any) -> None:
+def slices(**options: Any) -> None:
     """Propose slices on which SOURCE fails more often; nothing is confirmed by this.
 
     Only the discovery units are searched, so that an audit with the same seed can judge what was
@@ -85,72 +85,72 @@ def slices(**given: Any) -> None:
     from groundfault.core.plan import Plan
 
     for name in ("library", "json_path"):
-        require_writable(given[name])
-    quiet = given["json_path"] == "-"
-    finder, plan = _finder(given), Plan(holdout=given["holdout"], seed=given["seed"])
-    with warnings_told(), shown_progress(quiet) as progress:
-        evidence = read_evidence(given)
-        progress(f"searching with {given['finder']}")
-        found = propose(evidence, finder, plan, given["most"])
-    if given["library"]:
-        found.library.freeze(given["library"])
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, given["json_path"]):
+        require_writable(options[name])
+    quiet = options["json_path"] == "-"
+    finder, plan = _finder(options), Plan(holdout=options["holdout"], seed=options["seed"])
+    with echo_warnings(), show_progress(quiet) as progress:
+        evidence = read_evidence(options)
+        progress(f"searching with {options['finder']}")
+        proposals = propose(evidence, finder, plan, options["most"])
+    if options["library"]:
+        proposals.library.freeze(options["library"])
+    text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    if write_json(text, options["json_path"]):
         return
-    _show(found, Console(), given["library"])
+    _show(proposals, Console(), options["library"])
 
 
-def _finder(given: dict[str, Any]) -> Any:
+def _finder(options: dict[str, Any]) -> Any:
     """The finder, with the settings that were named and, where it can, replays."""
     from dataclasses import fields, is_dataclass
 
     from groundfault.auditing.proposals import configured
     from groundfault.finders import get
 
-    maker = get(given["finder"])
+    maker = get(options["finder"])
     types: dict[str, str] = (
         {f.name: str(f.type) for f in fields(maker)} if is_dataclass(maker) else {}
     )
     settings = {
-        name: given[name] for name in ("max_level", "permutations") if given[name] is not None
+        name: options[name] for name in ("max_level", "permutations") if options[name] is not None
     }
-    usual = {"k": given["most"], "permutations": _PERMUTATIONS}
+    usual = {"k": options["most"], "permutations": _PERMUTATIONS}
     settings = {name: value for name, value in usual.items() if name in types} | settings
-    for name, value in read_settings(given["settings"]):
+    for name, value in read_settings(options["settings"]):
         many = "tuple" in types.get(name, "")
         settings[name] = tuple(map(read_value, value.split(","))) if many else read_value(value)
-    return configured(given["finder"], settings)
+    return configured(options["finder"], settings)
 
 
-def _show(found: Proposals, console: Console, library: str | None) -> None:
+def _show(proposals: Proposals, console: Console, library: str | None) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
 
     from groundfault.render import words
 
-    told, star = found.summary, "*" if found.summary["selected"] else ""
+    summary, star = proposals.summary, "*" if proposals.summary["selected"] else ""
     console.print(
-        f"{words.plural(len(found.rows), 'slice')} proposed by {words.clean(told['finder'])}",
+        f"{words.plural(len(proposals.rows), 'slice')} proposed by {words.clean(summary['finder'])}",
         style="bold",
     )
     console.print(
-        f"{words.count(told['n_discovery'])} of {words.count(told['n'])} units were looked at, of error rate "
-        f"{words.rate(told['discovery_error_rate'])}; the others are held out.",
+        f"{words.count(summary['n_discovery'])} of {words.count(summary['n'])} units were looked at, of error rate "
+        f"{words.rate(summary['discovery_error_rate'])}; the others are held out.",
         highlight=False,
     )
-    if found.rows:
+    if proposals.rows:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
         table.add_column("Slice", overflow="fold", min_width=16, ratio=1)
         heads = ["units", f"on{star}", f"off{star}", f"lift{star}"]
         extra = [
             name
             for name in ("score", "group", "p")
-            if any(getattr(r, name) is not None for r in found.rows)
+            if any(getattr(r, name) is not None for r in proposals.rows)
         ]
         for head in [*heads, *(f"{name}{star if name == 'score' else ''}" for name in extra)]:
             table.add_column(head, justify="right", no_wrap=True)
-        for row in found.rows:
+        for row in proposals.rows:
             cells = [
                 words.count(row.on),
                 words.rate(row.on_rate),
@@ -165,34 +165,34 @@ def _show(found: Proposals, console: Console, library: str | None) -> None:
             table.add_row(Text(words.clean(row.name)), *cells, *(own[name] for name in extra))
         console.print()
         console.print(table)
-    for line in _footing(found, library):
+    for line in _footing(proposals, library):
         console.print(words.clean(line), style="dim", markup=False, highlight=False)
 
 
-def _footing(found: Proposals, library: str | None) -> list[str]:
+def _footing(proposals: Proposals, library: str | None) -> list[str]:
     """What the numbers are, and what may be done with them."""
     from groundfault.render import words
 
-    said = []
-    if found.summary["left_out"]:
-        said = [
-            f"Left out, since they tell the outcome: {words.listing(found.summary['left_out'], 6)} (--allow-leak)."
+    notes = []
+    if proposals.summary["left_out"]:
+        notes = [
+            f"Left out, since they tell the outcome: {words.listing(proposals.summary['left_out'], 6)} (--allow-leak)."
         ]
-    if not found.rows:
-        return [*said, "Nothing to propose: no slice of these units stands out to this finder."]
-    if not found.summary["selected"]:
-        said += ["Nothing is confirmed: these are proposals."]
+    if not proposals.rows:
+        return [*notes, "Nothing to propose: no slice of these units stands out to this finder."]
+    if not proposals.summary["selected"]:
+        notes += ["Nothing is confirmed: these are proposals."]
     else:
-        said += [
+        notes += [
             "* selected: found by looking at these very units, so too large on average. Nothing is confirmed."
         ]
-    if any(row.p is not None for row in found.rows):
-        times = found.summary["settings"].get("permutations")
-        said.append(
+    if any(row.p is not None for row in proposals.rows):
+        times = proposals.summary["settings"].get("permutations")
+        notes.append(
             f"p: how often the same search among errors dealt at random scores as well ({times} replays)."
         )
     where = library or "a library (--library FILE)"
-    said.append(
+    notes.append(
         f"To judge them on the held-out units: groundfault audit --library, with {where} and the same seed."
     )
-    return said
+    return notes

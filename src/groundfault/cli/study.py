@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from groundfault.cli.options import require_writable, shown_progress, write_json
+from groundfault.cli.options import require_writable, show_progress, write_json
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -100,20 +100,20 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     require_writable(out, directory=True)
     require_writable(json_path)
     run = _function(name)
-    chosen = {key: value for key, value in options.items() if value is not None}
+    settings = {key: value for key, value in options.items() if value is not None}
     takes = signature(run).parameters
-    for key in chosen.keys() - takes.keys():
+    for key in settings.keys() - takes.keys():
         raise PlanError(f"the study {name!r} has no use for --{key}; leave it out")
     if out and "keep" in takes:
-        chosen["keep"] = Path(out) / f"{name}.rows.jsonl"
-    with shown_progress(json_path == "-") as progress:
-        found: Study = run(progress=progress, **chosen)
+        settings["keep"] = Path(out) / f"{name}.rows.jsonl"
+    with show_progress(json_path == "-") as progress:
+        result: Study = run(progress=progress, **settings)
     if out:
-        found.write(out)
-    if not (json_path and write_json(found.to_json(), json_path)):
-        show(found, Console(), out)
-    if found.lacking:
-        raise InputError(f"not everything was computed: {'; '.join(found.lacking)}")
+        result.write(out)
+    if not (json_path and write_json(result.to_json(), json_path)):
+        show(result, Console(), out)
+    if result.lacking:
+        raise InputError(f"not everything was computed: {'; '.join(result.lacking)}")
 
 
 def _function(name: str) -> Any:
@@ -123,26 +123,26 @@ def _function(name: str) -> Any:
     return getattr(import_module(module), attribute)
 
 
-def show(found: Study, console: Console, out: str | None) -> None:
+def show(result: Study, console: Console, out: str | None) -> None:
     """Print a study."""
-    console.print(f"[bold]{found.title}[/bold]", highlight=False)
+    console.print(f"[bold]{result.title}[/bold]", highlight=False)
     console.print(
-        f"{found.source}. Lines marked [italic]paper[/italic] are what it prints.", highlight=False
+        f"{result.source}. Lines marked [italic]paper[/italic] are what it prints.", highlight=False
     )
-    for table in found.tables:
+    for table in result.tables:
         console.print()
         console.print(table.title, style="bold", markup=False, highlight=False)
-        console.print(_rendered(table, console.width))
+        console.print(_render(table, console.width))
         console.print(table.note, style="dim", markup=False, highlight=False)
     if out:
         console.print(
-            f"\nWritten to {Path(out) / f'{found.name}.md'} and .json",
+            f"\nWritten to {Path(out) / f'{result.name}.md'} and .json",
             markup=False,
             highlight=False,
         )
 
 
-def _rendered(table: Table, width: int) -> Group:
+def _render(table: Table, width: int) -> Group:
     """The table for a terminal of this width; what the paper prints is set apart."""
     from groundfault.render.page import fitted
     from groundfault.render.tables import Column
@@ -158,4 +158,4 @@ def _rendered(table: Table, width: int) -> Group:
         for head, kind in table.columns.values()
     )
     plain = Plain(table.title, (Column(""), *columns), tuple(tuple(line) for line, _ in lines))
-    return fitted(plain, width, ["dim italic" if printed else "" for _, printed in lines])
+    return fitted(plain, width, ["dim italic" if from_paper else "" for _, from_paper in lines])

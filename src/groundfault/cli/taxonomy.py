@@ -13,7 +13,7 @@ from groundfault.cli.options import (
     evidence_options,
     read_evidence,
     require_writable,
-    shown_progress,
+    show_progress,
 )
 from groundfault.errors import PlanError
 
@@ -97,7 +97,7 @@ def taxonomy() -> None:
     metavar="DIR",
     help="Write the taxonomy and its report here.",
 )
-def fit(**given: Any) -> None:
+def fit(**options: Any) -> None:
     """Cluster the examples of SOURCE by which models fail on them, and say which clusters are real
     and stay.
 
@@ -111,41 +111,41 @@ def fit(**given: Any) -> None:
     from groundfault.taxonomy.fitting.fit import fit as run
     from groundfault.taxonomy.fitting.settings import Settings
 
-    require_writable(given["out"], directory=True)
-    settings = Settings.preset(given["preset"], **_changes(given))
-    place = Path(given["out"])
-    kept = place / ".replicates"
-    with shown_progress(False) as progress:
-        evidence = read_evidence(given, progress)
-        held = given["hold_out"]
-        _check_claims(given, settings, evidence)
-        seen = (
-            evidence.select_model(*(m for m in evidence.models if m not in held))
-            if held
+    require_writable(options["out"], directory=True)
+    settings = Settings.preset(options["preset"], **_changes(options))
+    place = Path(options["out"])
+    resume = place / ".replicates"
+    with show_progress(False) as progress:
+        evidence = read_evidence(options, progress)
+        holdout_models = options["hold_out"]
+        _check_claims(options, settings, evidence)
+        discovery = (
+            evidence.select_model(*(m for m in evidence.models if m not in holdout_models))
+            if holdout_models
             else evidence
         )
-        found = run(
-            seen,
+        fitted_taxonomy = run(
+            discovery,
             settings,
-            examples=given["examples"],
-            text=given["text"],
-            vectors=given["vectors"],
-            embedding=given["embedding"],
-            benchmark=given["benchmark"],
-            jobs=given["jobs"],
-            resume=kept,
+            examples=options["examples"],
+            text=options["text"],
+            vectors=options["vectors"],
+            embedding=options["embedding"],
+            benchmark=options["benchmark"],
+            jobs=options["jobs"],
+            resume=resume,
             progress=progress,
         )
-        judged = _judged(found, evidence, given, progress) if held else None
+        claims_report = _judge_claims(fitted_taxonomy, evidence, options, progress) if holdout_models else None
         progress("writing the report")
         write(
-            found,
+            fitted_taxonomy,
             place,
-            title=", ".join(Path(source).name for source in given["sources"]),
-            claims=judged,
+            title=", ".join(Path(source).name for source in options["sources"]),
+            claims=claims_report,
         )
-    shutil.rmtree(kept, ignore_errors=True)
-    _say(found, judged, place, given)
+    shutil.rmtree(resume, ignore_errors=True)
+    _say(fitted_taxonomy, claims_report, place, options)
 
 
 taxonomy_use.attach(taxonomy)
@@ -153,77 +153,77 @@ taxonomy_words.attach(taxonomy)
 taxonomy_regimes.attach(taxonomy)
 
 
-def _changes(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: given[name] for name in _SETTINGS if given[name] not in (None, ())}
+def _changes(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in _SETTINGS if options[name] not in (None, ())}
 
 
 def _some(evidence: Any) -> str:
     return ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
 
 
-def _judged(found: Any, evidence: Any, given: dict[str, Any], progress: Any) -> Any:
+def _judge_claims(fitted_taxonomy: Any, evidence: Any, options: dict[str, Any], progress: Any) -> Any:
     """The report on claims about held-out models; None where there is no cluster to claim anything
     of.
     """
     from groundfault.taxonomy.use.claims import claims
 
-    if not (found.clusters if given["unstable"] else found.published):
+    if not (fitted_taxonomy.clusters if options["unstable"] else fitted_taxonomy.published):
         return None
-    of: Any = "excess" if given["beyond_ability"] else "failures"
+    of: Any = "excess" if options["beyond_ability"] else "failures"
     return claims(
-        found,
+        fitted_taxonomy,
         evidence,
-        given["hold_out"],
+        options["hold_out"],
         outcome=of,
-        unstable=given["unstable"],
+        unstable=options["unstable"],
         progress=progress,
     )
 
 
-def _check_claims(given: dict[str, Any], settings: Any, evidence: Any) -> None:
-    held = given["hold_out"]
-    unknown = [name for name in held if name not in evidence.models]
+def _check_claims(options: dict[str, Any], settings: Any, evidence: Any) -> None:
+    holdout_models = options["hold_out"]
+    unknown = [name for name in holdout_models if name not in evidence.models]
     if unknown:
         raise PlanError(
             f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}"
         )
-    if held and (settings.alpha > 0 or settings.reducer == "umap"):
+    if holdout_models and (settings.alpha > 0 or settings.reducer == "umap"):
         raise PlanError(
             "--hold-out needs clusters that another example can be placed in by answers alone: those of "
             f"--reducer {settings.reducer} and --alpha {settings.alpha:g} have no such rule; take --alpha 0, and pca, "
             "signal or none"
         )
     for option, flag in (("unstable", "--unstable"), ("beyond_ability", "--beyond-ability")):
-        if given[option] and not held:
+        if options[option] and not holdout_models:
             raise PlanError(
                 f"{flag} is about claims: name the models to judge them on (--hold-out)"
             )
 
 
-def _say(found: Any, judged: Any, place: Path, given: dict[str, Any]) -> None:
+def _say(fitted_taxonomy: Any, claims_report: Any, place: Path, options: dict[str, Any]) -> None:
     from groundfault.render import words
     from groundfault.render.taxonomy import set_apart
 
-    click.echo(found.verdict)
-    for cluster in found.clusters:
+    click.echo(fitted_taxonomy.verdict)
+    for cluster in fitted_taxonomy.clusters:
         mark = "published" if cluster.published else "unstable"
         click.echo(
             f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}"
         )
-    aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(found).items())
+    aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(fitted_taxonomy).items())
     if aside:
         click.echo(f"set apart: {aside}")
-    if judged is not None:
+    if claims_report is not None:
         click.echo(
-            f"{judged.counts()['confirmed']} of {len(judged.findings)} claims about held-out models are confirmed"
+            f"{claims_report.counts()['confirmed']} of {len(claims_report.findings)} claims about held-out models are confirmed"
         )
-    elif given["hold_out"]:
+    elif options["hold_out"]:
         none = (
             "there is no cluster"
-            if given["unstable"]
+            if options["unstable"]
             else "no cluster is published (--unstable judges all)"
         )
         click.echo(
-            f"no claim about {', '.join(map(words.clean, given['hold_out']))} was judged: {none}"
+            f"no claim about {', '.join(map(words.clean, options['hold_out']))} was judged: {none}"
         )
     click.echo(f"written to {place / 'report.html'}")

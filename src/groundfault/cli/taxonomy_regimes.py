@@ -13,7 +13,7 @@ from groundfault.cli.options import (
     evidence_options,
     read_evidence,
     require_writable,
-    shown_progress,
+    show_progress,
 )
 
 _OUT = click.option(
@@ -48,7 +48,7 @@ def attach(group: click.Group) -> None:
 @_LEVEL
 @_OUT
 def depth(
-    column: str, out: str | None, score: float, rate: float, level: float, **given: Any
+    column: str, out: str | None, score: float, rate: float, level: float, **options: Any
 ) -> None:
     """Failure rates of each model by depth of the conversation.
 
@@ -62,12 +62,12 @@ def depth(
     from groundfault.taxonomy.use.regimes import depth_profile
 
     require_writable(out)
-    with shown_progress(False) as progress:
-        found = depth_profile(
-            read_evidence(given, progress), column, score=score, rate=rate, level=level
+    with show_progress(False) as progress:
+        profile = depth_profile(
+            read_evidence(options, progress), column, score=score, rate=rate, level=level
         )
-    title = ", ".join(Path(source).name for source in given["sources"])
-    _say(depths(found, column, title, level), found, out)
+    title = ", ".join(Path(source).name for source in options["sources"])
+    _say(depths(profile, column, title, level), profile, out)
 
 
 @click.command()
@@ -102,10 +102,10 @@ def gaps(
     from groundfault.taxonomy.use.regimes import judge_gaps
 
     require_writable(out)
-    found = judge_gaps(
+    gap_rows = judge_gaps(
         read_table(traces, text=by)[0], judge=judge, execution=execution, by=by, level=level
     )
-    _say(page(found, by, Path(traces).name, level), gap_table(found, by), out)
+    _say(page(gap_rows, by, Path(traces).name, level), gap_table(gap_rows, by), out)
 
 
 def _say(content: Any, table: Any, out: str | None) -> None:

@@ -15,7 +15,7 @@ from groundfault.cli.options import (
     read_evidence,
     require_writable,
     results_options,
-    shown_progress,
+    show_progress,
     write_json,
 )
 from groundfault.errors import InputError, PlanError
@@ -61,7 +61,7 @@ def attach(group: click.Group) -> None:
     help="Write the diagnosis as JSON; - is standard output, alone.",
 )
 @results_options
-def diagnose(directory: str, results: str | None, **given: Any) -> None:
+def diagnose(directory: str, results: str | None, **options: Any) -> None:
     """Say in which clusters of DIR a new model fails, from the few answers it has given, and what
     to run next.
 
@@ -77,17 +77,17 @@ def diagnose(directory: str, results: str | None, **given: Any) -> None:
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.use.diagnosis import diagnose as run
 
-    require_writable(given["out"])
-    require_writable(given["json_path"])
+    require_writable(options["out"])
+    require_writable(options["json_path"])
     taxonomy = Taxonomy.load(directory)
-    wanted = "budget strategy allocation benchmark level seed".split()
-    found = run(taxonomy, _answers(results, given), **{name: given[name] for name in wanted})
-    if given["out"]:
-        write_text(Path(given["out"]), "".join(f"{name}\n" for name in found.next))
-    text = json.dumps(found.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, given["json_path"]):
+    names = "budget strategy allocation benchmark level seed".split()
+    diagnosis = run(taxonomy, _answers(results, options), **{name: options[name] for name in names})
+    if options["out"]:
+        write_text(Path(options["out"]), "".join(f"{name}\n" for name in diagnosis.next))
+    text = json.dumps(diagnosis.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    if write_json(text, options["json_path"]):
         return
-    _say(found, given["out"])
+    _say(diagnosis, options["out"])
 
 
 @click.command()
@@ -108,7 +108,7 @@ def diagnose(directory: str, results: str | None, **given: Any) -> None:
     help="Write every example and its chance of failing here: .parquet, .csv or .jsonl.",
 )
 @results_options
-def predict(directory: str, results: str, method: Any, out: str | None, **given: Any) -> None:
+def predict(directory: str, results: str, method: Any, out: str | None, **options: Any) -> None:
     """Expected failures of a model on the examples of DIR that it has not been run on.
 
     \b
@@ -125,19 +125,19 @@ def predict(directory: str, results: str, method: Any, out: str | None, **given:
         )
     require_writable(out)
     taxonomy = Taxonomy.load(directory)
-    evidence = _answers(results, given)
+    evidence = _answers(results, options)
     assert evidence is not None
-    found = run(taxonomy, evidence, method=method)
+    prediction = run(taxonomy, evidence, method=method)
     if out:
-        write_table(found.frame, out)
-    left = len(found.frame)
+        write_table(prediction.frame, out)
+    n_examples = len(prediction.frame)
     click.echo(
-        f"{words.plural(found.answers, 'answer')}; {words.plural(left, 'example')} not yet run"
+        f"{words.plural(prediction.answers, 'answer')}; {words.plural(n_examples, 'example')} not yet run"
     )
-    if not left:
+    if not n_examples:
         return
-    click.echo(f"expected to fail: {words.rate(found.expected)}")
-    for row in found.frame.head(10).iter_rows(named=True):
+    click.echo(f"expected to fail: {words.rate(prediction.expected)}")
+    for row in prediction.frame.head(10).iter_rows(named=True):
         click.echo(f"  {words.rate(row['failure']):>6}  {words.clean(row['example'])}")
     click.echo(f"written to {out}" if out else "name a file for all of them (--out)")
 
@@ -184,7 +184,7 @@ def predict(directory: str, results: str, method: Any, out: str | None, **given:
     metavar="FILE|-",
     help="Write the study as JSON; - is standard output, alone.",
 )
-def evaluate(**given: Any) -> None:
+def evaluate(**options: Any) -> None:
     """Leave out one model of SOURCE at a time: do clusters of the others' failures help to diagnose
     it?
 
@@ -200,58 +200,58 @@ def evaluate(**given: Any) -> None:
     from groundfault.cli.study import show
     from groundfault_studies.taxonomy import study
 
-    require_writable(given["out"], directory=True)
-    require_writable(given["json_path"])
-    keep = Path(given["out"]) / ".replicates" if given["out"] else None
+    require_writable(options["out"], directory=True)
+    require_writable(options["json_path"])
+    keep = Path(options["out"]) / ".replicates" if options["out"] else None
     names = "examples text vectors benchmark frontier trials worlds refits permutations seed jobs".split()
-    with shown_progress(given["json_path"] == "-") as progress:
-        evidence = read_evidence(given, progress)
-        found = study(
-            evidence, keep=keep, progress=progress, **{name: given[name] for name in names}
+    with show_progress(options["json_path"] == "-") as progress:
+        evidence = read_evidence(options, progress)
+        result = study(
+            evidence, keep=keep, progress=progress, **{name: options[name] for name in names}
         )
-    if given["out"]:
-        found.write(given["out"])
+    if options["out"]:
+        result.write(options["out"])
         shutil.rmtree(str(keep), ignore_errors=True)
-    if given["json_path"] and write_json(found.to_json(), given["json_path"]):
+    if options["json_path"] and write_json(result.to_json(), options["json_path"]):
         return
     from rich.console import Console
 
-    show(found, Console(), given["out"])
+    show(result, Console(), options["out"])
 
 
-def _answers(results: str | None, given: dict[str, Any]) -> Any:
+def _answers(results: str | None, options: dict[str, Any]) -> Any:
     """Evidence of one model, from the file named."""
     if results is None:
-        if given["name"]:
+        if options["name"]:
             raise PlanError("--name chooses a model of a file: name the file too")
         return None
-    if given["outcome"] and not given["id"]:
+    if options["outcome"] and not options["id"]:
         raise InputError("say which column holds the ids of the examples (--id)")
-    with shown_progress(False) as progress:
+    with show_progress(False) as progress:
         return read_evidence(
-            {**given, "sources": (results,), "models": (given["name"],) if given["name"] else ()},
+            {**options, "sources": (results,), "models": (options["name"],) if options["name"] else ()},
             progress,
         )
 
 
-def _say(found: Any, out: str | None) -> None:
+def _say(diagnosis: Any, out: str | None) -> None:
     from groundfault.render import words
 
-    click.echo(found.verdict)
-    for w in found.weaknesses:
+    click.echo(diagnosis.verdict)
+    for w in diagnosis.weaknesses:
         mark = "" if w.published else "  (unstable)"
         click.echo(
             f"  fails {words.rate(w.rate):>6} [{words.rate(w.low)}, {words.rate(w.high)}]  by ability "
             f"{words.rate(w.expected):>6}  {w.failed} of {w.asked} asked, {w.size:,} there are  "
             f"{words.clean(w.name)}{mark}"
         )
-    if found.unknown:
+    if diagnosis.unknown:
         click.echo(
-            f"{words.plural(found.unknown, 'example')} answered that no cluster is made of: not counted"
+            f"{words.plural(diagnosis.unknown, 'example')} answered that no cluster is made of: not counted"
         )
     if out:
-        click.echo(f"{words.plural(len(found.next), 'example')} to run next: written to {out}")
+        click.echo(f"{words.plural(len(diagnosis.next), 'example')} to run next: written to {out}")
         return
-    click.echo(f"{words.plural(len(found.next), 'example')} to run next, by {found.strategy}:")
-    for name in found.next:
+    click.echo(f"{words.plural(len(diagnosis.next), 'example')} to run next, by {diagnosis.strategy}:")
+    for name in diagnosis.next:
         click.echo(f"  {words.clean(name)}")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from groundfault.cli.options import require_writable, shown_progress
+from groundfault.cli.options import require_writable, show_progress
 
 _ASKING = (
     click.option(
@@ -50,17 +50,17 @@ def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def _options(given: dict[str, Any], home: str) -> dict[str, Any]:
+def _options(options: dict[str, Any], home: str) -> dict[str, Any]:
     """For `groundfault.models.ask`."""
-    kept = {name: given[name] for name in ("concurrency", "timeout")}
+    limits = {name: options[name] for name in ("concurrency", "timeout")}
     settings = {
-        name: given[name] for name in ("temperature", "max_tokens") if given[name] is not None
+        name: options[name] for name in ("temperature", "max_tokens") if options[name] is not None
     }
     return {
-        **kept,
+        **limits,
         **settings,
-        "record": given["record"] or Path(home) / "calls.db",
-        "seed": given["seed"],
+        "record": options["record"] or Path(home) / "calls.db",
+        "seed": options["seed"],
     }
 
 
@@ -84,7 +84,7 @@ def _options(given: dict[str, Any], home: str) -> dict[str, Any]:
 )
 @_asking
 def label(
-    directory: str, model: str, second: str | None, text: str | None, shown: int, **given: Any
+    directory: str, model: str, second: str | None, text: str | None, shown: int, **options: Any
 ) -> None:
     """Have a model name each cluster of DIR from the tasks nearest to its centre, and a second one
     check the names.
@@ -102,23 +102,23 @@ def label(
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.labeller import label as run
 
-    require_writable(given["record"])
+    require_writable(options["record"])
     taxonomy = Taxonomy.load(directory)
-    with shown_progress(False) as progress:
-        asking = _options(given, directory)
-        found = run(
+    with show_progress(False) as progress:
+        asking = _options(options, directory)
+        labelling = run(
             taxonomy, model, second=second, text=text, shown=shown, progress=progress, **asking
         )
-    write_labels(taxonomy, directory, found)
-    for each in found.labels:
-        said = (
+    write_labels(taxonomy, directory, labelling)
+    for each in labelling.labels:
+        title = (
             f"{each.label} ({each.mode}, {each.bloom})"
             if each.label
             else f"{each.status}: {each.reason}"
         )
         mark = "" if each.published else "  unstable"
-        click.echo(f"  cluster {each.cluster}  {words.clean(said)}{mark}")
-    for sentence in sentences(found):
+        click.echo(f"  cluster {each.cluster}  {words.clean(title)}{mark}")
+    for sentence in sentences(labelling):
         click.echo(words.clean(sentence))
     click.echo(f"written to {Path(directory) / 'labels.json'} and the report")
 
@@ -192,7 +192,7 @@ def label(
     metavar="TASKS",
     help="Write tasks and their account here.",
 )
-def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -> None:
+def generate(directory: str, against: tuple[str, ...], out: str, **options: Any) -> None:
     """Make new tasks from clusters of DIR: variants by rule, and with a model also new tasks of
     three levels.
 
@@ -213,39 +213,39 @@ def generate(directory: str, against: tuple[str, ...], out: str, **given: Any) -
     from groundfault.taxonomy.words.generation import generate as run
     from groundfault.taxonomy.words.texts import text_column
 
-    require_writable(given["record"])
+    require_writable(options["record"])
     require_writable(out, directory=True)
     taxonomy = Taxonomy.load(directory)
     names = "clusters model solver kinds text answer solution count variants solves".split()
-    with shown_progress(False) as progress:
-        column = text_column(taxonomy.matrix, given["text"], (given["answer"], given["solution"]))
+    with show_progress(False) as progress:
+        column = text_column(taxonomy.matrix, options["text"], (options["answer"], options["solution"]))
         texts = {name: text for file in against for name, text in _texts(file, column)}
-        asking = _options(given, out)
-        made = run(
+        asking = _options(options, out)
+        generation = run(
             taxonomy,
-            **{name: given[name] for name in names},
+            **{name: options[name] for name in names},
             against=texts,
             progress=progress,
             **asking,
         )
-    write(made, out)
-    for how, counts in made.counts().items():
-        told = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
-        click.echo(f"  {how:<11} {told}")
-    for how, reasons in made.skipped.items():
+    write(generation, out)
+    for how, counts in generation.counts().items():
+        counts_text = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in counts.items())
+        click.echo(f"  {how:<11} {counts_text}")
+    for how, reasons in generation.skipped.items():
         for reason, number in reasons.items():
             click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
-    shaky = sorted({task.cluster for task in made.tasks} & set(made.settings["unstable"]))
+    shaky = sorted({task.cluster for task in generation.tasks} & set(generation.settings["unstable"]))
     if shaky:
         click.echo(
             f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}"
         )
-    if not (given["answer"] or given["solution"]):
+    if not (options["answer"] or options["solution"]):
         click.echo(
             "note: no column of answers is named (--answer), so few variants by rule can be keyed"
         )
     click.echo(
-        f"{len(made.keyed):,} of {words.plural(len(made.tasks), 'candidate')} are keyed: written to {out}"
+        f"{len(generation.keyed):,} of {words.plural(len(generation.tasks), 'candidate')} are keyed: written to {out}"
     )
 
 
@@ -261,5 +261,5 @@ def _texts(file: str, column: str) -> list[tuple[str, str]]:
         raise InputError(
             f"{file} has no column {column!r}; its columns are {', '.join(table.columns[:12])}"
         )
-    said = table[column].cast(pl.String).to_list()
-    return [(f"{Path(file).name}, row {i}", text) for i, text in enumerate(said, start=1) if text]
+    texts = table[column].cast(pl.String).to_list()
+    return [(f"{Path(file).name}, row {i}", text) for i, text in enumerate(texts, start=1) if text]
