@@ -1,7 +1,8 @@
 """Time Edisa's fit beside a plain NumPy/SciPy program of the same model, and its growth with the
 number of examples.
 
-Run with ``python benchmarks/edisa.py [examples ...] [growth.svg]``, the last to plot the growth.
+Run with ``python benchmarks/edisa.py [examples ...] [--json] [growth.svg]``: ``--json`` ends with
+the ratios to the plain program, and the last plots the growth.
 Both start from the same slices and do the same iterations; that their likelihoods agree is checked.
 Times are CPU seconds of one thread. The plain program follows the textbook: three Gaussian blocks
 at a time, responsibilities of all examples in memory. "Recorded" are times of the published
@@ -21,6 +22,7 @@ os.environ.update(
     OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1", NUMBA_NUM_THREADS="1"
 )
 
+import json
 import resource
 import sys
 import time
@@ -113,6 +115,9 @@ def main() -> None:
     points = [point for kind in ("blurred", "clear") for n in sizes for point in row(kind, n)]
     if sys.argv[1:] and sys.argv[-1].endswith(".svg"):
         plot(points, sys.argv[-1])
+    if "--json" in sys.argv[1:]:
+        timed_both = [point for point in points if "ratio" in point]
+        print(json.dumps({f"{p['slices']}, {p['examples']}": p["ratio"] for p in timed_both}))
 
 
 def row(kind: str, n: int) -> list[dict[str, object]]:
@@ -124,17 +129,19 @@ def row(kind: str, n: int) -> list[dict[str, object]]:
     )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     np.testing.assert_allclose(slicer.log_likelihood_, other.log_likelihood_, rtol=1e-3)
+    ratios: dict[str, dict[str, float]] = {"float64": {}, "float32": {}}
     line = f"{kind:9}{n:>9,} {double / ITERATIONS:9.4f} {single / ITERATIONS:9.4f}"
     if n <= PLAIN:
         took, history = timed(plain, *given)
         np.testing.assert_allclose(slicer.log_likelihood_[:ITERATIONS], history, atol=1e-9)
         line += f" {took / ITERATIONS:9.4f} {took / double:6.1f}"
+        ratios = {"float64": {"ratio": took / double}, "float32": {"ratio": took / single}}
     else:
         line += " " * 17
     line += f" {RECORDED[n] * ITERATIONS / double:12.1f}" if n in RECORDED else " " * 13
     print(f"{line} {memory:8.0f}", flush=True)
     return [
-        {"slices": f"{kind}, {dtype}", "examples": n, "seconds": took / ITERATIONS}
+        {"slices": f"{kind}, {dtype}", "examples": n, "seconds": took / ITERATIONS, **ratios[dtype]}
         for dtype, took in (("float64", double), ("float32", single))
     ]
 

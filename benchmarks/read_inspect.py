@@ -11,6 +11,7 @@ decompressed by the same code as ours. Both are timed in the same run, with the 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import statistics
 import tempfile
@@ -129,7 +130,9 @@ def main() -> None:
     options.add_argument("--logs", type=int, default=100)
     options.add_argument("--samples", type=int, default=1000)
     options.add_argument("--own", type=int, default=2, help="logs that samples_df reads (0: none)")
+    options.add_argument("--json", action="store_true", help="end with the ratios as JSON")
     given = options.parse_args()
+    ratios = {}
     with tempfile.TemporaryDirectory() as name:
         paths = written(Path(name), given.logs, given.samples)
         size = sum(p.stat().st_size for p in paths) / 1e6
@@ -140,6 +143,7 @@ def main() -> None:
             of_kind = [p for p in paths if p.suffix == kind]
             if of_kind:
                 ours, bare = timed(read, of_kind), timed(parsed, of_kind)
+                ratios[f"{kind}, {PARSER}"] = bare / ours
                 print(f"{kind}: ours {ours:.2f} s, {PARSER} {bare:.2f} s, ratio {ours / bare:.2f}")
         rounds = [
             (timed(read, paths), timed(parsed, paths)) for _ in range(1 if given.logs > 20 else 3)
@@ -156,6 +160,8 @@ def main() -> None:
             print(
                 f"{given.own} logs: samples_df {own:.2f} s, ours {ours:.2f} s, {own / ours:.0f} times as long"
             )
+        if given.json:
+            print(json.dumps(ratios))
 
 
 if __name__ == "__main__":
