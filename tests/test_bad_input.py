@@ -48,7 +48,7 @@ def with_outcome(value: object) -> pl.DataFrame:
 TABLES = {
     "outcome outside [0, 1]": (with_outcome(2), "not in [0, 1]"),
     "NaN": (with_outcome(float("nan")).with_columns(pl.col("error").cast(pl.Float64)), "nan"),
-    "empty outcome": (with_outcome(None), "--empty"),
+    "empty outcome": (with_outcome(None), "--null-outcome"),
     "text": (table().with_columns(pl.lit("yes").alias("error")), "'yes'"),
     "duplicate ids": (table().with_columns(pl.lit("same").alias("id")), "share their key"),
     "no errors": (table().with_columns(pl.lit(0).alias("error")), "no errors at all"),

@@ -335,7 +335,7 @@ def test_every_field_of_a_report_is_described(desk: Path, answers: bytes) -> Non
         model="model",
         outcome="correct",
         positive_is_good=True,
-        empty="refused",
+        null_outcome="refused",
     )
     report = groundfault.audit(
         evidence,

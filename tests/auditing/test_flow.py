@@ -114,7 +114,7 @@ def test_an_empty_outcome_has_to_be_named() -> None:
     )
     with pytest.raises(InputError, match="q0007"):
         Evidence.from_table(frame, id="id", outcome="error")
-    evidence = Evidence.from_table(frame, id="id", outcome="error", empty="missing")
+    evidence = Evidence.from_table(frame, id="id", outcome="error", null_outcome="missing")
     assert evidence.status_counts["missing"] == 1
 
 
@@ -474,11 +474,11 @@ def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
 
 def test_a_p_value_at_the_level_is_at_most_the_level() -> None:
     """Three candidates, an exact p of 1/20: adjusted 0.15 in fact, and a little more in floats."""
-    from groundfault.judges.confirm import at_most
+    from groundfault.judges.confirm import is_at_most
 
     adjusted = np.array([1 / 20 * 3, 0.15, 0.150001])
     assert adjusted[0] > 0.15
-    assert at_most(adjusted, "0.15").tolist() == [True, True, False]
+    assert is_at_most(adjusted, "0.15").tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize("order", [("a", "not a"), ("not a", "a")])

@@ -88,7 +88,7 @@ def test_nothing_to_propose_is_no_error():
     plain = Evidence.from_table(
         pl.DataFrame({"error": rng.integers(0, 2, 60), "flag": [0, 1] * 30}), outcome="error"
     )
-    found = propose(plain, SliceLine(columns=("flag",), min_support=25, least_share=0))
+    found = propose(plain, SliceLine(columns=("flag",), min_support=25, min_share=0))
     assert found.rows == ()
     assert found.to_dict()["slices"] == []
 
@@ -182,11 +182,11 @@ def test_conjunctions_of_fitted_slices_carry_their_function():
         + list(finders.Spotlight(size=0.2).propose(data))[:1]
     )
     named = Candidate("late", "id >= 300")
-    both = Interactions((named, *fitted), order=(2,), least=1).propose(data)
-    assert {c.derived for c in both} == {f.derived for f in fitted}
+    both = Interactions((named, *fitted), order=(2,), min_size=1).propose(data)
+    assert {c.fitted_column for c in both} == {f.derived for f in fitted}
     for candidate in both:
-        assert candidate.derived is not None
-        assert candidate.derived.name in candidate.rule
+        assert candidate.fitted_column is not None
+        assert candidate.fitted_column.name in candidate.rule
     groundfault.audit(data, Plan(judge="split-holm"), both, finders=[])
 
 

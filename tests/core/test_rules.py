@@ -288,8 +288,8 @@ def test_repeats_are_merged_and_contradictions_refused():
 
 
 def test_taken_names_are_numbered():
-    named = [Candidate(name, f"n > {i}") for i, name in enumerate(["a", "a", "a (2)", "b"])]
-    assert [c.name for c in unique_names(named, taken=["b"])] == [
+    candidates = [Candidate(name, f"n > {i}") for i, name in enumerate(["a", "a", "a (2)", "b"])]
+    assert [c.name for c in unique_names(candidates, reserved=["b"])] == [
         "a",
         "a (2)",
         "a (2) (2)",

@@ -19,7 +19,7 @@ import groundfault
 from groundfault import Candidate, Evidence, InputError, Plan, Report
 from groundfault.cli.export import export
 from groundfault.errors import GroundfaultError, MissingExtraError
-from groundfault.exports import Slices, every_eval_ever, inspect, label_studio
+from groundfault.exports import ReportSlices, every_eval_ever, inspect, label_studio
 from groundfault.exports.slices import write_table
 
 CANDIDATES = [
@@ -103,20 +103,20 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def slices(home: Path) -> Slices:
-    return Slices.load(home / "report")
+def slices(home: Path) -> ReportSlices:
+    return ReportSlices.load(home / "report")
 
 
-def test_a_report_comes_back_from_its_directory(home: Path, slices: Slices) -> None:
+def test_a_report_comes_back_from_its_directory(home: Path, slices: ReportSlices) -> None:
     report, evidence = audited(home / "log.json")
     assert slices.report.findings == report.findings
     assert slices.report.library == report.library
-    assert slices.names == Slices.of(report, evidence).names == ("hard", "same")
-    assert Slices.of(report, evidence, every=True).names == ("hard", "same", "of maths")
+    assert slices.names == ReportSlices.of(report, evidence).names == ("hard", "same")
+    assert ReportSlices.of(report, evidence, every=True).names == ("hard", "same", "of maths")
 
 
 def test_memberships_are_those_of_the_rules(home: Path) -> None:
-    every = Slices.load(home / "report", every=True)
+    every = ReportSlices.load(home / "report", every=True)
     members = every.members()
     frame = every.evidence.frame
     assert members["example_id"].equals(frame["example_id"])
@@ -135,7 +135,7 @@ def test_memberships_are_those_of_the_rules(home: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
-def test_tables_of_every_kind(slices: Slices, tmp_path: Path, kind: str) -> None:
+def test_tables_of_every_kind(slices: ReportSlices, tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"m.{kind}"
     write_table(slices.members(), path)
     read = {"csv": pl.read_csv, "parquet": pl.read_parquet, "jsonl": pl.read_ndjson}[kind]
@@ -154,7 +154,7 @@ def test_a_candidate_that_is_not_defined_everywhere_is_empty_there() -> None:
         finders=(),
         ledger=None,
     )
-    members = Slices.of(report, evidence, every=True).members()
+    members = ReportSlices.of(report, evidence, every=True).members()
     assert members["slice: two"].null_count() == frame["level"].null_count()
     assert set(members.columns) == {"id", "status", "loss", "part", "slice: two"}
 
@@ -167,10 +167,10 @@ def test_other_evidence_is_refused(home: Path, tmp_path: Path) -> None:
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(log))
     with pytest.raises(InputError, match="the report is not of"):
-        Slices.load(home / "report", changed)
+        ReportSlices.load(home / "report", changed)
 
 
-def test_label_studio_tasks_are_blind(slices: Slices, tmp_path: Path) -> None:
+def test_label_studio_tasks_are_blind(slices: ReportSlices, tmp_path: Path) -> None:
     path = tmp_path / "tasks.json"
     assert label_studio.write(slices, path) == 80
     tasks = json.loads(path.read_text())
@@ -196,7 +196,7 @@ def test_label_studio_tasks_are_blind(slices: Slices, tmp_path: Path) -> None:
     assert first["meta"]["groundfault"]["slices"] == ["hard", "same"]
 
 
-def test_records_are_read_again_as_the_same_evidence(slices: Slices, tmp_path: Path) -> None:
+def test_records_are_read_again_as_the_same_evidence(slices: ReportSlices, tmp_path: Path) -> None:
     path = tmp_path / "w_samples.jsonl"
     assert every_eval_ever.write(slices, path) == 200
     again = Evidence.from_logs(path)
@@ -220,7 +220,10 @@ def test_records_of_a_table(tmp_path: Path) -> None:
     report = groundfault.audit(
         evidence, candidates=[Candidate("large", "size >= 1")], finders=(), ledger=None
     )
-    assert every_eval_ever.write(Slices.of(report, evidence), tmp_path / "w_samples.jsonl") == 240
+    assert (
+        every_eval_ever.write(ReportSlices.of(report, evidence), tmp_path / "w_samples.jsonl")
+        == 240
+    )
     again = Evidence.from_logs(tmp_path / "w_samples.jsonl")
     assert again.models == ("a", "b")
     assert again.roles.repeat == "epoch"
@@ -237,7 +240,7 @@ def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
     path = made(tmp_path, kind)
     report, evidence = audited(path)
     before = digest(path)
-    [copy] = inspect.annotate(Slices.of(report, evidence, every=True), tmp_path / "out")
+    [copy] = inspect.annotate(ReportSlices.of(report, evidence, every=True), tmp_path / "out")
     assert digest(path) == before
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [path.name]
     log, original = inspect_log.read_eval_log(str(copy)), inspect_log.read_eval_log(str(path))
@@ -264,7 +267,7 @@ def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
     assert again.frame.drop("position").equals(evidence.frame.drop("position"))
 
 
-def test_logs_that_are_not_of_the_audit(home: Path, slices: Slices, tmp_path: Path) -> None:
+def test_logs_that_are_not_of_the_audit(home: Path, slices: ReportSlices, tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai.log")
     with pytest.raises(InputError, match="is the log itself"):
         inspect.annotate(slices, home)
@@ -290,7 +293,7 @@ def test_logs_of_two_folders_that_share_a_name(tmp_path: Path) -> None:
         made(tmp_path / folder, model=model)
     evidence = Evidence.from_logs(tmp_path / "a", tmp_path / "b")
     report = groundfault.audit(evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
-    copies = inspect.annotate(Slices.of(report, evidence), tmp_path / "out")
+    copies = inspect.annotate(ReportSlices.of(report, evidence), tmp_path / "out")
     assert [p.relative_to(tmp_path / "out").as_posix() for p in copies] == [
         "a/log.json",
         "b/log.json",
@@ -299,12 +302,12 @@ def test_logs_of_two_folders_that_share_a_name(tmp_path: Path) -> None:
     report = groundfault.audit(one, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
     logs = [tmp_path / "a" / "log.json", tmp_path / "b" / "log.json"]
     with pytest.raises(InputError, match="is of mockllm/b"):
-        inspect.annotate(Slices.of(report, evidence), tmp_path / "one", logs)
+        inspect.annotate(ReportSlices.of(report, evidence), tmp_path / "one", logs)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a", "b", "out"]
 
 
 def test_without_inspect_one_line_says_what_to_install(
-    slices: Slices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slices: ReportSlices, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     with pytest.raises(MissingExtraError, match=r"groundfault\[inspect\]"):

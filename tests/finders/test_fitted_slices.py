@@ -15,7 +15,7 @@ from planted_tables import embedded_evidence
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError, finders
-from groundfault.core.derived import Derived
+from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.units import Marks
 from groundfault.testing import check_finder
 
@@ -51,40 +51,40 @@ def test_a_planted_slice_is_confirmed_and_the_report_reproduces(name: str, tmp_p
 def test_a_library_carries_each_fitted_function_once_and_applies_to_new_evidence(
     tmp_path: Path,
 ) -> None:
-    proposed = Library.of(FINDERS["domino"].propose(embedded_evidence(seed=0)))
-    assert len(proposed) > 2
-    proposed.freeze(tmp_path / "library.json")
+    proposals = Library.of(FINDERS["domino"].propose(embedded_evidence(seed=0)))
+    assert len(proposals) > 2
+    proposals.freeze(tmp_path / "library.json")
     assert len(json.loads((tmp_path / "library.json").read_text())["derived"]) == 1
     again = Library.load(tmp_path / "library.json")
-    assert again == proposed
+    assert again == proposals
     other = embedded_evidence(seed=1)
-    np.testing.assert_array_equal(Marks.of(other, again).on, Marks.of(other, proposed).on)
+    np.testing.assert_array_equal(Marks.of(other, again).on, Marks.of(other, proposals).on)
 
 
 def test_a_fitted_function_that_was_altered_is_refused(tmp_path: Path) -> None:
     data = json.loads(Library.of(FINDERS["edisa"].propose(embedded_evidence())).to_json())
-    (fitted,) = data["derived"].values()
-    fitted["arrays"]["log_weight"]["float64"] = fitted["arrays"]["log_weight"]["float64"][::-1]
+    (library,) = data["derived"].values()
+    library["arrays"]["log_weight"]["float64"] = library["arrays"]["log_weight"]["float64"][::-1]
     with pytest.raises((RuleError, InputError)):
         Library.from_json(json.dumps(data))
 
 
-def test_a_candidate_reads_its_derived_column() -> None:
-    column = Derived("s", "ball", ("x",), {"middle": np.zeros(1), "square": np.ones(1)})
-    candidate = Candidate("near", f'"{column.name}" = 1 AND y > 2', derived=column)
+def test_a_candidate_reads_its_fitted_column() -> None:
+    column = FittedColumn("s", "ball", ("x",), {"middle": np.zeros(1), "square": np.ones(1)})
+    candidate = Candidate("near", f'"{column.name}" = 1 AND y > 2', fitted_column=column)
     assert candidate.columns == ("x", "y")
-    with pytest.raises(RuleError, match="does not read its derived column"):
-        Candidate("near", "y > 2", derived=column)
+    with pytest.raises(RuleError, match="does not read its fitted column"):
+        Candidate("near", "y > 2", fitted_column=column)
     frame = pl.DataFrame({"x": [0.5, 3.0, None, 0.1], "y": [3, 3, 3, 1], "error": [0, 1, 0, 1]})
-    library = Library.of([Candidate("near", candidate.rule, missing="off", derived=column)])
+    library = Library.of([Candidate("near", candidate.rule, missing="off", fitted_column=column)])
     marks = Marks.of(Evidence.from_table(frame, outcome="error"), library)
     assert marks.counts()[1].tolist() == [1]
 
 
 def test_the_hash_of_evidence_covers_every_number_of_a_list() -> None:
     values = np.random.default_rng(0).normal(size=(40, 64))
-    changed = values.copy()
-    changed[7, 30] += 1e-9
+    other = values.copy()
+    other[7, 30] += 1e-9
 
     def hashed(lists: np.ndarray, dtype: Any) -> str:
         frame = pl.DataFrame(
@@ -94,7 +94,7 @@ def test_the_hash_of_evidence_covers_every_number_of_a_list() -> None:
 
     for dtype in (pl.List(pl.Float64), pl.Array(pl.Float64, 64)):
         assert hashed(values, dtype) == hashed(values.copy(), dtype)
-        assert hashed(values, dtype) != hashed(changed, dtype)
+        assert hashed(values, dtype) != hashed(other, dtype)
 
 
 @pytest.mark.parametrize("name", FINDERS)
@@ -113,10 +113,10 @@ def test_finders_say_why_they_propose_nothing(name: str) -> None:
         (data.frame[:8], "8 discovery examples have all it reads"),
     ]
     cases += [(one_class, "every discovery example is of class ape")] * (name != "spotlight")
-    for frame, said in cases:
-        told = Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))
-        with pytest.warns(UserWarning, match=said):
-            assert list(FINDERS[name].propose(told)) == []
+    for frame, warning in cases:
+        messages = Evidence.from_table(frame, id="id", outcome="error", ignore=("label",))
+        with pytest.warns(UserWarning, match=warning):
+            assert list(FINDERS[name].propose(messages)) == []
 
 
 @pytest.mark.parametrize("name", FINDERS)

@@ -41,12 +41,12 @@ def test_pysubgroup_finds_what_is_planted_and_the_rest_is_not_better():
 
 
 def test_pysubgroup_is_named_where_it_is_lacking(monkeypatch: pytest.MonkeyPatch):
-    found = builtins.__import__
+    candidates = builtins.__import__
 
     def lacking(name: str, *arguments: Any) -> Any:
         if name == "pysubgroup":
             raise ImportError(name)
-        return found(name, *arguments)
+        return candidates(name, *arguments)
 
     monkeypatch.setattr(builtins, "__import__", lacking)
     with pytest.raises(MissingExtraError, match=r"pip install 'groundfault\[subgroup\]'"):
@@ -86,5 +86,5 @@ def test_evidence_without_a_column_to_search_gives_nothing(name: str):
         == []
     )
     gaps = frame.with_columns(error=pl.when(pl.col("item") < "i00300").then("error"))
-    some = Evidence.from_table(gaps, id="item", outcome="error", empty="missing")
+    some = Evidence.from_table(gaps, id="item", outcome="error", null_outcome="missing")
     assert list(finders.get(name)().propose(some)) == []

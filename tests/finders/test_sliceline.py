@@ -45,7 +45,7 @@ def brute(
     """
     errors = np.asarray(errors, dtype=float)
     n, total, alpha = len(X), Fraction(fsum(errors)), Fraction(str(finder.alpha))
-    found = []
+    slices = []
     for count in range(1, min(finder.max_level, X.shape[1]) + 1):
         for columns in combinations(range(X.shape[1]), count):
             for values in np.unique(X[:, columns], axis=0).tolist():
@@ -58,19 +58,19 @@ def brute(
                     Fraction(n, size) - 1
                 )
                 if score > 0:
-                    named = dict(zip(columns, values, strict=True))
-                    found.append((named, score, size, error, errors[rows].max()))
-    found.sort(key=lambda s: (-s[1], -s[2], len(s[0]), list(s[0].items())))
-    if ties == "keep" and len(found) > finder.k:
-        return [s for s in found if s[1] >= found[finder.k - 1][1]]
-    return found[: finder.k]
+                    predicate_values = dict(zip(columns, values, strict=True))
+                    slices.append((predicate_values, score, size, error, errors[rows].max()))
+    slices.sort(key=lambda s: (-s[1], -s[2], len(s[0]), list(s[0].items())))
+    if ties == "keep" and len(slices) > finder.k:
+        return [s for s in slices if s[1] >= slices[finder.k - 1][1]]
+    return slices[: finder.k]
 
 
-def told(finder: SliceLine) -> list[tuple[Any, ...]]:
+def list_slices(finder: SliceLine) -> list[tuple[Any, ...]]:
     return [(s.predicates, s.score, s.size, s.error_sum, s.max_error) for s in finder.slices_]
 
 
-def expected(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+def list_expected(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [(named, float(score), *rest) for named, score, *rest in truth]
 
 
@@ -112,7 +112,9 @@ def test_every_slice_is_the_one_that_brute_force_finds(
     drawn: tuple[np.ndarray, np.ndarray, SliceLine],
 ):
     X, errors, finder = drawn
-    assert told(finder.fit(X, errors)) == expected(brute(X, errors, finder, finder.ties))
+    assert list_slices(finder.fit(X, errors)) == list_expected(
+        brute(X, errors, finder, finder.ties)
+    )
     assert finder.missed_ == -np.inf
 
 
@@ -123,7 +125,7 @@ def test_wide_and_deep_tables_too(errors: str):
     loss = (rng.random(70) < 0.3).astype(float) if errors == "binary" else rng.gamma(1.0, 1.0, 70)
     for alpha in (0.9, 1.0):
         finder = SliceLine(k=25, alpha=alpha, max_level=6, min_support=2).fit(X, loss)
-        assert told(finder) == expected(brute(X, loss, finder))
+        assert list_slices(finder) == list_expected(brute(X, loss, finder))
 
 
 @given(
@@ -154,7 +156,7 @@ def test_more_predicates_than_rows_do_not_break_the_bound():
     X = rng.integers(0, 4, (50, 30))
     errors = (rng.random(50) < 0.2).astype(float)
     finder = SliceLine(k=10, max_level=2, min_support=3).fit(X, errors)
-    assert told(finder) == expected(brute(X, errors, finder))
+    assert list_slices(finder) == list_expected(brute(X, errors, finder))
 
 
 def test_scores_that_tie_as_fractions_tie():
@@ -166,7 +168,7 @@ def test_scores_that_tie_as_fractions_tie():
     errors[:3], errors[10:14], errors[30:61] = 1, 1, 1
     finder = SliceLine(k=1, max_level=1).fit(X, errors)
     assert [s.predicates for s in finder.slices_] == [{1: 1}, {0: 1}], "both, the larger first"
-    assert told(finder) == expected(brute(X, errors, finder))
+    assert list_slices(finder) == list_expected(brute(X, errors, finder))
     finder = SliceLine(k=1, max_level=1, ties="cut").fit(X, errors)
     assert [s.predicates for s in finder.slices_] == [{1: 1}]
 
@@ -272,16 +274,16 @@ def test_the_type_of_numbers_does_not_matter():
         assert SliceLine().fit(other, loss.astype(bool)).slices_ == plain.slices_
     frame = pl.DataFrame({str(f): X[:, f] for f in range(5)})
     for table in (frame, frame.lazy(), frame.to_pandas(), frame.to_dict()):
-        named = SliceLine().fit(table, loss).slices_
-        assert [(s.score, {int(c): v for c, v in s.predicates.items()}) for s in named] == [
+        columns = SliceLine().fit(table, loss).slices_
+        assert [(s.score, {int(c): v for c, v in s.predicates.items()}) for s in columns] == [
             (s.score, s.predicates) for s in plain.slices_
         ]
 
 
 def test_numbers_far_apart_and_negative_are_levels():
     X = np.array([[-5, 10**12], [-5, 0], [7, 10**12], [7, 0]] * 10)
-    found = SliceLine(k=1).fit(X, (X[:, 0] == -5) & (X[:, 1] > 0)).slices_[0]
-    assert found.predicates == {0: -5, 1: 10**12}
+    slices = SliceLine(k=1).fit(X, (X[:, 0] == -5) & (X[:, 1] > 0)).slices_[0]
+    assert slices.predicates == {0: -5, 1: 10**12}
     small = np.array([[-128, 127], [127, -128]] * 10, dtype=np.int8)
     assert SliceLine(k=1, ties="cut").fit(small, small[:, 0] < 0).slices_[0].predicates == {0: -128}
     truth = np.array([[True, False], [False, True], [True, True]] * 20)
@@ -337,9 +339,9 @@ def test_a_replay_is_the_search_on_permuted_errors(errors: str):
     finder = SliceLine(permutations=12, seed=9, alpha=0.99).fit(X, loss)
     assert finder.null_.min() > 0
     for stream, best in zip(np.random.default_rng(9).spawn(12), finder.null_, strict=True):
-        dealt = np.empty(300)
-        dealt[stream.permutation(300)] = loss
-        once = SliceLine(k=1, alpha=0.99).fit(X, dealt).slices_
+        errors_dealt = np.empty(300)
+        errors_dealt[stream.permutation(300)] = loss
+        once = SliceLine(k=1, alpha=0.99).fit(X, errors_dealt).slices_
         assert best == pytest.approx(once[0].score, abs=1e-9)
     expected_p = [(1 + np.sum(finder.null_ >= s.score - 1e-9)) / 13 for s in finder.slices_]
     assert [s.p for s in finder.slices_] == expected_p
@@ -354,10 +356,10 @@ def test_calibrated_p_of_mined_slices_is_honest_without_any_cause():
     small = 0
     for _ in range(80):
         X, loss = rng.integers(0, 3, (60, 4)), (rng.random(60) < 0.3).astype(float)
-        found = SliceLine(
+        slices = SliceLine(
             k=1, max_level=2, min_support=4, permutations=19, seed=int(rng.integers(1e9))
         ).fit(X, loss)
-        small += bool(found.slices_) and found.slices_[0].p <= 0.05
+        small += bool(slices.slices_) and slices.slices_[0].p <= 0.05
     assert 1 <= small <= 10, "within 3.2 standard errors of 80 / 20"
 
 
@@ -385,9 +387,9 @@ def test_groups_hold_parts_wholes_and_equals():
         if s.predicates in ({0: 1, 3: 2}, {3: 2, 6: 1}, {0: 1, 3: 2, 6: 1})
     ]
     assert {s.group for s in copies} == {0}
-    for found in finder.slices_:
-        terms, leader = set(found.predicates.items()), leaders[found.group]
-        same = (found.size, found.error_sum) == (leader.size, leader.error_sum)
+    for slices in finder.slices_:
+        terms, leader = set(slices.predicates.items()), leaders[slices.group]
+        same = (slices.size, slices.error_sum) == (leader.size, leader.error_sum)
         assert (
             terms <= set(leader.predicates.items())
             or terms >= set(leader.predicates.items())
@@ -426,12 +428,12 @@ def test_every_rule_is_true_for_the_rows_of_its_slice(missing: str, seed: int):
         .slices_
     )
     assert len(slices) >= 100
-    for found in slices:
+    for entry in slices:
         on = frame.select(
-            groundfault.Candidate("c", found.rule).parsed.to_polars().fill_null(False)
+            groundfault.Candidate("c", entry.rule).parsed.to_polars().fill_null(False)
         ).to_series()
-        assert int(on.sum()) == found.size, found.rule
-        assert fsum(loss[on.to_numpy()]) == found.error_sum
+        assert int(on.sum()) == entry.size, entry.rule
+        assert fsum(loss[on.to_numpy()]) == entry.error_sum
     values = {
         column: {str(s.predicates[column]) for s in slices if column in s.predicates}
         for column in frame.columns
@@ -492,7 +494,7 @@ def test_float_arrays_with_gaps():
 
 
 @pytest.mark.parametrize(
-    ("settings_", "said"),
+    ("settings_", "message"),
     [
         ({"k": 0}, "k must be a whole number from 1, not 0"),
         ({"k": 2.5}, "k must be a whole number"),
@@ -509,9 +511,9 @@ def test_float_arrays_with_gaps():
         ({"permutations": -1}, "permutations must be a whole number from 0"),
     ],
 )
-def test_impossible_settings(settings_: dict[str, Any], said: str):
+def test_impossible_settings(settings_: dict[str, Any], message: str):
     finder = SliceLine(**settings_)  # the constructor only stores
-    with pytest.raises(PlanError, match=said):
+    with pytest.raises(PlanError, match=message):
         finder.fit(np.zeros((20, 2), dtype=int), np.arange(20))
 
 
@@ -519,7 +521,7 @@ X20 = np.arange(40).reshape(20, 2) % 3
 
 
 @pytest.mark.parametrize(
-    ("X", "errors", "said"),
+    ("X", "errors", "message"),
     [
         (X20, np.zeros(20), "there are no errors"),
         (X20, np.ones(20), "every row has the same error, 1"),
@@ -538,16 +540,16 @@ X20 = np.arange(40).reshape(20, 2) % 3
         (pd.DataFrame({"d": [object()] * 20}), np.arange(20), "cannot read the DataFrame"),
     ],
 )
-def test_bad_tables_and_errors(X: Any, errors: Any, said: str):
-    with pytest.raises(InputError, match=said):
+def test_bad_tables_and_errors(X: Any, errors: Any, message: str):
+    with pytest.raises(InputError, match=message):
         SliceLine().fit(X, errors)
 
 
 def test_constant_columns_and_noise_without_slices():
     X = np.column_stack([np.zeros(40, dtype=int), np.arange(40) % 2])
     loss = (np.arange(40) % 2).astype(float)
-    found = SliceLine().fit(X, loss)
-    assert [s.predicates for s in found.slices_] == [{1: 1}], (
+    slices = SliceLine().fit(X, loss)
+    assert [s.predicates for s in slices.slices_] == [{1: 1}], (
         "what holds for every row is no predicate"
     )
     assert SliceLine(permutations=5).fit(X[:, :1], loss).slices_ == ()
@@ -601,7 +603,7 @@ def test_the_finder_keeps_the_contract():
     ("judge", "finder"),
     [
         ("janus", SliceLine(k=5, bins=2)),
-        ("split-holm", SliceLine(k=5, least_share=0, min_support=20)),
+        ("split-holm", SliceLine(k=5, min_share=0, min_support=20)),
     ],
 )
 def test_a_planted_slice_is_confirmed_and_noise_is_not(judge: str, finder: SliceLine):
@@ -621,11 +623,11 @@ def test_a_planted_slice_is_confirmed_and_noise_is_not(judge: str, finder: Slice
 
 def test_slices_too_small_for_the_judge_are_not_proposed():
     data = results()
-    found = [
+    candidates = [
         data.frame.select(c.parsed.to_polars()).to_series().sum() for c in SliceLine().propose(data)
     ]
-    assert min(found) >= 120
-    smaller = SliceLine(least_share=0).propose(data)
+    assert min(candidates) >= 120
+    smaller = SliceLine(min_share=0).propose(data)
     assert min(data.frame.select(c.parsed.to_polars()).to_series().sum() for c in smaller) < 120
 
 
@@ -644,10 +646,10 @@ def test_several_models_repeats_and_gaps():
     gaps = frame.with_columns(
         error=pl.when(pl.col("item").str.ends_with("7")).then(None).otherwise("error")
     )
-    some = Evidence.from_table(gaps, id="item", outcome="error", empty="missing")
-    scored = Evidence.from_table(gaps.drop_nulls("error"), id="item", outcome="error")
+    some = Evidence.from_table(gaps, id="item", outcome="error", null_outcome="missing")
+    has_loss = Evidence.from_table(gaps.drop_nulls("error"), id="item", outcome="error")
     assert [c.rule for c in SliceLine().propose(some)] == [
-        c.rule for c in SliceLine().propose(scored)
+        c.rule for c in SliceLine().propose(has_loss)
     ]
 
 
@@ -663,9 +665,9 @@ def test_stats_can_be_used_alone():
     errors = Errors.of(loss)
     objective = errors.objective(0.95, 10)
     predicates = Predicates.of(np.ascontiguousarray(X.T).astype(np.uint8), np.full(5, 4), objective)
-    found = search(predicates, errors, objective, k=3, levels=2)
-    assert found.words > 0
-    assert [level.predicates for level in found.levels] == [1, 2]
+    result = search(predicates, errors, objective, k=3, levels=2)
+    assert result.words > 0
+    assert [level.predicates for level in result.levels] == [1, 2]
     null = replay(predicates, errors, objective, np.random.default_rng(1), 4, levels=2)
     assert null.shape == (4,)
-    assert found.scores.max() > null.max()
+    assert result.scores.max() > null.max()

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 import groundfault
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.derived import Derived
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
+from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError, RuleError
 
@@ -35,13 +35,13 @@ from groundfault.testing import check_finder
 def _survives_json() -> bool:
     column = LanguageColumn.of("question", "negation", "blank")
     try:
-        return Derived.from_dict(column.to_dict()) == column
+        return FittedColumn.from_dict(column.to_dict()) == column
     except RuleError:
         return False
 
 
 frozen = pytest.mark.skipif(
-    not _survives_json(), reason="derived.Derived.from_dict does not know language columns"
+    not _survives_json(), reason="FittedColumn.from_dict does not know language columns"
 )
 PLANTED = "question has a negation"
 
@@ -85,9 +85,9 @@ def test_a_planted_failure_is_found_and_confirmed(questions: list[str], seed: in
     report = groundfault.audit(planted(questions, seed), finders=[Language(pipeline="blank")])
     said = {f.name: f for f in report.findings}
     assert said[PLANTED].verdict is Verdict.CONFIRMED
-    assert said[PLANTED].lead is None
+    assert said[PLANTED].representative is None
     others = [f for f in report.findings if f.verdict is Verdict.CONFIRMED and f.name != PLANTED]
-    assert all(f.lead == PLANTED for f in others)
+    assert all(f.representative == PLANTED for f in others)
 
 
 @pytest.mark.slow
@@ -95,7 +95,7 @@ def test_a_planted_failure_is_confirmed_in_a_hundred_seeds(questions: list[str])
     """Of 100: named first in 95, and its proxies all under it in 95."""
     finder = Language(pipeline="blank")
     reports = [groundfault.audit(planted(questions, seed), finders=[finder]) for seed in range(100)]
-    leads = [{f.name: f.lead for f in report.confirmed} for report in reports]
+    leads = [{f.name: f.representative for f in report.confirmed} for report in reports]
     assert sum(PLANTED in found and found[PLANTED] is None for found in leads) >= 95
     assert (
         sum(all(found[name] == PLANTED for name in found if name != PLANTED) for found in leads)
@@ -208,7 +208,7 @@ def test_a_frozen_library_applies_to_other_texts(questions: list[str]) -> None:
     )
     library = Library.from_json(Library.of(proposed).to_json())
     assert list(library) == proposed
-    column = next(c.derived for c in library if c.name == PLANTED)
+    column = next(c.fitted_column for c in library if c.name == PLANTED)
     assert column is not None
     frame = pl.DataFrame({"question": ["Why not?", None, "", "So?"]})
     assert column.apply(frame).to_list() == [1.0, None, 0.0, 0.0]

@@ -21,7 +21,6 @@ import groundfault
 from groundfault import Evidence, InputError, PlanError, readers
 from groundfault.cli.main import cli
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.importing import save
 from groundfault.readers.log import COLUMNS, Log, Observation
 
 MAP = """
@@ -286,7 +285,7 @@ def test_a_mapping_that_cannot_be_is_one_clear_line(desk: Path, text: str, messa
 def test_saved_evidence_is_read_again_as_it_was(desk: Path):
     table("a.parquet", [*rows(scorer="x", truncated=True), *rows(scorer="y", truncated=False)])
     evidence = Evidence.from_logs("a.parquet", scorer="x", post_outcome=["words"])
-    save(evidence, "evidence")
+    evidence.save("evidence")
     again = Evidence.from_logs("evidence")
     assert again.hash == evidence.hash
     assert again.roles == evidence.roles
@@ -304,7 +303,7 @@ def test_evidence_is_not_saved_among_other_files(desk: Path):
     (desk / "full").mkdir()
     (desk / "full" / "x").write_text("mine")
     with pytest.raises(InputError, match="has other files in it"):
-        save(Evidence.from_logs("a.parquet"), "full")
+        Evidence.from_logs("a.parquet").save("full")
     assert [p.name for p in (desk / "full").iterdir()] == ["x"]
 
 

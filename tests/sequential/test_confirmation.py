@@ -18,7 +18,7 @@ from groundfault import Candidate, Evidence, Plan
 from groundfault.base.ledger import Ledger
 from groundfault.cli.main import cli
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.sequential import HoldoutAudit
+from groundfault.sequential import SequentialConfirmation
 from groundfault.sequential.slice_tests import SliceTest, SliceTests
 from groundfault.stats.multiple import e_holm
 
@@ -169,7 +169,9 @@ def world(seed=0, lift=0.5, units=400, hidden=True):
             ],
         }
     )
-    evidence = Evidence.from_table(table, outcome="error", id="id", split="part", empty="missing")
+    evidence = Evidence.from_table(
+        table, outcome="error", id="id", split="part", null_outcome="missing"
+    )
     return evidence, {f"u{i:03d}": 0.0 if e else 1.0 for i, e in enumerate(error)}
 
 
@@ -181,7 +183,7 @@ CANDIDATES = [
 
 
 def audit(evidence, **given):
-    return HoldoutAudit(evidence, Plan(seed=3), CANDIDATES, **given)
+    return SequentialConfirmation(evidence, Plan(seed=3), CANDIDATES, **given)
 
 
 def test_a_survivor_is_confirmed_from_labels_that_nobody_had():
@@ -190,7 +192,7 @@ def test_a_survivor_is_confirmed_from_labels_that_nobody_had():
     assert session.names == ("long",)  # its complement counts once, and the other does not survive
     assert session.run(lambda query: truth[query.id]) == ("long",)
     assert session.labelled < 100  # of 200
-    [standing] = session.standings
+    [standing] = session.survivors
     assert standing.confirmed
     assert standing.e_value >= 10
     assert standing.lift >= 0.10
@@ -208,7 +210,7 @@ def test_what_fails_only_on_discovery_is_not_confirmed():
 
 def test_the_least_lift_is_asked_for_as_well():
     evidence, truth = world()
-    session = HoldoutAudit(evidence, Plan(seed=3, min_lift="0.9"), CANDIDATES)
+    session = SequentialConfirmation(evidence, Plan(seed=3, min_lift="0.9"), CANDIDATES)
     assert session.names == () or session.run(lambda query: truth[query.id]) == ()
 
 
@@ -216,7 +218,7 @@ def test_the_last_open_survivor_is_asked_about_both_sides():
     evidence, truth = world()
     session = audit(evidence, limit=40)
     session.run(lambda query: truth[query.id])
-    [standing] = session.standings
+    [standing] = session.survivors
     assert session.labelled <= 40
     assert abs(standing.on - standing.off) <= 1
 
@@ -257,8 +259,8 @@ def test_other_candidates_need_a_reason(tmp_path):
     audit(evidence, ledger=tmp_path / "l.db")
     other = [*CANDIDATES, Candidate.from_text("both: long and late")]
     with pytest.raises(LedgerError, match="opened on"):
-        HoldoutAudit(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db")
-    again = HoldoutAudit(
+        SequentialConfirmation(evidence, Plan(seed=3), other, ledger=tmp_path / "l.db")
+    again = SequentialConfirmation(
         evidence, Plan(seed=3), other, ledger=tmp_path / "l.db", reopen="a slice was forgotten"
     )
     assert again.opening.times == 2
@@ -307,7 +309,7 @@ def test_a_record_that_was_rewritten_is_refused(tmp_path):
 )
 def test_what_cannot_be_bought(plan, given, message):
     with pytest.raises(PlanError, match=message):
-        HoldoutAudit(world()[0], plan, CANDIDATES, **given)
+        SequentialConfirmation(world()[0], plan, CANDIDATES, **given)
 
 
 def test_nothing_survives_and_nothing_is_asked(tmp_path):
@@ -318,7 +320,7 @@ def test_nothing_survives_and_nothing_is_asked(tmp_path):
     assert session.names == ()
     assert session.ask() is None
     assert session.confirmed == ()
-    assert session.standings == ()
+    assert session.survivors == ()
 
 
 # ---------------------------------------------------------------------------------- --- the command
@@ -361,11 +363,13 @@ def test_confirming_in_the_shell(shell):
 
 def test_a_person_is_asked_and_goes_on_later(shell):
     first = shell(
-        "half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="p\nq\n"
+        "half.csv", "--null-outcome", "missing", "--label", "ask", "--show", "long", text="p\nq\n"
     )
     assert first.exit_code == 0, first.output
     assert "1 labelled" in first.output
-    second = shell("half.csv", "--empty", "missing", "--label", "ask", "--show", "long", text="q\n")
+    second = shell(
+        "half.csv", "--null-outcome", "missing", "--label", "ask", "--show", "long", text="q\n"
+    )
     assert "query 2" in second.output
     assert "query 1" not in second.output
 

@@ -28,7 +28,9 @@ def evidence(cells: list[list[object]], **more: object) -> Evidence:
         if value != "hole"
     ]
     frame = pl.DataFrame(rows, schema_overrides={"loss": pl.Float64})
-    return Evidence.from_table(frame, outcome="loss", id="id", model="model", empty="missing")
+    return Evidence.from_table(
+        frame, outcome="loss", id="id", model="model", null_outcome="missing"
+    )
 
 
 CELLS: list[list[object]] = [[0, 1, 1], [1, 0, 0], [1, 1, 1], [0, 0, 0], [_, _, _], ["hole", 0, 1]]

@@ -73,7 +73,7 @@ def test_rank_0_is_item_response() -> None:
 def test_factors_are_found_where_they_are_and_predict() -> None:
     world = AbilityWorld(examples=500, models=30, modes=2, strength=2.0)
     matrix, _ = world.draw(np.random.default_rng(1))
-    assert low_rank.best_rank(matrix.passed, matrix.trials) >= 1
+    assert low_rank.choose_rank(matrix.passed, matrix.trials) >= 1
     others = Peers.of(matrix.without("m0004").informative(), rank=1)
     kept = np.array([int(name[1:]) for name in matrix.without("m0004").informative().examples])
     own = matrix.passed[kept, 4]
@@ -89,7 +89,7 @@ def test_factors_are_found_where_they_are_and_predict() -> None:
 
 def test_no_factor_is_found_where_one_ability_is_all() -> None:
     matrix, _ = AbilityWorld(examples=400, models=24).draw(np.random.default_rng(2))
-    assert low_rank.best_rank(matrix.passed, matrix.trials) == 0
+    assert low_rank.choose_rank(matrix.passed, matrix.trials) == 0
 
 
 def test_a_prediction_and_what_it_refuses() -> None:
@@ -120,7 +120,7 @@ def test_a_prediction_and_what_it_refuses() -> None:
         id="id",
         model="model",
         outcome="error",
-        empty="missing",
+        null_outcome="missing",
     )
     with pytest.raises(InputError, match="nothing to predict from"):
         predict(taxonomy, empty)

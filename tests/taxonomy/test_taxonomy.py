@@ -27,7 +27,7 @@ from groundfault.errors import GroundfaultError, InputError, MissingExtraError, 
 from groundfault.render.taxonomy import html, markdown, page
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
-from groundfault.taxonomy import Matrix, Settings, Taxonomy, claims, fit, with_answers
+from groundfault.taxonomy import Matrix, Settings, Taxonomy, judge_claims, fit, add_answers
 from groundfault.taxonomy.finder import Clusters as Finder
 from groundfault.taxonomy.fitting import nulls
 from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
@@ -267,10 +267,10 @@ def test_clusters_are_rules_that_find_their_examples_again(
 ) -> None:
     other = planted[0].select_model(planted[0].models[-1])
     inside = other.frame["id"].is_in(list(found.matrix.examples)).to_numpy()
-    table = with_answers(other.take(inside), found.matrix)
+    table = add_answers(other.take(inside), found.matrix)
     candidate = found.candidates()[0]
-    assert candidate.derived is not None
-    again = candidate.derived.apply(table.frame).to_numpy()
+    assert candidate.fitted_column is not None
+    again = candidate.fitted_column.apply(table.frame).to_numpy()
     mine = np.array([found.labels[name] for name in table.frame["id"]])
     assert (np.where(again < 0, 0, again) == mine).mean() > 0.99
 
@@ -280,18 +280,18 @@ def test_claims_about_models_that_were_held_out(
 ) -> None:
     evidence, _ = planted
     held = evidence.models[-3:]
-    report = claims(found, evidence, held, Plan(min_lift="0.05"))
+    report = judge_claims(found, evidence, held, Plan(min_lift="0.05"))
     assert len(report.findings) == 9
     assert {f.outcome for f in report.findings} == set(held)
     assert report.confirmed
-    beyond = claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
+    beyond = judge_claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
     assert all(abs(f.full.lift or 0) <= 0.5 for f in beyond.findings)
     assert (report.summary["manifest"]["taxonomy"], beyond.summary["manifest"]["taxonomy"]) == (
         "failures",
         "excess",
     )
     with pytest.raises(InputError, match="would be circular"):
-        claims(found, evidence, evidence.models[:1])
+        judge_claims(found, evidence, evidence.models[:1])
 
 
 def test_a_rule_by_what_an_example_says(
@@ -300,8 +300,8 @@ def test_a_rule_by_what_an_example_says(
     vectors = np.eye(3)[planted[1][[int(name[1:]) for name in found.matrix.examples]]]
     rules = replace(found, matrix=replace(found.matrix, semantic=vectors)).text_candidates("vector")
     frame = pl.DataFrame({"vector": pl.Series(np.eye(3).tolist(), dtype=pl.List(pl.Float64))})
-    assert rules[0].derived is not None
-    assert sorted(rules[0].derived.apply(frame).to_list()) == [1, 2, 3]
+    assert rules[0].fitted_column is not None
+    assert sorted(rules[0].fitted_column.apply(frame).to_list()) == [1, 2, 3]
     with pytest.raises(InputError, match="without texts or vectors"):
         found.text_candidates("vector")
 
@@ -342,7 +342,7 @@ def test_claims_name_the_model_also_where_it_is_the_only_one(
     found: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
     model = planted[0].models[-1]
-    told = page(found, claims=claims(found, planted[0], [model]).to_dict())
+    told = page(found, claims=judge_claims(found, planted[0], [model]).to_dict())
     (section,) = (s for s in told.sections if s.title.startswith("Models that"))
     assert {row[1] for row in section.tables[0].rows} == {model}
 
@@ -355,7 +355,7 @@ def test_claims_can_be_verified(
     evidence = Evidence.from_table(
         tmp_path / "answers.parquet", outcome="ok", positive_is_good=True, id="id", model="model"
     )
-    report = claims(found, evidence, evidence.models[-2:], outcome=outcome)
+    report = judge_claims(found, evidence, evidence.models[-2:], outcome=outcome)
     assert any("half of the excess" in hint for hint in report.summary["hints"]) == (
         outcome == "excess"
     )

@@ -16,18 +16,18 @@ from groundfault.core.units import Marks, Units, unit_losses
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.thresholds import Thresholds
 from groundfault.judges import full_sample, janus
-from groundfault.judges.confirm import p_values
-from groundfault.judges.rule import duplicates
+from groundfault.judges.confirm import compute_p_values
+from groundfault.judges.rule import find_duplicates
 from groundfault.stats import bits
-from groundfault.testing import Card, Effect, World, calibrate, check_finder, check_judge
+from groundfault.testing import Card, PlantedEffect, World, calibrate, check_finder, check_judge
 from groundfault.testing.calibration import contract, one, resolved
-from groundfault.testing.card import Promise, Row, interval, margin
+from groundfault.testing.card import CardRow, Promise, interval, margin
 from groundfault.testing.checks import FAST
 from groundfault.testing.worlds import Permuted
 
 SMALL = (
     World(units=80, candidates=6),
-    World(units=80, candidates=6, effects=(Effect(2, 0.6, 0.5),)),
+    World(units=80, candidates=6, effects=(PlantedEffect(2, 0.6, 0.5),)),
 )
 
 
@@ -68,15 +68,15 @@ def test_a_draw_is_what_comes_through_the_front_door(world):
 
 
 def test_planted_effects_have_their_size_and_leave_the_rest_alone():
-    effects = (Effect(0, 0.3, 0.3, proxies=2), Effect(7, -0.2, 0.5))
+    effects = (PlantedEffect(0, 0.3, 0.3, proxies=2), PlantedEffect(7, -0.2, 0.5))
     world = World(units=200_000, candidates=10, dependence="chains", effects=effects)
     units = world.draw(np.random.default_rng(0))
-    assert units.margins.lift[[0, 7]] == pytest.approx([0.3, -0.2], abs=0.01)
+    assert units.tables.lift[[0, 7]] == pytest.approx([0.3, -0.2], abs=0.01)
     assert on(units).mean(axis=1)[[0, 1, 2, 7]] == pytest.approx([0.3, 0.3, 0.3, 0.5], abs=0.01)
     assert losses(units).mean() == pytest.approx(0.4, abs=0.01)
     np.testing.assert_array_equal(np.flatnonzero(~world.unrelated), [0, 1, 2, 7])
-    assert np.all(units.margins.lift[[1, 2]] > 0.1)
-    assert np.abs(units.margins.lift[world.unrelated]).max() < 0.01
+    assert np.all(units.tables.lift[[1, 2]] > 0.1)
+    assert np.abs(units.tables.lift[world.unrelated]).max() < 0.01
 
 
 @pytest.mark.parametrize("kind", ["errors", "grid", "real"])
@@ -116,7 +116,7 @@ def test_dependences_are_what_they_are_called():
     doubled = World(units=400, candidates=12, dependence="duplicates").draw(
         np.random.default_rng(2)
     )
-    np.testing.assert_array_equal(duplicates(doubled.marks), np.arange(12) // 3 * 3)
+    np.testing.assert_array_equal(find_duplicates(doubled.marks), np.arange(12) // 3 * 3)
     np.testing.assert_array_equal(on(doubled)[0], ~on(doubled)[2])
 
 
@@ -126,9 +126,9 @@ def test_dependences_are_what_they_are_called():
         {"dependence": "clustered"},
         {"losses": "squared"},
         {"units": 0},
-        {"effects": (Effect(33, proxies=1),)},
-        {"effects": (Effect(-1),)},
-        {"dependence": "duplicates", "effects": (Effect(1),)},
+        {"effects": (PlantedEffect(33, proxies=1),)},
+        {"effects": (PlantedEffect(-1),)},
+        {"dependence": "duplicates", "effects": (PlantedEffect(1),)},
     ],
 )
 def test_worlds_that_cannot_be_are_refused(change):
@@ -203,9 +203,9 @@ def test_a_card_of_something_else_is_not_resumed():
 
 
 def test_calibrating_on_somebodys_own_evidence():
-    evidence, library = World(units=120, candidates=9, effects=(Effect(1, 0.6, 0.5),)).evidence(
-        np.random.default_rng(0)
-    )
+    evidence, library = World(
+        units=120, candidates=9, effects=(PlantedEffect(1, 0.6, 0.5),)
+    ).evidence(np.random.default_rng(0))
     like = Units.of(Marks.of(evidence, library), unit_losses(evidence))
     card = calibrate("holm", like=like, replicates=100)
     (row,) = card.rows
@@ -247,7 +247,7 @@ def test_card_as_markdown_says_what_is_promised_and_measured():
 
 
 def test_rates_are_counted_as_they_are_defined():
-    world = World(units=300, candidates=12, effects=(Effect(0, 0.5, 0.5, proxies=1),))
+    world = World(units=300, candidates=12, effects=(PlantedEffect(0, 0.5, 0.5, proxies=1),))
 
     @dataclass(frozen=True)
     class Everything(Naive):
@@ -295,7 +295,7 @@ def test_intervals_and_margins_are_the_textbook_ones():
     ],
 )
 def test_what_counts_as_a_broken_promise(promise, row, words):
-    counted = Row(
+    counted = CardRow(
         **{
             "world": "w",
             "units": 1,
@@ -324,7 +324,7 @@ class Naive:
     distinct: bool = True
 
     def screen(self, units, hypotheses, plan, rng):
-        p = p_values(units, hypotheses, plan, rng)
+        p = compute_p_values(units, hypotheses, plan, rng)
         return Screening(p <= 0.1, p)
 
 
@@ -355,7 +355,9 @@ class Counting(Naive):
     """Bonferroni by the size of the library, copies counted."""
 
     def screen(self, units, hypotheses, plan, rng):
-        return Screening(p_values(units, hypotheses, plan, rng) <= 100 / len(units.marks.on) ** 8)
+        return Screening(
+            compute_p_values(units, hypotheses, plan, rng) <= 100 / len(units.marks.on) ** 8
+        )
 
 
 class Credulous(Naive):
@@ -422,7 +424,7 @@ def test_the_rule_on_a_draw_holds_out_what_the_plan_says():
     judge = janus.JanusA()
     plan = resolved(judge, Plan(holdout=0.25, q=0.99))
     ruling = one(judge, plan, units, "x")
-    assert ruling.confirmed is not None
+    assert ruling.holdout_result is not None
     assert len(ruling.verdicts) == 4
 
 
@@ -473,7 +475,7 @@ def test_finders_are_checked_on_any_outcome(outcome, table):
         "empty": pl.col("error").replace(1, None),
     }
     frame = table.frame.with_columns(values[outcome].alias("error"))
-    evidence = Evidence.from_table(frame, id="id", outcome="error", empty="missing")
+    evidence = Evidence.from_table(frame, id="id", outcome="error", null_outcome="missing")
     assert len(check_finder(Thresholds(), evidence)) > 0
 
 

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def warn_renamed(old: str, new: str, *, stacklevel: int = 3) -> None:
@@ -35,19 +36,56 @@ def rename_parameters(**new_names: str) -> Callable[[Callable[P, R]], Callable[P
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        # as a caller writes it: Evidence.from_table, and Roles for Roles.__init__
+        label = function.__qualname__.rpartition("<locals>.")[2].removesuffix(".__init__")
+
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for old in new_names.keys() & kwargs.keys():
                 new = new_names[old]
                 if new in kwargs:
-                    raise TypeError(f"{function.__name__} was given both {old} and {new}")
-                warn_renamed(f"{function.__name__}({old}=)", f"{function.__name__}({new}=)")
+                    raise TypeError(f"{label} was given both {old} and {new}")
+                warn_renamed(f"{label}({old}=)", f"{label}({new}=)")
                 kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 
         return call
 
     return decorate
+
+
+def rename_fields(**new_names: str) -> Callable[[type[T]], type[T]]:
+    """Decorate a dataclass whose fields have new names; ``old="new"`` for each.
+
+    The old names work as parameters of the class and as attributes of its instances.
+    """
+
+    def decorate(cls: type[T]) -> type[T]:
+        setattr(cls, "__init__", rename_parameters(**new_names)(cls.__init__))  # noqa: B010
+        for old, new in new_names.items():
+            setattr(cls, old, _renamed_property(cls.__name__, old, new))
+        return cls
+
+    return decorate
+
+
+def rename_members(**new_names: str) -> Callable[[type[T]], type[T]]:
+    """Decorate a class whose methods or properties have new names; ``old="new"`` for each."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        for old, new in new_names.items():
+            setattr(cls, old, _renamed_property(cls.__name__, old, new))
+        return cls
+
+    return decorate
+
+
+def _renamed_property(owner: str, old: str, new: str) -> property:
+    def read(self: object) -> Any:
+        warn_renamed(f"{owner}.{old}", f"{owner}.{new}")
+        return getattr(self, new)
+
+    return property(read, doc=f"The old name of `{new}`.")
 
 
 def rename_attributes(module: str, new_places: Mapping[str, str]) -> Callable[[str], Any]:

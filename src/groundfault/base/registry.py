@@ -1,6 +1,4 @@
-"""Plug-ins by name: the built-in ones, and those that packages register under an entry-point
-group.
-"""
+"""Plug-ins by name: the built-in ones, and those of packages with entry points."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from groundfault.errors import PlanError
 
 @dataclass(frozen=True)
 class Registry:
-    """Makers of one kind of plug-in; nothing is imported before it is asked for.
+    """Makers of one kind of plug-in; nothing is imported before it is used.
 
     Attributes
     ----------
@@ -47,9 +45,8 @@ class Registry:
             If there is none, or the package that registered it cannot be imported.
         """
         if name in self.built_in:
-            module, _, attribute = self.built_in[name].partition(":")
-            made: Callable[..., Any] = getattr(import_module(module), attribute)
-            return made
+            maker: Callable[..., Any] = load_object(self.built_in[name])
+            return maker
         point = self._installed().get(name)
         if point is None:
             raise PlanError(
@@ -64,22 +61,30 @@ class Registry:
         return loaded
 
     def _installed(self) -> dict[str, EntryPoint]:
-        found: dict[str, EntryPoint] = {}
+        points: dict[str, EntryPoint] = {}
         for point in _points(self.group, tuple(sys.path)):
-            kept = self.built_in.get(point.name) or (
-                found[point.name].value if point.name in found else None
-            )
-            if kept is None:
-                found[point.name] = point
-            elif kept != point.value:
-                said = f"two are named {point.name!r} in {self.group}: {kept} is used, not {point.value}"
-                warnings.warn(said, stacklevel=3)
-        return found
+            earlier = points.get(point.name)
+            place = self.built_in.get(point.name) or (earlier.value if earlier else None)
+            if place is None:
+                points[point.name] = point
+            elif place != point.value:
+                message = f"two are named {point.name!r} in {self.group}: {place} is used"
+                warnings.warn(f"{message}, not {point.value}", stacklevel=3)
+        return points
 
 
+def load_object(place: str) -> Any:
+    """Import what stands at ``module:attribute``.
+
+    Tables of such places name what lies above them without importing it before it is used.
+    """
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
+
+
+# importlib reads the metadata of every installed package on each call, so answers are kept; the
+# path is an argument because the answer depends on it
 @lru_cache(maxsize=16)
 def _points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:  # noqa: ARG001
-    """The entry points of a group in the packages on a path, which are all listed each time that
-    one asks.
-    """
+    """The entry points of a group in the packages on a path."""
     return tuple(sorted(entry_points(group=group), key=lambda point: (point.name, point.value)))

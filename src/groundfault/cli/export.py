@@ -7,29 +7,41 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groundfault.cli.options import require_writable
+from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.output import require_writable
 from groundfault.errors import InputError
 
 if TYPE_CHECKING:
-    from groundfault.exports import Slices
+    from groundfault.exports import ReportSlices
 
 TOOLS = ("inspect", "eee", "label-studio", "memberships")
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("report", type=click.Path())
-@click.option(
-    "--to", "tool", type=click.Choice(TOOLS), required=True, help="Which tool to write for."
+@option("--to", "tool", type=click.Choice(TOOLS), required=True, help="Tool to write for.")
+@option(
+    "-o",
+    "--out",
+    type=click.Path(),
+    required=True,
+    metavar="OUT",
+    help="File to write, or folder for inspect.",
 )
-@click.option(
-    "-o", "--out", type=click.Path(), required=True, metavar="OUT", help="Where to write."
+@option("--evidence", metavar="SRC", help="Where the evidence is now, if it has moved.")
+@option(
+    "--log",
+    "logs",
+    metavar="FILE",
+    multiple=True,
+    help="Log to copy, for inspect; repeatable; by default every log of the evidence.",
 )
-@click.option("--evidence", metavar="SRC", help="Where the evidence is now, if it has moved.")
-@click.option(
-    "--log", "logs", metavar="FILE", multiple=True, help="For inspect: a log to copy; repeatable."
-)
-@click.option(
-    "--every", is_flag=True, help="All candidates that were judged, not the confirmed ones alone."
+@option(
+    "--all-candidates",
+    "every",
+    is_flag=True,
+    old_name="--every",
+    help="Export all candidates, not only the confirmed ones.",
 )
 def export(
     report: str, tool: str, out: str, evidence: str | None, logs: tuple[str, ...], every: bool
@@ -40,28 +52,31 @@ def export(
     unchanged.
 
     \b
-    inspect       copies of the Inspect logs, with slices as sample metadata and findings as log metadata; OUT is a
-                  directory
-    eee           Every Eval Ever instance records, with slices as metadata; OUT is a .jsonl file
-    label-studio  tasks for the examples on the slices, blind to their scores; OUT is a .json file
-    memberships   a table with a column a slice; OUT is a .csv, .parquet or .jsonl file
+    inspect       copies of the Inspect logs, with slices as sample metadata and
+                  findings as log metadata; OUT is a directory
+    eee           Every Eval Ever instance records, with slices as metadata;
+                  OUT is a .jsonl file
+    label-studio  tasks for the examples on the slices, without their scores;
+                  OUT is a .json file
+    memberships   a table with one column for each slice; OUT is a .csv, .parquet
+                  or .jsonl file
 
     \b
     groundfault export report/ --to inspect -o annotated/
     groundfault export report/ --to memberships -o slices.csv
     """
-    from groundfault.exports import Slices
+    from groundfault.exports import ReportSlices
 
     if logs and tool != "inspect":
         raise InputError("--log goes with --to inspect")
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
-    slices = Slices.load(report, evidence, every=every)
+    slices = ReportSlices.load(report, evidence, every=every)
     outcome = _write(slices, tool, out, logs)
     count = len(slices.names)
     click.echo(f"{count} slice{'' if count == 1 else 's'}: {outcome}")
 
 
-def _write(slices: Slices, tool: str, out: str, logs: tuple[str, ...]) -> str:
+def _write(slices: ReportSlices, tool: str, out: str, logs: tuple[str, ...]) -> str:
     from groundfault.exports import every_eval_ever, inspect, label_studio
     from groundfault.exports.slices import write_table
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import click
 
-from groundfault.cli.options import log_options, read_evidence, require_writable, show_progress
+from groundfault.cli.options import log_options
+from groundfault.cli.output import require_writable, show_progress
+from groundfault.cli.reading import read_evidence
 
 
 @click.command("import")
@@ -15,16 +17,16 @@ from groundfault.cli.options import log_options, read_evidence, require_writable
     "-o",
     "--out",
     metavar="DIR",
-    help="Write the evidence here, for every command that takes a SOURCE.",
+    help="Write the evidence to this folder, which other commands take as SOURCE.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the account as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the account of all rows as JSON.")
 def import_(**options: Any) -> None:
     """Read the logs of evaluation tools, merge them, and account for every row.
 
-    SOURCE is a log, a folder of logs, or a pattern in quotes. Inspect, lm-evaluation-harness, HELM,
-    promptfoo, Every Eval Ever and a dozen more are recognised by what they hold; tables of any
-    other layout are read by --map, or one at a time by the other commands with --outcome. Without
-    -o nothing is written.
+    SOURCE is a log, a folder of logs, or a pattern in quotes. Logs of Inspect,
+    lm-evaluation-harness, HELM, promptfoo, Every Eval Ever and a dozen more are recognised by their
+    content. Tables of another layout need --map; other commands read one table with --outcome.
+    Without -o nothing is written.
 
     \b
     groundfault import logs/ -o evidence/
@@ -35,10 +37,8 @@ def import_(**options: Any) -> None:
     with show_progress(options["as_json"]) as progress:
         evidence = read_evidence({**options, "outcome": None}, progress)
         if options["out"]:
-            from groundfault.readers.importing import save
-
             progress("writing the evidence")
-            save(evidence, options["out"])
+            evidence.save(options["out"])
     assert evidence.account is not None
     if options["as_json"]:
         import json

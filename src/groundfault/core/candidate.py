@@ -1,6 +1,4 @@
-"""Candidates: proposed explanations as named true/false rules, and the library that freezes
-them.
-"""
+"""Candidates: proposed explanations as named true/false rules, frozen in a library."""
 
 from __future__ import annotations
 
@@ -12,16 +10,18 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.base.files import write_text
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, RuleError
 
 if TYPE_CHECKING:
-    from groundfault.core.derived import Derived
+    from groundfault.core.fitted_column import FittedColumn
 
 Missing = Literal["reject", "off", "drop"]
 
 
+@rename_fields(derived="fitted_column")
 @dataclass(frozen=True)
 class Candidate:
     """A proposed explanation of failures: a true/false property of an example.
@@ -41,7 +41,7 @@ class Candidate:
         What an example means for which the rule is neither true nor false (a NULL): the candidate
         cannot be tested (the default), the example counts as off, or the example is left out for
         this candidate.
-    derived : Derived, optional
+    fitted_column : FittedColumn, optional
         A fitted function that computes a column the rule reads and the evidence need not have.
     mined : str, optional
         Which units a finder that looks at outcomes found it among: `Case.origin` then, and empty
@@ -50,7 +50,7 @@ class Candidate:
     Raises
     ------
     RuleError
-        If the rule does not parse, is anything but an expression, or does not read the derived
+        If the rule does not parse, is anything but an expression, or does not read the fitted
         column.
 
     Examples
@@ -64,7 +64,7 @@ class Candidate:
     meaning: str = ""
     source: str = "declared"
     missing: Missing = "reject"
-    derived: Derived | None = None
+    fitted_column: FittedColumn | None = None
     mined: str = ""
 
     def __post_init__(self) -> None:
@@ -75,9 +75,9 @@ class Candidate:
                 f"candidate {self.name!r}: missing={self.missing!r} is not one of reject, off, drop"
             )
         read = self.parsed.columns  # a bad rule fails here, not in the middle of an audit
-        if self.derived is not None and self.derived.name not in read:
+        if self.fitted_column is not None and self.fitted_column.name not in read:
             raise RuleError(
-                f"candidate {self.name!r}: {self.rule!r} does not read its derived column {self.derived.name!r}"
+                f"candidate {self.name!r}: {self.rule!r} does not read its fitted column {self.fitted_column.name!r}"
             )
         if not self.meaning:
             object.__setattr__(self, "meaning", self.rule)
@@ -92,12 +92,12 @@ class Candidate:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns that the rule reads, sorted; for a derived column, those it is
-        computed from.
-        """
-        if self.derived is None:
+        """Columns of the evidence that are read, sorted; for a fitted column, what it reads."""
+        if self.fitted_column is None:
             return self.parsed.columns
-        return tuple(sorted({*self.parsed.columns, *self.derived.columns} - {self.derived.name}))
+        return tuple(
+            sorted({*self.parsed.columns, *self.fitted_column.columns} - {self.fitted_column.name})
+        )
 
     @classmethod
     def from_text(cls, text: str, *, missing: Missing = "reject") -> Candidate:
@@ -122,15 +122,14 @@ class Library(Sequence[Candidate]):
 
     @classmethod
     def of(cls, candidates: Iterable[Candidate]) -> Library:
-        """Freeze candidates; exact repeats (same name, rule and treatment of missing values) are
-        merged.
-        """
+        """Freeze candidates; those that repeat name, rule and missing values are merged."""
         merged: dict[str, Candidate] = {}
         for candidate in candidates:
-            seen = merged.setdefault(candidate.name, candidate)
-            if (seen.rule, seen.missing) != (candidate.rule, candidate.missing):
+            first = merged.setdefault(candidate.name, candidate)
+            if (first.rule, first.missing) != (candidate.rule, candidate.missing):
                 raise RuleError(
-                    f"two candidates are named {candidate.name!r} ({seen.rule!r} and {candidate.rule!r}): rename one"
+                    f"two candidates are named {candidate.name!r} "
+                    f"({first.rule!r} and {candidate.rule!r}): rename one"
                 )
         return cls(tuple(merged.values()))
 
@@ -158,14 +157,14 @@ class Library(Sequence[Candidate]):
 
     def to_json(self) -> str:
         """Serialise; ``Library.from_json`` gives an equal library back."""
-        derived = {
-            c.derived.name: c.derived.to_dict() for c in self.candidates if c.derived is not None
+        columns = {
+            c.fitted_column.name: c.fitted_column for c in self.candidates if c.fitted_column
         }
         data: dict[str, Any] = {"groundfault_library": 1, "hash": self.hash}
         data["candidates"] = [_row(c) for c in self.candidates]
-        return json.dumps(
-            data | ({"derived": derived} if derived else {}), indent=1, ensure_ascii=False
-        )
+        if columns:
+            data["derived"] = {name: column.to_dict() for name, column in columns.items()}
+        return json.dumps(data, indent=1, ensure_ascii=False)
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "library") -> Library:
@@ -179,7 +178,7 @@ class Library(Sequence[Candidate]):
         """
         try:
             data = json.loads(text)
-            library = cls.of(_candidates(data))
+            library = cls.of(_read_candidates(data))
             frozen = data["hash"]
         except RuleError:
             raise
@@ -220,38 +219,39 @@ class Library(Sequence[Candidate]):
 
 
 def _row(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as JSON. The key "derived" is the file format's name of a fitted column."""
     row = {
         f.name: getattr(candidate, f.name)
         for f in fields(candidate)
-        if f.name not in ("derived", "mined")
+        if f.name not in ("fitted_column", "mined")
     }
     row |= {"mined": candidate.mined} if candidate.mined else {}
-    return row if candidate.derived is None else row | {"derived": candidate.derived.name}
+    column = candidate.fitted_column
+    return row if column is None else row | {"derived": column.name}
 
 
-def _candidates(data: dict[str, Any]) -> Iterator[Candidate]:
-    rows = data["candidates"]
-    derived: dict[str, Derived] = {}
+def _read_candidates(data: dict[str, Any]) -> Iterator[Candidate]:
+    columns: dict[str, FittedColumn] = {}
     if "derived" in data:
-        from groundfault.core.derived import Derived
+        from groundfault.core.fitted_column import FittedColumn
 
-        derived = {
-            name: Derived.from_dict(column) for name, column in dict(data["derived"]).items()
+        columns = {
+            name: FittedColumn.from_dict(column) for name, column in dict(data["derived"]).items()
         }
-    for row in rows:
-        yield Candidate(**row | ({"derived": derived[row["derived"]]} if "derived" in row else {}))
+    for row in data["candidates"]:
+        settings = dict(row)
+        name = settings.pop("derived", None)
+        yield Candidate(**settings, fitted_column=None if name is None else columns[name])
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(names[:most])
-    return f"{shown}, ... ({len(names)} in all)" if len(names) > most else shown
+def _some(names: Sequence[str], max_names: int = 12) -> str:
+    listing = ", ".join(names[:max_names])
+    return f"{listing}, ... ({len(names)} in all)" if len(names) > max_names else listing
 
 
-def unique_names(candidates: Iterable[Candidate], taken: Iterable[str] = ()) -> list[Candidate]:
-    """Give candidates whose name is taken by another rule a number, so that libraries of several
-    finders can meet.
-    """
-    used = set(taken)
+def unique_names(candidates: Iterable[Candidate], reserved: Iterable[str] = ()) -> list[Candidate]:
+    """Number the candidates whose name is in use, so that finders can be combined."""
+    used = set(reserved)
     out = []
     for candidate in candidates:
         name, count = candidate.name, 2

@@ -29,7 +29,7 @@ _BOTH = re.compile(r"^(?:yes\W+(?:(?:and|or)\W+)?no|no\W+(?:(?:and|or)\W+)?yes)\
 
 
 @dataclass(frozen=True)
-class Verdict:
+class EquivalenceVerdict:
     """Whether an answer is equivalent to the key, and why.
 
     Attributes
@@ -43,12 +43,14 @@ class Verdict:
     reason: str
 
 
-def compare(answer: str, key: str, rule: str, tolerance: Fraction = Fraction(0)) -> Verdict:
+def compare(
+    answer: str, key: str, rule: str, tolerance: Fraction = Fraction(0)
+) -> EquivalenceVerdict:
     """Whether ``answer`` is equivalent to ``key`` by one of `RULES`; ``tolerance`` is for
     ``numeric`` alone.
     """
     if len(answer) > _MOST:
-        return Verdict(None, f"the answer has more than {_MOST:,} characters")
+        return EquivalenceVerdict(None, f"the answer has more than {_MOST:,} characters")
     return RULES[rule](normal(answer), normal(key), tolerance)
 
 
@@ -111,48 +113,50 @@ def _fraction(digits: str) -> Fraction:
     return Fraction(above) / Fraction(below) if slash else Fraction(above)
 
 
-def _exact(answer: str, key: str, _: Fraction) -> Verdict:
+def _exact(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
     if not answer:
-        return Verdict(None, "the answer is empty")
+        return EquivalenceVerdict(None, "the answer is empty")
     same = _ARTICLE.sub("", answer) == _ARTICLE.sub("", key)
-    return Verdict(same, "the same text" if same else "another text")
+    return EquivalenceVerdict(same, "the same text" if same else "another text")
 
 
-def _yes_no(answer: str, key: str, _: Fraction) -> Verdict:
+def _yes_no(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
     said = {first or last for first, last in _YES_NO.findall(answer)}
     if not said:
-        return Verdict(None, "neither begins nor ends with yes or no")
+        return EquivalenceVerdict(None, "neither begins nor ends with yes or no")
     if len(said) > 1 or _BOTH.match(answer):
-        return Verdict(None, "both yes and no")
+        return EquivalenceVerdict(None, "both yes and no")
     word = said.pop()
-    return Verdict(word == key, f"says {word}")
+    return EquivalenceVerdict(word == key, f"says {word}")
 
 
-def _integer(answer: str, key: str, _: Fraction) -> Verdict:
+def _integer(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
     return _number(answer, key, Fraction(0))
 
 
-def _number(answer: str, key: str, tolerance: Fraction) -> Verdict:
+def _number(answer: str, key: str, tolerance: Fraction) -> EquivalenceVerdict:
     found, wanted = _numbers(answer), _numbers(key)[0]
     if len(found) != 1:
-        return Verdict(None, "no number" if not found else f"{len(found)} different numbers")
+        return EquivalenceVerdict(
+            None, "no number" if not found else f"{len(found)} different numbers"
+        )
     if re.search(r"\bnot\b|n't\b", answer):
-        return Verdict(None, "says what it is not")
+        return EquivalenceVerdict(None, "says what it is not")
     if found[0][1] != wanted[1]:
-        return Verdict(None, "one is a percentage and the other is not")
+        return EquivalenceVerdict(None, "one is a percentage and the other is not")
     same = abs(found[0][0] - wanted[0]) <= tolerance
-    return Verdict(
+    return EquivalenceVerdict(
         same, "the one number is the key's" if same else "the one number is not the key's"
     )
 
 
-def _set(answer: str, key: str, _: Fraction) -> Verdict:
+def _set(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
     said, wanted = _items(answer), _items(key)
     if not said:
-        return Verdict(None, "the answer names nothing")
+        return EquivalenceVerdict(None, "the answer names nothing")
     if said == wanted:
-        return Verdict(True, "the same items")
-    return Verdict(
+        return EquivalenceVerdict(True, "the same items")
+    return EquivalenceVerdict(
         False, f"{len(wanted - said)} of {len(wanted)} items lacking, {len(said - wanted)} too many"
     )
 
@@ -162,7 +166,7 @@ def _items(text: str) -> frozenset[str]:
     return frozenset(filter(None, (_ARTICLE.sub("", part.strip(_QUOTES + ".-")) for part in parts)))
 
 
-RULES: dict[str, Callable[[str, str, Fraction], Verdict]] = {
+RULES: dict[str, Callable[[str, str, Fraction], EquivalenceVerdict]] = {
     "exact": _exact,
     "yes_no": _yes_no,
     "integer": _integer,

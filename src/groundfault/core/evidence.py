@@ -1,18 +1,17 @@
-"""Evidence: what happened, as an immutable table of (example, model, repeat) -> outcome with
-example attributes.
-"""
+"""Evidence: an immutable table of (example, model, repeat) -> outcome, with attributes."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
+from groundfault.base.deprecation import rename_parameters
 from groundfault.core.roles import Roles, check_keys, check_shape, outcomes, with_id
 from groundfault.core.status import Status
 from groundfault.errors import InputError
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from groundfault.base.progress import Progress
+    from groundfault.readers import Reader
     from groundfault.readers.account import Account
 
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
 class Evidence:
     """What happened: one row per (example, model, repeat), with an outcome and example attributes.
 
-    Make one with `from_table` or `from_frame`. Rows are kept sorted by their key, so nothing
-    depends on the order in which they came.
+    Make one with `from_table`, `from_logs` or `from_frame`. Rows are sorted by their key, so that
+    nothing depends on the order in which they came.
 
     Attributes
     ----------
     frame : polars.DataFrame
-        The table as given, sorted by key; float NaN in attributes is NULL.
+        The table, sorted by key; float NaN in attributes is NULL.
     roles : Roles
         Which column plays which part.
     loss : polars.Series of Float64
@@ -48,6 +49,8 @@ class Evidence:
         What became of everything that was read, where the rows came from logs.
     reading : dict, optional
         How logs were read, so that they can be read again.
+    fixed_attributes, fixed_models : tuple of str, optional
+        Of a part of other evidence: the whole's `attributes` and `models`, which hold for the part.
     """
 
     frame: pl.DataFrame
@@ -57,8 +60,11 @@ class Evidence:
     provenance: tuple[str, ...] = ()
     account: Account | None = None
     reading: dict[str, Any] | None = None
+    fixed_attributes: tuple[str, ...] | None = field(default=None, repr=False)
+    fixed_models: tuple[str, ...] | None = field(default=None, repr=False)
 
     @classmethod
+    @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
     def from_table(
         cls,
         source: Any,
@@ -71,11 +77,11 @@ class Evidence:
         split: str | None = None,
         status: str | None = None,
         positive_is_good: bool = False,
-        empty: str | None = None,
+        null_outcome: str | None = None,
         ignore: Sequence[str] = (),
         instrument: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
-        allow_leak: Sequence[str] = (),
+        allow_leakage: Sequence[str] = (),
     ) -> Evidence:
         """Read evidence from a file, a directory, or a table in memory.
 
@@ -89,12 +95,12 @@ class Evidence:
             See `Roles`. Without ``id`` each row is an example of its own, named by its position.
         positive_is_good : bool
             The outcome column says "correct": the loss is one minus it.
-        empty : {"error", "refused", "unparsed", "artefact", "missing"}, optional
+        null_outcome : {"error", "refused", "unparsed", "artefact", "missing"}, optional
             What an empty outcome means. Without it, and without a status column that says so, empty
             outcomes are an error: an observation must not leave the denominator silently.
         ignore : sequence of str
             Columns that must not be used as attributes.
-        instrument, post_outcome, allow_leak : sequence of str
+        instrument, post_outcome, allow_leakage : sequence of str
             See `Roles`.
 
         Raises
@@ -107,18 +113,28 @@ class Evidence:
 
         names = tuple(column for column in (id, model, repeat, group) if column)
         frame, provenance = read_table(source, text=names)
-        columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leak)
+        columns = tuple(ignore), tuple(instrument), tuple(post_outcome), tuple(allow_leakage)
         roles = Roles(
-            outcome, id, model, repeat, group, split, status, positive_is_good, empty, *columns
+            outcome,
+            id,
+            model,
+            repeat,
+            group,
+            split,
+            status,
+            positive_is_good,
+            null_outcome,
+            *columns,
         )
         return cls.from_frame(frame, roles, provenance)
 
     @classmethod
+    @rename_parameters(allow_leak="allow_leakage")
     def from_logs(
         cls,
         *sources: str | Path,
         scorer: str | Sequence[str] | None = None,
-        reader: str | None = None,
+        reader: str | Reader | None = None,
         map: str | Path | dict[str, Any] | None = None,
         scale: tuple[float, float] | None = None,
         conflicts: str = "error",
@@ -126,32 +142,31 @@ class Evidence:
         split: str | None = None,
         ignore: Sequence[str] = (),
         post_outcome: Sequence[str] = (),
-        allow_leak: Sequence[str] = (),
-        progress: Callable[[str], object] = bool,
+        allow_leakage: Sequence[str] = (),
+        progress: Progress | None = None,
     ) -> Evidence:
-        """Read evidence from the logs of evaluation tools, or from a directory that ``groundfault
-        import`` wrote.
+        """Read logs of evaluation tools, or a directory that `save` or ``import`` wrote.
 
         Parameters
         ----------
         *sources : path
             Logs, folders of logs, or patterns such as ``logs/*.eval``; they become one evidence.
         scorer : str or sequence of str, optional
-            Whose score is the outcome; needed where several scored the same answers. Those of the
-            others stand beside.
-        reader : str, optional
-            Name of the reader; left out, each file is recognised by what it holds.
+            Whose score is the outcome; needed where several scored the same answers. The scores of
+            the others become columns.
+        reader : str or Reader, optional
+            A reader or its name; left out, each file is recognised by its content.
         map : path, optional
-            A mapping file that says what the columns of a table are, or what one says.
+            A mapping file that says what the columns of a table are, or its content.
         scale : pair of float, optional
             The worst and the best value of the scorer, where its values are not 0 to 1.
         conflicts : {"error", "keep"}
             What to do with the same id under other texts, and with other results of the same
             example and model: stop, or keep them as different examples, and as repeats.
-        group, split, ignore, post_outcome, allow_leak
+        group, split, ignore, post_outcome, allow_leakage
             As in `from_table`.
         progress : callable, optional
-            Told in words what is going on.
+            Called with a message at each step.
 
         Returns
         -------
@@ -166,22 +181,43 @@ class Evidence:
         """
         from groundfault.readers.importing import read_logs
 
-        return read_logs(
+        logs = read_logs(
             sources,
             scorer=scorer,
             reader=reader,
             map=map,
             scale=scale,
             conflicts=conflicts,
-            named={
-                "group": group,
-                "split": split,
-                "ignore": ignore,
-                "post_outcome": post_outcome,
-                "allow_leak": allow_leak,
-            },
             progress=progress,
         )
+        lists = {"ignore": ignore, "post_outcome": post_outcome, "allow_leakage": allow_leakage}
+        roles = logs.roles.join(group, split, lists)
+        if logs.hash:
+            # the hash was taken under the roles on the card, before the caller added any
+            evidence = cls.from_frame(
+                logs.frame, logs.roles, logs.provenance, account=logs.account, reading=logs.reading
+            )
+            logs.check_hash(evidence.hash)
+            if roles == logs.roles:
+                return evidence
+        return cls.from_frame(
+            logs.frame, roles, logs.provenance, account=logs.account, reading=logs.reading
+        )
+
+    def save(self, directory: str | Path) -> None:
+        """Write the evidence into a directory that `from_logs` reads again.
+
+        The directory appears whole or not at all. Where it is there already, its evidence is
+        replaced.
+
+        Raises
+        ------
+        InputError
+            If the directory has other files in it, or cannot be written.
+        """
+        from groundfault.readers.importing import write_directory
+
+        write_directory(directory, self.frame, self.roles, self.account, self.hash)
 
     @classmethod
     def from_frame(
@@ -214,22 +250,20 @@ class Evidence:
     @cached_property
     def models(self) -> tuple[str, ...]:
         """Names of the models, sorted; one empty name where there is no model column."""
+        if self.fixed_models is not None:
+            return self.fixed_models
         if self.roles.model is None:
             return ("",)
         return tuple(str(name) for name in self.frame[self.roles.model].unique().sort())
 
     @cached_property
     def attributes(self) -> tuple[str, ...]:
-        """Columns that describe the example: with several models or repeats, those constant within
-        it.
-        """
-        taken = {
-            *self.roles.columns,
-            *self.roles.ignore,
-            *self.roles.instrument,
-            *self.roles.post_outcome,
-        }
-        names = [c for c in self.frame.columns if c not in taken]
+        """Columns that describe examples: of those with several rows, columns constant in each."""
+        if self.fixed_attributes is not None:
+            return self.fixed_attributes
+        roles = self.roles
+        others = {*roles.columns, *roles.ignore, *roles.instrument, *roles.post_outcome}
+        names = [c for c in self.frame.columns if c not in others]
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():
             return tuple(names)
         ranges = self.frame.group_by(self.roles.id).agg(
@@ -294,16 +328,16 @@ class Evidence:
         rows : bool array, shape (len(self),)
         """
         mask = pl.Series(rows)
-        # what describes an example was settled on the whole table, and stays so in each part of it
-        part = replace(
+        # a column that varies within examples may be constant in a part by chance: what describes
+        # an example is decided on the whole table
+        return replace(
             self,
             frame=self.frame.filter(mask),
             loss=self.loss.filter(mask),
             status=self.status.filter(mask),
+            fixed_attributes=self.attributes,
+            fixed_models=self.models,
         )
-        part.__dict__["attributes"] = self.attributes
-        part.__dict__["models"] = self.models
-        return part
 
     def select_model(self, *names: str) -> Evidence:
         """Only the rows of the named models.
@@ -323,43 +357,43 @@ class Evidence:
                 f"no rows of model {unknown[0]!r}; the models are {', '.join(self.models[:20])}"
             )
         rows = self.frame[self.roles.model].cast(pl.String).is_in(list(names)).to_numpy()
-        part = self.take(rows)
-        # of fewer models, what varied between the others may now describe the example, or the only
-        # answer to it
-        del part.__dict__["attributes"], part.__dict__["models"]
-        return part
+        # a column that varied between models may be constant within the examples of fewer
+        return replace(self.take(rows), fixed_attributes=None, fixed_models=None)
+
+    def with_roles(self, roles: Roles) -> Evidence:
+        """The same rows under other roles, which decide anew what describes an example."""
+        return replace(self, roles=roles, fixed_attributes=None, fixed_models=None)
 
     def without(self, columns: Iterable[str]) -> Evidence:
         """The same rows for finders that must not use some columns."""
-        left_out = set(columns)
-        if not left_out:
+        hidden = set(columns)
+        if not hidden:
             return self
-        roles = replace(
-            self.roles, instrument=tuple(c for c in self.roles.instrument if c not in left_out)
+        instrument = tuple(c for c in self.roles.instrument if c not in hidden)
+        attributes = tuple(c for c in self.attributes if c not in hidden)
+        return replace(
+            self, roles=replace(self.roles, instrument=instrument), fixed_attributes=attributes
         )
-        other = replace(self, roles=roles)
-        other.__dict__["attributes"] = tuple(c for c in self.attributes if c not in left_out)
-        return other
 
     def blind(self) -> Evidence:
         """The same rows without their outcomes, for finders that must not see them."""
         hidden = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
-        other = replace(self, frame=self.frame.drop(self.roles.outcome), loss=hidden)
-        other.__dict__["attributes"] = self.attributes
-        return other
+        frame = self.frame.drop(self.roles.outcome)
+        return replace(self, frame=frame, loss=hidden, fixed_attributes=self.attributes)
 
     def with_unscored_as(self, loss: float) -> Evidence:
-        """The same evidence had every unscored observation come to ``loss``."""
-        scored = pl.repeat(str(Status.SCORED), len(self), eager=True)
-        other = replace(self, loss=self.loss.fill_null(loss), status=scored.alias("status"))
-        other.__dict__["attributes"] = self.attributes
-        return other
+        """The same evidence if every unscored observation had the loss ``loss``."""
+        status = pl.repeat(str(Status.SCORED), len(self), eager=True).alias("status")
+        return replace(
+            self,
+            loss=self.loss.fill_null(loss),
+            status=status,
+            fixed_attributes=self.attributes,
+        )
 
 
 def feed(digest: Any, name: str, series: pl.Series) -> None:
-    """Add a column to a digest in one canonical form: integers as int64, floats as float64, all
-    else as text.
-    """
+    """Add a column to a digest: integers as int64, floats as float64, all else as text."""
     dtype = series.dtype
     if isinstance(dtype, pl.List | pl.Array):  # the text of a long list leaves out its middle
         lists = series if isinstance(dtype, pl.List) else series.arr.to_list()

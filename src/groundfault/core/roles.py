@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.core.status import UNSCORED, Status
 from groundfault.errors import InputError
 
 _MOST_COLUMNS = 20_000
 
-LISTS = ("ignore", "post_outcome", "allow_leak")
-"""Roles of any number of columns that a user names of tables and of logs alike."""
+LISTS = ("ignore", "post_outcome", "allow_leakage")
+"""Roles that hold any number of columns, and that a user may name for tables and for logs."""
+
+_OLD_KEYS = {"empty": "null_outcome", "allow_leak": "allow_leakage"}
+"""Names of version 0.1.0 in reports and cards, and what they are called now."""
 
 
+@rename_fields(empty="null_outcome", allow_leak="allow_leakage")
 @dataclass(frozen=True)
 class Roles:
     """Which column plays which part; every other column of the table is an attribute or is ignored.
@@ -28,7 +35,7 @@ class Roles:
         ``discovery``/``holdout``; outcome status.
     positive_is_good : bool
         The outcome column says "correct" rather than "error".
-    empty : str, optional
+    null_outcome : str, optional
         The status of observations whose outcome is empty.
     ignore : tuple of str
         Columns that are no attributes, such as consequences of failing.
@@ -37,9 +44,9 @@ class Roles:
         reason, judge.
     post_outcome : tuple of str
         Columns that follow from the outcome; a candidate that reads one is refused.
-    allow_leak : tuple of str
-        Columns that may tell failed from passed almost perfectly without being taken for such a
-        consequence.
+    allow_leakage : tuple of str
+        Columns that are used although they predict the outcome almost perfectly; others that do are
+        taken for consequences of it.
     numbered : bool
         The id is the number of the row: the table has none.
     """
@@ -52,11 +59,11 @@ class Roles:
     split: str | None = None
     status: str | None = None
     positive_is_good: bool = False
-    empty: str | None = None
+    null_outcome: str | None = None
     ignore: tuple[str, ...] = ()
     instrument: tuple[str, ...] = ()
     post_outcome: tuple[str, ...] = ()
-    allow_leak: tuple[str, ...] = ()
+    allow_leakage: tuple[str, ...] = ()
     numbered: bool = False
 
     @property
@@ -72,6 +79,29 @@ class Roles:
             self.status,
         )
         return tuple(dict.fromkeys(column for column in named if column is not None))
+
+    def join(self, group: str | None, split: str | None, lists: Mapping[str, Any]) -> Roles:
+        """The roles with further columns: a group or split in place of these, lists beside these.
+
+        Parameters
+        ----------
+        group, split : str, optional
+        lists : mapping of str to sequence of str
+            Under the names in `LISTS`.
+        """
+        columns: dict[str, Any] = {
+            name: tuple(dict.fromkeys([*getattr(self, name), *lists.get(name, ())]))
+            for name in LISTS
+        }
+        return replace(self, group=group or self.group, split=split or self.split, **columns)
+
+
+def read_roles(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """The roles of a report or of an evidence card, also of version 0.1.0, under today's names."""
+    return {
+        _OLD_KEYS.get(name, name): tuple(value) if isinstance(value, list) else value
+        for name, value in stored.items()
+    }
 
 
 def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
@@ -177,14 +207,15 @@ def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) ->
     empty = loss.is_null() & (status == Status.SCORED)
     if not empty.any():
         return status
-    if roles.empty is None:
+    if roles.null_outcome is None:
         raise InputError(
             f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of {frame.height} rows, for example "
-            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means (empty='missing', or --empty "
-            "missing|error|refused|unparsed|artefact), or name a status column"
+            f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means "
+            "(null_outcome='missing', or --null-outcome missing|error|refused|unparsed|artefact), or name a status "
+            "column"
         )
-    if roles.empty not in UNSCORED:
-        raise InputError(f"empty={roles.empty!r} is not one of {', '.join(UNSCORED)}")
+    if roles.null_outcome not in UNSCORED:
+        raise InputError(f"null_outcome={roles.null_outcome!r} is not one of {', '.join(UNSCORED)}")
     return pl.select(
-        pl.when(empty).then(pl.lit(roles.empty)).otherwise(status).alias("status")
+        pl.when(empty).then(pl.lit(roles.null_outcome)).otherwise(status).alias("status")
     ).to_series()

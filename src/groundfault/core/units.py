@@ -14,15 +14,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.derived import with_derived
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.errors import RuleError, first_line
 from groundfault.stats import bits as bitset
 from groundfault.stats import null_distributions as lawbook
 from groundfault.stats import permutation
 from groundfault.stats.bits import Bits
-from groundfault.stats.contingency import Margins, common_grid
-from groundfault.stats.null_distributions import Laws
+from groundfault.stats.contingency import ContingencyTables, common_grid
+from groundfault.stats.null_distributions import NullDistributions
 from groundfault.stats.subsets import countable
 
 _BATCH = 64
@@ -61,7 +61,7 @@ class Marks:
             If a rule reads a column the evidence lacks, or does not come to true or false.
         """
         library.require_columns(evidence.frame.columns, where="the evidence")
-        table = with_derived(evidence.frame, library)
+        table = add_fitted_columns(evidence.frame, library)
         rows, valid, unusable = [], [], []
         for start in range(0, len(library), _BATCH):
             batch = library.candidates[start : start + _BATCH]
@@ -169,7 +169,7 @@ class Units:
         )
 
     @cached_property
-    def margins(self) -> Margins:
+    def tables(self) -> ContingencyTables:
         """Counts and loss sums of all hypotheses, candidates outermost: arrays of shape (L *
         M,).
         """
@@ -190,24 +190,24 @@ class Units:
                 else bitset.sums(marks.valid, present)
             )
         n, on, total, on_sum = (np.ascontiguousarray(a).reshape(-1) for a in (n, on, total, on_sum))
-        return Margins(n, on, total, on_sum, self.denominator)
+        return ContingencyTables(n, on, total, on_sum, self.denominator)
 
-    def laws(
+    def null_distributions(
         self, hypotheses: NDArray[np.intp], *, pooled: bool
-    ) -> tuple[Laws, NDArray[np.intp], NDArray[np.float64]]:
+    ) -> tuple[NullDistributions, NDArray[np.intp], NDArray[np.float64]]:
         """Permutation laws of hypotheses: the distinct ones, which of them each has, and how many
         have each.
         """
-        margins = self.margins[hypotheses]
+        margins = self.tables[hypotheses]
         if self.denominator == 1:
-            distinct, which, counts = lawbook.distinct(margins)
-            return lawbook.hypergeometric(distinct, pooled=pooled), which, counts
+            distinct, which, counts = lawbook.find_distinct(margins)
+            return lawbook.from_errors(distinct, pooled=pooled), which, counts
         parts, weights = [], []
         which = np.empty(len(hypotheses), dtype=np.intp)
         offset = 0
         for inside, outcome, members in self.populations(hypotheses):
             values = self.losses[outcome][inside]
-            distinct, local, counts = lawbook.distinct(margins[members])
+            distinct, local, counts = lawbook.find_distinct(margins[members])
             parts.append(lawbook.from_values(values, distinct))
             weights.append(counts)
             which[members] = local + offset
@@ -221,7 +221,7 @@ class Units:
         if self.denominator <= 1:
             return bool(self.denominator)
         return all(
-            countable(self.losses[outcome][inside], self.margins.on[hypotheses[positions]])
+            countable(self.losses[outcome][inside], self.tables.on[hypotheses[positions]])
             for inside, outcome, positions in self.populations(hypotheses)
         )
 
@@ -291,8 +291,10 @@ class Units:
             rows = bitset.take(
                 self.marks.on[hypotheses[positions] // len(self.losses)], len(self), units
             )
-            expected = bitset.sums(rows, permutation.stratum_means(values, strata)[None])[:, 0]
-            for sums in permutation.redraw(rows, values, draws, rng, strata):
+            expected = bitset.sums(rows, permutation.compute_stratum_means(values, strata)[None])[
+                :, 0
+            ]
+            for sums in permutation.redraw_sums(rows, values, draws, rng, strata):
                 yield positions, expected, sums
 
 

@@ -5,6 +5,6 @@ slice."""
 
 from __future__ import annotations
 
-from groundfault.exports.slices import Slices
+from groundfault.exports.slices import ReportSlices
 
-__all__ = ["Slices"]
+__all__ = ["ReportSlices"]

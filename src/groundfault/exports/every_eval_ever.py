@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from groundfault.exports.slices import Slices
+from groundfault.exports.slices import ReportSlices
 from groundfault.readers.every_eval_ever import write as write_records
 from groundfault.readers.log import COLUMNS, OURS
 
@@ -14,7 +14,7 @@ from groundfault.readers.log import COLUMNS, OURS
 _LEFT_OUT = ("log", "question_hash")
 
 
-def write(slices: Slices, path: str | Path) -> int:
+def write(slices: ReportSlices, path: str | Path) -> int:
     """Write one record an observation; the names of its slices are in its metadata as
     ``groundfault``.
 
@@ -26,7 +26,7 @@ def write(slices: Slices, path: str | Path) -> int:
     return write_records(observations(slices), path, measured=slices.evidence.roles.instrument)
 
 
-def observations(slices: Slices) -> pl.DataFrame:
+def observations(slices: ReportSlices) -> pl.DataFrame:
     """The evidence in the vocabulary of logs: those of `readers.log.COLUMNS`, all others, and the
     slices.
     """

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.errors import InputError, MissingExtraError, first_line
-from groundfault.exports.slices import Slices
+from groundfault.exports.slices import ReportSlices
 from groundfault.readers.inspect import Inspect
 from groundfault.readers.log import OURS
 
@@ -22,7 +22,7 @@ _KINDS = {".eval": "eval", ".json": "json"}
 _APART = re.compile(r"#[0-9a-f]{8}$")
 
 
-def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -> list[Path]:
+def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] = ()) -> list[Path]:
     """Write copies of Inspect logs that say of each sample which slices it is on, and of the run
     what was found.
 
@@ -76,7 +76,7 @@ def annotate(slices: Slices, out: str | Path, logs: Sequence[str | Path] = ()) -
     return copies
 
 
-def _sources(slices: Slices) -> list[Path]:
+def _sources(slices: ReportSlices) -> list[Path]:
     account = slices.evidence.account
     read = [Path(log.path) for log in account.logs if log.reader == "inspect"] if account else []
     if not read:
@@ -104,7 +104,7 @@ def _copies(sources: list[Path], out: Path) -> list[Path]:
     return [out / source.resolve().relative_to(common) for source in sources]
 
 
-def _annotate(slices: Slices, source: Path, place: Path) -> None:
+def _annotate(slices: ReportSlices, source: Path, place: Path) -> None:
     try:
         from inspect_ai import log as inspect_log
     except ImportError:
@@ -133,7 +133,7 @@ def _annotate(slices: Slices, source: Path, place: Path) -> None:
     inspect_log.write_eval_log(log, str(place), format=_KINDS[place.suffix])
 
 
-def _mark(slices: Slices, log: Any, source: Path) -> int:
+def _mark(slices: ReportSlices, log: Any, source: Path) -> int:
     """Write into the samples which slices they are on; how many were found in the evidence."""
     models, roles = slices.evidence.models, slices.evidence.roles
     if roles.model and log.eval.model not in models:
@@ -148,7 +148,7 @@ def _mark(slices: Slices, log: Any, source: Path) -> int:
     return found
 
 
-def _units(slices: Slices, source: Path) -> dict[str, int]:
+def _units(slices: ReportSlices, source: Path) -> dict[str, int]:
     """The unit of each example, by its id and, of examples kept apart that share one, by that of
     this very log.
     """

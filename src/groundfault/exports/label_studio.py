@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.files import write_text
-from groundfault.exports.slices import Slices, plain
+from groundfault.exports.slices import ReportSlices, plain
 from groundfault.readers.log import OURS
 
 # what is shown of an answer; what is said of it, such as its score or judge, would tell the
@@ -15,7 +15,7 @@ from groundfault.readers.log import OURS
 _SHOWN = ("prompt", "response", "answer", "target")
 
 
-def tasks(slices: Slices) -> list[dict[str, Any]]:
+def tasks(slices: ReportSlices) -> list[dict[str, Any]]:
     """A task an observation that is on a slice.
 
     ``data`` has what describes the example and the answer, and says nothing of how it was scored,
@@ -38,7 +38,7 @@ def tasks(slices: Slices) -> list[dict[str, Any]]:
     return made
 
 
-def write(slices: Slices, path: str | Path) -> int:
+def write(slices: ReportSlices, path: str | Path) -> int:
     """Write the tasks as the JSON that Label Studio imports, whole or not at all; how many there
     are.
     """

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import Case, opened
+from groundfault.auditing.prepared import PreparedAudit, start_audit
 from groundfault.auditing.report import Report
-from groundfault.auditing.verification import load_report, read_again
+from groundfault.auditing.verification import read_evidence_again
 from groundfault.base.files import write_bytes
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
-from groundfault.core.finding import Cell, Finding, Verdict
-from groundfault.core.plan import Plan
 from groundfault.core.units import Marks
 from groundfault.errors import InputError
 from groundfault.stats import bits
@@ -30,7 +27,7 @@ _PREFIX = "slice: "
 
 
 @dataclass(frozen=True)
-class Slices:
+class ReportSlices:
     """A report together with the evidence it is of, and the candidates that are given back.
 
     Make one with `of` or `load`.
@@ -45,11 +42,11 @@ class Slices:
     """
 
     report: Report
-    case: Case
+    case: PreparedAudit
     library: Library
 
     @classmethod
-    def of(cls, report: Report, evidence: Evidence, *, every: bool = False) -> Slices:
+    def of(cls, report: Report, evidence: Evidence, *, every: bool = False) -> ReportSlices:
         """Put a report and its evidence together.
 
         Parameters
@@ -65,17 +62,11 @@ class Slices:
         InputError
             If the report is not of this evidence.
         """
-        try:
-            manifest, hashes = report.summary["manifest"], report.summary["hashes"]
-            models, compare = manifest["models"], manifest["compare"]
-            plan = Plan.from_settings(report.summary["plan"])
-            judged = hashes["evidence"]
-        except (KeyError, TypeError) as error:
-            raise InputError(f"this is not a groundfault report: no {error}") from None
+        models = report.manifest.models
         if models is not None and set(models) != set(evidence.models):
             evidence = evidence.select_model(*models)
-        case = opened(evidence, plan, compare=tuple(compare) if compare else None)
-        if case.evidence.hash != judged:
+        case = start_audit(evidence, report.plan.to_plan(), compare=report.manifest.compare)
+        if case.evidence.hash != report.hashes.evidence:
             where = evidence.provenance[0] if evidence.provenance else "this evidence"
             raise InputError(
                 f"the report is not of {where}: its content is another; name the evidence that was audited"
@@ -87,7 +78,7 @@ class Slices:
     @classmethod
     def load(
         cls, directory: str | Path, evidence: str | Path | None = None, *, every: bool = False
-    ) -> Slices:
+    ) -> ReportSlices:
         """Read a report that ``Report.write`` wrote, and its evidence.
 
         Parameters
@@ -104,17 +95,9 @@ class Slices:
         InputError
             If the directory holds no report, its evidence is not there, or it has changed.
         """
-        place = Path(directory)
-        reported = load_report(place)
-        found = read_again(reported, place, evidence)
-        try:
-            findings = tuple(_finding(row) for row in reported.pop("findings"))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(
-                f"{place / 'report.json'} is not a groundfault report: {error}"
-            ) from None
-        report = Report(findings, reported, Library.load(place / "library.json"))
-        return cls.of(report, found, every=every)
+        report = Report.load(directory)
+        sources = read_evidence_again(report, directory, evidence)
+        return cls.of(report, sources, every=every)
 
     @property
     def evidence(self) -> Evidence:
@@ -160,7 +143,7 @@ class Slices:
         evidence, roles = self.evidence, self.evidence.roles
         units = evidence.unit_index
         on, known = self._members
-        seen = pl.Series("part", np.where(self.case.seen, "discovery", "holdout")[units])
+        seen = pl.Series("part", np.where(self.case.discovery_mask, "discovery", "holdout")[units])
         named = [c for c in (roles.id, roles.model, roles.repeat, roles.group) if c]
         slices = [
             pl.select(
@@ -176,14 +159,13 @@ class Slices:
 
     def summary(self) -> dict[str, Any]:
         """The report in a few words and numbers, for a tool that shows it beside its own."""
-        hashes = self.report.summary["hashes"]
         return {
             "confirmed": {f.key: f.sentence for f in self.report.confirmed},
             "verdicts": self.report.counts(),
-            "judge": self.report.summary["judge"],
-            "groundfault": self.report.summary["groundfault_version"],
-            "evidence": hashes["evidence"],
-            "plan": hashes["plan"],
+            "judge": self.report.judge,
+            "groundfault": self.report.groundfault_version,
+            "evidence": self.report.hashes.evidence,
+            "plan": self.report.hashes.plan,
         }
 
 
@@ -221,19 +203,3 @@ def plain(row: dict[str, Any]) -> dict[str, Any]:
 
 def _number(value: Any) -> Any:
     return value if isinstance(value, float) and math.isfinite(value) else str(value)
-
-
-def _finding(row: dict[str, Any]) -> Finding:
-    known = {f.name for f in fields(Finding)}
-    given = {name: value for name, value in row.items() if name in known}
-    cells = {part: _cell(given[part]) for part in ("discovery", "holdout", "full")}
-    return Finding(
-        **given | cells | {"verdict": Verdict(given["verdict"]), "aliases": tuple(given["aliases"])}
-    )
-
-
-def _cell(row: dict[str, Any] | None) -> Any:
-    if row is None:
-        return None
-    interval: Sequence[float] | None = row.get("interval")
-    return Cell(**row | {"interval": (interval[0], interval[1]) if interval else None})

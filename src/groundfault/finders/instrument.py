@@ -16,7 +16,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.finders.categories import Categories
 from groundfault.finders.declared import Declared
-from groundfault.finders.text import lengths, telling
+from groundfault.finders.text import cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
 
 _MEASURED = re.compile(
@@ -59,47 +59,47 @@ class Instrument:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``truncated`` or ``answer is a list``."""
-        view = _measured(discovery)
+        view = _select_measured(discovery)
         if not view.attributes:
             return
-        found = [
+        candidates = [
             *Declared().propose(view),
             *Thresholds().propose(view),
             *Categories().propose(view),
         ]
-        found += _texts(view)
-        for candidate in found:
+        candidates += _propose_texts(view)
+        for candidate in candidates:
             yield replace(candidate, source=self.name)
 
 
-def _measured(discovery: Evidence) -> Evidence:
+def _select_measured(discovery: Evidence) -> Evidence:
     """The evidence with the measured columns as its only attributes."""
-    known = [
+    named = [
         c for c in discovery.attributes if _MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES
     ]
-    columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *known]
+    columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *named]
     ignored = tuple(
         c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns)
     )
-    return replace(discovery, roles=replace(discovery.roles, instrument=(), ignore=ignored))
+    return discovery.with_roles(replace(discovery.roles, instrument=(), ignore=ignored))
 
 
-def _texts(view: Evidence) -> Iterator[Candidate]:
+def _propose_texts(view: Evidence) -> Iterator[Candidate]:
     table = example_rows(view)
     for column in (
         c for c in view.attributes if c.lower() in _RESPONSES and table.schema[c] == pl.String
     ):
-        found = [*lengths(table[column], (0.25, 0.5, 0.75, 0.9))]
-        found += [
+        rules = [*cut_lengths(table[column], (0.25, 0.5, 0.75, 0.9))]
+        rules += [
             (what, f"{quote(column)} ~ {literal(pattern)}") for what, pattern in _FORMATS.items()
         ]
         if column != "response" and "target" in table.columns:
-            found.append(("differs from the target in form alone", _form_alone(column)))
+            rules.append(("differs from the target in form alone", _form_alone(column)))
         candidates = [
             Candidate(f"{column} {what}", rule, f"{column} {what}", missing="drop")
-            for what, rule in found
+            for what, rule in rules
         ]
-        yield from telling(table, candidates)
+        yield from drop_uninformative(table, candidates)
 
 
 def _form_alone(column: str) -> str:

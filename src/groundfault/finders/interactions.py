@@ -49,8 +49,8 @@ class Interactions:
 
     bases: tuple[Candidate, ...]
     order: tuple[int, ...] = (2, 3)
-    least: int = 5
-    most: int = 5000
+    min_size: int = 5
+    max_candidates: int = 5000
     name: str = "interactions"
 
     def __post_init__(self) -> None:
@@ -61,33 +61,35 @@ class Interactions:
         """Conjunctions such as ``long AND lang = de``, pairs first."""
         library = Library.of(self.bases)
         on = Marks.of(discovery, library).on
-        seen = {_digest(row) for row in on}
-        proposed: list[Candidate] = []
+        digests = {_digest(row) for row in on}
+        candidates: list[Candidate] = []
         parts: list[tuple[int, ...]] = [(i,) for i in range(len(library))]
         for size in range(2, max(self.order) + 1):
-            parts = [longer for shorter in parts for longer in self._extend(on, shorter, seen)]
+            parts = [longer for shorter in parts for longer in self._extend(on, shorter, digests)]
             if size in self.order:
-                chosen = ([library[i] for i in part] for part in parts)
-                proposed += [self._conjunction(bases) for bases in chosen if _one_fit(bases)]
-            if len(proposed) > self.most:
+                combinations = ([library[i] for i in part] for part in parts)
+                candidates += [
+                    self._conjunction(bases) for bases in combinations if _one_fit(bases)
+                ]
+            if len(candidates) > self.max_candidates:
                 raise PlanError(
-                    f"{len(library)} candidates make {len(proposed)} or more conjunctions, above most={self.most}: "
+                    f"{len(library)} candidates make {len(candidates)} or more conjunctions, above most={self.max_candidates}: "
                     "combine fewer, ask for pairs only (interactions:2, order=(2,)), or raise least or most"
                 )
-        return proposed
+        return candidates
 
     def _extend(
-        self, on: Bits, part: tuple[int, ...], seen: set[bytes]
+        self, on: Bits, part: tuple[int, ...], digests: set[bytes]
     ) -> Iterator[tuple[int, ...]]:
         """The part with each later base, where that leaves enough units and marks others than
         before.
         """
         later = np.arange(part[-1] + 1, len(on))
         joint = on[later] & np.bitwise_and.reduce(on[list(part)])
-        for k in np.flatnonzero(bitset.count(joint) >= self.least):
+        for k in np.flatnonzero(bitset.count(joint) >= self.min_size):
             digest = _digest(joint[k])
-            if digest not in seen:
-                seen.add(digest)
+            if digest not in digests:
+                digests.add(digest)
                 yield (*part, int(later[k]))
 
     def _conjunction(self, bases: list[Candidate]) -> Candidate:
@@ -97,7 +99,7 @@ class Interactions:
             " and ".join(base.meaning for base in bases),
             self.name,
             min((base.missing for base in bases), key=_STRICTEST.index),
-            next((base.derived for base in bases if base.derived), None),
+            next((base.fitted_column for base in bases if base.fitted_column), None),
             next((base.mined for base in bases if base.mined), ""),
         )
 
@@ -107,4 +109,4 @@ def _digest(row: Bits) -> bytes:
 
 
 def _one_fit(bases: list[Candidate]) -> bool:
-    return len({base.derived for base in bases} - {None}) <= 1
+    return len({base.fitted_column for base in bases} - {None}) <= 1

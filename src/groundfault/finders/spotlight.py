@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.threads import one_blas_thread
 from groundfault.core.candidate import Candidate
-from groundfault.core.derived import Derived
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
-    Observed,
-    checked_embedding,
-    checked_labels,
-    checked_probability,
+    EmbeddedPredictions,
+    check_embedding,
+    check_labels,
+    check_probability,
 )
 from groundfault.stats import spotlight as light
 
@@ -118,9 +118,9 @@ class Spotlight(Estimator):
         PlanError
             If a parameter is out of range.
         """
-        embedding = checked_embedding(Z)
-        probability = checked_probability(y_proba, len(embedding))
-        label = checked_labels(y_true, len(embedding), probability.shape[1])
+        embedding = check_embedding(Z)
+        probability = check_probability(y_proba, len(embedding))
+        label = check_labels(y_true, len(embedding), probability.shape[1])
         true = probability[np.arange(len(label)), label]
         return self.fit_losses(embedding, -np.log(np.maximum(true, _SURE)))
 
@@ -139,26 +139,30 @@ class Spotlight(Estimator):
             As `fit`.
         """
         self._check()
-        embedding, left = checked_embedding(Z), np.array(losses, dtype=np.float64)
-        if left.shape != (len(embedding),) or not np.isfinite(left).all() or (left < 0).any():
+        embedding, losses_left = check_embedding(Z), np.array(losses, dtype=np.float64)
+        if (
+            losses_left.shape != (len(embedding),)
+            or not np.isfinite(losses_left).all()
+            or (losses_left < 0).any()
+        ):
             raise InputError(
                 f"losses must be {len(embedding)} numbers of at least 0, one an example"
             )
-        if (left == left[0]).all():
+        if (losses_left == losses_left[0]).all():
             raise InputError("every loss is the same, so no slice is worse than another")
         count = math.ceil(self.size * len(embedding))
         if count >= len(embedding):
             raise InputError(f"{len(embedding)} examples are too few for slices of {count}")
         values = self._project(embedding)
-        total, squares, means = left.copy(), [], []
+        total, squares, means = losses_left.copy(), [], []
         windows: list[light.Window] = []
         with one_blas_thread():
-            while len(windows) < self.n_slices and left.any():
-                window = self._climb(values, left)
-                square = light.reach(window, values, count)
+            while len(windows) < self.n_slices and losses_left.any():
+                window = self._climb(values, losses_left)
+                square = light.find_radius(window, values, count)
                 members = window.distances(values) <= square
                 weights = window.weights(values) if self.reference else members
-                left = left * (1 - weights / weights.max())
+                losses_left = losses_left * (1 - weights / weights.max())
                 windows.append(window)
                 squares.append(square)
                 means.append(total[members].mean())
@@ -167,14 +171,14 @@ class Spotlight(Estimator):
             np.array(squares),
             np.array(means),
         )
-        self.labels_ = _first(self._inside(embedding))
+        self.labels_ = _find_first(self._inside(embedding))
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.int64]:  # noqa: ARG002
         """The first slice that each example is in; -1 where it is in none: shape (n,).
         Probabilities are not read.
         """
-        return _first(self.members(Z))
+        return _find_first(self.members(Z))
 
     def error_prone(self, Z: ArrayLike, y_proba: ArrayLike | None = None) -> NDArray[np.bool_]:  # noqa: ARG002
         """Whether each example is in a slice, all of which are of high loss: shape (n,)."""
@@ -192,11 +196,11 @@ class Spotlight(Estimator):
 
     def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
         """Which slices each example is in: shape (n, slices)."""
-        return self._fitted()._inside(checked_embedding(Z))
+        return self._require_fit()._inside(check_embedding(Z))
 
     def weights(self, Z: ArrayLike) -> NDArray[np.float64]:
         """Weight of each example under each window, 1 at its centre: shape (n, slices)."""
-        values = self._fitted()._reduced(checked_embedding(Z))
+        values = self._require_fit()._reduce(check_embedding(Z))
         return np.stack([window.weights(values) for window in self.windows_], axis=1)
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
@@ -209,31 +213,31 @@ class Spotlight(Estimator):
         InputError
             If the columns are not there, or hold something else.
         """
-        seen = Observed.of(discovery, self.embedding, self.probability, self.label)
-        width = seen.embedding.shape[1]
-        unfit = seen.unfit(math.ceil(1 / self.size))
-        if unfit:
-            warnings.warn(f"{self.name} proposes nothing: {unfit}", stacklevel=2)
+        examples = EmbeddedPredictions.of(discovery, self.embedding, self.probability, self.label)
+        width = examples.embedding.shape[1]
+        problem = examples.explain_unfit(math.ceil(1 / self.size))
+        if problem:
+            warnings.warn(f"{self.name} proposes nothing: {problem}", stacklevel=2)
             return
-        probability = checked_probability(seen.probability, len(seen.label))
-        true = probability[np.arange(len(seen.label)), seen.label]
-        losses = -np.log(np.maximum(true, _SURE)) if seen.given else 1 - true
-        fitted = dataclasses.replace(self).fit_losses(seen.embedding, losses)
-        columns = seen.embedding_columns
-        for number, loss in enumerate(fitted.losses_.tolist()):
+        probability = check_probability(examples.probability, len(examples.label))
+        true = probability[np.arange(len(examples.label)), examples.label]
+        losses = -np.log(np.maximum(true, _SURE)) if examples.has_probabilities else 1 - true
+        spotlight = dataclasses.replace(self).fit_losses(examples.embedding, losses)
+        columns = examples.embedding_columns
+        for number, loss in enumerate(spotlight.losses_.tolist()):
             if loss > losses.mean():
-                column = Derived(self.name, "ball", columns, fitted._arrays(number))
+                column = FittedColumn(self.name, "ball", columns, spotlight._arrays(number))
                 meaning = (
                     f"{self.name} {number}: among the {self.size:.0%} of examples nearest to a point of the embedding "
                     f"({width} numbers), mean loss {loss:.3g} against {losses.mean():.3g} on discovery"
                 )
                 rule = f"{quote(column.name)} = 1"
                 yield Candidate(
-                    f"{self.name} {number}", rule, meaning, self.name, "drop", derived=column
+                    f"{self.name} {number}", rule, meaning, self.name, "drop", fitted_column=column
                 )
 
     def _inside(self, embedding: NDArray[np.float64]) -> NDArray[np.bool_]:
-        columns = [light.inside(self._arrays(i), embedding) for i in range(len(self.windows_))]
+        columns = [light.is_inside(self._arrays(i), embedding) for i in range(len(self.windows_))]
         return np.stack(columns, axis=1).astype(np.bool_)
 
     def _climb(self, values: NDArray[np.float64], losses: NDArray[np.float64]) -> light.Window:
@@ -241,12 +245,12 @@ class Spotlight(Estimator):
         if self.reference:
             return light.climb(values, losses, size, self.steps, self.learning_rate, quadratic=True)
         middle = values.mean(axis=0)
-        spread = float(np.sqrt(((values - middle) ** 2).sum(axis=1).mean())) or 1.0
+        scale = float(np.sqrt(((values - middle) ** 2).sum(axis=1).mean())) or 1.0
         window = light.climb(
-            (values - middle) / spread, losses / losses.mean(), size, self.steps, self.learning_rate
+            (values - middle) / scale, losses / losses.mean(), size, self.steps, self.learning_rate
         )
         return light.Window(
-            middle + spread * window.centre, window.log_precision - 2 * math.log(spread)
+            middle + scale * window.centre, window.log_precision - 2 * math.log(scale)
         )
 
     def _arrays(self, number: int) -> dict[str, NDArray[np.float64]]:
@@ -263,5 +267,5 @@ class Spotlight(Estimator):
             raise PlanError(f"{self.name}: size must be a share in (0, 1), not {self.size!r}")
 
 
-def _first(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _find_first(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
     return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from groundfault.core.derived import Derived
+from groundfault.core.fitted_column import FittedColumn
 from groundfault.errors import InputError, RuleError
 from groundfault.language.feature import FEATURES
 from groundfault.language.pipeline import AIDED, BLANK, load_pipeline
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageColumn(Derived):
+class LanguageColumn(FittedColumn):
     """A feature of a column of texts; ``function`` is ``language``.
 
     Attributes

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import example_rows, matching
-from groundfault.core.derived import with_derived
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError
@@ -23,14 +23,14 @@ from groundfault.language.feature import Feature, chosen
 from groundfault.language.pipeline import DEFAULT, Pipeline, load_pipeline
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats import slice_features
-from groundfault.stats.slice_features import weighted_v
+from groundfault.stats.slice_features import average_v
 
 LEVEL = 0.05
 PERMUTATIONS = 9_999
 LEAST = 8
 """Smaller slices are not explained: a handful of texts has many features in common."""
 
-__all__ = ["Explained", "Mark", "Measured", "Slice", "compare", "explain", "measured", "weighted_v"]
+__all__ = ["Explained", "Mark", "Measured", "Slice", "compare", "explain", "measured", "average_v"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ class Measured:
         """Which texts show each feature, shape (F, n); see
         `groundfault.stats.slice_features.shows`.
         """
-        return slice_features.shows(self.values, [f.graded for f in self.features])
+        return slice_features.mark_features(self.values, [f.graded for f in self.features])
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Explained:
             "marks": len(found),
             "feature_prop": share,
             **means,
-            "weighted_v": weighted_v([share], [means["v"]]),
+            "weighted_v": average_v([share], [means["v"]]),
         }
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def explain(
     frame, wrong = _compared(evidence, text, plan)
     progress(f"reading {len(frame):,} texts")
     read = measured(frame[text].to_list(), sets, pipeline)
-    table = with_derived(frame, slices)
+    table = add_fitted_columns(frame, slices)
     on = [
         table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy()
         for c in slices
@@ -323,13 +323,13 @@ def _rows(
     permutations: int,
     rng: np.random.Generator,
 ) -> list[tuple[Mark, ...]]:
-    tests = slice_features.larger_inside(members, texts.values, permutations, rng)
-    fits = slice_features.fit(members, wrong, texts.shown)
+    tests = slice_features.compare_means(members, texts.values, permutations, rng)
+    fits = slice_features.measure_fit(members, wrong, texts.shown)
     columns = (
         tests.inside,
         tests.outside,
         tests.p,
-        tests.adjusted,
+        tests.p_adjusted,
         fits.homogeneity,
         fits.completeness,
         fits.v,

@@ -12,8 +12,8 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.columns import sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
-from groundfault.finders.text import telling, texts
-from groundfault.finders.thresholds import cuts
+from groundfault.finders.text import drop_uninformative, select_texts
+from groundfault.finders.thresholds import choose_cuts
 from groundfault.language import AIDED, DEFAULT, SETS, Feature, chosen, load_pipeline
 from groundfault.language.column import LanguageColumn
 
@@ -67,7 +67,7 @@ class Language:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``question has a negation``, column by column."""
-        table = sample(texts(discovery, self.columns))
+        table = sample(select_texts(discovery, self.columns))
         there = self._features() if table.columns else ()
         for column in table.columns:
             derived = {f.name: LanguageColumn.of(column, f.name, self.pipeline) for f in there}
@@ -77,7 +77,7 @@ class Language:
             found = [
                 c for f in there for c in self._candidates(column, f, derived[f.name], measured)
             ]
-            yield from telling(measured, found)
+            yield from drop_uninformative(measured, found)
 
     def _features(self) -> tuple[Feature, ...]:
         pipeline = load_pipeline(self.pipeline)
@@ -93,8 +93,8 @@ class Language:
     ) -> Iterator[Candidate]:
         rule, says = quote(derived.name), f"{column} {feature.says}"
         if not feature.graded:
-            yield Candidate(says, f"{rule} > 0", says, self.name, "drop", derived=derived)
+            yield Candidate(says, f"{rule} > 0", says, self.name, "drop", fitted_column=derived)
             return
-        for cut in cuts(table, [derived.name], self.quantiles).get(derived.name, []):
+        for cut in choose_cuts(table, [derived.name], self.quantiles).get(derived.name, []):
             says = f"{column} {feature.above(cut)}"
-            yield Candidate(says, f"{rule} > {cut}", says, self.name, "drop", derived=derived)
+            yield Candidate(says, f"{rule} > {cut}", says, self.name, "drop", fitted_column=derived)

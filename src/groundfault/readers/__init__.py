@@ -1,12 +1,13 @@
 """Readers: each knows the logs of one tool, one format a file.
 
 A reader is an ordinary class with ``sniff`` and ``read``; packages register theirs under the
-entry-point group ``groundfault.readers``. None of them imports the tool whose logs it reads."""
+entry-point group ``groundfault.readers``. None of the readers here imports the tool whose logs it
+reads."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from groundfault.base.registry import Registry
 from groundfault.errors import InputError
@@ -63,16 +64,27 @@ def known() -> tuple[str, ...]:
     return _REGISTRY.names()
 
 
-def get(name: str) -> Reader:
-    """The reader of a name.
+def get(reader: str | Reader) -> Reader:
+    """The reader of a name; a reader is returned as it is.
 
     Raises
     ------
     PlanError
         If no reader has the name.
     """
-    made: Any = _REGISTRY.get(name)()
-    return made  # type: ignore[no-any-return]
+    if not isinstance(reader, str):
+        return reader
+    instance: Reader = _REGISTRY.get(reader)()
+    return instance
+
+
+def name_of(reader: str | Reader) -> str:
+    """The name of a reader, which an account and a report record.
+
+    A reader names itself by an attribute ``name``, and has its class's name otherwise. Only under
+    a name of the registry can its logs be read again by ``verify``.
+    """
+    return reader if isinstance(reader, str) else getattr(reader, "name", type(reader).__name__)
 
 
 def sniff(path: str | Path) -> str | None:
@@ -81,8 +93,8 @@ def sniff(path: str | Path) -> str | None:
     return next((name for name in known() if get(name).sniff(place)), None)
 
 
-def read(path: str | Path, reader: str | None = None) -> Log:
-    """One log, by the reader named or the first that knows it.
+def read(path: str | Path, reader: str | Reader | None = None) -> Log:
+    """One log, by this reader or the first that knows it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Importing: logs of any tool become one evidence, with an account of everything that was read."""
+"""Importing: logs of any tool become one table, with an account of everything that was read."""
 
 from __future__ import annotations
 
@@ -6,65 +6,89 @@ import glob
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from groundfault import readers
+from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import write_text
-from groundfault.core.evidence import Evidence
-from groundfault.core.roles import LISTS, Roles
+from groundfault.base.progress import Progress, listener
+from groundfault.core.roles import Roles, read_roles
 from groundfault.errors import InputError
 from groundfault.readers import merge
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import COLUMNS, joined
+from groundfault.readers.log import COLUMNS, stack
 from groundfault.readers.mapped import Mapped
 from groundfault.readers.safely import readable
 from groundfault.readers.table import read_table
 
-Progress = Callable[[str], object]
-Found = tuple[Path, str, readers.Reader]
+LogFile = tuple[Path, str, readers.Reader]
 
 CONFLICTS = ("error", "keep")
 _TABLE, _CARD = "observations.parquet", "evidence.json"
-_MOST_LOGS = 100_000
+_MAX_LOGS = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class ImportedLogs:
+    """What was read from logs, or from a directory of evidence; `Evidence.from_logs` builds on it.
+
+    Attributes
+    ----------
+    frame : polars.DataFrame
+    roles : Roles
+        Which column plays which part, as far as the logs tell.
+    account : Account, optional
+    provenance : tuple of str
+    reading : dict
+        The settings of `read_logs`, so that the logs can be read again.
+    hash : str
+        Of a directory: the hash of the evidence that was written there.
+    """
+
+    frame: pl.DataFrame
+    roles: Roles
+    account: Account | None
+    provenance: tuple[str, ...]
+    reading: dict[str, Any]
+    hash: str = ""
+
+    def check_hash(self, actual: str) -> None:
+        """Raise `InputError` unless the table has the hash on the card."""
+        if actual != self.hash:
+            table = Path(self.provenance[0]) / _TABLE
+            raise InputError(f"{table} is not the table that was imported; import it again")
 
 
 def read_logs(
     sources: Sequence[str | Path],
     *,
-    reader: str | None = None,
+    reader: str | readers.Reader | None = None,
     map: str | Path | Mapped | dict[str, Any] | None = None,
     scorer: str | Sequence[str] | None = None,
     scale: tuple[float, float] | None = None,
     conflicts: str = "error",
-    named: Mapping[str, Any] | None = None,
-    progress: Progress = bool,
-) -> Evidence:
-    """Read logs of evaluation tools into one evidence; `Evidence.from_logs` says what the
-    parameters are.
-
-    Parameters
-    ----------
-    named : mapping, optional
-        Roles that the caller names beside those the logs give: ``group``, ``split``, and the lists
-        ``ignore``, ``post_outcome`` and ``allow_leak``.
+    progress: Progress | None = None,
+) -> ImportedLogs:
+    """Read logs of evaluation tools; `Evidence.from_logs` says what the parameters are.
 
     Raises
     ------
     InputError
         If a log cannot be read, or what was read does not fit together.
     """
+    report = listener(progress)
     scorers, scale = (scorer,) if isinstance(scorer, str) else tuple(scorer or ()), _range(scale)
     if conflicts not in CONFLICTS:
         raise InputError(f"conflicts={conflicts!r} is neither error nor keep")
     if not sources:
         raise InputError("nothing to read: name a log, a folder of logs, or a pattern")
     if len(sources) == 1 and (Path(sources[0]) / _CARD).is_file():
-        return _load(Path(sources[0]), named or {})
+        return _read_directory(Path(sources[0]))
     mapped = (
         Mapped.from_file(map)
         if isinstance(map, str | Path)
@@ -72,34 +96,44 @@ def read_logs(
         if isinstance(map, dict)
         else map
     )
-    logs, unread = _find(sources, reader, mapped, progress)
-    table, measured, read, verdicts = _read_all(logs, progress)
-    progress("putting the logs together")
+    logs, unread = _find(sources, _readers(reader, mapped), reader, report)
+    table, measured, read, verdicts = _read_all(logs, report)
+    report("putting the logs together")
     rows_of = {
         str(name): int(rows) for name, rows in table["scorer"].value_counts(sort=True).iter_rows()
     }
-    chosen, others, left_out, notes = merge.one_scorer(table, scorers, verdicts)
+    chosen, others, left_out, notes = merge.select_scorer(table, scorers, verdicts)
     counts = {"left_out": left_out, "beside": table.height - chosen.height - left_out}
-    table = merge.beside(merge.scaled(chosen, scale), table, others)
-    table, changed = merge.reconciled(merge.named_by_task(table), conflicts, read)
+    table = merge.add_other_scores(merge.rescale(chosen, scale), table, others)
+    table, changed = merge.reconcile(merge.prefix_tasks(table), conflicts, read)
     account = merge.account(table, read, unread, rows_of, counts | changed, notes)
-    frame, roles = _with_roles(table, measured, named or {})
-    settings: dict[str, Any] = {"reader": reader, "map": asdict(mapped) if mapped else None}
-    settings |= {"scorer": list(scorers) or None, "scale": scale, "conflicts": conflicts}
-    return Evidence.from_frame(
-        frame, roles, tuple(str(s) for s in sources), account=account, reading=settings
-    )
+    frame, roles = _with_roles(table, measured)
+    reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
+    reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
+    reading |= {"scale": scale, "conflicts": conflicts}
+    return ImportedLogs(frame, roles, account, tuple(str(s) for s in sources), reading)
+
+
+def _readers(
+    reader: str | readers.Reader | None, mapped: Mapped | None
+) -> dict[str, readers.Reader]:
+    """The readers to try, by name and in order."""
+    if mapped:
+        return {"map": mapped}
+    if reader is not None:
+        return {readers.name_of(reader): readers.get(reader)}
+    return {name: readers.get(name) for name in readers.known()}
 
 
 def _read_all(
-    logs: Sequence[Found], progress: Progress
+    logs: Sequence[LogFile], report: Progress
 ) -> tuple[pl.DataFrame, set[str], list[LogRead], list[str]]:
     """The rows of all logs, the names of their measured columns, what each log was, and its tool's
     own verdict.
     """
     frames, measured, read, verdicts = [], set[str](), [], []
     for i, (path, name, reader) in enumerate(logs):
-        progress(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
+        report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
         rows = 0
         for frame, columns in log.tables():
@@ -113,32 +147,35 @@ def _read_all(
         raise InputError(
             f"{where}: no observations; {'; '.join(note for r in read for note in r.notes) or 'empty'}"
         )
-    return joined(frames), measured, read, verdicts
+    return stack(frames), measured, read, verdicts
 
 
-def save(evidence: Evidence, directory: str | Path) -> None:
-    """Write evidence that was read from logs into a directory, which `read_logs` reads again.
+def write_directory(
+    directory: str | Path, frame: pl.DataFrame, roles: Roles, account: Account | None, digest: str
+) -> None:
+    """Write evidence into a directory, which `read_logs` reads again; see `Evidence.save`.
 
-    The directory appears whole or not at all. Where it is there already, the table is replaced
-    before the card, whose hash tells a table of another import.
-
-    Raises
-    ------
-    InputError
-        If the directory has other files in it, or cannot be written.
+    Parameters
+    ----------
+    directory : path
+        Where it is there already, the table is replaced before the card, so that a process killed
+        in between leaves a card whose hash does not fit the table.
+    frame, roles, account
+        Of the evidence.
+    digest : str
+        Its hash.
     """
     place = Path(directory)
     if place.exists() and not place.is_dir():
         raise InputError(f"cannot write {place}: it is a file; name a directory")
-    taken = place.is_dir() and any(place.iterdir())
-    if taken and not (place / _CARD).is_file():
+    occupied = place.is_dir() and any(place.iterdir())
+    if occupied and not (place / _CARD).is_file():
         raise InputError(f"{place} has other files in it; name a directory of its own")
-    account = evidence.account.to_dict() if evidence.account else None
     card = {
         "groundfault_evidence": 1,
-        "hash": evidence.hash,
-        "roles": asdict(evidence.roles),
-        "account": account,
+        "hash": digest,
+        "roles": asdict(roles),
+        "account": account.to_dict() if account else None,
     }
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -147,11 +184,11 @@ def save(evidence: Evidence, directory: str | Path) -> None:
         ) as aside:
             new = Path(aside, place.name)
             new.mkdir()
-            evidence.frame.write_parquet(new / _TABLE)
+            frame.write_parquet(new / _TABLE)
             write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
-            for name in (_TABLE, _CARD) if taken else ():
+            for name in (_TABLE, _CARD) if occupied else ():
                 (new / name).replace(place / name)
-            if not taken:
+            if not occupied:
                 if place.is_dir():
                     place.rmdir()
                 new.rename(place)
@@ -162,35 +199,22 @@ def save(evidence: Evidence, directory: str | Path) -> None:
         ) from None
 
 
-def _load(place: Path, named: Mapping[str, Any]) -> Evidence:
+def save(evidence: Any, directory: str | Path) -> None:
+    """The old name of `Evidence.save`."""
+    warn_renamed("groundfault.readers.importing.save", "groundfault.Evidence.save")
+    evidence.save(directory)
+
+
+def _read_directory(place: Path) -> ImportedLogs:
     try:
         card = json.loads((place / _CARD).read_text("utf-8"))
-        given: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in card["roles"].items()
-        }
-        roles = Roles(**given)
+        roles = Roles(**read_roles(card["roles"]))
         account = Account.from_dict(card["account"]) if card["account"] else None
-        saved = card["hash"]
+        digest = str(card["hash"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{place / _CARD} is no card of evidence: {error}") from None
     frame, _ = read_table(place / _TABLE)
-    evidence = Evidence.from_frame(frame, roles, (str(place),), account=account, reading={})
-    if evidence.hash != saved:
-        raise InputError(f"{place / _TABLE} is not the table that was imported; import it again")
-    if not any(named.values()):
-        return evidence
-    roles = _given(roles, named)
-    return Evidence.from_frame(frame, roles, (str(place),), account=account, reading={})
-
-
-def _given(roles: Roles, named: Mapping[str, Any]) -> Roles:
-    """The roles with what was named: a column instead of the logs', lists beside theirs."""
-    lists: dict[str, Any] = {
-        k: tuple(dict.fromkeys([*getattr(roles, k), *named.get(k, ())])) for k in LISTS
-    }
-    return replace(
-        roles, **lists, **{k: named.get(k) or getattr(roles, k) for k in ("group", "split")}
-    )
+    return ImportedLogs(frame, roles, account, (str(place),), {}, digest)
 
 
 def _range(scale: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -205,36 +229,38 @@ def _range(scale: tuple[float, float] | None) -> tuple[float, float] | None:
 
 
 def _find(
-    sources: Sequence[str | Path], reader: str | None, mapped: Mapped | None, progress: Progress
-) -> tuple[list[Found], list[str]]:
+    sources: Sequence[str | Path],
+    candidates: dict[str, readers.Reader],
+    reader: str | readers.Reader | None,
+    report: Progress,
+) -> tuple[list[LogFile], list[str]]:
     """Every log of the sources with its reader, and the files that no reader knows."""
-    found: dict[Path, Found] = {}
+    logs: dict[Path, LogFile] = {}
     unread: list[Path] = []
-    known = [reader] if reader else list(readers.known())
-    made: dict[str, readers.Reader] = (
-        {"map": mapped} if mapped else {name: readers.get(name) for name in known}
-    )
     for source in sources:
-        for path in _expanded(source):
-            before = len(found)
-            for unit in _units(path, made, unread, top=True):
-                found[unit[0]] = unit
-                progress(f"looking for logs: {len(found):,} found")
-                if len(found) > _MOST_LOGS:
-                    raise InputError(f"over {_MOST_LOGS:,} logs; name fewer at a time")
-            if len(found) == before and path not in found and not path.is_dir():
-                raise InputError(_unknown(path, reader))
-    if not found:
-        said = f", but {len(unread):,} other files, such as {unread[0]}" if unread else ""
-        raise InputError(f"{', '.join(str(s) for s in sources)}: no log that a reader knows{said}")
-    used = {name for _, name, _ in found.values()}
-    companions = [pattern for name in used for pattern in getattr(made[name], "companions", ())]
-    return list(found.values()), [
+        for path in _expand(source):
+            before = len(logs)
+            for log in _recognise(path, candidates, unread, top=True):
+                logs[log[0]] = log
+                report(f"looking for logs: {len(logs):,} so far")
+                if len(logs) > _MAX_LOGS:
+                    raise InputError(f"over {_MAX_LOGS:,} logs; name fewer at a time")
+            if len(logs) == before and path not in logs and not path.is_dir():
+                raise InputError(_unknown(path, readers.name_of(reader) if reader else None))
+    if not logs:
+        others = f", but {len(unread):,} other files, such as {unread[0]}" if unread else ""
+        names = ", ".join(str(s) for s in sources)
+        raise InputError(f"{names}: no log that a reader knows{others}")
+    used = {name for _, name, _ in logs.values()}
+    companions = [
+        pattern for name in used for pattern in getattr(candidates[name], "companions", ())
+    ]
+    return list(logs.values()), [
         str(p) for p in unread if not any(p.match(pattern) for pattern in companions)
     ]
 
 
-def _expanded(source: str | Path) -> list[Path]:
+def _expand(source: str | Path) -> list[Path]:
     path = Path(source)
     if path.exists():
         return [path]
@@ -246,13 +272,14 @@ def _expanded(source: str | Path) -> list[Path]:
     raise InputError(f"{path} does not exist")
 
 
-def _units(
-    path: Path, made: dict[str, readers.Reader], unread: list[Path], *, top: bool = False
-) -> Iterator[Found]:
-    if top and path.is_file() and "map" in made:
-        yield path, "map", made["map"]
+def _recognise(
+    path: Path, candidates: dict[str, readers.Reader], unread: list[Path], *, top: bool = False
+) -> Iterator[LogFile]:
+    # a mapping says what a file is: a file named together with it is not asked
+    if top and path.is_file() and "map" in candidates:
+        yield path, "map", candidates["map"]
         return
-    for name, reader in made.items():
+    for name, reader in candidates.items():
         if reader.sniff(path):
             yield path, name, reader
             return
@@ -261,7 +288,7 @@ def _units(
             children = sorted(path.iterdir())
         for child in children:
             if not child.name.startswith(".") and not (child.is_dir() and child.is_symlink()):
-                yield from _units(child, made, unread)
+                yield from _recognise(child, candidates, unread)
     elif not top:
         unread.append(path)
 
@@ -289,15 +316,14 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _with_roles(
-    table: pl.DataFrame, measured: set[str], named: Mapping[str, Any]
-) -> tuple[pl.DataFrame, Roles]:
+def _with_roles(table: pl.DataFrame, measured: set[str]) -> tuple[pl.DataFrame, Roles]:
+    """The table without columns that no log filled, and the part that each column plays."""
     if table["group"].null_count() < table.height:
         table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
     bare = [
         c
         for c in table.columns
-        if c not in ("value", "status", "example_id") and _says_nothing(table[c])
+        if c not in ("value", "status", "example_id") and _is_unused(table[c])
     ]
     table = table.drop(bare)
     bookkeeping = [c for c in ("scorer", "epoch", "question_hash", "log") if c in table.columns]
@@ -319,11 +345,11 @@ def _with_roles(
         ignore=tuple(c for c in bookkeeping if not (repeats and c == "epoch")),
         instrument=tuple(of_answers),
     )
-    return table, _given(roles, named)
+    return table, roles
 
 
-def _says_nothing(column: pl.Series) -> bool:
-    """Whether a column of the vocabulary was left out by every log."""
+def _is_unused(column: pl.Series) -> bool:
+    """Whether no log filled this column of the common vocabulary."""
     if column.name not in COLUMNS:
         return False
     return column.null_count() == len(column) or (

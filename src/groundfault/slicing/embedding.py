@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundfault.core.derived import decoded, encoded
+from groundfault.core.fitted_column import decoded, encoded
 from groundfault.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:
@@ -55,12 +55,14 @@ class Embedding:
         MissingExtraError
             If a model is asked for and its library is not installed.
         """
-        given = _texts(texts)
+        rows = _check_texts(texts)
         if self.how != TFIDF:
-            return _checked(_model(self.how).encode(given, show_progress_bar=False), len(given))
-        if not given:
+            return _check_points(
+                _load_model(self.how).encode(rows, show_progress_bar=False), len(rows)
+            )
+        if not rows:
             return np.empty((0, self.axes.shape[1]))
-        return _checked(_weighed(given, self.words, self.weights) @ self.axes, len(given))
+        return _check_points(_weigh_words(rows, self.words, self.weights) @ self.axes, len(rows))
 
     def to_dict(self) -> dict[str, Any]:
         """The fitted embedding as plain words and numbers; `from_dict` gives an equal one back."""
@@ -78,16 +80,18 @@ class Embedding:
         """
         try:
             words = tuple(str(word) for word in data["words"])
-            made = cls(str(data["how"]), words, decoded(data["weights"]), decoded(data["axes"]))
+            embedding = cls(
+                str(data["how"]), words, decoded(data["weights"]), decoded(data["axes"])
+            )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a fitted embedding ({error})") from None
         if (
-            made.weights.shape != (len(words),)
-            or made.axes.ndim != 2
-            or len(made.axes) != len(words)
+            embedding.weights.shape != (len(words),)
+            or embedding.axes.ndim != 2
+            or len(embedding.axes) != len(words)
         ):
             raise InputError("not a fitted embedding: its words and its arrays differ in length")
-        return made
+        return embedding
 
 
 def fit(
@@ -140,12 +144,12 @@ def fit(
         raise InputError(f"dimensions={dimensions!r} must be a whole number of 1 or more")
     kind, colon, model = how.partition(":")
     if kind == SENTENCE:
-        made = Embedding(f"{SENTENCE}:{model or _MODEL}")
-        _model(made.how)
-        return made
+        embedding = Embedding(f"{SENTENCE}:{model or _MODEL}")
+        _load_model(embedding.how)
+        return embedding
     if kind != TFIDF or colon:
         raise InputError(f"how={how!r} is no embedding; it is tfidf, sentence or sentence:MODEL")
-    return _fit_words(_texts(texts), int(dimensions), seed)
+    return _fit_words(_check_texts(texts), int(dimensions), seed)
 
 
 def embed(
@@ -159,8 +163,8 @@ def embed(
     >>> embed(["two plus two", "two minus one", "the capital of France"], dimensions=2).shape
     (3, 2)
     """
-    given = _texts(texts)
-    return fit(given, how, dimensions=dimensions, seed=seed).apply(given)
+    rows = _check_texts(texts)
+    return fit(rows, how, dimensions=dimensions, seed=seed).apply(rows)
 
 
 def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
@@ -171,13 +175,13 @@ def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
         ngram_range=(1, 2), min_df=1 if len(texts) < _FEW else 2, sublinear_tf=True
     )
     try:
-        weighed = words.fit_transform(texts)
+        weighted_words = words.fit_transform(texts)
     except ValueError:
         raise InputError(
             f"none of {len(texts)} texts has a word that could be learnt from"
         ) from None
-    most = min(dimensions, *weighed.shape)
-    _, _, axes = randomized_svd(weighed, most, random_state=seed, flip_sign=True)
+    rank = min(dimensions, *weighted_words.shape)
+    _, _, axes = randomized_svd(weighted_words, rank, random_state=seed, flip_sign=True)
     return Embedding(
         TFIDF,
         tuple(words.get_feature_names_out().tolist()),
@@ -186,7 +190,7 @@ def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
     )
 
 
-def _weighed(texts: list[str], words: tuple[str, ...], weights: Floats) -> Any:
+def _weigh_words(texts: list[str], words: tuple[str, ...], weights: Floats) -> Any:
     """Weighted words of each text, of length 1: a sparse matrix of shape (n, V)."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -195,7 +199,7 @@ def _weighed(texts: list[str], words: tuple[str, ...], weights: Floats) -> Any:
     return same.transform(texts)
 
 
-def _model(how: str) -> Any:
+def _load_model(how: str) -> Any:
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
@@ -211,18 +215,18 @@ def _model(how: str) -> Any:
         ) from None
 
 
-def _texts(texts: Iterable[str | None]) -> list[str]:
+def _check_texts(texts: Iterable[str | None]) -> list[str]:
     if isinstance(texts, str):
         raise InputError("one text was given where several are embedded; put it in a list")
-    given = list(texts)
-    for row, text in enumerate(given):
+    rows = list(texts)
+    for row, text in enumerate(rows):
         if not isinstance(text, str):
             what = "missing" if text is None else f"{type(text).__name__}, not text"
             raise InputError(f"the text of row {row} is {what}; fill it in or leave the row out")
-    return [str(text) for text in given]
+    return [str(text) for text in rows]
 
 
-def _checked(points: Any, rows: int) -> Floats:
+def _check_points(points: Any, rows: int) -> Floats:
     matrix = np.asarray(points, dtype=np.float64).reshape(rows, -1)
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):

@@ -42,37 +42,37 @@ class Estimator:
         PlanError
             If there is no such parameter.
         """
-        known = self.get_params()
+        parameters = self.get_params()
         for name, value in params.items():
-            if name not in known:
+            if name not in parameters:
                 raise PlanError(
-                    f"{self.name} has no parameter {name!r}; there are {', '.join(known)}"
+                    f"{self.name} has no parameter {name!r}; there are {', '.join(parameters)}"
                 )
             setattr(self, name, value)
         return self
 
-    def _fitted(self) -> Self:
-        learned = [f.name for f in dataclasses.fields(self) if not f.init]  # type: ignore[arg-type]
-        if not all(hasattr(self, name) for name in learned):
+    def _require_fit(self) -> Self:
+        attributes = [f.name for f in dataclasses.fields(self) if not f.init]  # type: ignore[arg-type]
+        if not all(hasattr(self, name) for name in attributes):
             raise InputError(f"this {self.name} is not fitted; call fit(Z, y_true, y_proba) first")
         return self
 
     def _project(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fit the projection, and apply it."""
         self.projection_ = None if self.pca is None else principal_axes(embedding, self.pca)
-        return self._reduced(embedding)
+        return self._reduce(embedding)
 
-    def _reduced(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _reduce(self, embedding: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.projection_ is None:
             return embedding
         centre, axes = self.projection_
         return np.asarray((embedding - centre) @ axes.T)
 
-    def _require_whole(self, least: dict[str, int]) -> None:
+    def _require_whole(self, minimums: dict[str, int]) -> None:
         """Raise `PlanError` unless parameters are whole numbers of at least so much; None passes
         for ``pca``.
         """
-        for parameter, low in least.items():
+        for parameter, low in minimums.items():
             value = getattr(self, parameter)
             if parameter == "pca" and value is None:
                 continue
@@ -82,7 +82,7 @@ class Estimator:
                 )
 
     def _require_numbers(
-        self, parameters: Iterable[str], *, zero: bool = False, most: float = math.inf
+        self, parameters: Iterable[str], *, zero: bool = False, maximum: float = math.inf
     ) -> None:
         """Raise `PlanError` unless parameters are finite numbers above 0, or 0 where that is
         allowed.
@@ -94,9 +94,9 @@ class Estimator:
                 and not isinstance(value, bool)
                 and math.isfinite(value)
             )
-            if not number or value < 0 or value > most or (value == 0 and not zero):
+            if not number or value < 0 or value > maximum or (value == 0 and not zero):
                 low = "at least 0" if zero else "above 0"
-                high = f" and at most {most:g}" if most < math.inf else ""
+                high = f" and at most {maximum:g}" if maximum < math.inf else ""
                 raise PlanError(
                     f"{self.name}: {parameter} must be a number {low}{high}, not {value!r}"
                 )

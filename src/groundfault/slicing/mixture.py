@@ -17,17 +17,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from groundfault.base.threads import one_blas_thread
 from groundfault.core.candidate import Candidate
-from groundfault.core.derived import Derived
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, PlanError
 from groundfault.slicing.estimator import Estimator, Projection
 from groundfault.slicing.predictions import (
     EMBEDDING,
-    Observed,
-    checked_embedding,
-    checked_labels,
-    checked_probability,
+    EmbeddedPredictions,
+    check_embedding,
+    check_labels,
+    check_probability,
     require_errors,
 )
 from groundfault.stats import mixture as em
@@ -121,7 +121,7 @@ class MixtureSlicer(Estimator, ABC):
         """The views of examples whose label is known."""
 
     @abstractmethod
-    def _unlabelled(self, embedding: Floats, probability: Floats) -> Floats:
+    def _joint_without_label(self, embedding: Floats, probability: Floats) -> Floats:
         """Log joint of examples whose label is not known."""
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
@@ -145,9 +145,9 @@ class MixtureSlicer(Estimator, ABC):
             If a parameter is out of range.
         """
         self._check()
-        embedding = checked_embedding(Z)
-        probability = checked_probability(y_proba, len(embedding))
-        label = checked_labels(y_true, len(embedding), probability.shape[1])
+        embedding = check_embedding(Z)
+        probability = check_probability(y_proba, len(embedding))
+        label = check_labels(y_true, len(embedding), probability.shape[1])
         wrong = probability.argmax(axis=1) != label
         require_errors(wrong)
         if (label == label[0]).all():
@@ -163,24 +163,24 @@ class MixtureSlicer(Estimator, ABC):
         views = self._views(reduced, label, probability)
         start = self._start(reduced, label, probability)
         with one_blas_thread():
-            fitted = em.em(
+            fit = em.em(
                 views.features.astype(self.dtype, copy=False),
                 views.exponent,
                 start,
                 tables=views.tables,
                 table_exponents=views.table_exponents,
                 tolerance=self.tol,
-                most_iterations=self.max_iter,
+                max_iterations=self.max_iter,
                 floor=self.reg_covar,
                 jobs=self.n_jobs,
             )
         self.mixture_, self.log_likelihood_, self.converged_ = (
-            fitted.mixture,
-            fitted.history,
-            fitted.converged,
+            fit.mixture,
+            fit.history,
+            fit.converged,
         )
-        self.n_iter_ = fitted.iterations
-        self.labels_ = fitted.assigned
+        self.n_iter_ = fit.iterations
+        self.labels_ = fit.labels
         self._find_error_slices(~wrong)
         return self
 
@@ -250,18 +250,18 @@ class MixtureSlicer(Estimator, ABC):
         InputError
             If the columns are not there, or hold something else.
         """
-        seen = Observed.of(discovery, self.embedding, self.probability, self.label)
-        most = min(self.n_slices, len(seen.label) // _EXAMPLES_A_SLICE)
-        unfit = seen.unfit(2 * _EXAMPLES_A_SLICE, classes=2)
-        if unfit:
-            warnings.warn(f"{self.name} proposes nothing: {unfit}", stacklevel=2)
+        examples = EmbeddedPredictions.of(discovery, self.embedding, self.probability, self.label)
+        n_slices = min(self.n_slices, len(examples.label) // _EXAMPLES_A_SLICE)
+        problem = examples.explain_unfit(2 * _EXAMPLES_A_SLICE, min_classes=2)
+        if problem:
+            warnings.warn(f"{self.name} proposes nothing: {problem}", stacklevel=2)
             return []
         init = self.init if isinstance(self.init, str) else "kmeans"
-        slicer = dataclasses.replace(self, n_slices=most, init=init)
-        slicer.fit(seen.embedding, seen.label, seen.probability)
-        return list(slicer._candidates(seen))
+        slicer = dataclasses.replace(self, n_slices=n_slices, init=init)
+        slicer.fit(examples.embedding, examples.label, examples.probability)
+        return list(slicer._candidates(examples))
 
-    def derived(self, columns: tuple[str, ...], constant: ArrayLike | None = None) -> Derived:
+    def derived(self, columns: tuple[str, ...], constant: ArrayLike | None = None) -> FittedColumn:
         """What `predict` says without labels, as a column of evidence.
 
         Parameters
@@ -271,26 +271,26 @@ class MixtureSlicer(Estimator, ABC):
         constant : float array, shape (c,), optional
             The probabilities of every example, where they are no columns.
         """
-        centre, axes = self._fitted().projection_ or (None, None)
+        centre, axes = self._require_fit().projection_ or (None, None)
         arrays = to_arrays(self.mixture_, self.n_classes_, centre, axes)
         if constant is not None:
             arrays["constant"] = np.asarray(constant, dtype=np.float64)
-        return Derived(self.name, "mixture", columns, arrays)
+        return FittedColumn(self.name, "mixture", columns, arrays)
 
-    def _candidates(self, seen: Observed) -> Iterator[Candidate]:
+    def _candidates(self, examples: EmbeddedPredictions) -> Iterator[Candidate]:
         column = self.derived(
-            seen.embedding_columns + seen.probability_columns,
-            None if seen.given else seen.probability[0],
+            examples.embedding_columns + examples.probability_columns,
+            None if examples.has_probabilities else examples.probability[0],
         )
         for number in self.error_slices_.tolist():
             inside = self.labels_ == number
-            label, predicted = (
+            label, prediction = (
                 Counter(classes[inside].tolist()).most_common(1)[0][0]
-                for classes in (seen.label, seen.probability.argmax(axis=1))
+                for classes in (examples.label, examples.probability.argmax(axis=1))
             )
             mostly = (
-                f", mostly {seen.classes[label]} taken for {seen.classes[predicted]}"
-                if seen.given
+                f", mostly {examples.classes[label]} taken for {examples.classes[prediction]}"
+                if examples.has_probabilities
                 else ""
             )
             meaning = (
@@ -299,7 +299,12 @@ class MixtureSlicer(Estimator, ABC):
             )
             rule = f"{quote(column.name)} = {number}"
             yield Candidate(
-                f"{self.name} slice {number}", rule, meaning, self.name, "drop", derived=column
+                f"{self.name} slice {number}",
+                rule,
+                meaning,
+                self.name,
+                "drop",
+                fitted_column=column,
             )
         if len(self.error_slices_) > 1:
             numbers = ", ".join(str(number) for number in self.error_slices_.tolist())
@@ -308,7 +313,7 @@ class MixtureSlicer(Estimator, ABC):
             )
             rule = f"{quote(column.name)} IN ({numbers})"
             yield Candidate(
-                f"{self.name} error slices", rule, meaning, self.name, "drop", derived=column
+                f"{self.name} error slices", rule, meaning, self.name, "drop", fitted_column=column
             )
 
     def _find_error_slices(self, right: NDArray[np.bool_]) -> None:
@@ -325,8 +330,8 @@ class MixtureSlicer(Estimator, ABC):
     def _joints(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None
     ) -> Iterator[Floats]:
-        self._fitted()
-        embedding = checked_embedding(Z)
+        self._require_fit()
+        embedding = check_embedding(Z)
         width = (self.mixture_.mean if self.projection_ is None else self.projection_[1]).shape[1]
         if self.projection_ is None and not self.mixture_.tables:
             width -= 2 * self.n_classes_
@@ -334,12 +339,12 @@ class MixtureSlicer(Estimator, ABC):
             raise InputError(
                 f"Z has {embedding.shape[1]} columns, but the slices were fitted with {width}"
             )
-        probability = checked_probability(y_proba, len(embedding), self.n_classes_)
-        label = None if y_true is None else checked_labels(y_true, len(embedding), self.n_classes_)
+        probability = check_probability(y_proba, len(embedding), self.n_classes_)
+        label = None if y_true is None else check_labels(y_true, len(embedding), self.n_classes_)
         for rows in em.blocks(len(embedding)):
-            reduced = self._reduced(embedding[rows])
+            reduced = self._reduce(embedding[rows])
             if label is None:
-                yield self._unlabelled(reduced, probability[rows])
+                yield self._joint_without_label(reduced, probability[rows])
             else:
                 views = self._views(reduced, label[rows], probability[rows])
                 yield em.log_joint(self.mixture_, views.features, views.tables)
@@ -350,36 +355,34 @@ class MixtureSlicer(Estimator, ABC):
         """Responsibilities to start from, block by block."""
         rows, k, seed = len(embedding), self.n_slices, self.random_state
         if not isinstance(self.init, str):
-            return mixture_init.given(self._given(rows), k)
+            return mixture_init.from_array(self._check_init(rows), k)
         if self.init == "kmeans":
-            return mixture_init.given(mixture_init.clusters(embedding, k, seed), k)
+            return mixture_init.from_array(mixture_init.find_clusters(embedding, k, seed), k)
         if self.init == "random":
-            return mixture_init.chance(rows, k, seed)
+            return mixture_init.from_noise(rows, k, seed)
         cells = probability.shape[1] ** 2
         if k < cells:
             raise PlanError(
                 f"{self.name}: init='confusion' needs a slice for each of {cells} cells, n_slices >= {cells}"
             )
-        return mixture_init.confusion(label, probability, k, seed)
+        return mixture_init.from_confusion_cells(label, probability, k, seed)
 
-    def _given(self, rows: int) -> NDArray[Any]:
-        given, k = np.asarray(self.init), self.n_slices
-        if given.shape not in ((rows,), (rows, k)):
-            raise InputError(f"init has shape {given.shape}; it must be ({rows},) or ({rows}, {k})")
-        if given.ndim == 1 and (
-            given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= k
-        ):
+    def _check_init(self, rows: int) -> NDArray[Any]:
+        init, k = np.asarray(self.init), self.n_slices
+        if init.shape not in ((rows,), (rows, k)):
+            raise InputError(f"init has shape {init.shape}; it must be ({rows},) or ({rows}, {k})")
+        if init.ndim == 1 and (init.dtype.kind not in "iu" or init.min() < 0 or init.max() >= k):
             raise InputError(f"init must hold slice numbers from 0 to {k - 1}")
-        if given.ndim == 2 and not (np.allclose(given.sum(axis=1), 1.0) and (given >= 0).all()):
+        if init.ndim == 2 and not (np.allclose(init.sum(axis=1), 1.0) and (init >= 0).all()):
             raise InputError("init must hold responsibilities: each row at least 0, with sum 1")
-        return given
+        return init
 
     def _check(self) -> None:
         self._require_whole({"n_slices": 2, "min_size": 1, "max_iter": 1, "n_jobs": 1, "pca": 1})
         weights = [f.name for f in dataclasses.fields(self) if f.name.endswith("_weight")]
         self._require_numbers([*weights, "tol"], zero=True)
         self._require_numbers(["reg_covar"])
-        self._require_numbers(["delta"], most=1)
+        self._require_numbers(["delta"], maximum=1)
         if isinstance(self.init, str) and self.init not in ("kmeans", "confusion", "random"):
             raise PlanError(
                 f"{self.name}: init must be kmeans, confusion, random or an array, not {self.init!r}"

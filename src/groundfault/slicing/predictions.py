@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.core.columns import example_rows, matching
-from groundfault.core.derived import matrix
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import matrix
 from groundfault.errors import InputError
 
 EMBEDDING = "embedding*"
@@ -27,7 +27,7 @@ _SUMS_TO_ONE = (
 
 
 @dataclass(frozen=True)
-class Observed:
+class EmbeddedPredictions:
     """Examples as slice finders see them, those without a missing number or label.
 
     Attributes
@@ -52,7 +52,7 @@ class Observed:
     classes: tuple[str, ...]
 
     @property
-    def given(self) -> bool:
+    def has_probabilities(self) -> bool:
         """Whether the probabilities are columns of the evidence."""
         return bool(self.probability_columns)
 
@@ -61,14 +61,14 @@ class Observed:
         """Where the likeliest class is not the true one."""
         return np.asarray(self.probability.argmax(axis=1) != self.label)
 
-    def unfit(self, least: int, classes: int = 1) -> str:
+    def explain_unfit(self, min_examples: int, min_classes: int = 1) -> str:
         """Why no slices can be fitted to so many examples of so many classes or more; empty where
         they can.
         """
         wrong = int(self.wrong.sum())
-        if len(self.label) < least:
-            return f"{len(self.label)} discovery examples have all it reads, and it needs {least}"
-        if len(set(self.label.tolist())) < classes:
+        if len(self.label) < min_examples:
+            return f"{len(self.label)} discovery examples have all it reads, and it needs {min_examples}"
+        if len(set(self.label.tolist())) < min_classes:
             return f"every discovery example is of class {self.classes[self.label[0]]}"
         if not 0 < wrong < len(self.label):
             return f"{'every' if wrong else 'no'} prediction on discovery is wrong"
@@ -77,7 +77,7 @@ class Observed:
     @classmethod
     def of(
         cls, evidence: Evidence, embedding: str, probability: str | None, label: str
-    ) -> Observed:
+    ) -> EmbeddedPredictions:
         """Read the columns of the evidence, one row an example.
 
         Parameters
@@ -98,17 +98,21 @@ class Observed:
             If a column is missing or holds something else, or a label is none of the classes.
         """
         frame = example_rows(evidence)
-        found = matching(evidence, [embedding])
+        names = matching(evidence, [embedding])
         if probability is None and not any(
             c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes
         ):
-            return cls._of_outcomes(evidence, frame, tuple(found))
-        return cls.of_table(frame, found, matching(evidence, [probability or PROBABILITY]), label)
+            return cls._of_outcomes(evidence, frame, tuple(names))
+        return cls.of_table(frame, names, matching(evidence, [probability or PROBABILITY]), label)
 
     @classmethod
     def of_table(
-        cls, frame: pl.DataFrame, found: dict[str, str], predicted: dict[str, str], label: str
-    ) -> Observed:
+        cls,
+        frame: pl.DataFrame,
+        embedding_columns: dict[str, str],
+        probability_columns: dict[str, str],
+        label: str,
+    ) -> EmbeddedPredictions:
         """Read a table of one row an example, given the columns of embedding and probability, each
         with its pattern.
 
@@ -117,22 +121,33 @@ class Observed:
         InputError
             As `of`.
         """
-        found = {name: pattern for name, pattern in found.items() if name not in predicted}
-        given = checked_shape(matrix(frame, list(predicted)), f"the columns {', '.join(predicted)}")
-        classes = _classes(predicted, given.shape[1])
+        embedding_columns = {
+            name: pattern
+            for name, pattern in embedding_columns.items()
+            if name not in probability_columns
+        }
+        probability = check_shape(
+            matrix(frame, list(probability_columns)),
+            f"the columns {', '.join(probability_columns)}",
+        )
+        classes = _name_classes(probability_columns, probability.shape[1])
         if label not in frame.columns:
             raise InputError(
                 f"there are predicted probabilities but no column {label!r} with the true class; name it with label="
             )
-        numbers = _numbered(frame[label], classes)
+        numbers = _number_labels(frame[label], classes)
         return cls._complete(
-            (tuple(found), tuple(predicted)), matrix(frame, list(found)), given, numbers, classes
+            (tuple(embedding_columns), tuple(probability_columns)),
+            matrix(frame, list(embedding_columns)),
+            probability,
+            numbers,
+            classes,
         )
 
     @classmethod
     def _of_outcomes(
         cls, evidence: Evidence, frame: pl.DataFrame, columns: tuple[str, ...]
-    ) -> Observed:
+    ) -> EmbeddedPredictions:
         fails = (example_losses(evidence) > 0.5).cast(pl.Float64).to_numpy()
         certain = np.tile([1.0, 0.0], (frame.height, 1))
         return cls._complete(
@@ -147,12 +162,12 @@ class Observed:
         probability: NDArray[np.float64],
         label: NDArray[np.float64],
         classes: tuple[str, ...],
-    ) -> Observed:
+    ) -> EmbeddedPredictions:
         rows = ~(
             np.isnan(embedding).any(axis=1) | np.isnan(probability).any(axis=1) | np.isnan(label)
         )
-        known = label[rows].astype(np.int64)
-        return cls(*columns, embedding[rows], probability[rows], known, classes)
+        numbers = label[rows].astype(np.int64)
+        return cls(*columns, embedding[rows], probability[rows], numbers, classes)
 
 
 def example_losses(evidence: Evidence) -> pl.Series:
@@ -168,17 +183,17 @@ def example_losses(evidence: Evidence) -> pl.Series:
     return losses.agg(pl.col("loss").mean())["loss"]
 
 
-def _classes(predicted: dict[str, str], count: int) -> tuple[str, ...]:
+def _name_classes(columns: dict[str, str], count: int) -> tuple[str, ...]:
     """Class names: what follows the constant part of a glob, or numbers."""
-    if len(predicted) != count:
+    if len(columns) != count:
         return tuple(str(i) for i in range(count))
-    fixed = {
-        name: re.split(r"[*?\[]", pattern, maxsplit=1)[0] for name, pattern in predicted.items()
+    prefixes = {
+        name: re.split(r"[*?\[]", pattern, maxsplit=1)[0] for name, pattern in columns.items()
     }
-    return tuple(name.removeprefix(prefix).lstrip("_") or name for name, prefix in fixed.items())
+    return tuple(name.removeprefix(prefix).lstrip("_") or name for name, prefix in prefixes.items())
 
 
-def _numbered(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
+def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
     """Labels as class numbers, NaN where missing."""
     if labels.dtype == pl.Boolean or labels.dtype.is_float():
         labels = labels.cast(pl.Int64)
@@ -193,7 +208,7 @@ def _numbered(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.float64]:
     ).to_numpy()
 
 
-def checked_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray[np.float64]:
+def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray[np.float64]:
     """Embeddings as an array of shape (n, d).
 
     Raises
@@ -219,7 +234,7 @@ def checked_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArr
     return array
 
 
-def checked_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
+def check_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
     """The same array, if it has a column for each of two or more classes.
 
     Raises
@@ -235,7 +250,7 @@ def checked_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
     return array
 
 
-def checked_probability(
+def check_probability(
     values: ArrayLike, rows: int, classes: int | None = None
 ) -> NDArray[np.float64]:
     """Class probabilities as an array of shape (rows, c).
@@ -247,7 +262,7 @@ def checked_probability(
         to 1.
     """
     what = "y_proba"
-    array = checked_shape(_numeric(values, what), what)
+    array = check_shape(_numeric(values, what), what)
     if len(array) != rows:
         raise InputError(f"{what} has {len(array)} rows, but Z has {rows}")
     if classes is not None and array.shape[1] != classes:
@@ -268,7 +283,7 @@ def checked_probability(
     return array
 
 
-def checked_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64]:
+def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64]:
     """True classes as whole numbers, shape (rows,).
 
     Raises

@@ -8,11 +8,11 @@ from groundfault.testing.checks import check_finder, check_judge
 from groundfault.testing.policies import check_policy
 from groundfault.testing.probe_policies import check_probe_policy
 from groundfault.testing.reading import check_reader
-from groundfault.testing.worlds import Effect, World
+from groundfault.testing.worlds import PlantedEffect, World
 
 __all__ = [
     "Card",
-    "Effect",
+    "PlantedEffect",
     "World",
     "calibrate",
     "check_finder",

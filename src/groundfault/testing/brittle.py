@@ -50,8 +50,8 @@ class Planted:
     @property
     def model(self) -> str:
         """A name by the responses."""
-        told = json.dumps(sorted(self.responses.items())).encode()
-        return f"scripted/brittle-{hashlib.sha256(told).hexdigest()[:8]}"
+        content = json.dumps(sorted(self.responses.items())).encode()
+        return f"scripted/brittle-{hashlib.sha256(content).hexdigest()[:8]}"
 
     def of(self, kind: Kind) -> frozenset[str]:
         """The prompt keys of a kind."""
@@ -89,8 +89,10 @@ def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Pla
         invalid = shared.random() < 0.01
         if probe.errors:
             continue
-        wanted: Kind = "invalid" if invalid else "wrong" if wrong else _artefact(what)
-        kind, response = _written(probe, wanted)
+        kind_of_prompt: Kind = (
+            "invalid" if invalid else "wrong" if wrong else _choose_artefact(what)
+        )
+        kind, response = _write_response(probe, kind_of_prompt)
         kinds[probe.key], keys[probe.prompt], responses[probe.prompt] = (
             kind,
             probe.key,
@@ -99,22 +101,22 @@ def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Pla
     return Planted(kinds, keys, responses)
 
 
-def _artefact(what: float) -> Kind:
+def _choose_artefact(what: float) -> Kind:
     kinds: tuple[tuple[float, Kind], ...] = ((0.03, "misread"), (0.06, "format"))
     return next((kind for end, kind in kinds if what < end), "right")
 
 
-def _written(probe: Probe, kind: Kind) -> tuple[Kind, str]:
+def _write_response(probe: Probe, kind: Kind) -> tuple[Kind, str]:
     """A response of that kind that a machine routes as it should; a right one where there is
     none.
     """
-    for response in _responses(probe.task, kind):
+    for response in _list_responses(probe.task, kind):
         if (route(probe.task, response).signal == "match") == (kind == "right"):
             return kind, response
     return "right", f"Answer: {probe.task.answer}"
 
 
-def _responses(task: Task, kind: Kind) -> Iterator[str]:
+def _list_responses(task: Task, kind: Kind) -> Iterator[str]:
     tempting = task.slots.get("shortcut") or f"not {task.answer}"
     if kind in ("wrong", "invalid"):
         yield f"Answer: {tempting}"
@@ -140,7 +142,7 @@ class Brittle:
 
     planted: Planted
     failing: float = 0.01
-    _tried: Counter[str] = field(default_factory=Counter)
+    _attempts: Counter[str] = field(default_factory=Counter)
 
     @property
     def name(self) -> str:
@@ -151,8 +153,8 @@ class Brittle:
         """What was planted for the prompt."""
         await asyncio.sleep(0)
         prompt = question.messages[-1]["content"]
-        self._tried[question.hash] += 1
-        if self._tried[question.hash] == 1 and int(question.hash[:8], 16) / 2**32 < self.failing:
+        self._attempts[question.hash] += 1
+        if self._attempts[question.hash] == 1 and int(question.hash[:8], 16) / 2**32 < self.failing:
             return Response.failed("the service is overloaded", again=True)
         if prompt not in self.planted.responses:
             return Response.failed("nothing was planted for this prompt", fatal=True)
@@ -181,27 +183,27 @@ class Reviewer:
     def decide(self, item: Item) -> Decision:
         """The decision on an item."""
         truths = (self.planted,) if isinstance(self.planted, Planted) else self.planted
-        said_so = (each for each in truths if each.responses[item.prompt] == item.response)
-        truth = next(said_so, truths[0])
+        matches = (each for each in truths if each.responses[item.prompt] == item.response)
+        truth = next(matches, truths[0])
         kind = truth.kinds[truth.keys[item.prompt]]
         rng = np.random.default_rng(
             list(hashlib.sha256(f"{self.name} {item.id}".encode()).digest())
         )
-        said: dict[str, Any] = {"reviewer": self.name, "item": item.id}
+        who: dict[str, Any] = {"reviewer": self.name, "item": item.id}
         role: Literal["adjudicator", "reviewer"] = "adjudicator" if self.adjudicates else "reviewer"
         if kind == "invalid":
-            return Decision(**said, prompt_valid="no", role=role)
+            return Decision(**who, prompt_valid="no", role=role)
         slip = rng.random() < self.slips
         if kind in ("misread", "format") and not slip:
             artefact: Literal["extraction", "format"] = (
                 "extraction" if kind == "misread" else "format"
             )
             return Decision(
-                **said, prompt_valid="yes", extraction_valid="no", artefact=artefact, role=role
+                **who, prompt_valid="yes", extraction_valid="no", artefact=artefact, role=role
             )
         wrong = (kind == "wrong") != (slip and kind in ("right", "wrong"))
         return Decision(
-            **said,
+            **who,
             prompt_valid="yes",
             extraction_valid="yes",
             model_wrong="yes" if wrong else "no",

@@ -15,8 +15,8 @@ from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
 from groundfault.errors import InputError, PlanError
 from groundfault.judges.rule import Ruling, rule
-from groundfault.testing.card import MILLION, Card, Promise, Row
-from groundfault.testing.worlds import Effect, Permuted, World
+from groundfault.testing.card import MILLION, Card, CardRow, Promise
+from groundfault.testing.worlds import Permuted, PlantedEffect, World
 
 AnyWorld = World | Permuted
 
@@ -45,9 +45,9 @@ gaps, rare errors.
 """
 
 PLANTED = (
-    World(units=160, rate=0.36, effects=(Effect(0, 0.3, 0.3, proxies=5),)),
-    World(units=500, rate=0.36, effects=(Effect(0, 0.2, 0.3, proxies=5),)),
-    World(units=500, rate=0.36, effects=(Effect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
+    World(units=160, rate=0.36, effects=(PlantedEffect(0, 0.3, 0.3, proxies=5),)),
+    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.2, 0.3, proxies=5),)),
+    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
 )
 """Worlds with a cause to be found; the last asks it of every judge."""
 
@@ -159,7 +159,7 @@ def one(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
     return rule(judge, plan, units.take(seen), units.take(hidden), units.marks, purpose)
 
 
-def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> Row:
+def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> CardRow:
     """One draw of a world, and what the judge made of it."""
     stream = int.from_bytes(
         hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big"
@@ -180,11 +180,13 @@ def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int)
     )
 
 
-def _empty(world: AnyWorld) -> Row:
-    return Row(world.name, *world.size, null=len(world.planted) == 0, least_power=world.least_power)
+def _empty(world: AnyWorld) -> CardRow:
+    return CardRow(
+        world.name, *world.size, null=len(world.planted) == 0, least_power=world.least_power
+    )
 
 
-def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], Row]:
+def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], CardRow]:
     if resume is None:
         return {}
     if replace(resume, rows=()) != empty:
@@ -196,7 +198,7 @@ def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], Row
 
 
 def _tasks(
-    worlds: Sequence[AnyWorld], rows: dict[tuple[str, int, int], Row], replicates: int
+    worlds: Sequence[AnyWorld], rows: dict[tuple[str, int, int], CardRow], replicates: int
 ) -> Iterator[tuple[AnyWorld, int, int]]:
     for world in worlds:
         done = rows[_empty(world).key].replicates
@@ -206,14 +208,14 @@ def _tasks(
 
 def _run(
     judge: Judge, plan: Plan, seed: int, tasks: Iterator[tuple[AnyWorld, int, int]], jobs: int
-) -> Iterator[Row]:
+) -> Iterator[CardRow]:
     from joblib import Parallel, delayed
 
     run = Parallel(n_jobs=jobs, return_as="generator")
     yield from run(delayed(_block)(judge, plan, seed, *task) for task in tasks)
 
 
-def _block(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> Row:
+def _block(judge: Judge, plan: Plan, seed: int, world: AnyWorld, start: int, stop: int) -> CardRow:
     total = _empty(world)
     for number in range(start, stop):
         total += replicate(judge, plan, world, seed, number)

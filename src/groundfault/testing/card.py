@@ -73,7 +73,7 @@ class Promise:
 
 
 @dataclass(frozen=True)
-class Row:
+class CardRow:
     """What came of all replicates of one world.
 
     Attributes
@@ -111,7 +111,7 @@ class Row:
     found: int = 0
     planted: int = 0
 
-    def __add__(self, other: Row) -> Row:
+    def __add__(self, other: CardRow) -> CardRow:
         counts = ("replicates", "survived", "erred", "false_share", "found", "planted")
         return replace(
             self, **{name: getattr(self, name) + getattr(other, name) for name in counts}
@@ -198,7 +198,7 @@ class Card:
     promise: Promise
     plan: dict[str, Any]
     seed: int
-    rows: tuple[Row, ...] = ()
+    rows: tuple[CardRow, ...] = ()
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -251,7 +251,7 @@ class Card:
         try:
             data = json.loads(text)
             rows = tuple(
-                Row(**{name: row[name] for name in Row.__dataclass_fields__})
+                CardRow(**{name: row[name] for name in CardRow.__dataclass_fields__})
                 for row in data["rows"]
             )
             return cls(data["judge"], Promise(**data["promise"]), data["plan"], data["seed"], rows)
@@ -289,7 +289,7 @@ class Card:
             "proxies count neither as found nor as false."
         )
 
-    def _line(self, row: Row) -> str:
+    def _line(self, row: CardRow) -> str:
         error = row.error(self.promise.rate)
         low, high = interval(error, row.replicates)
         bound = row.bound(self.promise)

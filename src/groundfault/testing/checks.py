@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
-from groundfault.auditing.prepared import Case
+from groundfault.auditing.prepared import PreparedAudit
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Verdict
@@ -26,7 +26,7 @@ from groundfault.judges.rule import Ruling
 from groundfault.stats import bits
 from groundfault.testing.calibration import AnyWorld, calibrate, one, resolved
 from groundfault.testing.card import Card
-from groundfault.testing.worlds import Effect, World
+from groundfault.testing.worlds import PlantedEffect, World
 
 FAST = (
     World(units=115),
@@ -39,7 +39,7 @@ FAST = (
     World(units=80, candidates=3, losses="real"),
     World(units=160, candidates=10, outcomes=3, icc=0.6),
     World(units=160, gaps=0.1),
-    World(units=500, rate=0.36, effects=(Effect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
+    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
 )
 """Worlds of `check_judge`: a small one of each kind, and one with a cause that any fit judge
 finds.
@@ -49,7 +49,7 @@ _MIXED = World(
     units=200,
     candidates=12,
     dependence="chains",
-    effects=(Effect(0, 0.5, 0.4), Effect(7, -0.35, 0.3, proxies=1)),
+    effects=(PlantedEffect(0, 0.5, 0.4), PlantedEffect(7, -0.35, 0.3, proxies=1)),
 )
 
 
@@ -173,7 +173,7 @@ def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
     on = ~bits.unpack(units.marks.on, len(units))
     turned = replace(units, marks=replace(units.marks, on=bits.pack(on)))
     require(
-        np.array_equal(turned.margins.sign, -units.margins.sign),
+        np.array_equal(turned.tables.sign, -units.tables.sign),
         "a complement has to have the opposite lift",
     )
     before, after = one(judge, plan, units, "check"), one(judge, plan, turned, "check")
@@ -200,8 +200,8 @@ def _check_row_order(judge: Judge, plan: Plan, rng: np.random.Generator) -> None
     evidence, library = _MIXED.evidence(rng)
     shuffled = evidence.frame[rng.permutation(len(evidence))]
     other = Evidence.from_frame(shuffled, evidence.roles)
-    before, after = (Case(table, library, plan, judge) for table in (evidence, other))
-    said, again = (case.ruling(case.losses())[0] for case in (before, after))
+    before, after = (PreparedAudit(table, library, plan, judge) for table in (evidence, other))
+    said, again = (case.judge_losses(case.losses())[0] for case in (before, after))
     _assert_same(judge, "with rows in another order", said, again, np.arange(len(library)))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from groundfault.sequential import Audit, AuditPlan, Pool, policies
+from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.record import ASKED, TOLD, Entry
@@ -60,27 +60,27 @@ def check_policy(
         If something does not hold; the message says what, under which claim, and in which round.
     """
 
-    def made(pool: Pool) -> Policy:
+    def make_policy(pool: Pool) -> Policy:
         return policies.get(policy) if isinstance(policy, str) else policy(pool)
 
     for claim in claims:
-        pool = _pool(seed, generated=claim == "generated cases")
-        fresh = made(pool)
+        pool = _make_pool(seed, generated=claim == "generated cases")
+        fresh = make_policy(pool)
         warm_up = getattr(fresh, "warm_up", 0)
-        plan = AuditPlan(
+        plan = SequentialPlan(
             threshold=0.85, alpha=1e-9, policy=fresh.name, seed=seed, warm_up=warm_up, limit=warm_up + rounds,
             **CLAIMS[claim],
         )  # fmt: skip
-        whole = Audit.of(pool, plan, policy=fresh)
+        whole = SequentialAudit.of(pool, plan, policy=fresh)
         whole.run(replay(pool))
         where = f"the policy {fresh.name!r}, under the claim of {claim},"
-        for told in range(warm_up, len(whole.rounds)):
-            _check_round(where, whole, told, made)
-        _check_end(where, whole, made(pool))
-        _check_repeated(where, whole, made(pool))
+        for count in range(warm_up, len(whole.rounds)):
+            _check_round(where, whole, count, make_policy)
+        _check_end(where, whole, make_policy(pool))
+        _check_repeated(where, whole, make_policy(pool))
 
 
-def _pool(seed: int, *, generated: bool) -> Pool:
+def _make_pool(seed: int, *, generated: bool) -> Pool:
     rng = np.random.default_rng(seed)
     group, points = np.repeat(list("abc"), 30), rng.normal(size=(90, 6))
     scores = (rng.random(90) < np.where(group == "b", 0.5, 0.9)).astype(float)
@@ -89,30 +89,32 @@ def _pool(seed: int, *, generated: bool) -> Pool:
     )
 
 
-def _check_round(where: str, whole: Audit, told: int, made: Callable[[Pool], Policy]) -> None:
+def _check_round(
+    where: str, whole: SequentialAudit, count: int, make_policy: Callable[[Pool], Policy]
+) -> None:
     """One round, asked by a fresh policy in a world whose future is the opposite."""
     assert whole.pool.recorded is not None
-    seen = [whole.pool.position[r.query.id] for r in whole.rounds[:told]]
+    positions = [whole.pool.position[r.query.id] for r in whole.rounds[:count]]
     future = np.where(
-        np.isin(np.arange(len(whole.pool)), seen), whole.pool.recorded, 1 - whole.pool.recorded
+        np.isin(np.arange(len(whole.pool)), positions), whole.pool.recorded, 1 - whole.pool.recorded
     )
     pool = replace(whole.pool, recorded=future)
-    again = _taken_up(whole, told, pool, made(pool))
+    again = _resume(whole, count, pool, make_policy(pool))
     again.ask()
     before, after = (
-        whole.rounds[told].asked(),
-        again.rounds[-1].asked() if len(again.rounds) > told else {},
+        whole.rounds[count].to_query_event(),
+        again.rounds[-1].to_query_event() if len(again.rounds) > count else {},
     )
-    changed = [name for name in before if before[name] != after.get(name)]
+    differences = [name for name in before if before[name] != after.get(name)]
     require(
-        not changed,
-        f"{where} knows what it was not told, or remembers what it should not: taken up in round {told + 1}, with "
-        f"other scores to come, it does not ask the same ({', '.join(changed)})",
+        not differences,
+        f"{where} knows what it was not told, or remembers what it should not: taken up in round {count + 1}, with "
+        f"other scores to come, it does not ask the same ({', '.join(differences)})",
     )
 
 
-def _check_end(where: str, whole: Audit, fresh: Policy) -> None:
-    again = _taken_up(whole, len(whole.rounds) // 2, whole.pool, fresh)
+def _check_end(where: str, whole: SequentialAudit, fresh: Policy) -> None:
+    again = _resume(whole, len(whole.rounds) // 2, whole.pool, fresh)
     again.run(replay(whole.pool))
     require(
         [r.to_dict() for r in again.rounds] == [r.to_dict() for r in whole.rounds],
@@ -120,30 +122,38 @@ def _check_end(where: str, whole: Audit, fresh: Policy) -> None:
     )
 
 
-def _check_repeated(where: str, whole: Audit, fresh: Policy) -> None:
+def _check_repeated(where: str, whole: SequentialAudit, fresh: Policy) -> None:
     early, late = (
-        _taken_up(whole, told, whole.pool, fresh)
-        for told in (whole.plan.warm_up + 2, len(whole.rounds) - 1)
+        _resume(whole, count, whole.pool, fresh)
+        for count in (whole.plan.warm_up + 2, len(whole.rounds) - 1)
     )
-    first, _, again = (audit.choice(fresh) for audit in (late, early, late))
+    first, _, again = (audit.choose(fresh) for audit in (late, early, late))
     require(
-        _words(first) == _words(again),
+        _describe_query(first) == _describe_query(again),
         f"{where} says something else when asked twice about one history with the same generator",
     )
 
 
-def _taken_up(whole: Audit, rounds: int, pool: Pool, policy: Policy) -> Audit:
+def _resume(whole: SequentialAudit, rounds: int, pool: Pool, policy: Policy) -> SequentialAudit:
     """The audit after so many rounds, from its record."""
-    audit = Audit.of(pool, whole.plan, policy=policy)
-    for told in whole.rounds[:rounds]:
-        audit.replay(Entry(0, ASKED, told.asked()))
+    audit = SequentialAudit.of(pool, whole.plan, policy=policy)
+    for past_round in whole.rounds[:rounds]:
+        audit.replay(Entry(0, ASKED, past_round.to_query_event()))
         audit.replay(
-            Entry(0, TOLD, {"step": told.query.step, "id": told.query.id, "score": told.score})
+            Entry(
+                0,
+                TOLD,
+                {
+                    "step": past_round.query.step,
+                    "id": past_round.query.id,
+                    "score": past_round.score,
+                },
+            )
         )
     return audit
 
 
-def _words(query: Query | None) -> Any:
+def _describe_query(query: Query | None) -> Any:
     if query is None:
         return None
     return (

@@ -8,13 +8,13 @@ import numpy as np
 
 from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
-from groundfault.probes.policies.history import Asked, Bools, Keys, Policy
+from groundfault.probes.policies.history import Bools, Keys, PromptHistory, PromptPolicy
 from groundfault.testing.checks import require
 
 _TASKS, _SIZES, _SIZE, _BATCHES = 6, (3, 2), 4, 12
 
 
-def check_probe_policy(policy: str | Callable[[], Policy], *, seed: int = 0) -> None:
+def check_probe_policy(policy: str | Callable[[], PromptPolicy], *, seed: int = 0) -> None:
     """Check that a policy is a function of what was asked and of its generators, and asks only what
     may be asked.
 
@@ -37,60 +37,60 @@ def check_probe_policy(policy: str | Callable[[], Policy], *, seed: int = 0) -> 
         If something does not hold; the message says what, and in which batch.
     """
 
-    def made() -> Policy:
+    def make() -> PromptPolicy:
         return get(policy) if isinstance(policy, str) else policy()
 
     rng = np.random.default_rng(seed)
     count = _TASKS * int(np.prod(_SIZES))
     mismatch, blocked = rng.random(count) < 0.3, rng.random(count) < 0.2
     blocked[: count // _TASKS] = True  # a task of which nothing may be asked
-    one, asked = made(), [_asked(np.empty(0, dtype=np.intp), mismatch, blocked, 1)]
+    one, histories = make(), [_make_history(np.empty(0, dtype=np.intp), mismatch, blocked, 1)]
     for batch in range(1, _BATCHES + 1):
         where = f"the policy {one.name!r}, in batch {batch},"
-        now = asked[-1]
+        now = histories[-1]
         keys = _ask(one, now, seed)
         _check_keys(where, one, now, keys)
         require(
-            np.array_equal(keys, _ask(made(), now, seed)),
+            np.array_equal(keys, _ask(make(), now, seed)),
             f"{where} asks something else when taken up there: it remembers more than it is told",
         )
-        _ask(one, asked[batch // 2], seed)
+        _ask(one, histories[batch // 2], seed)
         require(
             np.array_equal(keys, _ask(one, now, seed)),
             f"{where} says something else when asked twice about one history with the same generators",
         )
-        asked.append(_asked(np.append(now.keys, keys), mismatch, blocked, batch + 1))
+        histories.append(_make_history(np.append(now.keys, keys), mismatch, blocked, batch + 1))
 
 
-def _asked(keys: Keys, mismatch: Bools, blocked: Bools, batch: int) -> Asked:
+def _make_history(keys: Keys, mismatch: Bools, blocked: Bools, batch: int) -> PromptHistory:
     """A history whose arrays cannot be written to."""
     signals = mismatch[keys]
     for array in (keys, signals, blocked):
         array.flags.writeable = False
-    return Asked(_TASKS, _SIZES, keys, signals, batch, _BATCHES, blocked)
+    return PromptHistory(_TASKS, _SIZES, keys, signals, batch, _BATCHES, blocked)
 
 
-def _ask(policy: Policy, asked: Asked, seed: int) -> Keys:
+def _ask(policy: PromptPolicy, history: PromptHistory, seed: int) -> Keys:
     plan = Plan(seed=seed)
     return policy.ask(
-        asked, _SIZE, plan.rng("tasks", asked.batch), plan.rng("components", asked.batch)
+        history, _SIZE, plan.rng("tasks", history.batch), plan.rng("components", history.batch)
     )
 
 
-def _check_keys(where: str, policy: Policy, asked: Asked, keys: Keys) -> None:
+def _check_keys(where: str, policy: PromptPolicy, history: PromptHistory, keys: Keys) -> None:
     require(len(keys) <= _SIZE, f"{where} asks {len(keys)} keys, where {_SIZE} were wanted")
-    known = (keys >= 0) & (keys < len(asked.open))
-    require(known.all(), f"{where} asks a key that there is not: {keys[~known].tolist()}")
+    in_bank = (keys >= 0) & (keys < len(history.open))
+    require(in_bank.all(), f"{where} asks a key that there is not: {keys[~in_bank].tolist()}")
     require(
-        asked.open[keys].all(),
-        f"{where} asks a key that is blocked: {keys[~asked.open[keys]].tolist()}",
+        history.open[keys].all(),
+        f"{where} asks a key that is blocked: {keys[~history.open[keys]].tolist()}",
     )
     for key in keys:
-        chance = policy.chances(asked)
+        chance = policy.chances(history)
         if chance is None:
             return
         require(
-            chance.shape == asked.open.shape and (chance >= 0).all(),
+            chance.shape == history.open.shape and (chance >= 0).all(),
             f"{where} tells chances that are none",
         )
         require(
@@ -98,8 +98,8 @@ def _check_keys(where: str, policy: Policy, asked: Asked, keys: Keys) -> None:
             f"{where} tells chances that sum to {chance.sum():.6g}, not to 1",
         )
         require(chance[key] > 0, f"{where} asks the key {key}, and says that it could not come")
-        asked = asked.after(int(key))
-    last = policy.chances(asked)
+        history = history.after(int(key))
+    last = policy.chances(history)
     if len(keys) < _SIZE and last is not None:
         require(
             not last.any(), f"{where} asks fewer than were wanted, and says that more could come"

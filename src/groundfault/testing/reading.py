@@ -14,7 +14,7 @@ import polars as pl
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers import Reader
-from groundfault.readers.log import COLUMNS, joined
+from groundfault.readers.log import COLUMNS, stack
 from groundfault.testing.checks import require
 
 _STRANGERS = {
@@ -71,7 +71,7 @@ def check_reader(
 
 
 def _read(reader: Reader, path: Path) -> pl.DataFrame:
-    return joined([table for table, _ in reader.read(path).tables()])
+    return stack([table for table, _ in reader.read(path).tables()])
 
 
 def _content(path: Path) -> list[tuple[str, bytes]]:

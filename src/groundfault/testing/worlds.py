@@ -33,7 +33,7 @@ _SPREAD = 2.0
 
 
 @dataclass(frozen=True)
-class Effect:
+class PlantedEffect:
     """A planted cause of losses.
 
     Attributes
@@ -106,7 +106,7 @@ class World:
     candidates: int = 34
     dependence: Dependence = "independent"
     rate: float = 0.4
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[PlantedEffect, ...] = ()
     losses: Losses = "errors"
     outcomes: int = 1
     variants: int = 1
@@ -216,7 +216,7 @@ class World:
             id="example",
             model="model" if self.outcomes > 1 else None,
             group="item" if grouped else None,
-            empty="missing" if self.gaps or self.uneven else None,
+            null_outcome="missing" if self.gaps or self.uneven else None,
             ignore=() if grouped else ("item",),
         )
         library = Library.of(Candidate(name, name, missing="drop") for name in columns)

@@ -13,12 +13,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.core.derived import matrix as numbers_of
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import matrix as numbers_of
 from groundfault.errors import InputError
 from groundfault.stats import irt
 from groundfault.stats.one_ability import OneAbility
-from groundfault.stats.silhouette import combined
+from groundfault.stats.silhouette import combine
 from groundfault.taxonomy.fitting import nulls
 from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
 from groundfault.taxonomy.fitting.matrix import Matrix
@@ -204,7 +204,7 @@ def _semantic(
         raise InputError(
             f"the vector of example {where!r} is missing, or has a number that is not finite"
         )
-    return combined(found)
+    return combine(found)
 
 
 def digest_of(matrix: Matrix) -> str:

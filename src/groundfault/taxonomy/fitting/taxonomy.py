@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from groundfault.base.files import write_bytes, write_text
 from groundfault.core.candidate import Candidate
-from groundfault.core.derived import Derived
+from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
 from groundfault.taxonomy.fitting.labels import Enriched
@@ -185,7 +185,7 @@ class Taxonomy:
                 f"a taxonomy with reducer={self.settings.reducer!r} and alpha={self.settings.alpha:g} has no rule for "
                 "another example; fit it with reducer='pca', 'signal' or 'none', and alpha=0"
             )
-        column = Derived(
+        column = FittedColumn(
             "taxonomy", "answers", tuple(ANSWER + m for m in self.matrix.models), self.rule
         )
         return [_candidate(c, column, "the answers of the models it was fitted to") for c in wanted]
@@ -230,7 +230,7 @@ class Taxonomy:
         )
         numbers, none = np.arange(1.0, len(centroid) + 1), np.zeros(1)
         arrays = {"centroid": centroid, "number": numbers, "spread": none, "level": none}
-        derived = Derived("taxonomy", "centroid", (column,), arrays)
+        derived = FittedColumn("taxonomy", "centroid", (column,), arrays)
         return [_candidate(c, derived, f"the vector in {column}") for c in wanted]
 
     def to_dict(self) -> dict[str, Any]:
@@ -340,7 +340,7 @@ def _read(data: dict[str, Any], arrays: dict[str, NDArray[Any]], table: pl.DataF
     )
 
 
-def _candidate(cluster: Cluster, column: Derived, by: str) -> Candidate:
+def _candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidate:
     listed = "" if cluster.published else " (not published)"
     meaning = f"the example is nearest to {cluster.name}{listed} of a taxonomy, by {by}"
     return Candidate(

@@ -1,5 +1,4 @@
-"""Derived columns: slices that no rule over given columns can say, as a column computed by a fitted
-function.
+"""Fitted columns: slices that no rule can express, as a column that a fitted function computes.
 
 A fitted function looks at one row at a time and never at an outcome. It is plain arrays of numbers
 and the name of a function in `groundfault.stats`, so it is saved without pickle and read without
@@ -12,13 +11,13 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.registry import load_object
 from groundfault.errors import InputError, RuleError
 
 if TYPE_CHECKING:
@@ -26,15 +25,17 @@ if TYPE_CHECKING:
 
 _FUNCTIONS = {
     "mixture": "groundfault.stats.mixture_predict:assign",
-    "ball": "groundfault.stats.spotlight:inside",
-    "centroid": "groundfault.stats.centroids:of_coordinates",
-    "answers": "groundfault.stats.centroids:of_answers",
+    "ball": "groundfault.stats.spotlight:is_inside",
+    "centroid": "groundfault.stats.centroids:label_coordinates",
+    "answers": "groundfault.stats.centroids:label_answers",
 }
-_ROWS = 1 << 16
+# functions that need more than arrays: the class that computes them, loaded when one is read
+_CLASSES = {"language": "groundfault.language.column:LanguageColumn"}
+_ROWS = 1 << 16  # rows computed at a time, which bounds the memory
 
 
 @dataclass(frozen=True, eq=False)
-class Derived:
+class FittedColumn:
     """A column of whole numbers, computed row by row from other columns.
 
     Attributes
@@ -74,7 +75,7 @@ class Derived:
         return f"{self.source}_{digest.hexdigest()[:16]}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Derived) and self.name == other.name
+        return isinstance(other, FittedColumn) and self.name == other.name
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -87,12 +88,9 @@ class Derived:
         InputError
             If the columns hold something else than when it was fitted.
         """
-        module, _, attribute = _FUNCTIONS[self.function].partition(":")
-        function = cast(
-            "Callable[..., NDArray[np.int64]]", getattr(import_module(module), attribute)
-        )
+        function: Callable[..., NDArray[np.int64]] = load_object(_FUNCTIONS[self.function])
         out = np.zeros(frame.height, dtype=np.int64)
-        known = np.zeros(frame.height, dtype=np.bool_)
+        complete = np.zeros(frame.height, dtype=np.bool_)
         for start in range(0, frame.height, _ROWS):
             values = matrix(frame[start : start + _ROWS], self.columns)
             here = ~np.isnan(values).any(axis=1)
@@ -103,9 +101,9 @@ class Derived:
                 raise InputError(
                     f"the columns {', '.join(self.columns)} do not fit the slices of {self.source}: {error}"
                 ) from None
-            known[start : start + _ROWS] = here
+            complete[start : start + _ROWS] = here
         return pl.select(
-            pl.when(pl.Series(known)).then(pl.Series(out)).alias(self.name)
+            pl.when(pl.Series(complete)).then(pl.Series(out)).alias(self.name)
         ).to_series()
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,7 +117,7 @@ class Derived:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Derived:
+    def from_dict(cls, data: Mapping[str, Any]) -> FittedColumn:
         """Read what `to_dict` wrote.
 
         Raises
@@ -127,18 +125,19 @@ class Derived:
         KeyError, TypeError, ValueError
             If it is something else.
         """
-        if data["function"] == "language":
-            from groundfault.language.column import LanguageColumn
-
-            return LanguageColumn.from_dict(data)
+        if data["function"] in _CLASSES:
+            kind: type[FittedColumn] = load_object(_CLASSES[data["function"]])
+            return kind.from_dict(data)
         arrays = {str(key): decoded(array) for key, array in dict(data["arrays"]).items()}
         columns = tuple(str(column) for column in data["columns"])
         return cls(str(data["source"]), str(data["function"]), columns, arrays)
 
 
-def with_derived(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> pl.DataFrame:
-    """The table with the derived columns that candidates read, each computed once."""
-    wanted = {c.derived.name: c.derived for c in candidates if c.derived is not None}
+def add_fitted_columns(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> pl.DataFrame:
+    """The table with the fitted columns that candidates read, each computed once."""
+    wanted = {
+        c.fitted_column.name: c.fitted_column for c in candidates if c.fitted_column is not None
+    }
     return frame.with_columns(column.apply(frame) for column in wanted.values())
 
 

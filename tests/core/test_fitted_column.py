@@ -1,4 +1,4 @@
-"""Derived columns: fitted functions as plain arrays, what finders observe, and what is refused."""
+"""Fitted columns: functions as plain arrays, what finders observe, and what is refused."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from planted_tables import clustered
 
-from groundfault.core.derived import Derived, matrix
 from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import FittedColumn, matrix
 from groundfault.errors import InputError, RuleError
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
-from groundfault.slicing.predictions import Observed
+from groundfault.slicing.predictions import EmbeddedPredictions
 
 NAMES = ("ape", "bee", "cat")
 
@@ -42,7 +42,7 @@ def evidence(frame: pl.DataFrame, **roles: Any) -> Evidence:
 
 @pytest.mark.parametrize("kind", [Edisa, Domino])
 @pytest.mark.parametrize("pca", [None, 3])
-def test_a_derived_column_is_what_the_slicer_predicts(kind: Any, pca: int | None) -> None:
+def test_a_fitted_column_is_what_the_slicer_predicts(kind: Any, pca: int | None) -> None:
     frame, (z, y, p) = table()
     slicer = kind(n_slices=8, pca=pca).fit(z, y, p)
     column = slicer.derived(("embedding", *(f"probability_{name}" for name in NAMES)))
@@ -86,8 +86,8 @@ def test_a_missing_number_gives_no_slice() -> None:
 def test_json_gives_an_equal_function_back(
     arrays: dict[str, np.ndarray], columns: tuple[str, ...]
 ) -> None:
-    column = Derived("s", "ball", columns, arrays)
-    again = Derived.from_dict(json.loads(json.dumps(column.to_dict())))
+    column = FittedColumn("s", "ball", columns, arrays)
+    again = FittedColumn.from_dict(json.loads(json.dumps(column.to_dict())))
     assert again == column
     assert again.name == column.name
     for key, array in arrays.items():
@@ -96,14 +96,14 @@ def test_json_gives_an_equal_function_back(
 
 def test_names_tell_content_apart() -> None:
     ball = {"middle": np.zeros(2), "square": np.ones(1)}
-    first = Derived("s", "ball", ("x", "y"), ball)
+    first = FittedColumn("s", "ball", ("x", "y"), ball)
     others = [
-        Derived("s", "ball", ("y", "x"), ball),
-        Derived("s", "mixture", ("x", "y"), ball),
-        Derived("s", "ball", ("x", "y"), ball | {"square": np.nextafter(np.ones(1), 2)}),
+        FittedColumn("s", "ball", ("y", "x"), ball),
+        FittedColumn("s", "mixture", ("x", "y"), ball),
+        FittedColumn("s", "ball", ("x", "y"), ball | {"square": np.nextafter(np.ones(1), 2)}),
     ]
     assert len({first.name, *(o.name for o in others)}) == 4
-    assert first == Derived("s", "ball", ("x", "y"), dict(ball))
+    assert first == FittedColumn("s", "ball", ("x", "y"), dict(ball))
 
 
 @pytest.mark.parametrize(
@@ -118,19 +118,23 @@ def test_names_tell_content_apart() -> None:
     ],
 )
 def test_what_is_no_fitted_function_is_refused(change: dict[str, Any]) -> None:
-    good = Derived("s", "ball", ("x",), {"middle": np.zeros(1), "square": np.ones(1)}).to_dict()
+    good = FittedColumn(
+        "s", "ball", ("x",), {"middle": np.zeros(1), "square": np.ones(1)}
+    ).to_dict()
     with pytest.raises((KeyError, TypeError, ValueError, RuleError)):
-        Derived.from_dict(good | change)
+        FittedColumn.from_dict(good | change)
     with pytest.raises(KeyError):
-        Derived.from_dict({})
+        FittedColumn.from_dict({})
 
 
 def test_other_columns_than_fitted_are_refused() -> None:
-    column = Derived("s", "ball", ("x",), {"middle": np.zeros(2), "square": np.ones(1)})
+    column = FittedColumn("s", "ball", ("x",), {"middle": np.zeros(2), "square": np.ones(1)})
     with pytest.raises(InputError, match="the columns x do not fit the slices of s"):
         column.apply(pl.DataFrame({"x": [1.0]}))
     with pytest.raises(InputError, match="do not fit"):
-        Derived("s", "mixture", ("x",), {"classes": np.zeros(0)}).apply(pl.DataFrame({"x": [1.0]}))
+        FittedColumn("s", "mixture", ("x",), {"classes": np.zeros(0)}).apply(
+            pl.DataFrame({"x": [1.0]})
+        )
 
 
 def test_a_matrix_is_columns_side_by_side() -> None:
@@ -159,7 +163,7 @@ def test_a_matrix_is_columns_side_by_side() -> None:
 
 def test_what_is_observed_of_examples() -> None:
     frame, (z, y, p) = table(200)
-    seen = Observed.of(evidence(frame, ignore=("label",)), "embedding*", None, "label")
+    seen = EmbeddedPredictions.of(evidence(frame, ignore=("label",)), "embedding*", None, "label")
     np.testing.assert_array_equal(seen.embedding, z)
     np.testing.assert_array_equal(seen.probability, p)
     np.testing.assert_array_equal(seen.label, y)
@@ -171,7 +175,7 @@ def test_what_is_observed_of_examples() -> None:
     numbered = numbered.select(
         "id", "error", "label", "proba", pl.col("embedding").arr.to_struct().struct.unnest()
     )
-    listed = Observed.of(evidence(numbered), "field_*", "proba", "label")
+    listed = EmbeddedPredictions.of(evidence(numbered), "field_*", "proba", "label")
     np.testing.assert_array_equal(listed.embedding, z)
     np.testing.assert_array_equal(listed.label, y)
     assert listed.classes == ("0", "1", "2")
@@ -182,12 +186,12 @@ def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
     plain = frame.select("id", "error", "embedding").with_columns(
         error=pl.when(pl.col("id") == "0009").then(None).otherwise(pl.col("error"))
     )
-    seen = Observed.of(evidence(plain, empty="missing"), "embedding", None, "label")
-    assert not seen.given
+    seen = EmbeddedPredictions.of(evidence(plain, null_outcome="missing"), "embedding", None, "label")
+    assert not seen.has_probabilities
     assert len(seen.label) == 199
     np.testing.assert_array_equal(seen.wrong, np.delete(frame["error"].to_numpy(), 9) == 1)
     several = pl.concat([plain.with_columns(model=pl.lit(m)) for m in "ab"]).fill_null(0)
-    pooled = Observed.of(evidence(several, model="model"), "embedding", None, "label")
+    pooled = EmbeddedPredictions.of(evidence(several, model="model"), "embedding", None, "label")
     np.testing.assert_array_equal(pooled.embedding, z)
 
 
@@ -198,7 +202,7 @@ def test_what_cannot_be_observed_is_said() -> None:
         message: str, changed: pl.DataFrame, probability: str | None = None, label: str = "label"
     ) -> None:
         with pytest.raises(InputError, match=message):
-            Observed.of(evidence(changed), "embedding*", probability, label)
+            EmbeddedPredictions.of(evidence(changed), "embedding*", probability, label)
 
     refused("no attribute is named, or matches, 'embedding\\*'", frame.drop("embedding"))
     refused("no column 'truth' with the true class", frame, label="truth")
@@ -230,7 +234,7 @@ def test_proposals_say_what_they_are(finder: Any) -> None:
     assert list(finder.propose(data)) == proposed
     *slices, together = proposed
     assert together.name == f"{finder.name} error slices"
-    said = slices[0].derived.apply(frame)
+    said = slices[0].fitted_column.apply(frame)
     fitted = type(finder)(
         **finder.get_params() | {"n_slices": min(finder.n_slices, 600 // 20)}
     ).fit(z, y, p)
