@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.options import (
     candidate_options,
     evidence_options,
+    jobs_option,
+    json_option,
     plan_options,
-    read_candidates,
-    read_evidence,
-    read_plan,
-    require_writable,
-    show_progress,
-    echo_warnings,
-    write_json,
 )
+from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
+from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
@@ -29,66 +27,65 @@ if TYPE_CHECKING:
 LEDGER = "groundfault-ledger.db"
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    first="outcome id positive_is_good group candidate finders judge out",
+)
 @evidence_options
-@click.option(
-    "--compare", nargs=2, metavar="A B", help="Judge what changed from model A to model B, paired."
+@option(
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    group=INPUT,
+    help="Judge what changed from model A to model B on the same examples.",
 )
 @candidate_options
 @plan_options
-@click.option(
+@option(
     "--robustness",
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Repeat over N random splits.",
+    group=RULE,
+    help="Number of random splits to repeat the audit on; default 0.",
 )
-@click.option(
-    "--jobs",
-    type=int,
-    default=-1,
-    show_default=True,
-    help="Processes for the repeats (-1: all cores).",
+@jobs_option()
+@option(
+    "--out",
+    type=click.Path(),
+    metavar="DIR",
+    help="Write report.html, report.md, report.json and library.json to this folder.",
 )
-@click.option(
+@json_option("the report")
+@option(
     "--ledger",
     metavar="FILE",
-    help=f"Where openings are recorded [{LEDGER}, or $GROUNDFAULT_LEDGER].",
+    help=f"Record of holdout openings; default $GROUNDFAULT_LEDGER, or {LEDGER}.",
 )
-@click.option(
+@option(
     "--no-ledger",
     is_flag=True,
     help="Do not record that the holdout was opened; the report says so.",
 )
-@click.option(
+@option(
     "--reopen",
     metavar="REASON",
-    help="Open again with other candidates; the reason stays in the report.",
-)
-@click.option(
-    "--out",
-    type=click.Path(),
-    metavar="DIR",
-    help="Write report.html, .md, .json and library.json here.",
-)
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the report as JSON; - is standard output, alone.",
+    help="Open the holdout again for other candidates; the report gives the reason.",
 )
 def audit(**options: Any) -> None:
     """Say which explanations of the failures in SOURCE hold up.
 
-    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, whose outcome column is
-    named by --outcome; or the logs of an evaluation tool, folders or patterns of them, which need
-    no more said. Without --declare, --candidate or --finders the default finders propose: what was
-    measured with the answer, 0/1 columns, thresholds, categories and text features.
+    SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
+    named by --outcome; or logs of an evaluation tool, folders of logs or patterns, which need no
+    --outcome. Without --candidate, --declare or --finders the default finders propose candidates:
+    measurements of the answer, 0/1 columns, thresholds, categories and text features.
 
     \b
     groundfault audit results.parquet --id item_id --outcome error --out report/
-    groundfault audit results.csv --id id --model-column model --model gpt-4o --outcome correct --positive-is-good
-    groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' --finders thresholds
+    groundfault audit results.csv --id id --model-column model --model gpt-4o \\
+        --outcome correct --positive-is-good
+    groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' \\
+        --finders thresholds
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     """
     from groundfault.auditing.flow import audit as run
@@ -106,7 +103,7 @@ def audit(**options: Any) -> None:
             candidates,
             finders=finders,
             compare=options["compare"] or None,
-            ledger=_ledger(options),
+            ledger=choose_ledger(options),
             reopen=options["reopen"],
             robustness=options["robustness"],
             jobs=options["jobs"],
@@ -119,25 +116,32 @@ def audit(**options: Any) -> None:
     _say(report, quiet, options["out"])
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    first="outcome id positive_is_good group candidate finders judge freeze",
+)
 @evidence_options
-@click.option("--compare", nargs=2, metavar="A B", help="Two models to compare, paired.")
+@option(
+    "--compare",
+    nargs=2,
+    metavar="A B",
+    group=INPUT,
+    help="Compare models A and B on the same examples.",
+)
 @candidate_options
 @plan_options
-@click.option(
-    "--freeze", metavar="FILE", help="Freeze the candidates into this library, for audit --library."
+@option(
+    "--freeze",
+    metavar="FILE",
+    help="Freeze the candidates in this library, for audit --library.",
 )
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the check as JSON; - is standard output, alone.",
-)
+@json_option("the check")
 def check(**options: Any) -> None:
-    """Before the holdout is spent: which candidates can be tested, and what could be found.
+    """Say which candidates SOURCE can test, and how large a lift it could detect.
 
-    Reads no held-out outcome beyond the overall error rate of the discovery part, and records
-    nothing."""
+    Uses the error rate of the discovery part and no held-out outcome, and records nothing: the
+    holdout stays unopened.
+    """
     import json
 
     from groundfault.auditing.checking import check as run
@@ -167,14 +171,14 @@ def check(**options: Any) -> None:
 @click.command()
 @click.argument("source", type=click.Path())
 @click.option("--evidence", metavar="FILE", help="Where the evidence is now, if it has moved.")
-@click.option("--ledger", metavar="FILE", help="The ledger to check against.")
+@click.option("--ledger", metavar="FILE", help="Ledger to check the report against.")
 def verify(source: str, evidence: str | None, ledger: str | None) -> None:
-    """Recompute what SOURCE reports and say whether it reproduces (exit status 1 if it does not).
+    """Recompute a report and say whether it reproduces; exit status 1 if it does not.
 
-    SOURCE is the directory of a report, or the file of a sequential audit's certificate.
+    SOURCE is the directory of a report, or the certificate file of a sequential audit.
     """
     if Path(source).is_file() and not evidence:
-        from groundfault.sequential.certificate import verify_certificate
+        from groundfault.sequential import verify_certificate
 
         verification: Any = verify_certificate(source, ledger=ledger)
     else:
@@ -188,7 +192,8 @@ def verify(source: str, evidence: str | None, ledger: str | None) -> None:
     sys.exit(0 if verification.reproduces else 1)
 
 
-def _ledger(options: dict[str, Any]) -> str | None:
+def choose_ledger(options: dict[str, Any]) -> str | None:
+    """The ledger to record openings in; None where none is wanted."""
     if options["no_ledger"]:
         if options["ledger"] or options["reopen"]:
             raise PlanError("--no-ledger goes neither with --ledger nor with --reopen")

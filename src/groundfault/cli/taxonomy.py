@@ -3,109 +3,158 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
-from groundfault.cli.options import (
-    evidence_options,
-    read_evidence,
-    require_writable,
-    show_progress,
-)
+from groundfault.cli.command import RULE, GroupedCommand, option
+from groundfault.cli.options import evidence_options, examples_options, jobs_option
+from groundfault.cli.output import require_writable, show_progress
+from groundfault.cli.reading import read_evidence
+from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 
 _SETTINGS = (
-    "alpha reducer clusterer dimensions imputation frontier score rate level stability permutations worlds refits "
-    "bootstraps seed".split()
-)
+    "alpha reducer clusterer dimensions imputation frontier score rate level stability "
+    "permutations worlds refits bootstraps seed"
+).split()
+
+_rule = partial(option, group=RULE)
 
 
 @click.group()
 def taxonomy() -> None:
-    """Failure modes: which examples do models fail on together, beyond ability."""
+    """Cluster examples by which models fail on them, and use the clusters."""
 
 
-@taxonomy.command()
+@taxonomy.command(
+    cls=GroupedCommand,
+    first="outcome id model_column positive_is_good text preset hold_out out",
+)
 @evidence_options
-@click.option(
-    "--examples", metavar="FILE", help="A table that describes the examples, joined by --id."
+@examples_options
+@option(
+    "--text",
+    metavar="COL",
+    group="Examples",
+    help="Column of texts, for labels and for --alpha above 0.",
 )
-@click.option(
-    "--text", metavar="COL", help="What an example says: for labels, and for --alpha above 0."
-)
-@click.option(
+@option(
     "--embedding",
     default="tfidf",
     show_default=True,
-    help="How texts become vectors; or sentence[:MODEL].",
+    group="Examples",
+    help="Embedding of the texts: tfidf, sentence or sentence:MODEL.",
 )
-@click.option("--vectors", metavar="COL", help="Vectors of the examples, in place of their texts.")
-@click.option("--benchmark", metavar="COL", help="Which benchmark an example comes from.")
-@click.option(
+@option(
     "--hold-out",
     metavar="MODEL",
     multiple=True,
-    help="Make clusters without it, then judge claims about it.",
+    group="Claims",
+    help="Make clusters without this model, then judge claims about it; repeatable.",
 )
-@click.option(
-    "--unstable", is_flag=True, help="Judge claims about clusters that are not published, too."
+@option(
+    "--unstable",
+    is_flag=True,
+    group="Claims",
+    help="Judge claims about unpublished clusters too.",
 )
-@click.option(
+@option(
     "--beyond-ability",
     is_flag=True,
-    help="Judge failures beyond ability and difficulty, not failures.",
+    group="Claims",
+    help="Judge failures beyond ability and difficulty instead of failures.",
 )
-@click.option(
+@_rule(
     "--preset",
     default="default",
     show_default=True,
-    help="default, or paper: FailureScope's procedure.",
+    help="Preset of the settings below: default, or paper for FailureScope's procedure.",
 )
-@click.option("--alpha", type=float, help="Weight of what examples say, from 0 to 1.")
-@click.option("--reducer", help="signal, none, pca or umap.")
-@click.option("--clusterer", help="means or hdbscan.")
-@click.option("--dimensions", type=int, help="Of the reduction, at most.")
-@click.option(
+@_rule("--alpha", type=float, help="Weight of the texts beside failures, from 0 to 1.")
+@_rule("--reducer", help="Dimension reduction: signal, none, pca or umap.")
+@_rule("--clusterer", help="Clustering: means or hdbscan.")
+@_rule("--dimensions", type=int, help="Largest number of dimensions after reduction.")
+@_rule(
     "--imputation",
-    help="Of holes, for the paper's preset: column_mean, row_mean, half, zero or none.",
+    help="Values for missing answers in the paper's preset: column_mean, row_mean, half, zero or "
+    "none.",
 )
-@click.option(
+@_rule(
     "--frontier",
     metavar="MODEL",
     multiple=True,
-    help="Keep only what one of these failed; repeatable.",
+    help="Keep only examples that this model, or another one named, failed; repeatable.",
 )
-@click.option("--score", type=float, help="A try passes from this score on [0.7].")
-@click.option(
-    "--rate", type=float, help="A model passes an example from this share of its tries on [0.5]."
+@_rule("--score", type=float, help="Score from which a try is a pass; default 0.7.")
+@_rule(
+    "--rate",
+    type=float,
+    help="Share of passed tries from which an example is passed; default 0.5.",
 )
-@click.option("--level", type=float, help="Of the tests against null worlds [0.05].")
-@click.option("--stability", type=float, help="Least Jaccard index of a published cluster [0.6].")
-@click.option("--permutations", type=int, help="Of the paper's label-fixed test [1000].")
-@click.option("--worlds", type=int, help="Null worlds of each kind [99].")
-@click.option("--refits", type=int, help="On halves of examples and of models [20].")
-@click.option("--bootstraps", type=int, help="Resamples of the examples [20; paper 50].")
-@click.option("--seed", type=int, help="Of every random act [0; paper 42].")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
-@click.option(
+@_rule("--level", type=float, help="Level of the tests against null worlds; default 0.05.")
+@_rule(
+    "--stability",
+    type=float,
+    help="Smallest Jaccard index of a published cluster; default 0.6.",
+)
+@_rule(
+    "--permutations",
+    type=int,
+    help="Number of permutations of the paper's label-fixed test; default 1000.",
+)
+@_rule("--worlds", type=int, help="Number of null worlds of each kind; default 99.")
+@_rule(
+    "--refits",
+    type=int,
+    help="Number of refits on halves of the examples and of the models; default 20.",
+)
+@_rule(
+    "--bootstraps",
+    type=int,
+    help="Number of resamples of the examples; default 20, 50 in the paper.",
+)
+@_rule("--seed", type=int, help="Seed of every random draw; default 0, 42 in the paper's preset.")
+@option(
+    "--ledger",
+    metavar="FILE",
+    group="Claims",
+    help="Record of holdout openings; default $GROUNDFAULT_LEDGER, or groundfault-ledger.db.",
+)
+@option(
+    "--no-ledger",
+    is_flag=True,
+    group="Claims",
+    help="Do not record that the holdout was opened; the report says so.",
+)
+@option(
+    "--reopen",
+    metavar="REASON",
+    group="Claims",
+    help="Open the holdout again for other clusters; the report gives the reason.",
+)
+@jobs_option()
+@option(
     "--out",
     required=True,
     type=click.Path(),
     metavar="DIR",
-    help="Write the taxonomy and its report here.",
+    help="Write the taxonomy and its report to this folder.",
 )
 def fit(**options: Any) -> None:
-    """Cluster the examples of SOURCE by which models fail on them, and say which clusters are real
-    and stay.
+    """Cluster the examples of SOURCE by which models fail on them, and publish stable clusters.
 
-    A fit that was interrupted goes on where it stopped when it is run again with the same --out.
+    Clusters are tested against null worlds and against refits on halves of the data. An interrupted
+    fit resumes if --out is the same.
 
     \b
-    groundfault taxonomy fit answers.parquet --id id --model-column model --outcome error --out taxonomy/
-    groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 --preset paper --reducer pca --out paper/
+    groundfault taxonomy fit answers.parquet --id id --model-column model --outcome error \\
+        --out taxonomy/
+    groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 \\
+        --preset paper --reducer pca --out paper/
     """
     from groundfault.render.taxonomy import write
     from groundfault.taxonomy.fitting.fit import fit as run
@@ -117,13 +166,10 @@ def fit(**options: Any) -> None:
     resume = place / ".replicates"
     with show_progress(False) as progress:
         evidence = read_evidence(options, progress)
-        holdout_models = options["hold_out"]
-        _check_claims(options, settings, evidence)
-        discovery = (
-            evidence.select_model(*(m for m in evidence.models if m not in holdout_models))
-            if holdout_models
-            else evidence
-        )
+        plan = _plan_claims(options, settings, evidence)
+        discovery = evidence
+        if plan is not None:
+            discovery = evidence.select_model(*plan.split_models(evidence)[0])
         fitted_taxonomy = run(
             discovery,
             settings,
@@ -136,7 +182,11 @@ def fit(**options: Any) -> None:
             resume=resume,
             progress=progress,
         )
-        claims_report = _judge_claims(fitted_taxonomy, evidence, options, progress) if holdout_models else None
+        claims_report = (
+            None
+            if plan is None
+            else _judge_claims(fitted_taxonomy, evidence, plan, options, progress)
+        )
         progress("writing the report")
         write(
             fitted_taxonomy,
@@ -161,43 +211,48 @@ def _some(evidence: Any) -> str:
     return ", ".join(evidence.models[:12]) + (", ..." if len(evidence.models) > 12 else "")
 
 
-def _judge_claims(fitted_taxonomy: Any, evidence: Any, options: dict[str, Any], progress: Any) -> Any:
-    """The report on claims about held-out models; None where there is no cluster to claim anything
-    of.
-    """
-    from groundfault.taxonomy.use.claims import claims
+def _judge_claims(
+    fitted_taxonomy: Any, evidence: Any, plan: Plan, options: dict[str, Any], progress: Any
+) -> Any:
+    """The report on claims about held-out models; None where there is no cluster to judge."""
+    from groundfault.cli.audit import choose_ledger
+    from groundfault.taxonomy.use.claims import judge_claims
 
     if not (fitted_taxonomy.clusters if options["unstable"] else fitted_taxonomy.published):
         return None
     of: Any = "excess" if options["beyond_ability"] else "failures"
-    return claims(
+    return judge_claims(
         fitted_taxonomy,
         evidence,
-        options["hold_out"],
+        plan.holdout_models,
+        plan,
         outcome=of,
         unstable=options["unstable"],
+        ledger=choose_ledger(options),
+        reopen=options["reopen"],
         progress=progress,
     )
 
 
-def _check_claims(options: dict[str, Any], settings: Any, evidence: Any) -> None:
+def _plan_claims(options: dict[str, Any], settings: Any, evidence: Any) -> Plan | None:
+    """The plan that holds out the models of --hold-out; None where none is named."""
     holdout_models = options["hold_out"]
     unknown = [name for name in holdout_models if name not in evidence.models]
     if unknown:
-        raise PlanError(
-            f"--hold-out {unknown[0]}: there are no results of it; the models are {_some(evidence)}"
-        )
+        raise PlanError(f"--hold-out {unknown[0]}: no such model; the models are {_some(evidence)}")
     if holdout_models and (settings.alpha > 0 or settings.reducer == "umap"):
         raise PlanError(
-            "--hold-out needs clusters that another example can be placed in by answers alone: those of "
-            f"--reducer {settings.reducer} and --alpha {settings.alpha:g} have no such rule; take --alpha 0, and pca, "
-            "signal or none"
+            "--hold-out needs clusters that a new example can be assigned to by answers alone, "
+            f"which --reducer {settings.reducer} with --alpha {settings.alpha:g} does not give; "
+            "take --alpha 0, and the reducer pca, signal or none"
         )
-    for option, flag in (("unstable", "--unstable"), ("beyond_ability", "--beyond-ability")):
-        if options[option] and not holdout_models:
+    for name in ("unstable", "beyond_ability", "ledger", "no_ledger", "reopen"):
+        flag = "--" + name.replace("_", "-")
+        if options[name] and not holdout_models:
             raise PlanError(
                 f"{flag} is about claims: name the models to judge them on (--hold-out)"
             )
+    return Plan(holdout_axis="models", holdout_models=holdout_models) if holdout_models else None
 
 
 def _say(fitted_taxonomy: Any, claims_report: Any, place: Path, options: dict[str, Any]) -> None:
@@ -210,12 +265,15 @@ def _say(fitted_taxonomy: Any, claims_report: Any, place: Path, options: dict[st
         click.echo(
             f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}"
         )
-    aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(fitted_taxonomy).items())
+    aside = ", ".join(
+        f"{len(names):,} {what}" for what, names in set_apart(fitted_taxonomy).items()
+    )
     if aside:
         click.echo(f"set apart: {aside}")
     if claims_report is not None:
         click.echo(
-            f"{claims_report.counts()['confirmed']} of {len(claims_report.findings)} claims about held-out models are confirmed"
+            f"{claims_report.counts()['confirmed']} of {len(claims_report.findings)} claims "
+            "about held-out models are confirmed"
         )
     elif options["hold_out"]:
         none = (

@@ -4,23 +4,37 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.streams import stream
 from groundfault.core.evidence import Evidence
+from groundfault.core.time_split import earlier_units
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.contingency import EFFECTS
 from groundfault.stats.decoys import Correction
 
+if TYPE_CHECKING:
+    from groundfault.core.judge import Judge
+
 Number = int | float | str | Decimal | Fraction
 Scope = Literal["discovery", "full"]
 Effect = Literal["risk_difference", "risk_ratio", "odds_ratio"]
+HoldoutAxis = Literal["examples", "models", "time", "groups"]
+
+# left out of `Plan.settings` at their defaults, so that the seals of plans of 0.1.0 stay the same
+_LATER_SETTINGS: dict[str, Any] = {
+    "judge_settings": {},
+    "holdout_axis": "examples",
+    "holdout_column": None,
+    "holdout_models": [],
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +43,11 @@ class Plan:
 
     Parameters
     ----------
-    judge : str
-        The rule that confirms; see `groundfault.judges.NAMES`.
+    judge : str or Judge
+        The rule that confirms: a name, see `groundfault.judges.NAMES`, or a judge. Of a judge the
+        settings and the seal hold its name, and the dataclass fields that are not at their default.
+    judge_settings : mapping, optional
+        Settings of a judge that is named.
     q : number
         Target false-discovery proportion of screens and of the Benjamini-Hochberg family, in (0,
         1).
@@ -45,6 +62,13 @@ class Plan:
         The least ratio (or its inverse) worth confirming, for the two ratios; above 1.
     holdout : number
         Share of units held out, in (0, 1); a split column overrules it.
+    holdout_axis : {"examples", "models", "time", "groups"}
+        What is held out: examples at random; models, whose results alone are judged; the latest
+        examples; or groups, for which there has to be a group column.
+    holdout_column : str, optional
+        Column of times, for ``time``.
+    holdout_models : tuple of str
+        Names of the models held out, for ``models``; drawn by the seed where left out.
     seed : int
         Seed of every random act.
     min_on, min_off, min_on_total : int
@@ -76,7 +100,7 @@ class Plan:
         If a setting is out of range.
     """
 
-    judge: str = "janus"
+    judge: str | Judge = "janus"
     q: Number = Fraction(1, 10)
     alpha: Number = Fraction(1, 10)
     min_lift: Number | None = None
@@ -95,6 +119,10 @@ class Plan:
     correction: Correction = "none"
     permutations: int = 9999
     splits: int = 50
+    holdout_axis: HoldoutAxis = "examples"
+    holdout_column: str | None = None
+    holdout_models: tuple[str, ...] = ()
+    judge_settings: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         for name in ("q", "alpha", "holdout"):
@@ -128,11 +156,39 @@ class Plan:
             ("effect", EFFECTS),
             ("scope", get_args(Scope)),
             ("correction", get_args(Correction)),
+            ("holdout_axis", get_args(HoldoutAxis)),
         ):
             if getattr(self, name) not in words:
                 raise PlanError(
                     f"{name} must be one of {', '.join(words)}, not {getattr(self, name)!r}"
                 )
+        self._check_axis()
+        self._check_judge()
+
+    def _check_judge(self) -> None:
+        if isinstance(self.judge, str):
+            return
+        if not callable(getattr(self.judge, "screen", None)):
+            raise PlanError(
+                f"judge must be a name or a judge, which has a method screen, not {self.judge!r}"
+            )
+        if self.judge_settings:
+            raise PlanError("judge_settings are for a judge that is named; this one has its own")
+
+    @property
+    def judge_name(self) -> str:
+        """The judge's name."""
+        return self.judge if isinstance(self.judge, str) else self.judge.name
+
+    def _check_axis(self) -> None:
+        if (self.holdout_axis == "time") != (self.holdout_column is not None):
+            raise PlanError(
+                "to hold out the latest examples, name both the axis and the column of times: "
+                "holdout_axis='time' and holdout_column"
+            )
+        object.__setattr__(self, "holdout_models", tuple(self.holdout_models))
+        if self.holdout_models and self.holdout_axis != "models":
+            raise PlanError("holdout_models names models to hold out: set holdout_axis='models'")
 
     def _store(self, name: str, *, low: int, high: int | None, open_ends: bool = False) -> None:
         value = exact(getattr(self, name), name)
@@ -151,7 +207,15 @@ class Plan:
     @property
     def settings(self) -> dict[str, Any]:
         """The plan as plain words and numbers, exact decimals as strings."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
+        plain = {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        plain["judge"] = self.judge_name
+        plain["judge_settings"] = (
+            _plain(dict(self.judge_settings or {}))
+            if isinstance(self.judge, str)
+            else _list_settings(self.judge)
+        )
+        unset = {key for key, default in _LATER_SETTINGS.items() if plain[key] == default}
+        return {key: value for key, value in plain.items() if key not in unset}
 
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Plan:
@@ -192,15 +256,25 @@ class Plan:
     def discovery_units(self, evidence: Evidence) -> NDArray[np.bool_]:
         """Which units are for discovery: bool, shape (units,). The rest are the holdout.
 
-        A split column decides where there is one; else units, in the order of their names, are
-        drawn by the seed. So the split depends on names and seed, and on no order of rows.
+        A split column decides where there is one; else the axis: the latest units are held out, or
+        units, in the order of their names, are drawn by the seed. So the split depends on names,
+        times and seed, and on no order of rows. Where models are held out, this splits the examples
+        that the held-out ones are judged on.
 
         Raises
         ------
         InputError
             If the split column holds other words than ``discovery`` and ``holdout``, splits a unit,
-            or lacks a part.
+            or lacks a part; if groups are held out and there is no group column; if the column of
+            times is missing, holds no times, or has one unit at several.
         """
+        if self.holdout_axis == "groups" and evidence.roles.group is None:
+            raise InputError(
+                "groups are to be held out, and no column says what they are; name it with group= "
+                "or --group"
+            )
+        if evidence.roles.split is None and self.holdout_column is not None:
+            return earlier_units(evidence, self.holdout_column, float(self.holdout))
         if evidence.roles.split is None:
             count = evidence.unit_count
             held = int(Fraction(str(self.holdout)) * count) if count > 1 else 0
@@ -211,6 +285,35 @@ class Plan:
             order = self.rng("split").permutation(count)
             return np.asarray(np.isin(np.arange(count), order[held:], assume_unique=True))
         return _supplied_split(evidence, evidence.roles.split)
+
+    def split_models(self, evidence: Evidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of the models for discovery, and of those held out; no model is in both.
+
+        Raises
+        ------
+        InputError
+            If a model to be held out has no results, or there are too few models to hold one out.
+        """
+        models = evidence.models if evidence.roles.model else ()
+        unknown = [name for name in self.holdout_models if name not in models]
+        if unknown:
+            some = ", ".join(models[:12]) + (", ..." if len(models) > 12 else "")
+            raise InputError(
+                f"model {unknown[0]!r} is to be held out, and there are no results of it; the "
+                f"models are {some or 'not named: there is no model column'}"
+            )
+        holdout = set(self.holdout_models)
+        if not holdout:
+            if len(models) < 2:
+                raise InputError(
+                    f"models are to be held out, and there are results of {len(models) or 1} only; "
+                    "name the model column with model= or --model-column"
+                )
+            count = max(int(Fraction(str(self.holdout)) * len(models)), 1)
+            order = self.rng("holdout models").permutation(len(models))
+            holdout = {models[i] for i in order[:count]}
+        discovery = tuple(name for name in models if name not in holdout)
+        return discovery, tuple(name for name in models if name in holdout)
 
 
 def _supplied_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
@@ -249,10 +352,25 @@ def exact(value: Number, name: str = "the number") -> Fraction:
         raise PlanError(f"{name} must be a number, not {value!r}") from None
 
 
+def _list_settings(judge: Judge) -> dict[str, Any]:
+    """The dataclass fields of a judge that are not at their default, but for its name."""
+    if not is_dataclass(judge):
+        return {}
+    settings: dict[str, Any] = {}
+    for f in fields(judge):
+        default = f.default if f.default_factory is MISSING else f.default_factory()
+        value = getattr(judge, f.name)
+        if f.init and f.name != "name" and value != default:
+            settings[f.name] = _plain(value)
+    return settings
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Fraction):
         decimal = Decimal(value.numerator) / Decimal(value.denominator)
         return str(decimal.normalize()) if Fraction(decimal) == value else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
     if isinstance(value, tuple):
         return [_plain(v) for v in value]
     return value

@@ -17,12 +17,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from groundfault.base.deprecation import rename_attributes
+
 if TYPE_CHECKING:
     from groundfault.taxonomy.fitting.fit import fit
     from groundfault.taxonomy.fitting.matrix import Matrix
     from groundfault.taxonomy.fitting.settings import Settings
     from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
-    from groundfault.taxonomy.use.claims import claims, with_answers
+    from groundfault.taxonomy.use.claims import add_answers, judge_claims
     from groundfault.taxonomy.words.generation import generate
     from groundfault.taxonomy.words.labeller import label
 
@@ -31,11 +33,11 @@ _HOMES = {
     "Matrix": "fitting.matrix",
     "Settings": "fitting.settings",
     "Taxonomy": "fitting.taxonomy",
-    "claims": "use.claims",
+    "add_answers": "use.claims",
     "fit": "fitting.fit",
     "generate": "words.generation",
+    "judge_claims": "use.claims",
     "label": "words.labeller",
-    "with_answers": "use.claims",
 }
 
 __all__ = [
@@ -43,15 +45,24 @@ __all__ = [
     "Matrix",
     "Settings",
     "Taxonomy",
-    "claims",
+    "add_answers",
     "fit",
     "generate",
+    "judge_claims",
     "label",
-    "with_answers",
 ]
+
+
+_find_renamed = rename_attributes(
+    __name__,
+    {
+        "claims": "groundfault.taxonomy:judge_claims",
+        "with_answers": "groundfault.taxonomy:add_answers",
+    },
+)
 
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'groundfault.taxonomy' has no attribute {name!r}")
+        return _find_renamed(name)
     return getattr(import_module(f"groundfault.taxonomy.{_HOMES[name]}"), name)

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+from msgspec import structs
 
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import Derivation, Manifest
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
@@ -31,7 +33,7 @@ _EXCESS = (
 )
 
 
-def with_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
+def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     """Evidence with a column for each of a matrix's models: 1 where it passed the example, 0 where
     not, else -1.
 
@@ -69,7 +71,7 @@ def with_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     )
 
 
-def claims(
+def judge_claims(
     taxonomy: Taxonomy,
     evidence: Evidence,
     models: Sequence[str],
@@ -91,7 +93,7 @@ def claims(
         With the answers of these models.
     models : sequence of str
     plan : Plan, optional
-        Rule, level and split by example.
+        Rule, level and split by example; its holdout axis becomes ``models``, with these models.
     outcome : {"failures", "excess"}
         What is compared: failures; or failures beyond those that the model's ability and the
         example's difficulty lead one to expect. The latter is the loss (1 + failed - expected) / 2,
@@ -103,8 +105,8 @@ def claims(
 
     Notes
     -----
-    The held-out axis is the model: clusters are made of other models' answers, so that every answer
-    of a held-out one is new to them. The judge then splits the examples. With ``excess``, the
+    The plan's holdout axis is the model: clusters are made of other models' answers, so that every
+    answer of a held-out one is new to them. The judge then splits the examples. With ``excess``, the
     ability of each model and the item curves are estimated from all of its answers and from the
     models fitted.
 
@@ -118,22 +120,42 @@ def claims(
     candidates = taxonomy.candidates(unstable=unstable)
     if not candidates:
         raise InputError(f"there is no cluster to judge. {taxonomy.verdict}")
-    part = answered(taxonomy, evidence, models, outcome)
+    part = answers_beside(taxonomy, evidence, models, outcome)
+    plan = replace(plan or Plan(), holdout_axis="models", holdout_models=tuple(models))
     report = audit(
         part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress
     )
-    return marked(report, outcome)
+    return mark_derivation(report, outcome)
 
 
-def marked(report: Report, outcome: Outcome) -> Report:
+def mark_derivation(report: Report, outcome: Outcome) -> Report:
     """A report that says that it is of a taxonomy's clusters, and what its losses are."""
-    made = {"manifest": report.summary["manifest"] | {"taxonomy": outcome}}
-    if outcome == "excess":
-        made["hints"] = [*report.summary["hints"], _EXCESS]
-    return replace(report, summary=report.summary | made)
+    derivation = Derivation(kind="taxonomy", settings={"outcome": outcome})
+    return structs.replace(
+        report,
+        manifest=structs.replace(report.manifest, derivation=derivation),
+        hints=(*report.hints, _EXCESS) if outcome == "excess" else report.hints,
+    )
 
 
-def answered(
+def repeat_claims(
+    evidence: Evidence, manifest: Manifest, directory: Path, rerun: Callable[[Evidence], Report]
+) -> Report:
+    """Audit the evidence of claims again, for `groundfault.auditing.verification`.
+
+    The report's directory is below that of its taxonomy.
+    """
+    assert manifest.derivation is not None
+    outcome: Outcome = (
+        "excess" if manifest.derivation.settings["outcome"] == "excess" else "failures"
+    )
+    taxonomy = Taxonomy.load(directory.resolve().parent)
+    return mark_derivation(
+        rerun(answers_beside(taxonomy, evidence, manifest.models or (), outcome)), outcome
+    )
+
+
+def answers_beside(
     taxonomy: Taxonomy, evidence: Evidence, models: Sequence[str], outcome: Outcome = "failures"
 ) -> Evidence:
     """What `claims` judges: what held-out models did on the taxonomy's examples, beside what its
@@ -151,7 +173,7 @@ def answered(
         raise InputError(
             "no example of the taxonomy was answered by these models: the ids do not match"
         )
-    part = with_answers(known.take(inside), taxonomy.matrix)
+    part = add_answers(known.take(inside), taxonomy.matrix)
     return _excess(part, taxonomy) if outcome == "excess" else part
 
 
@@ -161,7 +183,7 @@ def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
     """
     matrix = taxonomy.matrix
     fitted = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
-    curve = irt.curves(fitted)
+    curve = irt.compute_curves(fitted)
     at = {name: i for i, name in enumerate(matrix.examples)}
     rows = np.array(
         [at[name] for name in evidence.frame[evidence.roles.id or ""].cast(pl.String)],
@@ -175,7 +197,7 @@ def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
         passed, trials = np.zeros((2, len(matrix), 1), dtype=np.int64)
         np.add.at(trials[:, 0], rows[mine & known], 1)
         np.add.at(passed[:, 0], rows[mine & known], (loss[mine & known] < 0.5).astype(np.int64))
-        ability, _ = irt.moments(irt.log_posterior(passed, trials, curve))
+        ability, _ = irt.compute_moments(irt.compute_log_posterior(passed, trials, curve))
         expected[mine] = 1 - fitted.take(rows[mine]).probability(ability)[:, 0]
     shifted: Any = np.where(known, (1 + loss - expected) / 2, np.nan)
     return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))
