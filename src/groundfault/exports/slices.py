@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from groundfault.auditing.verification import read_evidence_again
 from groundfault.base.files import write_bytes
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
+from groundfault.core.judge import Judge
 from groundfault.core.units import Marks
 from groundfault.errors import InputError
 from groundfault.stats import bits
@@ -46,7 +47,14 @@ class ReportSlices:
     library: Library
 
     @classmethod
-    def of(cls, report: Report, evidence: Evidence, *, every: bool = False) -> ReportSlices:
+    def of(
+        cls,
+        report: Report,
+        evidence: Evidence,
+        *,
+        every: bool = False,
+        judge: Judge | None = None,
+    ) -> ReportSlices:
         """Put a report and its evidence together.
 
         Parameters
@@ -56,6 +64,8 @@ class ReportSlices:
             What was audited; with more models than the report is of, those are picked.
         every : bool
             Give back all candidates, not the confirmed ones alone.
+        judge : Judge, optional
+            The report's judge, where no installed package has one of its name.
 
         Raises
         ------
@@ -65,7 +75,10 @@ class ReportSlices:
         models = report.manifest.models
         if models is not None and set(models) != set(evidence.models):
             evidence = evidence.select_model(*models)
-        case = start_audit(evidence, report.plan.to_plan(), compare=report.manifest.compare)
+        plan = report.plan.to_plan()
+        if judge is not None:
+            plan = replace(plan, judge=judge, judge_settings=None)
+        case = start_audit(evidence, plan, compare=report.manifest.compare)
         if case.evidence.hash != report.hashes.evidence:
             where = evidence.provenance[0] if evidence.provenance else "this evidence"
             raise InputError(
@@ -77,7 +90,12 @@ class ReportSlices:
 
     @classmethod
     def load(
-        cls, directory: str | Path, evidence: str | Path | None = None, *, every: bool = False
+        cls,
+        directory: str | Path,
+        evidence: str | Path | None = None,
+        *,
+        every: bool = False,
+        judge: Judge | None = None,
     ) -> ReportSlices:
         """Read a report that ``Report.write`` wrote, and its evidence.
 
@@ -87,7 +105,7 @@ class ReportSlices:
             With report.json and library.json.
         evidence : path, optional
             Where the evidence is now, if it has moved.
-        every : bool
+        every, judge
             As in `of`.
 
         Raises
@@ -97,7 +115,7 @@ class ReportSlices:
         """
         report = Report.load(directory)
         sources = read_evidence_again(report, directory, evidence)
-        return cls.of(report, sources, every=every)
+        return cls.of(report, sources, every=every, judge=judge)
 
     @property
     def evidence(self) -> Evidence:

@@ -1,11 +1,13 @@
-"""Judges: one rule a file. `get` finds one by name; packages register theirs under
-``groundfault.judges``.
-"""
+"""Judges: one rule a file. `get` finds one by name, also those of installed packages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from groundfault.base.registry import Registry
 from groundfault.core.judge import Judge
+from groundfault.errors import PlanError
 
 _REGISTRY = Registry(
     "judge",
@@ -26,14 +28,27 @@ _REGISTRY = Registry(
 NAMES = tuple(_REGISTRY.built_in)
 
 
-def get(name: str) -> Judge:
-    """The judge of that name, built in or registered under the entry-point group
-    ``groundfault.judges``.
+def get(judge: str | Judge, settings: Mapping[str, Any] | None = None) -> Judge:
+    """The judge of a name; a judge is returned as it is.
+
+    Parameters
+    ----------
+    judge : str or Judge
+        Names are of built-in judges, or registered under the entry-point group
+        ``groundfault.judges``.
+    settings : mapping, optional
+        Of a judge that is named.
 
     Raises
     ------
     PlanError
-        If there is none, or the package that registered it cannot be imported.
+        If there is none, it has no such setting, or its package cannot be imported.
     """
-    judge: Judge = _REGISTRY.get(name)()
-    return judge
+    if not isinstance(judge, str):
+        return judge
+    maker = _REGISTRY.get(judge)
+    try:
+        instance: Judge = maker(**settings or {})
+    except TypeError as error:
+        raise PlanError(f"the judge {judge!r} cannot be made with its settings: {error}") from None
+    return instance

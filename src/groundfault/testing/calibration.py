@@ -143,7 +143,7 @@ def calibrate(
 
 def resolved(judge: Judge, plan: Plan | None) -> Plan:
     """The plan of a simulation, with what is left to the judge filled in."""
-    plan = replace(plan or SIMULATED, judge=judge.name)
+    plan = replace(plan or SIMULATED, judge=judge, judge_settings=None)
     return plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
 
 

@@ -1,0 +1,76 @@
+"""Plans: what is sealed, and judges given by name, as objects and with settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import groundfault
+from groundfault import judges
+from groundfault.core.judge import Screening
+from groundfault.core.plan import Plan
+from groundfault.errors import PlanError
+from groundfault.judges.full_sample import Holm
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Confirms what has the smallest Holm p-values, at most so many."""
+
+    name: str = "largest"
+    confirmation: str = "none"
+    lift_ranked: bool = False
+    distinct: bool = True
+    count: int = 2
+
+    def screen(self, units: Any, hypotheses: Any, plan: Any, rng: Any) -> Screening:
+        screening = Holm().screen(units, hypotheses, plan, rng)
+        assert screening.p is not None
+        first = np.argsort(screening.p, kind="stable")[: self.count]
+        return replace(screening, survives=np.isin(np.arange(len(hypotheses)), first))
+
+
+def test_a_judge_at_its_defaults_is_sealed_like_its_name() -> None:
+    assert Plan(judge=Holm()).seal() == Plan(judge="holm").seal()
+    assert "judge_settings" not in Plan(judge=Holm()).settings
+
+
+def test_settings_of_a_judge_are_sealed_and_read_back() -> None:
+    plan = Plan(judge=Largest(count=3))
+    assert plan.settings["judge"] == plan.judge_name == "largest"
+    assert plan.settings["judge_settings"] == {"count": 3}
+    again = Plan.from_settings(plan.settings)
+    assert again.settings == plan.settings
+    assert again.seal() == plan.seal() != Plan(judge=Largest()).seal()
+
+
+def test_what_is_no_judge_is_refused() -> None:
+    with pytest.raises(PlanError, match="a name or a judge"):
+        Plan(judge=3)  # type: ignore[arg-type]
+    with pytest.raises(PlanError, match="for a judge that is named"):
+        Plan(judge=Holm(), judge_settings={"name": "x"})
+    with pytest.raises(PlanError, match="cannot be made with its settings"):
+        judges.get("holm", {"nonsense": 1})
+    judge = Largest()
+    assert judges.get(judge) is judge
+
+
+def test_an_audit_by_a_judge_object_is_verified_with_it(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    lang = rng.choice(["de", "en", "fr"], 200)
+    error = (rng.random(200) < np.where(lang == "de", 0.7, 0.2)).astype(int)
+    pl.DataFrame({"id": range(200), "lang": lang, "error": error}).write_csv(tmp_path / "t.csv")
+    evidence = groundfault.Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error")
+    report = groundfault.audit(evidence, Plan(judge=Largest(count=1)))
+    assert report.data.judge == "largest"
+    assert len(report.confirmed) == 1
+    report.write(tmp_path / "report")
+    with pytest.raises(PlanError, match=r"verify\(directory, judge="):
+        groundfault.verify(tmp_path / "report")
+    assert groundfault.verify(tmp_path / "report", judge=Largest(count=1)).reproduces
+    assert not groundfault.verify(tmp_path / "report", judge=Largest(count=2)).reproduces
