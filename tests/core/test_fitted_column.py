@@ -57,7 +57,7 @@ def test_a_missing_number_gives_no_slice() -> None:
     column = (
         Edisa(n_slices=8)
         .fit(z, y, p)
-        .derived(("embedding", *(f"probability_{name}" for name in NAMES)))
+        .to_column(("embedding", *(f"probability_{name}" for name in NAMES)))
     )
     gaps = frame.with_columns(
         pl.when(pl.col("id") != "0003").then(pl.col("embedding")).alias("embedding"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from groundfault import finders
 from groundfault.core.candidate import Candidate, Library
-from groundfault.core.columns import Kind, examples, profile
+from groundfault.core.columns import Kind, list_examples, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError, RuleError
@@ -62,8 +62,8 @@ def mixed(n: int = 240) -> Evidence:
     )
 
 
-def rules(found: Any) -> dict[str, str]:
-    return {candidate.name: candidate.rule for candidate in found}
+def rules(candidates: Any) -> dict[str, str]:
+    return {candidate.name: candidate.rule for candidate in candidates}
 
 
 def on(data: Evidence, candidate: Candidate) -> list[bool | None]:
@@ -79,19 +79,19 @@ DEFAULTS = [finders.get(name)() for name in EXAMPLES]
 @pytest.mark.parametrize("finder", DEFAULTS, ids=EXAMPLES)
 def test_a_finder_keeps_the_contract(finder: finders.Finder):
     data = mixed()
-    found = list(finder.propose(data))
-    assert found
-    assert {c.source for c in found} == {finder.name}
-    assert len({c.name for c in found}) == len(found)
-    library = Library.of(found)
+    candidates = list(finder.propose(data))
+    assert candidates
+    assert {c.source for c in candidates} == {finder.name}
+    assert len({c.name for c in candidates}) == len(candidates)
+    library = Library.of(candidates)
     assert Library.from_json(library.to_json()) == library
     assert Library.of(finder.propose(data)).hash == library.hash
     assert Library.of(finder.propose(data.blind())).hash == library.hash, "the outcome was read"
     again = Marks.of(mixed(60), library)  # what was proposed applies to other evidence
     assert set(again.unusable) == {""}
-    defined, marked = Marks.of(data, library).counts()
-    assert (marked > 0).all()
-    assert (marked < defined).all()
+    defined, marks = Marks.of(data, library).counts()
+    assert (marks > 0).all()
+    assert (marks < defined).all()
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_a_finder_passes_the_check_for_plug_ins(finder: finders.Finder):
 
 
 def test_the_default_finders_share_no_rule_and_leave_ids_and_constants_alone():
-    found = [c for finder in DEFAULTS for c in finder.propose(mixed())]
-    assert len({c.rule for c in found}) == len(found)
-    read = {column for c in found for column in c.columns}
+    candidates = [c for finder in DEFAULTS for c in finder.propose(mixed())]
+    assert len({c.rule for c in candidates}) == len(candidates)
+    read = {column for c in candidates for column in c.columns}
     assert read == {"words", "score", "hard", "zero_one", "lang", "text"}
 
 
@@ -154,7 +154,7 @@ def test_evidence_without_attributes_gives_nothing(finder: finders.Finder):
     ],
 )
 def test_columns_are_told_apart(values: list[Any], kind: Kind):
-    (column,) = profile(examples(evidence(x=values)))
+    (column,) = profile(list_examples(evidence(x=values)))
     assert column.kind is kind
     assert column.missing == sum(v is None for v in (values * 120)[:120])
 
@@ -163,7 +163,7 @@ def test_integers_that_name_a_thing_are_no_numbers():
     data = evidence(
         task_id=[3, 4, 5], seed=[3.0, 4.0, None], valid=[3, 4, 5], fog_index=[3.5, 4.0, 5.0]
     )
-    kinds = [(c.name, c.kind) for c in profile(examples(data))]
+    kinds = [(c.name, c.kind) for c in profile(list_examples(data))]
     label, number = Kind.LABEL, Kind.NUMBER
     assert kinds == [("task_id", label), ("seed", label), ("valid", number), ("fog_index", number)]
 
@@ -176,18 +176,18 @@ def test_integers_that_name_a_thing_are_no_numbers():
 )
 def test_odd_column_names_are_no_trouble(name: str, values: list[Any]):
     data = evidence(**{name: values})
-    found = [c for finder in DEFAULTS for c in finder.propose(data)]
-    assert {c.columns for c in found} == {(name,)}
-    defined, marked = Marks.of(data, Library.of(found)).counts()
-    assert (marked > 0).all()
-    assert (marked < defined).all()
+    candidates = [c for finder in DEFAULTS for c in finder.propose(data)]
+    assert {c.columns for c in candidates} == {(name,)}
+    defined, marks = Marks.of(data, Library.of(candidates)).counts()
+    assert (marks > 0).all()
+    assert (marks < defined).all()
 
 
 def test_large_tables_are_told_apart_by_a_sample_and_counted_exactly_where_it_matters():
     n = 30_000
     rare = ["common"] * (n - 7) + ["rare"] * 7
     data = evidence(n, word=rare, number=list(range(n)), wide=[float(i) for i in range(n)])
-    columns = {c.name: c for c in profile(examples(data))}
+    columns = {c.name: c for c in profile(list_examples(data))}
     assert (columns["word"].kind, columns["word"].distinct) == (Kind.LABEL, 2)
     assert columns["number"].kind is Kind.CODE
     assert columns["wide"].kind is Kind.NUMBER
@@ -198,9 +198,9 @@ def test_large_tables_are_told_apart_by_a_sample_and_counted_exactly_where_it_ma
 
 def test_declared_columns_lose_the_prefix_of_their_glob():
     data = evidence(d__long=[0, 1], d__late=[True, False], e__x=[1.0, 0.0, None], other=[5, 6])
-    found = list(Declared(("d__*", "e__x")).propose(data))
-    assert rules(found) == {"long": '"d__long" = 1', "late": '"d__late"', "e__x": '"e__x" = 1'}
-    assert {c.missing for c in found} == {"reject"}
+    candidates = list(Declared(("d__*", "e__x")).propose(data))
+    assert rules(candidates) == {"long": '"d__long" = 1', "late": '"d__late"', "e__x": '"e__x" = 1'}
+    assert {c.missing for c in candidates} == {"reject"}
     assert [c.missing for c in Declared(("e__x",), missing="off").propose(data)] == ["off"]
 
 
@@ -213,15 +213,15 @@ def test_declared_finds_flags_and_leaves_out_examples_without_one():
     data = evidence(
         hard=[True, None, False], easy=[1, 0], n=[1, 2], never=[0, 0], word=["yes", "no"]
     )
-    found = list(Declared().propose(data))
-    assert rules(found) == {"hard": '"hard"', "easy": '"easy" = 1'}
-    assert {c.missing for c in found} == {"drop"}
+    candidates = list(Declared().propose(data))
+    assert rules(candidates) == {"hard": '"hard"', "easy": '"easy" = 1'}
+    assert {c.missing for c in candidates} == {"drop"}
 
 
 def test_declared_proposes_candidates_as_they_are_and_then_looks_for_no_flags():
     data = evidence(hard=[True, False], n=[1, 2, 3])
-    named = Candidate("big", "n > 2", "a big one", "me", "off")
-    assert list(Declared(candidates=(named,)).propose(data)) == [named]
+    candidate = Candidate("big", "n > 2", "a big one", "me", "off")
+    assert list(Declared(candidates=(candidate,)).propose(data)) == [candidate]
     with pytest.raises(RuleError, match="reads column 'm'"):
         list(Declared(candidates=(Candidate("big", "m > 2"),)).propose(data))
 
@@ -299,9 +299,9 @@ def test_a_bad_file_of_candidates_is_named(
     tmp_path: Path, name: str, text: str, error: type[Exception], message: str
 ):
     (tmp_path / name).write_text(text)
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises(error, match=message) as caught_error:
         read_candidates(tmp_path / name)
-    assert name in str(caught.value)
+    assert name in str(caught_error.value)
 
 
 def test_a_file_of_candidates_that_cannot_be_read_is_named(tmp_path: Path):
@@ -316,11 +316,11 @@ def test_a_file_of_candidates_that_cannot_be_read_is_named(tmp_path: Path):
 
 def test_thresholds_cut_at_quantiles_and_name_missing_values():
     data = evidence(100, n=[*range(1, 81), *[None] * 20], m=[None] * 3 + [2.5, 7.25] * 50)
-    found = list(
+    candidates = list(
         Thresholds((0.25, 0.5, 0.75)).propose(evidence(100, n=[i // 2 for i in range(100)]))
     )
-    assert rules(found) == {"n > 12": '"n" > 12', "n > 24": '"n" > 24', "n > 37": '"n" > 37'}
-    assert (found[0].meaning, found[0].missing) == ("n is above 12", "drop")
+    assert rules(candidates) == {"n > 12": '"n" > 12', "n > 24": '"n" > 24', "n > 37": '"n" > 37'}
+    assert (candidates[0].meaning, candidates[0].missing) == ("n is above 12", "drop")
     missing = [c for c in Thresholds().propose(data) if "missing" in c.name]
     assert [c.rule for c in missing] == [
         '"m" IS NULL'
@@ -337,8 +337,8 @@ def test_thresholds_name_a_pattern_of_missing_values_once():
 
 
 def test_thresholds_put_a_cut_below_the_largest_value():
-    found = list(Thresholds().propose(evidence(100, n=[2] * 10 + [5] * 90)))
-    assert rules(found) == {"n > 2": '"n" > 2'}
+    candidates = list(Thresholds().propose(evidence(100, n=[2] * 10 + [5] * 90)))
+    assert rules(candidates) == {"n > 2": '"n" > 2'}
 
 
 def test_thresholds_are_short_numbers():
@@ -348,8 +348,8 @@ def test_thresholds_are_short_numbers():
         f=[3.0, 4.0, 9.0],
         big=[10.0**20 * (i % 7) for i in range(100)],
     )
-    found = rules(Thresholds((0.5,)).propose(data))
-    assert list(found.values()) == ['"x" > 7.1', '"f" > 4', '"big" > 3e+20']
+    candidates = rules(Thresholds((0.5,)).propose(data))
+    assert list(candidates.values()) == ['"x" > 7.1', '"f" > 4', '"big" > 3e+20']
 
 
 @settings(deadline=None)
@@ -391,15 +391,15 @@ def test_thresholds_of_named_columns():
 
 def test_categories_propose_frequent_levels_and_missing_values():
     words = ["it's"] * 50 + ["b"] * 40 + ["rare"] * 4 + [None] * 26
-    found = list(Categories().propose(evidence(word=words)))
-    assert rules(found) == {
+    candidates = list(Categories().propose(evidence(word=words)))
+    assert rules(candidates) == {
         "word = b": "\"word\" = 'b'",
         "word = it's": "\"word\" = 'it''s'",
         "word is missing": '"word" IS NULL',
     }
-    assert [c.missing for c in found] == ["off", "off", "reject"]
-    assert found[0].meaning == "word is b"
-    assert "word = rare" in rules(Categories(least=4).propose(evidence(word=words)))
+    assert [c.missing for c in candidates] == ["off", "off", "reject"]
+    assert candidates[0].meaning == "word is b"
+    assert "word = rare" in rules(Categories(min_size=4).propose(evidence(word=words)))
 
 
 def test_categories_propose_the_rarer_of_two_levels_unless_some_are_missing():
@@ -420,22 +420,22 @@ def test_categories_take_inner_whole_numbers_and_leave_flags_to_others():
         "loops = 1": '"loops" = 1',
         "loops = 2": '"loops" = 2',
     }
-    named = Categories(columns=("flag", "hard", "two")).propose(data)
-    assert rules(named) == {"flag": '"flag" = 1', "hard": '"hard"', "two = 3": '"two" = 3'}
+    candidates = Categories(columns=("flag", "hard", "two")).propose(data)
+    assert rules(candidates) == {"flag": '"flag" = 1', "hard": '"hard"', "two = 3": '"two" = 3'}
 
 
 def test_categories_of_many_levels_are_named_or_left_out():
     data = evidence(1000, subject=[f"s{i}" for i in range(80)])
     assert list(Categories().propose(data)) == []
-    assert len(list(Categories(most_levels=80).propose(data))) == 80
+    assert len(list(Categories(max_levels=80).propose(data))) == 80
     with pytest.raises(InputError, match="80 or more levels"):
         list(Categories(columns=("subject",)).propose(data))
 
 
 def test_categories_give_odd_levels_a_readable_name():
     odd = ["", " de", "a\n b", "x" * 99, "x" * 98, "plain"]
-    found = list(Categories().propose(evidence(word=odd)))
-    assert {c.name for c in found} == {
+    candidates = list(Categories().propose(evidence(word=odd)))
+    assert {c.name for c in candidates} == {
         "word = ''",
         "word = 'de'",
         "word = 'a b'",
@@ -443,7 +443,7 @@ def test_categories_give_odd_levels_a_readable_name():
         f"word = {'x' * 57}... (2)",
         "word = plain",
     }
-    assert all(sum(b or False for b in on(evidence(word=odd), c)) == 20 for c in found)
+    assert all(sum(b or False for b in on(evidence(word=odd), c)) == 20 for c in candidates)
 
 
 @pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum(["de", "en", "fr"])])
@@ -452,9 +452,9 @@ def test_categories_of_categorical_columns(dtype: Any):
         {"lang": pl.Series(["de", "en", "fr", "de"] * 9, dtype=dtype), "e": [0, 1] * 18}
     )
     data = Evidence.from_table(frame, outcome="e")
-    found = list(Categories().propose(data))
-    assert [c.name for c in found] == ["lang = de", "lang = en", "lang = fr"]
-    assert sum(on(data, found[0])) == 18
+    candidates = list(Categories().propose(data))
+    assert [c.name for c in candidates] == ["lang = de", "lang = en", "lang = fr"]
+    assert sum(on(data, candidates[0])) == 18
 
 
 # ----------------------------------------------------------------------------------------- --- text
@@ -496,13 +496,13 @@ def texts(n: int = 200) -> Evidence:
 
 def test_text_rules_mark_what_their_names_say():
     data = texts()
-    found = {c.name: c for c in Text().propose(data)}
-    assert set(PROPERTIES) <= set(found)
+    candidates = {c.name: c for c in Text().propose(data)}
+    assert set(PROPERTIES) <= set(candidates)
     for name, holds in PROPERTIES.items():
-        assert on(data, found[name]) == [
+        assert on(data, candidates[name]) == [
             None if t is None else holds(t) for t in data.frame["q"]
         ], name
-    assert {c.missing for c in found.values()} == {"drop"}
+    assert {c.missing for c in candidates.values()} == {"drop"}
 
 
 def test_text_lengths_count_characters_and_words():
@@ -516,9 +516,11 @@ def test_text_lengths_count_characters_and_words():
 
 
 def test_text_leaves_out_what_tells_nothing():
-    found = {c.name for c in Text().propose(evidence(q=[f"how {'x' * i}" for i in range(120)]))}
-    assert found
-    assert all("characters" in name for name in found), (
+    candidates = {
+        c.name for c in Text().propose(evidence(q=[f"how {'x' * i}" for i in range(120)]))
+    }
+    assert candidates
+    assert all("characters" in name for name in candidates), (
         "every text has two words, starts with how, and no marks"
     )
 
@@ -535,9 +537,9 @@ def test_text_passes_over_labels_and_codes_and_takes_named_columns():
 
 def test_texts_too_long_for_an_engine_are_cut_by_characters_only():
     data = evidence(60, q=["word " * (1500 + i) for i in range(60)])
-    found = list(Text().propose(data))
-    assert all("characters" in c.name for c in found)
-    assert len(found) == 4
+    candidates = list(Text().propose(data))
+    assert all("characters" in c.name for c in candidates)
+    assert len(candidates) == 4
 
 
 # --------------------------------------------------------------------------------- --- interactions
@@ -551,11 +553,11 @@ def bits(*names: str, n: int = 160) -> tuple[Evidence, tuple[Candidate, ...]]:
 
 def test_interactions_are_conjunctions_in_name_rule_and_meaning():
     data, bases = bits("a", "b", "c")
-    found = list(Interactions(bases).propose(data))
-    assert [c.name for c in found] == ["a AND b", "a AND c", "b AND c", "a AND b AND c"]
-    assert found[-1].rule == "(a = 1) AND (b = 1) AND (c = 1)"
-    assert found[-1].meaning == "a holds and b holds and c holds"
-    assert sum(on(data, found[-1])) == 20
+    candidates = list(Interactions(bases).propose(data))
+    assert [c.name for c in candidates] == ["a AND b", "a AND c", "b AND c", "a AND b AND c"]
+    assert candidates[-1].rule == "(a = 1) AND (b = 1) AND (c = 1)"
+    assert candidates[-1].meaning == "a holds and b holds and c holds"
+    assert sum(on(data, candidates[-1])) == 20
     assert [c.name for c in Interactions(bases, order=(3,)).propose(data)] == ["a AND b AND c"]
     assert len(Interactions(bases, order=(2,)).propose(data)) == 3
 
@@ -582,7 +584,7 @@ def test_interactions_leave_out_what_cannot_hold_or_adds_nothing():
         "en AND n > 2",
         "en AND n > 5",
     ]
-    assert Interactions(bases, least=1000).propose(data) == []
+    assert Interactions(bases, min_size=1000).propose(data) == []
 
 
 @pytest.mark.parametrize(
@@ -604,9 +606,9 @@ def test_interactions_take_the_strictest_treatment_of_missing_values(
 
 def test_interactions_are_refused_rather_than_cut():
     data, bases = bits("a", "b", "c", "d")
-    assert len(Interactions(bases, most=10).propose(data)) == 10
+    assert len(Interactions(bases, max_candidates=10).propose(data)) == 10
     with pytest.raises(PlanError, match="above most=9"):
-        Interactions(bases, most=9).propose(data)
+        Interactions(bases, max_candidates=9).propose(data)
     with pytest.raises(PlanError, match="order"):
         Interactions(bases, order=(1, 2))
     with pytest.raises(RuleError, match="reads column 'z'"):
@@ -619,15 +621,15 @@ def test_interactions_propose_each_new_set_of_examples_once(columns: list[list[b
     names = [f"c{i}" for i in range(len(columns))]
     data = evidence(12, **dict(zip(names, columns, strict=True)))
     bases = tuple(Candidate(name, name) for name in names)
-    found = [tuple(on(data, c)) for c in Interactions(bases, least=1).propose(data)]
+    candidates = [tuple(on(data, c)) for c in Interactions(bases, min_size=1).propose(data)]
     singles = {tuple(column) for column in columns}
     every = {
-        tuple(bool(np.all(rows)) for rows in zip(*chosen, strict=True))
+        tuple(bool(np.all(rows)) for rows in zip(*parts, strict=True))
         for size in (2, 3)
-        for chosen in combinations(columns, size)
+        for parts in combinations(columns, size)
     }
-    assert len(found) == len(set(found))
-    assert set(found) == {marked for marked in every if any(marked)} - singles
+    assert len(candidates) == len(set(candidates))
+    assert set(candidates) == {marks for marks in every if any(marks)} - singles
 
 
 # ------------------------------------------------------------------------------------- --- registry
@@ -659,9 +661,9 @@ def test_packages_add_finders_and_a_name_taken_twice_is_told(
     )
     install(tmp_path, "two", "mine = second:Text\ntext = second:Text")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.warns(UserWarning, match="two are named") as caught:
+    with pytest.warns(UserWarning, match="two are named") as error:
         assert finders.get("mine") is Text
-    assert sorted(str(w.message) for w in caught) == [
+    assert sorted(str(w.message) for w in error) == [
         "two are named 'mine' in groundfault.finders: groundfault.finders.text:Text is used, not second:Text",
         "two are named 'text' in groundfault.finders: groundfault.finders.text:Text is used, not second:Text",
     ]
@@ -686,16 +688,16 @@ def test_real_results_give_sensible_candidates(shared: Path, name: str):
         positive_is_good=True,
         ignore=["response", "response_chars", "answer", "answer_parsed"],
     )
-    found = [c for finder in DEFAULTS for c in finder.propose(data)]
-    assert 40 <= len(found) <= 80
+    candidates = [c for finder in DEFAULTS for c in finder.propose(data)]
+    assert 40 <= len(candidates) <= 80
     assert {"benchmark", "model", "category", "methods", "target"}.isdisjoint(
-        {col for c in found for col in c.columns}
+        {col for c in candidates for col in c.columns}
     )
-    library = Library.of(found)
-    defined, marked = Marks.of(data, library).counts()
+    library = Library.of(candidates)
+    defined, marks = Marks.of(data, library).counts()
     assert (defined == len(data)).all()
-    assert (marked > 0).all()
-    assert (marked < len(data)).all()
-    pairs = Interactions(tuple(found), order=(2,)).propose(data)
+    assert (marks > 0).all()
+    assert (marks < len(data)).all()
+    pairs = Interactions(tuple(candidates), order=(2,)).propose(data)
     assert len(pairs) > 500
     assert set(Marks.of(data, Library.of(pairs[::20])).unusable) == {""}

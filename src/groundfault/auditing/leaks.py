@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.columns import LEVELS, sample
+from groundfault.core.columns import LEVELS, take_sample
 from groundfault.core.evidence import Evidence
 
 LEAK = 0.95
@@ -47,7 +47,7 @@ def leaks(
         Those of at least `LEAK`, each with its lambda in (0, 1].
     """
     scored = evidence.loss.is_not_null().to_numpy()
-    looked_at = sample(
+    looked_at = take_sample(
         pl.DataFrame({"row": np.flatnonzero(scored if rows is None else scored & rows)})
     )["row"]
     failed = evidence.loss[looked_at].to_numpy() > 0.5

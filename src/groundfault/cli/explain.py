@@ -9,105 +9,88 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import (
-    evidence_options,
-    read_evidence,
-    read_settings,
-    read_value,
-    require_writable,
-    show_progress,
-    echo_warnings,
-    write_json,
-)
+from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
+from groundfault.cli.options import evidence_options, holdout_options, json_option, settings_option
+from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
+from groundfault.cli.reading import read_evidence, read_settings, read_value
 
 if TYPE_CHECKING:
     from groundfault.core.evidence import Evidence
-    from groundfault.language.explain import Explained, Mark, Slice
+    from groundfault.language.explain import Explanation, Mark, SliceProfile
 
 _SHOWN = 5
 _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.1}
 """The weights of Edisa with which the paper explains."""
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand, first="outcome id positive_is_good text finder most names json_path"
+)
 @evidence_options
-@click.option("--text", required=True, metavar="COL", help="The column of texts.")
-@click.option(
+@option("--text", required=True, metavar="COL", group=COLUMNS, help="Column of the texts.")
+@option(
     "--finder",
     default="edisa",
     show_default=True,
     metavar="NAME",
-    help="Whose slices are explained.",
+    group="Search",
+    help="Finder whose slices are explained.",
 )
-@click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="A setting of the finder; repeatable.",
-)
-@click.option(
+@option(
     "-k",
     "most",
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="At most so many slices.",
+    group="Search",
+    help="Largest number of slices.",
 )
-@click.option(
+@settings_option
+@option(
     "--features",
     "names",
     default="surface,syntax,pragmatic",
     show_default=True,
     metavar="NAMES",
-    help="Sets or names.",
+    group="Features",
+    help="Names of linguistic features, or of sets of them.",
 )
-@click.option(
+@option(
     "--pipeline",
     default="en_core_web_sm",
     show_default=True,
     metavar="NAME",
-    help="Or a directory, or blank.",
+    group="Features",
+    help="Name or directory of the spaCy pipeline, or blank for none.",
 )
-@click.option(
+@option(
     "--permutations",
     type=click.IntRange(99),
     default=9_999,
     show_default=True,
-    help="Of each test.",
+    group=RULE,
+    help="Number of permutations in each test.",
 )
-@click.option(
+@option(
     "--level",
     type=click.FloatRange(0, 1, True, True),
     default=0.05,
     show_default=True,
-    help="Of the tests.",
+    group=RULE,
+    help="Significance level of the tests.",
 )
-@click.option(
-    "--holdout",
-    default="0.5",
-    show_default=True,
-    help="Share of units held out, and not looked at.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Which ones; audit with the same seed."
-)
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write everything as JSON; - is standard output, alone.",
-)
+@holdout_options
+@json_option("the explanations")
 def explain(**options: Any) -> None:
-    """Say what the texts on each error slice of SOURCE have in common, in the terms of a linguist.
+    """Name the linguistic features that set the texts of each error slice of SOURCE apart.
 
-    The finder proposes slices of the discovery units; each feature is compared on and off each
-    slice by a permutation test, beside it corrected for all tests made. Where the finder wants an
-    embedding and there is none, it is given one of the texts (TF-IDF). Nothing is confirmed by
-    this: the finder language makes candidates of the same features.
+    The finder proposes slices of the discovery units. A permutation test compares each feature on
+    and off each slice, without and with a correction for the number of tests. A finder that needs
+    an embedding gets one of the texts (TF-IDF) where the table has none. Nothing is confirmed by
+    this: the finder `language` makes candidates of the same features, for an audit.
 
     \b
-    groundfault explain results.parquet --id item_id --outcome error --text question --finder edisa
+    groundfault explain results.parquet --id item_id --outcome error --text question
     groundfault audit results.parquet --id item_id --outcome error --finders language
     """
     from groundfault.auditing.proposals import configured, propose
@@ -148,16 +131,16 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _embedded(evidence: Evidence, finder: Any, text: str) -> Evidence:
-    """The evidence with an embedding of the texts, where the finder reads one and there is none."""
+    """The evidence, with an embedding of the texts where the finder needs one and has none."""
     import polars as pl
 
-    from groundfault.core.columns import matching
+    from groundfault.core.columns import match_attributes
     from groundfault.slicing.embedding import embed
     from groundfault.slicing.predictions import EMBEDDING
 
     if getattr(finder, "embedding", None) != EMBEDDING or _has(evidence, EMBEDDING):
         return evidence
-    matching(evidence, [text])
+    match_attributes(evidence, [text])
     points = embed(evidence.frame[text].fill_null("").to_list())
     column = pl.Series("embedding", points, dtype=pl.Array(pl.Float64, points.shape[1]))
     return replace(evidence, frame=evidence.frame.with_columns(column))
@@ -169,13 +152,14 @@ def _has(evidence: Evidence, pattern: str) -> bool:
     return any(fnmatchcase(name, pattern) for name in evidence.attributes)
 
 
-def _show(explanation: Explained, finder: str, pipeline: str) -> None:
+def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
     from groundfault.language import DEFAULT
     from groundfault.language.explain import LEAST
     from groundfault.render.words import clean, listing, plural
 
     click.echo(
-        f"{plural(len(explanation.slices), 'slice')} of {explanation.n:,} discovery examples, {explanation.wrong / explanation.n:.0%} of them "
+        f"{plural(len(explanation.slices), 'slice')} of {explanation.n:,} discovery examples, "
+        f"{explanation.wrong / explanation.n:.0%} of them "
         f"errors; {explanation.features} features, {explanation.permutations:,} permutations"
     )
     if not explanation.slices:
@@ -191,29 +175,27 @@ def _show(explanation: Explained, finder: str, pipeline: str) -> None:
     for label, corrected in (("as in the paper", False), ("corrected", True)):
         click.echo(f"{label}: {_measures(explanation.summary(corrected=corrected))}")
     for reason in dict.fromkeys(explanation.lacking.values()):
-        click.echo(
-            f"{listing([name for name, why in explanation.lacking.items() if why == reason])} {reason}"
-        )
+        names = [name for name, why in explanation.lacking.items() if why == reason]
+        click.echo(f"{listing(names)} {reason}")
+    suffix = "" if pipeline == DEFAULT else f":{pipeline}"
     click.echo(
-        "Nothing is confirmed: a slice cut by what its texts are like has features of its own. "
-        f"To judge features: groundfault audit --finders language{'' if pipeline == DEFAULT else f':{pipeline}'}."
+        "Nothing is confirmed: a slice that is defined by its texts always has features of its own. "
+        f"To judge features: groundfault audit --finders language{suffix}."
     )
 
 
 def _instead(finder: str) -> str:
-    """What may find slices where a finder found none."""
+    """What to try where a finder found no slice."""
     if finder in {"edisa", "domino"}:
         return (
-            "it may with other settings (--set embedding_weight=1 --set n_slices=20), or another finder "
+            "try other settings (--set embedding_weight=1 --set n_slices=20), or another finder "
             "(--finder sliceline)"
         )
-    return "it may with other settings (--set), or another finder (--finder domino)"
+    return "try other settings (--set), or another finder (--finder domino)"
 
 
-def lines(part: Slice, level: float) -> Iterator[str]:
-    """What marks a slice, in a few lines: first what is left after correction, then what only the
-    paper would count.
-    """
+def lines(part: SliceProfile, level: float) -> Iterator[str]:
+    """The features of a slice: those significant after correction, then those before it only."""
     from groundfault.render.words import plural
 
     sure, marks = part.marked(level), part.marked(level, corrected=False)
@@ -233,9 +215,7 @@ def lines(part: Slice, level: float) -> Iterator[str]:
 
 
 def sentence(mark: Mark) -> str:
-    """A mark as a line: how much of the feature is on the slice and off it, and what the tests
-    say.
-    """
+    """One feature as a line: its mean or share on and off the slice, and both p-values."""
     ps = f"p {_p(mark.p)}, corrected {_p(mark.adjusted)}"
     if mark.graded:
         return f"{mark.says}: {mark.inside:.2f} on average, against {mark.outside:.2f} ({ps})"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,15 +10,10 @@ from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.output import require_writable
 from groundfault.errors import InputError
 
-if TYPE_CHECKING:
-    from groundfault.exports import ReportSlices
-
-TOOLS = ("inspect", "eee", "label-studio", "memberships")
-
 
 @click.command(cls=GroupedCommand)
 @click.argument("report", type=click.Path())
-@option("--to", "tool", type=click.Choice(TOOLS), required=True, help="Tool to write for.")
+@option("--to", "tool", metavar="NAME", required=True, help="Tool to write for.")
 @option(
     "-o",
     "--out",
@@ -61,32 +55,19 @@ def export(
     memberships   a table with one column for each slice; OUT is a .csv, .parquet
                   or .jsonl file
 
+    Installed packages may add names.
+
     \b
     groundfault export report/ --to inspect -o annotated/
     groundfault export report/ --to memberships -o slices.csv
     """
-    from groundfault.exports import ReportSlices
+    from groundfault import exports
 
     if logs and tool != "inspect":
         raise InputError("--log goes with --to inspect")
+    exporter = exports.get(tool, **({"logs": logs} if logs else {}))
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
-    slices = ReportSlices.load(report, evidence, every=every)
-    outcome = _write(slices, tool, out, logs)
+    slices = exports.ReportSlices.load(report, evidence, every=every)
+    result = exporter.export(slices, Path(out))
     count = len(slices.names)
-    click.echo(f"{count} slice{'' if count == 1 else 's'}: {outcome}")
-
-
-def _write(slices: ReportSlices, tool: str, out: str, logs: tuple[str, ...]) -> str:
-    from groundfault.exports import every_eval_ever, inspect, label_studio
-    from groundfault.exports.slices import write_table
-
-    if tool == "inspect":
-        copies = inspect.annotate(slices, out, logs)
-        return f"wrote {len(copies)} annotated log{'' if len(copies) == 1 else 's'} to {out}"
-    if tool == "memberships":
-        members = slices.members()
-        write_table(members, out)
-        return f"wrote {members.height:,} rows to {out}"
-    if tool == "eee":
-        return f"wrote {every_eval_ever.write(slices, out):,} records to {out}"
-    return f"wrote {label_studio.write(slices, out):,} tasks to {out}"
+    click.echo(f"{count} slice{'' if count == 1 else 's'}: wrote {result} to {out}")

@@ -68,28 +68,28 @@ class Column:
     distinct: int
 
 
-def example_rows(evidence: Evidence) -> pl.DataFrame:
+def select_example_rows(evidence: Evidence) -> pl.DataFrame:
     """One row of the table for each example: of several models or repeats, the first."""
     if evidence.roles.model or evidence.roles.repeat:
         return evidence.frame.filter(pl.col(evidence.roles.id or "").is_first_distinct())
     return evidence.frame
 
 
-def examples(evidence: Evidence) -> pl.DataFrame:
+def list_examples(evidence: Evidence) -> pl.DataFrame:
     """The attributes, one row an example however many models and repeats answered it."""
-    return example_rows(evidence).select(evidence.attributes)
+    return select_example_rows(evidence).select(evidence.attributes)
 
 
-def sample(table: pl.DataFrame, most: int = _SAMPLE) -> pl.DataFrame:
+def take_sample(table: pl.DataFrame, max_rows: int = _SAMPLE) -> pl.DataFrame:
     """At most ``most`` rows, always the same ones, in their order."""
-    if table.height <= most:
+    if table.height <= max_rows:
         return table
     # scattered rather than every k-th: tables often interleave k variants of each item
-    rows = np.random.default_rng(0).permutation(table.height)[:most]
+    rows = np.random.default_rng(0).permutation(table.height)[:max_rows]
     return table[np.sort(rows)]
 
 
-def matching(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
+def match_attributes(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
     """Attributes that names or globs such as ``d__*`` stand for, each with the pattern that named
     it first.
 
@@ -98,19 +98,21 @@ def matching(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
     InputError
         If a pattern stands for no attribute.
     """
-    found: dict[str, str] = {}
+    matches: dict[str, str] = {}
     for pattern in patterns:
         hits = (
-            [pattern] if pattern in evidence.attributes else _globbed(evidence.attributes, pattern)
+            [pattern]
+            if pattern in evidence.attributes
+            else _match_glob(evidence.attributes, pattern)
         )
         if not hits:
             raise InputError(_no_such_column(evidence, pattern))
         for name in hits:
-            found.setdefault(name, pattern)
-    return found
+            matches.setdefault(name, pattern)
+    return matches
 
 
-def _globbed(names: Iterable[str], pattern: str) -> list[str]:
+def _match_glob(names: Iterable[str], pattern: str) -> list[str]:
     return [name for name in names if fnmatchcase(name, pattern)]
 
 
@@ -131,7 +133,7 @@ def _no_such_column(evidence: Evidence, pattern: str) -> str:
     return f"no attribute is named, or matches, {pattern!r}; {label}: {', '.join(shown) or 'none'}"
 
 
-def profile(table: pl.DataFrame, most_levels: int = LEVELS) -> tuple[Column, ...]:
+def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]:
     """Look at each column of a table of examples once.
 
     Parameters
@@ -141,46 +143,48 @@ def profile(table: pl.DataFrame, most_levels: int = LEVELS) -> tuple[Column, ...
     most_levels : int
         Words of more levels are no labels.
     """
-    part = sample(table)
-    seen = _measure(part, {name: _seen(name, dtype) for name, dtype in part.schema.items()})
+    part = take_sample(table)
+    sampled = _measure(
+        part, {name: _sample_expressions(name, dtype) for name, dtype in part.schema.items()}
+    )
     whole = {
-        name: _whole(name, dtype, seen[name]["sampled"] <= _COUNTED)
+        name: _full_expressions(name, dtype, sampled[name]["sampled"] <= _COUNTED)
         for name, dtype in table.schema.items()
     }
     full = _measure(table, whole)
     columns = []
     for name, dtype in table.schema.items():
-        distinct = full[name].get("distinct", seen[name]["sampled"])
-        kind = _kind(name, dtype, distinct, seen[name] | full[name], most_levels)
+        distinct = full[name].get("distinct", sampled[name]["sampled"])
+        kind = _kind(name, dtype, distinct, sampled[name] | full[name], max_levels)
         columns.append(Column(name, kind, table[name].null_count(), distinct))
     return tuple(columns)
 
 
-def _seen(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
+def _sample_expressions(name: str, dtype: pl.DataType) -> dict[str, pl.Expr]:
     """What a sample tells well enough."""
     column = pl.col(name)
     if not _is_simple(dtype):
         return {"sampled": pl.lit(0)}
-    found = {"sampled": column.drop_nulls().n_unique(), "present": column.count()}
+    expressions = {"sampled": column.drop_nulls().n_unique(), "present": column.count()}
     if dtype == pl.String:
-        found["spaced"] = column.str.contains(r"\S\s+\S").sum()
-    return found
+        expressions["spaced"] = column.str.contains(r"\S\s+\S").sum()
+    return expressions
 
 
-def _whole(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
+def _full_expressions(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.Expr]:
     """What has to be read off all rows."""
     column = pl.col(name)
     if not _is_simple(dtype):
         return {}
-    found = {"distinct": column.drop_nulls().n_unique()} if few else {}
+    expressions = {"distinct": column.drop_nulls().n_unique()} if few else {}
     if dtype.is_numeric():
-        found |= {
+        expressions |= {
             "low": column.min(),
             "high": column.max(),
             "zero_one": ((column == 0) | (column == 1)).all(),
         }
-        found["whole"] = (column == column.round()).all()
-    return found
+        expressions["whole"] = (column == column.round()).all()
+    return expressions
 
 
 def _measure(
@@ -206,30 +210,30 @@ def _is_simple(dtype: pl.DataType) -> bool:
 
 
 def _kind(
-    name: str, dtype: pl.DataType, distinct: int, found: dict[str, Any], most_levels: int
+    name: str, dtype: pl.DataType, distinct: int, measures: dict[str, Any], max_levels: int
 ) -> Kind:
     if not _is_simple(dtype):
         return Kind.OTHER
     if distinct <= 1:
         return Kind.CONSTANT
-    if dtype == pl.Boolean or found.get("zero_one"):
+    if dtype == pl.Boolean or measures.get("zero_one"):
         return Kind.FLAG
-    repeats = distinct <= most_levels and 2 * distinct <= found["present"]
-    if dtype.is_numeric() and not (found["whole"] and _NAMES_A_THING.search(name)):
-        return Kind.CODE if dtype.is_integer() and _never_repeats(found) else Kind.NUMBER
+    repeats = distinct <= max_levels and 2 * distinct <= measures["present"]
+    if dtype.is_numeric() and not (measures["whole"] and _NAMES_A_THING.search(name)):
+        return Kind.CODE if dtype.is_integer() and _never_repeats(measures) else Kind.NUMBER
     if repeats:
         return Kind.LABEL
-    return Kind.TEXT if 2 * found.get("spaced", 0) > found["present"] else Kind.CODE
+    return Kind.TEXT if 2 * measures.get("spaced", 0) > measures["present"] else Kind.CODE
 
 
-def _never_repeats(found: dict[str, Any]) -> bool:
+def _never_repeats(measures: dict[str, Any]) -> bool:
     """Whether integers number the examples: none repeats, though among n of a range r chance alone
     would repeat some.
 
     The chance of no repeat is about exp(-n^2 / 2r); the line is drawn at one in a thousand.
     Integers too large for a double are hashes."""
-    n, width = found["present"], found["high"] - found["low"] + 1
-    return bool(found["sampled"] == n and (n * n > 14 * width or width > 2**53))
+    n, width = measures["present"], measures["high"] - measures["low"] + 1
+    return bool(measures["sampled"] == n and (n * n > 14 * width or width > 2**53))
 
 
 def flag_rule(name: str, dtype: pl.DataType) -> str:
@@ -237,7 +241,7 @@ def flag_rule(name: str, dtype: pl.DataType) -> str:
     return quote(name) if dtype == pl.Boolean else f"{quote(name)} = 1"
 
 
-def missing_candidates(
+def propose_missing(
     table: pl.DataFrame, columns: Sequence[Column], source: str
 ) -> Iterator[Candidate]:
     """An "is missing" candidate for each pattern of missing values, named after the first column
@@ -265,6 +269,10 @@ def missing_candidates(
         )
 
 
-def _and(names: Sequence[str], most: int = 3) -> str:
-    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else list(names)
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+def _and(names: Sequence[str], max_names: int = 3) -> str:
+    parts = (
+        [*names[:max_names], f"{len(names) - max_names} more"]
+        if len(names) > max_names + 1
+        else list(names)
+    )
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

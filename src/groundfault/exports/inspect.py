@@ -8,6 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,25 @@ from groundfault.readers.log import OURS
 
 _KINDS = {".eval": "eval", ".json": "json"}
 _APART = re.compile(r"#[0-9a-f]{8}$")
+
+
+@dataclass(frozen=True)
+class InspectLogs:
+    """Write copies of Inspect logs, with the slices and findings as metadata; see `annotate`.
+
+    Attributes
+    ----------
+    logs : tuple of path
+        The logs to copy; left empty, those that the evidence was read from.
+    """
+
+    logs: tuple[str | Path, ...] = ()
+    name: str = "inspect"
+
+    def export(self, slices: ReportSlices, out: Path) -> str:
+        """Write the copies into a directory, or the copy of a single log to a file."""
+        copies = annotate(slices, out, self.logs)
+        return f"{len(copies)} annotated log{'' if len(copies) == 1 else 's'}"
 
 
 def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] = ()) -> list[Path]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from groundfault.base.files import write_text
 from groundfault.core.equivalence import natural_rule, normal
-from groundfault.taxonomy.words.new_tasks import Generated, NewTask, plain
+from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask, plain
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:]?")
 _OPTION = re.compile(r"^\(?A[).:]", re.MULTILINE)
@@ -85,7 +85,7 @@ def generated() -> Task:
 '''
 
 
-def write(generated: Generated, directory: str | Path) -> None:
+def write(generated: GeneratedTasks, directory: str | Path) -> None:
     """Write generated tasks into a directory.
 
     Parameters

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,17 @@ from groundfault.readers.log import OURS
 # what is shown of an answer; what is said of it, such as its score or judge, would tell the
 # reviewer what to find
 _SHOWN = ("prompt", "response", "answer", "target")
+
+
+@dataclass(frozen=True)
+class LabelStudioTasks:
+    """Write tasks for the examples on the slices, without their scores."""
+
+    name: str = "label-studio"
+
+    def export(self, slices: ReportSlices, out: Path) -> str:
+        """Write the tasks as JSON."""
+        return f"{write(slices, out):,} tasks"
 
 
 def tasks(slices: ReportSlices) -> list[dict[str, Any]]:

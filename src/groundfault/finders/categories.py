@@ -10,16 +10,17 @@ from typing import Any
 
 import polars as pl
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate, unique_names
 from groundfault.core.columns import (
     LEVELS,
     Column,
     Kind,
-    examples,
     flag_rule,
-    matching,
-    missing_candidates,
+    list_examples,
+    match_attributes,
     profile,
+    propose_missing,
 )
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
@@ -29,6 +30,7 @@ _FEW = 6
 _SHOWN = 60
 
 
+@rename_fields(most_levels="max_levels", least="min_size")
 @dataclass(frozen=True)
 class Categories:
     """Propose one "is" rule for each frequent level of an attribute that repeats a few words.
@@ -41,9 +43,9 @@ class Categories:
 
     Parameters
     ----------
-    most_levels : int
+    max_levels : int
         A column of more levels is not a category.
-    least : int
+    min_size : int
         A level needs at least this many discovery examples.
     columns : tuple of str, optional
         Names or globs; without them every attribute that repeats a few words. A flag named here
@@ -52,11 +54,11 @@ class Categories:
     Raises
     ------
     InputError
-        If a named column is not there, or has more than ``most_levels`` levels.
+        If a named column is not there, or has more than ``max_levels`` levels.
     """
 
-    most_levels: int = LEVELS
-    least: int = 5
+    max_levels: int = LEVELS
+    min_size: int = 5
     columns: tuple[str, ...] | None = None
     name: str = "categories"
 
@@ -64,22 +66,24 @@ class Categories:
         """Candidates such as ``output_type = list``, column by column, then the patterns of missing
         values.
         """
-        table = examples(discovery)
+        table = list_examples(discovery)
         if self.columns is not None:
-            table = table.select(*matching(discovery, self.columns))
-        columns = profile(table, self.most_levels)
-        found = [c for column in columns for c in self._of(table[column.name], column)]
-        yield from unique_names(found)
+            table = table.select(*match_attributes(discovery, self.columns))
+        columns = profile(table, self.max_levels)
+        candidates = [
+            c for column in columns for c in self._propose_column(table[column.name], column)
+        ]
+        yield from unique_names(candidates)
         numeric = [
             c
             for c in columns
             if table.schema[c.name].is_numeric() and c.kind in (Kind.NUMBER, Kind.CONSTANT)
         ]
-        yield from missing_candidates(
+        yield from propose_missing(
             table, [c for c in columns if self.columns or c not in numeric], self.name
         )
 
-    def _of(self, values: pl.Series, column: Column) -> list[Candidate]:
+    def _propose_column(self, values: pl.Series, column: Column) -> list[Candidate]:
         if column.kind in (Kind.CONSTANT, Kind.OTHER):
             return []
         if column.kind is Kind.FLAG:
@@ -93,25 +97,27 @@ class Categories:
             few = column.kind is Kind.NUMBER and column.distinct <= _FEW
             if not few and column.kind is not Kind.LABEL:
                 return []
-        elif column.distinct > self.most_levels:
+        elif column.distinct > self.max_levels:
             raise InputError(
                 f"column {column.name!r} has {column.distinct} or more levels and is not a category: leave it out, or "
-                f"raise most_levels (now {self.most_levels})"
+                f"raise max_levels (now {self.max_levels})"
             )
         return [self._candidate(column.name, level) for level in self._levels(values, column)]
 
     def _levels(self, values: pl.Series, column: Column) -> list[Any]:
-        known = values.drop_nulls().alias("level")
+        values_present = values.drop_nulls().alias("level")
         plain = (
-            known.dtype
-            if known.dtype.is_integer()
+            values_present.dtype
+            if values_present.dtype.is_integer()
             else pl.Float64
-            if known.dtype.is_numeric()
+            if values_present.dtype.is_numeric()
             else pl.String
         )
-        counts = dict(known.cast(plain).value_counts().sort("level").iter_rows())
+        counts = dict(values_present.cast(plain).value_counts().sort("level").iter_rows())
         levels = [
-            level for level, n in counts.items() if self.least <= n <= len(values) - self.least
+            level
+            for level, n in counts.items()
+            if self.min_size <= n <= len(values) - self.min_size
         ]
         if self.columns is None and column.kind is Kind.NUMBER:
             whole = all(float(level).is_integer() for level in counts)
@@ -121,13 +127,13 @@ class Categories:
         return levels
 
     def _candidate(self, column: str, level: Any) -> Candidate:
-        shown = _shown(str(level))
+        text = _shorten(str(level))
         rule = f"{quote(column)} = {literal(level)}"
-        return Candidate(f"{column} = {shown}", rule, f"{column} is {shown}", self.name, "off")
+        return Candidate(f"{column} = {text}", rule, f"{column} is {text}", self.name, "off")
 
 
-def _shown(level: str) -> str:
+def _shorten(level: str) -> str:
     """A level fit for a heading: on one line, not blank, not endless."""
     line = " ".join(level.split())
-    shown = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
-    return shown if line and line == level else f"'{shown}'"
+    short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+    return short if line and line == level else f"'{short}'"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import examples, matching
+from groundfault.core.columns import list_examples, match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
@@ -45,8 +45,8 @@ class Confidence:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """One candidate a quantile, the lowest first."""
-        names = list(matching(discovery, [self.probability]))
-        table = examples(discovery).select(names)
+        names = list(match_attributes(discovery, [self.probability]))
+        table = list_examples(discovery).select(names)
         for name, dtype in table.schema.items():
             if not dtype.is_numeric():
                 raise InputError(

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from groundfault.core.candidate import Candidate, Library, Missing
-from groundfault.core.columns import Kind, examples, flag_rule, matching, profile
+from groundfault.core.columns import Kind, flag_rule, list_examples, match_attributes, profile
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError, RuleError
@@ -52,16 +52,16 @@ class Declared:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """One candidate a column, then the candidates given."""
-        table = examples(discovery)
+        table = list_examples(discovery)
         Library(tuple(self.candidates)).require_columns(
             discovery.frame.columns, where="the evidence"
         )
         if self.columns or self.candidates:
-            patterns, missing = matching(discovery, self.columns), self.missing or "reject"
+            patterns, missing = match_attributes(discovery, self.columns), self.missing or "reject"
             _check_flags(table, list(patterns))
         else:
             patterns, missing = {column: column for column in _flags(table)}, self.missing or "drop"
-        for column, name in _names(patterns).items():
+        for column, name in _name_candidates(patterns).items():
             rule = flag_rule(column, table.schema[column])
             yield Candidate(name, rule, f"{name.replace('_', ' ')} holds", self.name, missing)
         yield from self.candidates
@@ -74,7 +74,7 @@ def _flags(table: pl.DataFrame) -> list[str]:
     return [column.name for column in profile(table.select(plausible)) if column.kind is Kind.FLAG]
 
 
-def _names(patterns: dict[str, str]) -> dict[str, str]:
+def _name_candidates(patterns: dict[str, str]) -> dict[str, str]:
     """A candidate name for each column: the column's own, or what follows a glob's ``prefix__``."""
     short = {}
     for column, pattern in patterns.items():
@@ -82,11 +82,11 @@ def _names(patterns: dict[str, str]) -> dict[str, str]:
         globbed = prefix != pattern and prefix.endswith("__") and column != pattern
         short[column] = column.removeprefix(prefix) if globbed else column
     uses = Counter(short.values())
-    kept = {
+    names = {
         column: name if uses[name] == 1 and name.strip() else column
         for column, name in short.items()
     }
-    return {column: name if name.strip() else f"column {name!r}" for column, name in kept.items()}
+    return {column: name if name.strip() else f"column {name!r}" for column, name in names.items()}
 
 
 def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
@@ -128,8 +128,10 @@ def read_candidates(path: str | Path) -> Library:
         return Library.load(path)
     try:
         text = path.read_text(encoding="utf-8")
-        found = _from_toml(tomllib.loads(text)) if path.suffix == ".toml" else _from_lines(text)
-        return Library.of(replace(candidate, source=path.name) for candidate in found)
+        candidates = (
+            _from_toml(tomllib.loads(text)) if path.suffix == ".toml" else _from_lines(text)
+        )
+        return Library.of(replace(candidate, source=path.name) for candidate in candidates)
     except RuleError as error:
         raise RuleError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -148,12 +150,12 @@ def _from_lines(text: str) -> Iterator[Candidate]:
 def _from_toml(tables: dict[str, Any]) -> Iterator[Candidate]:
     for name, value in tables.items():
         fields = {"rule": value} if isinstance(value, str) else value
-        known = (
+        is_valid = (
             isinstance(fields, dict)
             and "rule" in fields
             and fields.keys() <= {"rule", "meaning", "missing"}
         )
-        if not known or not all(isinstance(field, str) for field in fields.values()):
+        if not is_valid or not all(isinstance(field, str) for field in fields.values()):
             raise RuleError(
                 f"candidate {name!r} needs a rule, and may have a meaning and missing, all of them text"
             )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import example_rows
+from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.finders.categories import Categories
@@ -85,7 +85,7 @@ def _select_measured(discovery: Evidence) -> Evidence:
 
 
 def _propose_texts(view: Evidence) -> Iterator[Candidate]:
-    table = example_rows(view)
+    table = select_example_rows(view)
     for column in (
         c for c in view.attributes if c.lower() in _RESPONSES and table.schema[c] == pl.String
     ):

@@ -12,7 +12,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate, Missing
-from groundfault.core.columns import Kind, example_rows, examples, matching, profile
+from groundfault.core.columns import (
+    Kind,
+    list_examples,
+    match_attributes,
+    profile,
+    select_example_rows,
+)
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
@@ -106,7 +112,7 @@ class Levels:
         )
         return cls(frame.columns, codes, counts, [values for _, values in columns])
 
-    def named(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
+    def name_values(self, columns: NDArray[Any], levels: NDArray[Any]) -> dict[Any, Any]:
         """Values of some columns, by name."""
         return {
             self.names[f]: self.values[f][v]
@@ -114,7 +120,7 @@ class Levels:
         }
 
 
-def searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
+def select_searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
     """Attributes of the examples that have levels: those named, or flags, numbers and labels, but
     no ids and no prose.
 
@@ -126,15 +132,15 @@ def searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataF
     InputError
         If a name or glob stands for no attribute.
     """
-    table = examples(discovery)
+    table = list_examples(discovery)
     if columns is not None:
-        return table.select(*matching(discovery, columns))
-    kept = [c.name for c in profile(table) if c.kind in (Kind.FLAG, Kind.NUMBER, Kind.LABEL)]
+        return table.select(*match_attributes(discovery, columns))
+    names = [c.name for c in profile(table) if c.kind in (Kind.FLAG, Kind.NUMBER, Kind.LABEL)]
     group = discovery.roles.group
     if group:
-        within = example_rows(discovery).group_by(group).agg(pl.col(kept).n_unique())
-        kept = [name for name in kept if within[name].max() == 1]
-    return table.select(kept)
+        within = select_example_rows(discovery).group_by(group).agg(pl.col(names).n_unique())
+        names = [name for name in names if within[name].max() == 1]
+    return table.select(names)
 
 
 def _as_frame(table: Any) -> pl.DataFrame:
@@ -153,7 +159,7 @@ def _as_frame(table: Any) -> pl.DataFrame:
 
 
 def _of_whole_numbers(table: NDArray[Any]) -> Levels:
-    ends = [(block.min(axis=1), block.max(axis=1)) for _, block in _turned(table)]
+    ends = [(block.min(axis=1), block.max(axis=1)) for _, block in _transpose(table)]
     low, high = np.min([a for a, _ in ends], axis=0), np.max([b for _, b in ends], axis=0)
     span = [int(h) - int(v) + 1 for v, h in zip(low, high, strict=True)]
     if max(span) > max(1000, 2 * len(table)):  # far apart: number those that occur
@@ -161,7 +167,7 @@ def _of_whole_numbers(table: NDArray[Any]) -> Levels:
     counts = np.array(span, dtype=np.int64)
     codes = np.empty(table.T.shape, dtype=np.min_scalar_type(int(counts.max())))
     unsigned = np.dtype(f"u{table.dtype.itemsize}")
-    for rows, block in _turned(table):
+    for rows, block in _transpose(table):
         # differences wrap round to what they are, even where they do not fit the signed type
         codes[:, rows] = block.view(unsigned) - low.view(unsigned)[:, None]
     if table.dtype == bool:
@@ -174,7 +180,7 @@ def _of_whole_numbers(table: NDArray[Any]) -> Levels:
     )
 
 
-def _turned(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
+def _transpose(table: NDArray[Any]) -> Iterator[tuple[slice, NDArray[Any]]]:
     """Columns as rows, in blocks that stay in cache."""
     for start in range(0, len(table), _BLOCK):
         rows = slice(start, min(start + _BLOCK, len(table)))
@@ -206,7 +212,7 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
     if column.dtype.is_numeric() and (
         len(values) > 2 * bins or any(abs(v) == np.inf for v in values)
     ):
-        cuts = _cuts(present, values, bins)
+        cuts = _choose_cuts(present, values, bins)
         codes = np.searchsorted(np.array(cuts), present.to_numpy(), side="right")
         ends = [None, *cuts, None]
         values = [Range(low, high) for low, high in pairwise(ends)]
@@ -219,14 +225,14 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
     return out, values
 
 
-def _cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
+def _choose_cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
     """Where to cut numbers so that ranges have about the same number of rows: ascending, none at
     the smallest.
     """
     ranked = present.sort()
-    wanted = {ranked[min(len(ranked) - 1, len(ranked) * b // bins)] for b in range(1, bins)}
+    quantiles = {ranked[min(len(ranked) - 1, len(ranked) * b // bins)] for b in range(1, bins)}
     # where one value has more rows than a range should, what is above it is a range still
-    places = sorted({max(1, int(np.searchsorted(values, v))) for v in wanted})
+    places = sorted({max(1, int(np.searchsorted(values, v))) for v in quantiles})
     pairs = [(values[i - 1], values[i]) for i in places if i < len(values)]
     return [_round(before, v) for before, v in pairs if abs(v) != np.inf]
 
@@ -245,11 +251,13 @@ def _round(before: Any, value: Any) -> Any:
     return value
 
 
-def conjunction(predicates: Mapping[Any, Any], source: str, missing: Missing = "off") -> Candidate:
+def make_conjunction(
+    predicates: Mapping[Any, Any], source: str, missing: Missing = "off"
+) -> Candidate:
     """Levels of some columns, all of them at once, as a candidate."""
     name = " AND ".join(name_of(str(column), value) for column, value in predicates.items())
     rule = " AND ".join(rule_of(str(column), value) for column, value in predicates.items())
-    return Candidate(name, rule, in_words(predicates), source, missing)
+    return Candidate(name, rule, describe(predicates), source, missing)
 
 
 def rule_of(column: str, value: Any) -> str:
@@ -273,24 +281,24 @@ def name_of(column: str, value: Any) -> str:
     if isinstance(value, bool):
         return column if value else f"NOT {column}"
     if not isinstance(value, Range):
-        return f"{column} = {_shown(value)}"
+        return f"{column} = {_shorten(value)}"
     if value.low is None or value.high is None:
         return f"{column} {value}"
     return f"{value.low} <= {column} < {value.high}"
 
 
-def in_words(predicates: Mapping[Any, Any]) -> str:
+def describe(predicates: Mapping[Any, Any]) -> str:
     """A conjunction of levels in plain English."""
-    return " and ".join(_words(str(column), value) for column, value in predicates.items())
+    return " and ".join(_describe_level(str(column), value) for column, value in predicates.items())
 
 
-def _words(column: str, value: Any) -> str:
+def _describe_level(column: str, value: Any) -> str:
     if value is None:
         return f"{column} is missing"
     if isinstance(value, bool):
         return f"{column} {'holds' if value else 'does not hold'}"
     if not isinstance(value, Range):
-        return f"{column} is {_shown(value)}"
+        return f"{column} is {_shorten(value)}"
     if value.low is None:
         return f"{column} is below {value.high}"
     return f"{column} is at least {value.low}" + (
@@ -298,9 +306,9 @@ def _words(column: str, value: Any) -> str:
     )
 
 
-def _shown(value: Any) -> str:
+def _shorten(value: Any) -> str:
     """A value fit for a heading: on one line, not blank, not endless."""
     text = str(value)
     line = " ".join(text.split())
-    shown = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
-    return shown if line and line == text else f"'{shown}'"
+    short = line if len(line) <= _SHOWN else line[: _SHOWN - 3] + "..."
+    return short if line and line == text else f"'{short}'"

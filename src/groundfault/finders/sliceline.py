@@ -12,22 +12,25 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.core.candidate import Candidate, unique_names
-from groundfault.core.columns import example_rows
+from groundfault.core.columns import select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import exact
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.levels import Levels, conjunction, name_of, rule_of, searchable
+from groundfault.finders.levels import Levels, make_conjunction, name_of, rule_of, select_searchable
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats.bits import unpack
-from groundfault.stats.slice_search import Found, Level, replay, search
-from groundfault.stats.slices import Errors, Objective, Predicates, exact_score
+from groundfault.stats.slice_search import Level, SearchResult, replay, search
+from groundfault.stats.slices import Errors, Objective, Predicates, score_exactly
 
 Floats = NDArray[np.float64]
 
+__getattr__ = rename_attributes(__name__, {"Slice": f"{__name__}:ScoredSlice"})
+
 
 @dataclass(frozen=True)
-class Slice:
+class ScoredSlice:
     """A conjunction of predicates, and the errors of the rows where all of them hold.
 
     Attributes
@@ -74,6 +77,7 @@ class Slice:
         )
 
 
+@rename_fields(least_share="min_share")
 @dataclass
 class SliceLine:
     """Find the k slices of best score, exactly: a large share of the errors on rows that are not
@@ -116,7 +120,7 @@ class SliceLine:
         errors have nothing to do with columns. `propose` does without it.
     seed : int
         Of the permutations.
-    least_share : float
+    min_share : float
         For `propose`, in [0, 1): slices of a smaller share of the examples are not proposed. Judges
         that rank by lift (janus) look at none below a tenth; with others take 0.
     columns : tuple of str, optional
@@ -125,7 +129,7 @@ class SliceLine:
 
     Attributes
     ----------
-    slices_ : tuple of Slice
+    slices_ : tuple of ScoredSlice
         Best first.
     levels_ : tuple of groundfault.stats.slice_search.Level
         What was done with slices of one, two, ... predicates.
@@ -171,11 +175,11 @@ class SliceLine:
     max_parents: int | None = None
     permutations: int = 0
     seed: int = 0
-    least_share: float = 0.1
+    min_share: float = 0.1
     columns: tuple[str, ...] | None = None
     name: str = "sliceline"
 
-    slices_: tuple[Slice, ...] = field(init=False, repr=False, compare=False)
+    slices_: tuple[ScoredSlice, ...] = field(init=False, repr=False, compare=False)
     levels_: tuple[Level, ...] = field(init=False, repr=False, compare=False)
     missed_: float = field(init=False, repr=False, compare=False)
     null_: Floats = field(init=False, repr=False, compare=False)
@@ -203,24 +207,32 @@ class SliceLine:
         """
         self._check()
         table = Levels.of(X, self.bins, self.missing)
-        loss = _errors(errors, table.codes.shape[1])
-        together = None if groups is None else _numbered(groups, len(loss))
+        loss = _check_errors(errors, table.codes.shape[1])
+        together = None if groups is None else _number_groups(groups, len(loss))
         quanta = Errors.of(loss)
-        objective = quanta.objective(float(exact(self.alpha)), self._least(len(loss)))
+        objective = quanta.objective(float(exact(self.alpha)), self._count_min_support(len(loss)))
         predicates = Predicates.of(table.codes, table.counts, objective)
         levels, most = min(self.max_level, len(table.names)), self.max_parents
-        found = search(predicates, quanta, objective, k=self.k, levels=levels, most=most)
+        result = search(predicates, quanta, objective, k=self.k, levels=levels, max_parents=most)
         rng = np.random.default_rng(self.seed)
         times = self.permutations
         self.null_ = replay(
-            predicates, quanta, objective, rng, times, levels=levels, most=most, groups=together
+            predicates,
+            quanta,
+            objective,
+            rng,
+            times,
+            levels=levels,
+            max_parents=most,
+            groups=together,
         )
-        self.levels_ = found.levels
-        self.missed_ = max(level.missed for level in found.levels)
-        self.slices_ = self._calibrated(
-            _grouped(self._ranked(found, predicates, loss, quanta.fineness == 0, table)), objective
+        self.levels_ = result.levels
+        self.missed_ = max(level.missed for level in result.levels)
+        self.slices_ = self._calibrate(
+            _assign_groups(self._rank(result, predicates, loss, quanta.fineness == 0, table)),
+            objective,
         )
-        self._say_what_was_bounded()
+        self._warn_of_bounds()
         return self
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
@@ -232,11 +244,11 @@ class SliceLine:
             If the outcomes are hidden, as they are under judges that hold nothing out.
         """
         yield from unique_names(
-            conjunction(found.predicates, self.name)
-            for found in replace(self, permutations=0).find(discovery)
+            make_conjunction(entry.predicates, self.name)
+            for entry in replace(self, permutations=0).find(discovery)
         )
 
-    def find(self, discovery: Evidence) -> tuple[Slice, ...]:
+    def find(self, discovery: Evidence) -> tuple[ScoredSlice, ...]:
         """The slices that `propose` makes candidates of, with their scores and, where errors are
         permuted, their p.
 
@@ -251,16 +263,20 @@ class SliceLine:
                 "sliceline searches the outcomes, and none is shown to it: choose a judge that holds examples out "
                 "(such as janus), so that what was mined is judged on fresh ones"
             )
-        table, loss = searchable(discovery, self.columns), example_losses(discovery)
-        scored = loss.is_not_null()
+        table, loss = select_searchable(discovery, self.columns), example_losses(discovery)
+        has_loss = loss.is_not_null()
         if table.width == 0 or loss.drop_nulls().n_unique() == 1:
             return ()
-        table, loss = table.filter(scored), loss.filter(scored)
+        table, loss = table.filter(has_loss), loss.filter(has_loss)
         group = discovery.roles.group
-        together = example_rows(discovery)[group].filter(scored) if group else None
-        least = max(self._least(len(loss)), ceil(exact(self.least_share) * len(loss)))
+        together = select_example_rows(discovery)[group].filter(has_loss) if group else None
+        min_support = max(
+            self._count_min_support(len(loss)), ceil(exact(self.min_share) * len(loss))
+        )
         return (
-            replace(self, min_support=least).fit(table, loss.to_numpy(), together).slices_[: self.k]
+            replace(self, min_support=min_support)
+            .fit(table, loss.to_numpy(), together)
+            .slices_[: self.k]
         )
 
     def _check(self) -> None:
@@ -283,15 +299,15 @@ class SliceLine:
             raise PlanError(
                 f"min_support must be a number of rows from 1, or a share in (0, 1), not {support}"
             )
-        if not 0 <= exact(self.least_share, "least_share") < 1:
-            raise PlanError(f"least_share must be a share in [0, 1), not {self.least_share!r}")
+        if not 0 <= exact(self.min_share, "min_share") < 1:
+            raise PlanError(f"min_share must be a share in [0, 1), not {self.min_share!r}")
         for name, words in (("missing", ("value", "unmatched")), ("ties", ("keep", "cut"))):
             if getattr(self, name) not in words:
                 raise PlanError(
                     f"{name} must be {words[0]} or {words[1]}, not {getattr(self, name)!r}"
                 )
 
-    def _least(self, n: int) -> int:
+    def _count_min_support(self, n: int) -> int:
         support = exact(self.min_support)
         least = ceil(support * n) if support < 1 else int(support)
         if least > n:
@@ -300,47 +316,53 @@ class SliceLine:
             )
         return least
 
-    def _ranked(
-        self, found: Found, predicates: Predicates, loss: Floats, whole: bool, table: Levels
-    ) -> list[tuple[Slice, bytes]]:
+    def _rank(
+        self, result: SearchResult, predicates: Predicates, loss: Floats, whole: bool, table: Levels
+    ) -> list[tuple[ScoredSlice, bytes]]:
         """The best slices, best first, each with its rows; exact where the search was merely
         sound.
         """
-        add: Callable[[Floats], float] = _plain_sum if whole else _rounded_once
+        add: Callable[[Floats], float] = _sum_whole if whole else _sum_exactly
         n, total, alpha = len(loss), add(loss), exact(self.alpha)
-        ranked: list[tuple[tuple[Any, ...], Slice, bytes]] = []
-        for row in found.members:
+        entries: list[tuple[tuple[Any, ...], ScoredSlice, bytes]] = []
+        for row in result.members:
             members = row[row >= 0]
-            shared = np.bitwise_and.reduce(predicates.bits[members], axis=0)
-            inside = loss[np.flatnonzero(unpack(shared[None], n)[0])]
+            rows = np.bitwise_and.reduce(predicates.bits[members], axis=0)
+            inside = loss[np.flatnonzero(unpack(rows[None], n)[0])]
             error = add(inside)
-            score = exact_score(len(inside), error, n, total, alpha)
+            score = score_exactly(len(inside), error, n, total, alpha)
             if score > 0:
-                named = table.named(predicates.column[members], predicates.level[members])
-                made = Slice(named, float(score), len(inside), error, float(inside.max()))
-                ranked.append(
-                    ((-score, -made.size, len(members), *members.tolist()), made, shared.tobytes())
+                predicate_values = table.name_values(
+                    predicates.column[members], predicates.level[members]
                 )
-        ranked.sort(key=lambda entry: entry[0])
+                entry = ScoredSlice(
+                    predicate_values, float(score), len(inside), error, float(inside.max())
+                )
+                entries.append(
+                    ((-score, -entry.size, len(members), *members.tolist()), entry, rows.tobytes())
+                )
+        entries.sort(key=lambda entry: entry[0])
         last: Fraction | None = (
-            ranked[self.k - 1][0][0] if self.ties == "keep" and len(ranked) > self.k else None
+            entries[self.k - 1][0][0] if self.ties == "keep" and len(entries) > self.k else None
         )
         return [
-            (made, rows)
-            for i, (key, made, rows) in enumerate(ranked)
+            (entry, rows)
+            for i, (key, entry, rows) in enumerate(entries)
             if i < self.k or key[0] == last
         ]
 
-    def _calibrated(self, slices: Sequence[Slice], objective: Objective) -> tuple[Slice, ...]:
+    def _calibrate(
+        self, slices: Sequence[ScoredSlice], objective: Objective
+    ) -> tuple[ScoredSlice, ...]:
         if not self.permutations:
             return tuple(slices)
-        as_good = [int(np.sum(self.null_ >= found.score - 2 * objective.slack)) for found in slices]
+        as_good = [int(np.sum(self.null_ >= entry.score - 2 * objective.slack)) for entry in slices]
         return tuple(
-            replace(found, p=(1 + count) / (1 + self.permutations))
-            for found, count in zip(slices, as_good, strict=True)
+            replace(entry, p=(1 + count) / (1 + self.permutations))
+            for entry, count in zip(slices, as_good, strict=True)
         )
 
-    def _say_what_was_bounded(self) -> None:
+    def _warn_of_bounds(self) -> None:
         for level in self.levels_:
             if level.dropped:
                 warnings.warn(
@@ -350,23 +372,23 @@ class SliceLine:
                 )
 
 
-def _numbered(groups: Any, n: int) -> NDArray[np.int64]:
+def _number_groups(groups: Any, n: int) -> NDArray[np.int64]:
     names = np.asarray(groups)
     if names.shape != (n,):
         raise InputError(f"there are {n} rows, so groups must have shape ({n},), not {names.shape}")
     return np.unique(names, return_inverse=True)[1].astype(np.int64)
 
 
-def _plain_sum(values: Floats) -> float:
+def _sum_whole(values: Floats) -> float:
     """Of whole numbers that doubles can count, which is what `Errors.of` takes for whole."""
     return float(values.sum())
 
 
-def _rounded_once(values: Floats) -> float:
+def _sum_exactly(values: Floats) -> float:
     return fsum(values.tolist())
 
 
-def _errors(errors: Any, n: int) -> Floats:
+def _check_errors(errors: Any, n: int) -> Floats:
     try:
         loss = np.asarray(errors, dtype=np.float64)
     except (TypeError, ValueError) as problem:
@@ -380,10 +402,10 @@ def _errors(errors: Any, n: int) -> Floats:
             "negative: leave out rows that were not scored"
         )
     if loss.min() == loss.max():
-        said = (
+        problem_text = (
             "there are no errors" if loss[0] == 0 else f"every row has the same error, {loss[0]:g}"
         )
-        raise InputError(f"{said}, so no slice is worse than another")
+        raise InputError(f"{problem_text}, so no slice is worse than another")
     if loss.max() > 1e300 or loss.max() < 1e-300:
         raise InputError(
             f"the largest error is {loss.max():g}: scale the errors to between 1e-300 and 1e300"
@@ -391,14 +413,14 @@ def _errors(errors: Any, n: int) -> Floats:
     return loss
 
 
-def _grouped(ranked: Sequence[tuple[Slice, bytes]]) -> list[Slice]:
+def _assign_groups(entries: Sequence[tuple[ScoredSlice, bytes]]) -> list[ScoredSlice]:
     """Put each slice into the group of the first better one that is a part of it, that it is a part
     of, or equals.
     """
     leaders: list[tuple[set[Any], bytes]] = []
     out = []
-    for found, rows in ranked:
-        terms = set(found.predicates.items())
+    for entry, rows in entries:
+        terms = set(entry.predicates.items())
         near = (
             g
             for g, (other, same) in enumerate(leaders)
@@ -407,5 +429,5 @@ def _grouped(ranked: Sequence[tuple[Slice, bytes]]) -> list[Slice]:
         group = next(near, len(leaders))
         if group == len(leaders):
             leaders.append((terms, rows))
-        out.append(replace(found, group=group))
+        out.append(replace(entry, group=group))
     return out

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import Kind, examples, matching, profile, sample
+from groundfault.core.columns import Kind, list_examples, match_attributes, profile, take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
 from groundfault.errors import InputError
@@ -65,17 +65,21 @@ class Text:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``question has over 60 words``, column by column."""
-        table = sample(texts(discovery, self.columns))
+        table = take_sample(select_texts(discovery, self.columns))
         for column in table.columns:
-            found = [*lengths(table[column], self.quantiles), *_marks(column), *_questions(column)]
+            rules = [
+                *cut_lengths(table[column], self.quantiles),
+                *_list_marks(column),
+                *_list_questions(column),
+            ]
             candidates = [
                 Candidate(f"{column} {what}", rule, f"{column} {what}", self.name, "drop")
-                for what, rule in found
+                for what, rule in rules
             ]
-            yield from telling(table, candidates)
+            yield from drop_uninformative(table, candidates)
 
 
-def texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
+def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
     """Attributes of the examples that are texts: those named, or all that are neither categories
     nor codes.
 
@@ -84,56 +88,56 @@ def texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
     InputError
         If a name or glob stands for no attribute, or for one that holds no text.
     """
-    table = examples(discovery)
+    table = list_examples(discovery)
     if columns is None:
         table = table.select(pl.col(pl.String))
         return table.select(column.name for column in profile(table) if column.kind is Kind.TEXT)
-    table = table.select(*matching(discovery, columns))
+    table = table.select(*match_attributes(discovery, columns))
     for name, dtype in table.schema.items():
         if dtype != pl.String:
             raise InputError(f"column {name!r} holds {dtype}, not text")
     return table
 
 
-def lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
+def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple[str, str]]:
     """Lengths of a column of texts, cut at quantiles: what each cut says, and its rule."""
     column = quote(text.name)
-    for cut in _quantiles(text.str.len_chars(), quantiles):
+    for cut in _cut_quantiles(text.str.len_chars(), quantiles):
         yield f"has over {cut} characters", f"LENGTH({column}) > {cut}"
-    for cut in _quantiles(text.str.count_matches(r"\S+"), quantiles):
+    for cut in _cut_quantiles(text.str.count_matches(r"\S+"), quantiles):
         if 0 < cut <= _MOST_WORDS:
             yield f"has over {cut} word{'s' * (cut > 1)}", rf"{column} ~ '^\s*(\S+\s+){{{cut}}}\S'"
-    for cut in _quantiles(text.str.count_matches("[,;]"), (0.75,)):
+    for cut in _cut_quantiles(text.str.count_matches("[,;]"), (0.75,)):
         rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
         yield f"has over {cut} commas or semicolons" if cut else "has a comma or semicolon", rule
 
 
-def _quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]:
-    found = {int(value) for q in quantiles if (value := counts.quantile(q, "lower")) is not None}
-    return sorted(found)
+def _cut_quantiles(counts: pl.Series, quantiles: tuple[float, ...]) -> list[int]:
+    cuts = {int(value) for q in quantiles if (value := counts.quantile(q, "lower")) is not None}
+    return sorted(cuts)
 
 
-def _marks(column: str) -> Iterator[tuple[str, str]]:
+def _list_marks(column: str) -> Iterator[tuple[str, str]]:
     for mark, pattern in _MARKS.items():
         yield f"has {mark}", f"{quote(column)} ~ {literal(pattern)}"
 
 
-def _questions(column: str) -> Iterator[tuple[str, str]]:
+def _list_questions(column: str) -> Iterator[tuple[str, str]]:
     for word, pattern in _QUESTIONS.items():
         anywhere, start = rf"\b{pattern}\b", rf"^\W*{pattern}\b"
         yield f'has "{word}"', f"{quote(column)} ~* {literal(anywhere)}"
         yield f'starts with "{word}"', f"{quote(column)} ~* {literal(start)}"
 
 
-def telling(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
+def drop_uninformative(table: pl.DataFrame, candidates: list[Candidate]) -> Iterator[Candidate]:
     """Those that are neither true nor false throughout, nor the same as an earlier one."""
     marks = table.select(
         Rule.parse(c.rule).to_polars().alias(str(i)) for i, c in enumerate(candidates)
     )
-    seen = set()
+    columns = set()
     for i, candidate in enumerate(candidates):
-        marked = marks[str(i)].drop_nulls()
-        bits = marked.to_numpy().tobytes()
-        if marked.any() and not marked.all() and bits not in seen:
-            seen.add(bits)
+        values = marks[str(i)].drop_nulls()
+        bits = values.to_numpy().tobytes()
+        if values.any() and not values.all() and bits not in columns:
+            columns.add(bits)
             yield candidate

@@ -10,7 +10,14 @@ from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Context, Decimal
 import polars as pl
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import Column, Kind, examples, matching, missing_candidates, profile
+from groundfault.core.columns import (
+    Column,
+    Kind,
+    list_examples,
+    match_attributes,
+    profile,
+    propose_missing,
+)
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.errors import InputError
@@ -54,20 +61,20 @@ class Thresholds:
         values.
         """
         table, columns = self._numbers(discovery)
-        for column, found in cuts(
+        for column, column_cuts in choose_cuts(
             table, [c.name for c in columns if c.distinct > 1], self.quantiles
         ).items():
-            for cut in found:
+            for cut in column_cuts:
                 name, meaning = f"{column} > {cut}", f"{column} is above {cut}"
                 yield Candidate(name, f"{quote(column)} > {cut}", meaning, self.name, "drop")
-        yield from missing_candidates(table, columns, self.name)
+        yield from propose_missing(table, columns, self.name)
 
     def _numbers(self, discovery: Evidence) -> tuple[pl.DataFrame, list[Column]]:
-        table = examples(discovery)
+        table = list_examples(discovery)
         if self.columns is None:
             table = table.select(name for name, dtype in table.schema.items() if dtype.is_numeric())
             return table, [c for c in profile(table) if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
-        table = table.select(*matching(discovery, self.columns))
+        table = table.select(*match_attributes(discovery, self.columns))
         for name, dtype in table.schema.items():
             if not dtype.is_numeric():
                 raise InputError(
@@ -76,7 +83,7 @@ class Thresholds:
         return table, list(profile(table))
 
 
-def cuts(
+def choose_cuts(
     table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
 ) -> dict[str, list[str]]:
     """Cuts of columns, as SQL numbers in ascending order; none where a column has fewer than two
@@ -91,25 +98,30 @@ def cuts(
         In (0, 1).
     """
     values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
-    wanted = []
+    expressions = []
     for c in columns:
         top = (
             pl.col(c).filter(pl.col(c) < pl.col(c).max()).max()
         )  # a cut at the largest value has nothing above it
         at = [pl.min_horizontal(pl.col(c).quantile(q, "lower"), top) for q in quantiles]
-        wanted.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
-    chosen = values.select(wanted).row(0, named=True) if columns else {}
-    chosen = {c: [v for v in found if math.isfinite(v)] for c, found in chosen.items()}
+        expressions.append(pl.concat_list(at).list.drop_nulls().list.unique().list.sort().alias(c))
+    cut_values = values.select(expressions).row(0, named=True) if columns else {}
+    cut_values = {
+        c: [v for v in values_below if math.isfinite(v)] for c, values_below in cut_values.items()
+    }
     above = values.select(
-        pl.concat_list(pl.col(c).filter(pl.col(c) > v).min() for v in found).alias(c)
-        for c, found in chosen.items()
-        if found
+        pl.concat_list(pl.col(c).filter(pl.col(c) > v).min() for v in values_below).alias(c)
+        for c, values_below in cut_values.items()
+        if values_below
     )
-    pairs = {c: zip(chosen[c], above[c][0], strict=True) for c in above.columns}
-    return {c: [_shortest(v, u) for v, u in found if u is not None] for c, found in pairs.items()}
+    pairs = {c: zip(cut_values[c], above[c][0], strict=True) for c in above.columns}
+    return {
+        c: [_shorten_cut(v, u) for v, u in values_below if u is not None]
+        for c, values_below in pairs.items()
+    }
 
 
-def _shortest(value: float, above: float) -> str:
+def _shorten_cut(value: float, above: float) -> str:
     """The shortest decimal at least ``value``, and nearer to it than to the next value
     ``above``.
     """

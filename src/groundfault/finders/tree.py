@@ -11,10 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import Kind, examples, matching, profile
+from groundfault.core.columns import Kind, list_examples, match_attributes, profile
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.finders.levels import Range, conjunction
+from groundfault.finders.levels import Range, make_conjunction
 from groundfault.slicing.predictions import example_losses
 
 Path = dict[str, Range]
@@ -63,30 +63,30 @@ class Tree:
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Leaves, the one with most of the errors at the highest rate first."""
         loss = example_losses(discovery)
-        scored = loss.is_not_null()
-        table, wrong = self._numbers(discovery), (loss.filter(scored) > 0.5).to_numpy()
+        has_loss = loss.is_not_null()
+        table, wrong = self._numbers(discovery), (loss.filter(has_loss) > 0.5).to_numpy()
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):
             return
-        table = table.filter(scored)
+        table = table.filter(has_loss)
         values = table.cast(pl.Float64).to_numpy()
         for path, inside in self._leaves(table.columns, values, wrong):
             rate = float(wrong[inside].mean())
             if path and rate > wrong.mean():
-                yield conjunction(
+                yield make_conjunction(
                     {c: _value(table.schema[c], r) for c, r in path.items()}, self.name, "drop"
                 )
 
     def _numbers(self, discovery: Evidence) -> pl.DataFrame:
-        table = examples(discovery)
+        table = list_examples(discovery)
         if self.columns is None:
             plausible = [c for c, t in table.schema.items() if t.is_numeric() or t == pl.Boolean]
-            kept = [
+            names = [
                 c.name
                 for c in profile(table.select(plausible))
                 if c.kind in (Kind.NUMBER, Kind.FLAG)
             ]
-            return table.select(c for c in kept if not table[c].null_count())
-        table = table.select(*matching(discovery, self.columns))
+            return table.select(c for c in names if not table[c].null_count())
+        table = table.select(*match_attributes(discovery, self.columns))
         for column in table:
             if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
                 raise InputError(
@@ -113,11 +113,13 @@ class Tree:
             class_weight="balanced",
             random_state=0,
         ).fit(values, wrong)
-        found = list(_walk(tree.tree_, 0, {}, np.ones(len(wrong), dtype=np.bool_), columns, values))
-        return sorted(found, key=lambda leaf: -float(wrong[leaf[1]].mean() * wrong[leaf[1]].sum()))
+        leaves = list(
+            _list_leaves(tree.tree_, 0, {}, np.ones(len(wrong), dtype=np.bool_), columns, values)
+        )
+        return sorted(leaves, key=lambda leaf: -float(wrong[leaf[1]].mean() * wrong[leaf[1]].sum()))
 
 
-def _walk(
+def _list_leaves(
     tree: Any,
     node: int,
     path: Path,
@@ -138,7 +140,9 @@ def _walk(
         (tree.children_left[node], Range(old.low, cut), ~right),
         (tree.children_right[node], Range(cut, old.high), right),
     ):
-        yield from _walk(tree, int(child), path | {column: part}, inside & side, columns, values)
+        yield from _list_leaves(
+            tree, int(child), path | {column: part}, inside & side, columns, values
+        )
 
 
 def _value(dtype: pl.DataType, part: Range) -> Range | bool:

@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import example_rows, matching
+from groundfault.core.columns import select_example_rows, match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.plan import Plan
@@ -30,11 +30,20 @@ PERMUTATIONS = 9_999
 LEAST = 8
 """Smaller slices are not explained: a handful of texts has many features in common."""
 
-__all__ = ["Explained", "Mark", "Measured", "Slice", "compare", "explain", "measured", "average_v"]
+__all__ = [
+    "Explanation",
+    "Mark",
+    "FeatureValues",
+    "SliceProfile",
+    "compare",
+    "explain",
+    "measured",
+    "average_v",
+]
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class FeatureValues:
     """Features of n texts. Make one with `measured`.
 
     Attributes
@@ -88,7 +97,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Slice:
+class SliceProfile:
     """A slice and the features compared in it, the smallest p first.
 
     Attributes
@@ -112,7 +121,7 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class Explained:
+class Explanation:
     """Slices explained by linguistic features.
 
     Attributes
@@ -128,7 +137,7 @@ class Explained:
     permutations : int
     """
 
-    slices: tuple[Slice, ...]
+    slices: tuple[SliceProfile, ...]
     lacking: dict[str, str]
     features: int
     n: int
@@ -178,7 +187,7 @@ def explain(
     permutations: int = PERMUTATIONS,
     level: float = LEVEL,
     progress: Callable[[str], object] = bool,
-) -> Explained:
+) -> Explanation:
     """Say which linguistic features are larger on each slice than off it, on the discovery
     examples.
 
@@ -236,7 +245,7 @@ def explain(
 
 def measured(
     texts: Sequence[str], sets: Sequence[str], pipeline: str | Pipeline = DEFAULT
-) -> Measured:
+) -> FeatureValues:
     """Measure features of texts.
 
     Raises
@@ -247,19 +256,19 @@ def measured(
     loaded = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
     lacking = {f.name: reason for f in chosen(sets) if (reason := loaded.lacking(f))}
     features = tuple(f for f in chosen(sets) if f.name not in lacking)
-    return Measured(features, _filled(loaded.measure(texts, features).T), lacking)
+    return FeatureValues(features, _filled(loaded.measure(texts, features).T), lacking)
 
 
 def compare(
     members: NDArray[np.bool_],
-    texts: Measured,
+    texts: FeatureValues,
     wrong: NDArray[np.bool_],
     rng: np.random.Generator,
     *,
     named: Sequence[tuple[str, str, str]] | None = None,
     permutations: int = PERMUTATIONS,
     level: float = LEVEL,
-) -> Explained:
+) -> Explanation:
     """Compare features on and off slices of texts.
 
     Parameters
@@ -283,10 +292,10 @@ def compare(
     on = members[kept]
     rows = _rows(texts, on, wrong, permutations, rng)
     found = [
-        Slice(*names[s], int(one.sum()), int((one & wrong).sum()), marks)
+        SliceProfile(*names[s], int(one.sum()), int((one & wrong).sum()), marks)
         for s, one, marks in zip(kept, on, rows, strict=True)
     ]
-    return Explained(
+    return Explanation(
         tuple(found),
         texts.lacking,
         len(texts.features),
@@ -303,9 +312,9 @@ def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, 
     """
     if len(evidence.models) > 1:
         raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")
-    matching(evidence, [text])
+    match_attributes(evidence, [text])
     seen = evidence.take(plan.discovery_units(evidence)[evidence.unit_index])
-    frame, losses = example_rows(seen), example_losses(seen)
+    frame, losses = select_example_rows(seen), example_losses(seen)
     if frame[text].dtype != pl.String:
         raise InputError(f"column {text!r} holds {frame[text].dtype}, not text")
     there = frame[text].is_not_null() & losses.is_not_null()
@@ -317,7 +326,7 @@ def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, 
 
 
 def _rows(
-    texts: Measured,
+    texts: FeatureValues,
     members: NDArray[np.bool_],
     wrong: NDArray[np.bool_],
     permutations: int,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import sample
+from groundfault.core.columns import take_sample
 from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.finders.text import drop_uninformative, select_texts
@@ -67,7 +67,7 @@ class Language:
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Candidates such as ``question has a negation``, column by column."""
-        table = sample(select_texts(discovery, self.columns))
+        table = take_sample(select_texts(discovery, self.columns))
         there = self._features() if table.columns else ()
         for column in table.columns:
             derived = {f.name: LanguageColumn.of(column, f.name, self.pipeline) for f in there}

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from groundfault.core.columns import example_rows, matching
+from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import matrix
 from groundfault.errors import InputError
@@ -97,13 +97,15 @@ class EmbeddedPredictions:
         InputError
             If a column is missing or holds something else, or a label is none of the classes.
         """
-        frame = example_rows(evidence)
-        names = matching(evidence, [embedding])
+        frame = select_example_rows(evidence)
+        names = match_attributes(evidence, [embedding])
         if probability is None and not any(
             c.startswith(PROBABILITY.rstrip("*")) for c in evidence.attributes
         ):
             return cls._of_outcomes(evidence, frame, tuple(names))
-        return cls.of_table(frame, names, matching(evidence, [probability or PROBABILITY]), label)
+        return cls.of_table(
+            frame, names, match_attributes(evidence, [probability or PROBABILITY]), label
+        )
 
     @classmethod
     def of_table(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import matching
+from groundfault.core.columns import match_attributes
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError
 
@@ -52,7 +52,7 @@ class Clusters:
         from groundfault.taxonomy.fitting.fit import fit
         from groundfault.taxonomy.fitting.settings import Settings
 
-        matching(discovery, [self.vectors])
+        match_attributes(discovery, [self.vectors])
         settings = Settings(
             worlds=self.worlds, refits=self.refits, bootstraps=0, permutations=0, seed=self.seed
         )

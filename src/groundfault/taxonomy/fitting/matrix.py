@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.columns import examples as attributes_of
+from groundfault.core.columns import list_examples as attributes_of
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
@@ -30,7 +30,7 @@ SLACK = 1e-9  # a score of 1 - 0.3 reaches 0.7
 
 
 @dataclass(frozen=True)
-class Apart:
+class Exclusions:
     """Examples that are in no cluster, by name, and why: strata of their own rather than rows of
     zeros or ones.
 
@@ -78,7 +78,7 @@ class Matrix:
     trials: Counts
     rate: float = 0.5
     attributes: pl.DataFrame = field(default_factory=pl.DataFrame)
-    apart: Apart = field(default_factory=Apart)
+    apart: Exclusions = field(default_factory=Exclusions)
     semantic: Floats | None = None
 
     @classmethod

@@ -1,0 +1,167 @@
+"""Every name that the author of a plug-in imports.
+
+A plug-in is an ordinary class that satisfies one of the protocols; there is nothing to inherit
+from. It is passed as an object, or registered by a package under an entry-point group and named.
+
+====================  =========================  =================================================
+kind                  protocol                   what its author imports beside it
+====================  =========================  =================================================
+finder                `Finder`                   `Evidence`, `Candidate`, `FittedColumn`, `quote`,
+``groundfault.        ``propose(discovery)``     `literal`, `Column`, `Kind`, `profile`,
+finders``                                        `list_examples`
+judge                 `Judge`                    `Units`, `Marks`, `Plan`, `Screening`, `Floor`,
+``groundfault.        ``screen(units,            `Confirmation`, `ContingencyTables`, `Verdict`,
+judges``              hypotheses, plan, rng)``   `compute_p_values`, `is_big_enough`, `exact`
+reader                `Reader`                   `Log`, `TableLog`, `Observation`, `Status`,
+``groundfault.        ``sniff(path)``,           `head`, `json_file`, `json_lines`, `Archive`
+readers``             ``read(path)``
+policy                `Policy`                   `History`, `Query`, `Pool`; for prompts,
+``groundfault.        ``ask(history, rng)``      `PromptPolicy` and `PromptHistory`
+policies``
+exporter              `Exporter`                 `ReportSlices`, `Report`, `Finding`, `Cell`,
+``groundfault.        ``export(slices, out)``    `write_text`, `write_bytes`, `write_table`
+exporters``
+====================  =========================  =================================================
+
+All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. What each plug-in
+has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``
+and ``check_exporter`` of `groundfault.testing`. CONTRIBUTING.md has a complete example of each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from groundfault.base.registry import load_object
+
+if TYPE_CHECKING:
+    from groundfault.auditing.report import Report
+    from groundfault.base.files import write_bytes, write_text
+    from groundfault.core.candidate import Candidate, Library
+    from groundfault.core.columns import Column, Kind, list_examples, profile
+    from groundfault.core.evidence import Evidence
+    from groundfault.core.finding import Cell, Finding, Verdict
+    from groundfault.core.fitted_column import FittedColumn
+    from groundfault.core.judge import Confirmation, Judge, Screening
+    from groundfault.core.plan import Plan, exact
+    from groundfault.core.roles import Roles
+    from groundfault.core.rules import literal, quote
+    from groundfault.core.status import Status
+    from groundfault.core.units import Marks, Units
+    from groundfault.errors import (
+        GroundfaultError,
+        InputError,
+        MissingExtraError,
+        PlanError,
+        RuleError,
+    )
+    from groundfault.exports import Exporter
+    from groundfault.exports.slices import ReportSlices, write_table
+    from groundfault.finders import Finder
+    from groundfault.judges.confirm import compute_p_values, is_big_enough
+    from groundfault.probes.policies.history import PromptHistory, PromptPolicy
+    from groundfault.readers import Reader
+    from groundfault.readers.log import Log, Observation, TableLog
+    from groundfault.readers.safely import Archive, head, json_file, json_lines
+    from groundfault.sequential.policies import History, Policy, Query
+    from groundfault.sequential.pool import Pool
+    from groundfault.stats.contingency import ContingencyTables
+    from groundfault.stats.decoys import Floor
+
+# where each name lives; nothing is imported before it is used
+_PLACES = {
+    "auditing.report": ("Report",),
+    "base.files": ("write_bytes", "write_text"),
+    "core.candidate": ("Candidate", "Library"),
+    "core.columns": ("Column", "Kind", "list_examples", "profile"),
+    "core.evidence": ("Evidence",),
+    "core.finding": ("Cell", "Finding", "Verdict"),
+    "core.fitted_column": ("FittedColumn",),
+    "core.judge": ("Confirmation", "Judge", "Screening"),
+    "core.plan": ("Plan", "exact"),
+    "core.roles": ("Roles",),
+    "core.rules": ("literal", "quote"),
+    "core.status": ("Status",),
+    "core.units": ("Marks", "Units"),
+    "errors": ("GroundfaultError", "InputError", "MissingExtraError", "PlanError", "RuleError"),
+    "exports": ("Exporter",),
+    "exports.slices": ("ReportSlices", "write_table"),
+    "finders": ("Finder",),
+    "judges.confirm": ("compute_p_values", "is_big_enough"),
+    "probes.policies.history": ("PromptHistory", "PromptPolicy"),
+    "readers": ("Reader",),
+    "readers.log": ("Log", "Observation", "TableLog"),
+    "readers.safely": ("Archive", "head", "json_file", "json_lines"),
+    "sequential.policies": ("History", "Policy", "Query"),
+    "sequential.pool": ("Pool",),
+    "stats.contingency": ("ContingencyTables",),
+    "stats.decoys": ("Floor",),
+}
+_HOMES = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "Archive",
+    "Candidate",
+    "Cell",
+    "Column",
+    "Confirmation",
+    "ContingencyTables",
+    "Evidence",
+    "Exporter",
+    "Finder",
+    "Finding",
+    "FittedColumn",
+    "Floor",
+    "GroundfaultError",
+    "History",
+    "InputError",
+    "Judge",
+    "Kind",
+    "Library",
+    "Log",
+    "Marks",
+    "MissingExtraError",
+    "Observation",
+    "Plan",
+    "PlanError",
+    "Policy",
+    "Pool",
+    "PromptHistory",
+    "PromptPolicy",
+    "Query",
+    "Reader",
+    "Report",
+    "ReportSlices",
+    "Roles",
+    "RuleError",
+    "Screening",
+    "Status",
+    "TableLog",
+    "Units",
+    "Verdict",
+    "compute_p_values",
+    "exact",
+    "head",
+    "is_big_enough",
+    "json_file",
+    "json_lines",
+    "list_examples",
+    "literal",
+    "profile",
+    "quote",
+    "write_bytes",
+    "write_table",
+    "write_text",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = load_object(f"groundfault.{_HOMES[name]}:{name}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
