@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from groundfault.base.streams import stream
 from groundfault.errors import MissingExtraError, PlanError
 from groundfault.finders.spotlight import Spotlight
-from groundfault.improve import Acquisition, Confidence, Improvement, Learning, Random, Slices
+from groundfault.improve import Acquisition, LeastConfident, Improvement, Learning, RandomOrder, SuspectSlices
 from groundfault.language import BLANK, DEFAULT, FEATURES, Pipeline, load_pipeline
-from groundfault.probes.bank.toml_tables import located
-from groundfault.stats.discovery import Discovery, least_confident
-from groundfault.stats.improvement import rejection, relabelling
+from groundfault.probes.bank.toml_tables import locate_errors
+from groundfault.stats.discovery import Discovery, find_least_confident
+from groundfault.stats.improvement import reject, relabel
 from groundfault_studies import deim_explain, discover, improve
 from groundfault_studies.charts import lines
 from groundfault_studies.discover import FITTED, SOURCE
@@ -157,7 +157,7 @@ def measured(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
     InputError
         If the predictions cannot be used, for example where there is no error.
     """
-    with located(f"pair {pair.name!r}"):
+    with locate_errors(f"pair {pair.name!r}"):
         return _measured(pair, seed, pipeline, permutations)
 
 
@@ -193,12 +193,12 @@ def _improved(given: Predictions, seed: int) -> improve.Measured:
         prone = (
             _highest(suspicion, count)
             if name == "random"
-            else least_confident(rest.probability, count)
+            else find_least_confident(rest.probability, count)
         )
         new = np.where(prone, second, rest.probability.argmax(axis=1))
         out[name] = {
-            "rejected": rejection(suspicion, prone, rest.probability, rest.wrong),
-            "relabelled": relabelling(suspicion, prone, rest.probability, rest.label, new),
+            "rejected": reject(suspicion, prone, rest.probability, rest.wrong),
+            "relabelled": relabel(suspicion, prone, rest.probability, rest.label, new),
         }
     return out
 
@@ -214,9 +214,9 @@ def _curves(
     can be none.
     """
     slicers: list[Acquisition] = [
-        Slices(kind(**weights)) for kind, weights in improve.SLICERS.values()
+        SuspectSlices(kind(**weights)) for kind, weights in improve.SLICERS.values()
     ]
-    policies: list[Acquisition] = [Confidence(), *slicers, Slices(Spotlight()), Random()]
+    policies: list[Acquisition] = [LeastConfident(), *slicers, SuspectSlices(Spotlight()), RandomOrder()]
     most = QUICK_ROUNDS if quick else improve.ROUNDS
     place = keep.with_suffix(f".{most}-rounds.jsonl") if keep else None
     found, lacking = {}, []

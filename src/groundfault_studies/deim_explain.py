@@ -24,8 +24,8 @@ from groundfault.finders.spotlight import Spotlight
 from groundfault.language import SETS, Pipeline
 from groundfault.language.explain import compare, measured
 from groundfault.language.synthetic import Detection, Mix, detect, mixes, naming
-from groundfault.stats.discovery import least_confident
-from groundfault.stats.slice_features import weighted_v
+from groundfault.stats.discovery import find_least_confident
+from groundfault.stats.slice_features import average_v
 from groundfault_studies.discover import FITTED, sized
 from groundfault_studies.real_models import Predictions
 from groundfault_studies.resumed import Rows
@@ -156,7 +156,7 @@ def _sliced(given: Predictions, plan: Plan, *, mixed: bool) -> dict[str, Bools]:
         "edisa": edisa,
         "domino": _mixture(Domino, given, mixed=mixed, confidence_weight=40.0),
         "spotlight": _fitted(Spotlight(), given, lambda slicer: slicer.members(given.embedding).T),
-        "confidence": least_confident(given.probability, count)[None],
+        "confidence": find_least_confident(given.probability, count)[None],
         "random": edisa[:, dealt],
         "every error": given.wrong[None],
     }
@@ -358,7 +358,7 @@ def _weighted(found: Found, rule: str) -> Iterator[Row]:
     for method in methods:
         ones = [one[rule] for runs in found.values() for one in _real_runs(runs).get(method, [])]
         here: dict[str, Value] = {
-            "v": weighted_v([one["feature_prop"] for one in ones], [one["v"] for one in ones])
+            "v": average_v([one["feature_prop"] for one in ones], [one["v"] for one in ones])
         }
         printed = {"v": _WEIGHTED[method]} if rule == "paper" and method in _WEIGHTED else {}
         yield Row(f"weighted V: {method}", here, printed)

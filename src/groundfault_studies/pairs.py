@@ -21,9 +21,9 @@ from groundfault.readers.table import read_table
 from groundfault.slicing.embedding import embed
 from groundfault.slicing.predictions import (
     PROBABILITY,
-    Observed,
-    checked_embedding,
-    checked_probability,
+    EmbeddedPredictions,
+    check_embedding,
+    check_probability,
 )
 from groundfault_studies import pair_texts
 from groundfault_studies.real_models import Predictions, of_text, shipped
@@ -100,7 +100,7 @@ class Pair:
         if self.made:
             texts, labels = _TEXTS[self.made]()
             return self._trained(texts, labels, seed)
-        with toml_tables.located(f"pair {self.name!r}: {self.table}"):
+        with toml_tables.locate_errors(f"pair {self.name!r}: {self.table}"):
             frame = read_table(self.table)[0]
             return self._predicted(frame, seed) if self.probability else self._of_table(frame, seed)
 
@@ -137,15 +137,15 @@ class Pair:
             np.random.default_rng([seed, frame.height]).permutation(frame.height)[: self.most]
         ]
         texts = _texts(frame, self.text).to_list() if self.text else []
-        seen = Observed.of_table(frame, found, predicted, self.label)
+        seen = EmbeddedPredictions.of_table(frame, found, predicted, self.label)
         if len(seen.label) < max(FEWEST, frame.height):
             raise InputError(
                 f"{len(seen.label)} of {frame.height} examples have all numbers; it takes all, and {FEWEST}"
             )
         points = seen.embedding if found else embed(texts)
-        probability = checked_probability(seen.probability, frame.height)
+        probability = check_probability(seen.probability, frame.height)
         return Predictions(
-            self.name, checked_embedding(points), seen.label, probability, tuple(texts)
+            self.name, check_embedding(points), seen.label, probability, tuple(texts)
         )
 
 
@@ -170,7 +170,7 @@ def read_pairs(path: str | Path = SHIPPED) -> tuple[Pair, ...]:
     """
     place = Path(path)
     data = toml_tables.read(place, "file of pairs")
-    toml_tables.known(data, ["pair"], str(place))
+    toml_tables.require_known(data, ["pair"], str(place))
     found = tuple(
         _pair(one, place, n)
         for n, one in enumerate(toml_tables.tables(data, "pair", str(place)), 1)
@@ -187,7 +187,7 @@ def read_pairs(path: str | Path = SHIPPED) -> tuple[Pair, ...]:
 
 def _pair(given: Mapping[str, Any], place: Path, number: int) -> Pair:
     where = f"{place}, pair {number}"
-    toml_tables.known(given, list(Pair.__dataclass_fields__), where)
+    toml_tables.require_known(given, list(Pair.__dataclass_fields__), where)
     words = {
         key: toml_tables.text(given, key, where, "")
         for key in ("name", "made", "table", "text", "label", "probability", "embedding")

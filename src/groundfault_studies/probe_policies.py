@@ -12,7 +12,7 @@ import numpy as np
 
 from groundfault.probes.policies import POLICIES
 from groundfault.probes.policies.history import Floats
-from groundfault.probes.use.arena import play, standing
+from groundfault.probes.use.arena import compare_with_control, play
 from groundfault.probes.use.landscapes import WORLDS
 from groundfault_studies.resumed import Rows, resumed
 from groundfault_studies.tables import Row, Study, Table
@@ -96,7 +96,9 @@ def _keys(played: Played, budget: int, replicates: int) -> Table:
 
 def _against(played: Played, control: str, budget: int) -> Table:
     def told(world: str, name: str) -> str:
-        found = standing(world, name, budget, played[world][name], played[world][control])
+        found = compare_with_control(
+            world, name, budget, played[world][name], played[world][control]
+        )
         if found.ratio is None or found.ratio_interval is None:
             return "–"
         return f"{found.ratio:.2f} [{found.ratio_interval[0]:.2f}, {found.ratio_interval[1]:.2f}]"

@@ -89,7 +89,7 @@ def matched(summaries: Summaries) -> Table:
             "budget": f"{one.budget + two.budget} responses",
             "rows": f"{one.rows.confirmed} CAPS / {two.rows.confirmed} Uniform",
             "keys": f"{len(shared.both)} shared / {len(shared.first)} CAPS-only / {len(shared.second)} Uniform-only",
-            "said": probe_words.short_conclusion(summary, PAIR[0], model),
+            "said": probe_words.compare_briefly(summary, PAIR[0], model),
         }
         rows.append(Row(name, here, dict(zip(here, printed, strict=True))))
     heads = ("Budget", "Confirmed rows", "Unique keys", "Key-level conclusion")
@@ -343,7 +343,7 @@ def differences(summary: Summary) -> Table:
 
 def components(summary: Summary) -> Table:
     """Components through ``groundfault audit``: every prompt asked once, tasks held out."""
-    found = source.audits(source.rows_of(summary, summary.control), summary)
+    found = source.run_audits(source.select_rows(summary, summary.control), summary)
     rows = []
     for finding in found["components"].findings:
         held = finding.holdout

@@ -18,15 +18,15 @@ from groundfault import models
 from groundfault.models import Target
 from groundfault.probes import Bank, Grammar
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.review.reviewed_runs import Audit
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
 from groundfault.probes.running.runs import CALLS, TRAJECTORY, Runs
 from groundfault.probes.use.release import Package, check, release
 from groundfault.probes.use.summary import Summary
 from groundfault.render.page import markdown
-from groundfault.render.probe_figures import curves
-from groundfault.render.probe_report import page
+from groundfault.render.probe_figures import draw_curves
+from groundfault.render.probe_report import make_page
 from groundfault.review import open_items
 from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
 from groundfault_studies import probe_tables as tables
@@ -106,7 +106,7 @@ def _study(home: Path, seeds: int, progress: Progress) -> Study:
             tables.components(summaries["exhaustive"]),
             protocol.again(made["v4"]),
         ),
-        figures={"curves": curves(summaries["policies"]).svg},
+        figures={"curves": draw_curves(summaries["policies"]).svg},
     )
 
 
@@ -129,7 +129,7 @@ class _Protocol:
     def __init__(self, home: Path, truths: Sequence[Planted], progress: Progress) -> None:
         self.home, self.truths, self.progress = home, truths, progress
 
-    def whole(self, name: str, config: Config, targets: Sequence[Target] = ()) -> Audit:
+    def whole(self, name: str, config: Config, targets: Sequence[Target] = ()) -> ReviewedRuns:
         """Runs of the targets, two blind reviews, an adjudication; unblinded."""
         for target in targets or [Brittle(self.truths[0])]:
             self.progress(f"{name}: asking {target.name}")
@@ -139,7 +139,7 @@ class _Protocol:
                 out=self.home / name,
                 progress=lambda said: self.progress(f"{name}: {said}"),
             )
-        audit = Audit(runs)
+        audit = ReviewedRuns(runs)
         queue = audit.seal()
         people = [Reviewer(person, self.truths, SLIPS) for person in ("ana", "ben")]
         for person in [*people, Reviewer("cy", self.truths, 0.0, adjudicates=True)]:
@@ -160,7 +160,7 @@ class _Protocol:
         runs = run(_config(PAIR, 5, iterations=5, batch=3), target, out=self.home / "fixture")
         return Summary(tuple(runs.rows), {}, runs.grammar, runs.manifest, PAIR[1])
 
-    def again(self, first: Audit) -> Table:
+    def again(self, first: ReviewedRuns) -> Table:
         """Whether a replay of the recorded calls, and a published package, say the same."""
         target = models.get(f"replay:{first.runs.folder / CALLS}")
         replayed = self.whole("replayed", _config(PAIR, 4, iterations=8, batch=3), [target])
@@ -188,7 +188,7 @@ class _Protocol:
 
 
 def _set(made: Package) -> str:
-    return markdown(page(made.summary, "published probes", figures=False))
+    return markdown(make_page(made.summary, "published probes", figures=False))
 
 
 def _records(runs: Runs, model: str) -> list[bytes]:

@@ -20,9 +20,9 @@ from groundfault.models import Question, Response
 from groundfault.probes import Bank, Config, Grammar, probes, run
 from groundfault.probes.bank.bank import SHIPPED
 from groundfault.probes.policies import POLICIES
-from groundfault.probes.review.reviewed_runs import Audit
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.use.arena import arena
-from groundfault.probes.use.landscapes import WORLDS, landscape, replayed
+from groundfault.probes.use.landscapes import WORLDS, draw_landscape, load_replay
 from groundfault.review import Decision
 from groundfault_studies import probe_policies
 
@@ -57,7 +57,8 @@ def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert [line.split()[2] for line in table] == ["12", "15"]
     number, ends = r"[\d.]+", r"\[[+-]?[\d.]+, [+-]?[\d.]+\]"
-    row = rf"diffuse +uniform +\d+ +{number} +[+-]{number} {ends} +{number} {ends} +{number} +{number} +{number}"
+    counts = rf"{number} +{number} +{number}"
+    row = rf"diffuse +uniform +\d+ +{number} +[+-]{number} {ends} +{number} {ends} +{counts}"
     assert all(re.fullmatch(row, line.strip()) for line in table)
     assert "difference and ratio are to stratified" in note
     same = json.loads(shell(*given, "--json", "-").output)
@@ -71,7 +72,7 @@ def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_replayed_file_is_the_landscape_that_was_written(tmp_path: Path) -> None:
-    land = landscape("task by component", np.random.default_rng(0))
+    land = draw_landscape("task by component", np.random.default_rng(0))
     keys = ["|".join(parts) for parts in itertools.product("pqrs", "abc", "abc", "abc")]
     rows = [
         {"key": key, "mismatch": bool(mismatch), "wrong": bool(wrong)}
@@ -81,7 +82,7 @@ def test_a_replayed_file_is_the_landscape_that_was_written(tmp_path: Path) -> No
     place.write_text(lines(*rows[:100], *rows[103:]))
     wrong, mismatch = land.wrong[:108].copy(), land.mismatch[:108].copy()
     wrong[100:103] = mismatch[100:103] = False
-    replay = replayed(place)
+    replay = load_replay(place)
     again = replay.landscapes["model"]
     assert replay.audited
     assert (again.tasks, again.sizes) == (4, (3, 3, 3))
@@ -122,7 +123,7 @@ def test_without_an_audit_a_replay_is_a_proxy_and_says_so(tmp_path: Path) -> Non
             {"key": keys[-1], "mismatch": True, "wrong": False, "model": "two"},
         )
     )
-    replay = replayed(place)
+    replay = load_replay(place)
     assert not replay.audited
     assert replay.landscapes["two"].wrong.sum() == 4  # the one that is said to be no error, too
     told = shell(
@@ -167,17 +168,17 @@ def test_a_bad_replay_is_one_clear_line(tmp_path: Path, text: str, said: str) ->
     place = tmp_path / "bad.jsonl"
     place.write_text(text)
     with pytest.raises(InputError, match=re.escape(said)) as caught:
-        replayed(place)
+        load_replay(place)
     assert "bad.jsonl" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_replay_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot read .*: No such file"):
-        replayed(tmp_path / "none.jsonl")
+        load_replay(tmp_path / "none.jsonl")
     (tmp_path / "latin.jsonl").write_bytes(b"\xff")
     with pytest.raises(InputError, match=r"cannot read .*: it is not UTF-8 text"):
-        replayed(tmp_path / "latin.jsonl")
+        load_replay(tmp_path / "latin.jsonl")
 
 
 class Brittle:
@@ -210,13 +211,13 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     with pytest.raises(
         InputError, match=r"1 of 81 valid prompts have no answer .* with a budget of 81"
     ):
-        replayed(part.folder)
+        load_replay(part.folder)
     config = Config(**files, policies=["exhaustive", "gp"], seeds=[0], budget=81, batch=20)
     runs = run(config, Brittle(bank, grammar), out=tmp_path / "whole")
     assert all(row.chance is not None for row in runs.rows if row.policy == "exhaustive")
     assert all(row.chance is None for row in runs.rows if row.policy == "gp")
 
-    proxy = replayed(runs.folder)
+    proxy = load_replay(runs.folder)
     land = proxy.landscapes["scripted/brittle"]
     shortcut = np.array(["shortcut" in probe.assignment for probe in probes(bank, grammar)])
     vague = np.array(
@@ -227,7 +228,7 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     assert (land.mismatch == (shortcut & ~vague)).all()
     assert (land.wrong == land.mismatch).all()
 
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     for item in audit.seal().items:
         wrong = "no" if item.task == "lily-pond" else "yes"
         audit.store.add(
@@ -251,7 +252,7 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
                 )
             ]
         )
-    audited = replayed(runs.folder)
+    audited = load_replay(runs.folder)
     lily = np.array([p.task.id == "lily-pond" for p in probes(bank, grammar)])
     assert audited.audited
     shown = shortcut | vague  # to the reviewer; of the rest only controls were

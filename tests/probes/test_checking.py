@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from groundfault.cli.probe import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
-from groundfault.probes import Bank, Grammar, Group, Option, Task, generate
+from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, generate
 from groundfault.probes.bank.checking import check
 from groundfault.render import probes as render
 
@@ -65,8 +65,8 @@ def test_check_fails_where_a_prompt_must_not_be_asked(tmp_path: Path) -> None:
     assert told.exit_code == 1
     assert "477 of 486" in told.output
     assert (
-        "9 prompts: distractor = number gives the answer away (first lily-pond|canonical|number|direct)"
-        in told.output
+        "9 prompts: distractor = number gives the answer away (first "
+        "lily-pond|canonical|number|direct)" in told.output
     )
 
 
@@ -95,7 +95,7 @@ def test_samples_are_valid_repeat_and_differ_by_seed() -> None:
 def test_samples_are_drawn_from_all_valid_prompts_alike() -> None:
     bank, grammar = (
         generate(4, 2),
-        Grammar("two", (Group("g", (Option("a"), Option("b"))),), "{question}{g}"),
+        Grammar("two", (ComponentGroup("g", (Option("a"), Option("b"))),), "{question}{g}"),
     )
     drawn = [
         probe.key
@@ -111,7 +111,9 @@ def test_samples_are_drawn_from_all_valid_prompts_alike() -> None:
 
 def test_tasks_without_any_valid_prompt_are_named() -> None:
     grammar = Grammar(
-        "hints", (Group("hint", (Option("only", "Think of {hint}."),)),), "{question}\n{hint}"
+        "hints",
+        (ComponentGroup("hint", (Option("only", "Think of {hint}."),)),),
+        "{question}\n{hint}",
     )
     tasks = (
         Task(id="bare", question="q?", answer="1"),
@@ -124,7 +126,7 @@ def test_tasks_without_any_valid_prompt_are_named() -> None:
 
 def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
     evil = "<script>alert(1)</script> | \x1b[31m [x](http://y.z)\n# head"
-    grammar = Grammar("g", (Group("g", (Option("a", evil),)),), "{question}{g}")
+    grammar = Grammar("g", (ComponentGroup("g", (Option("a", evil),)),), "{question}{g}")
     tasks = (
         Task(
             id="t",
@@ -149,11 +151,13 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
     told = run("check", tmp_path / "b", "--samples", 0, "--card", tmp_path / "card.md")
     assert "answers must be equivalent under all options of cue, distractor, format" in told.output
     assert (
-        "distractor: none, number, shortcut. Never changes: wording, facts, operations, relations, answer."
-        in (tmp_path / "card.md").read_text()
+        "distractor: none, number, shortcut. Never changes: wording, facts, operations, relations, "
+        "answer." in (tmp_path / "card.md").read_text()
     )
     grammar = Grammar(
-        "g", (Group("tone", (Option("a"), Option("b", "Sir,")), ("wording",)),), "{question}{tone}"
+        "g",
+        (ComponentGroup("tone", (Option("a"), Option("b", "Sir,")), ("wording",)),),
+        "{question}{tone}",
     )
     found = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
     assert "no group promises to keep the answer" in "\n".join(render.lines(found))
@@ -218,7 +222,8 @@ def test_a_bad_bank_or_grammar_is_one_line(
 def table(folder: Path) -> Path:
     place = folder / "results.csv"
     place.write_text(
-        "no,ask,key,kind\n01,What is 2 + 2?,4,sum\n01,What is 2 + 2?,4,sum\n02,Is 7 prime?,yes,fact\n"
+        "no,ask,key,kind\n01,What is 2 + 2?,4,sum\n01,What is 2 + 2?,4,sum\n02,Is 7 "
+        "prime?,yes,fact\n"
     )
     return place
 
@@ -262,10 +267,19 @@ def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Pa
 
 def test_a_bank_of_a_log_needs_no_columns(tmp_path: Path) -> None:
     rows = [
-        {"doc_id": n, "doc": {}, "target": str(n), "arguments": [[f"What is {n}?", ""]], "resps": [["1"]],
-         "filtered_resps": ["1"], "filter": "none", "metrics": ["exact_match"], "exact_match": 1.0}
+        {
+            "doc_id": n,
+            "doc": {},
+            "target": str(n),
+            "arguments": [[f"What is {n}?", ""]],
+            "resps": [["1"]],
+            "filtered_resps": ["1"],
+            "filter": "none",
+            "metrics": ["exact_match"],
+            "exact_match": 1.0,
+        }
         for n in range(3)
-    ]  # fmt: skip
+    ]
     place = tmp_path / "samples_sums_2024-01-01T00-00-00.000000.jsonl"
     place.write_text("".join(json.dumps(row) + "\n" for row in rows))
     told = run("init", tmp_path / "b", "--from", place)

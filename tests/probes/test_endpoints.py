@@ -119,11 +119,11 @@ def test_first_failure_is_censored_at_the_budget() -> None:
     ]
     pool = Results.of(rows, audited(rows), 4).pool("uniform")
     assert [run.first for run in pool.runs] == [3, 4, None]
-    assert (pool.found, pool.first) == (2, 4)
+    assert (pool.runs_with_failure, pool.first) == (2, 4)
     late = Results.of([r for r in rows if r.seed], audited([r for r in rows if r.seed]), 4).pool(
         "uniform"
     )
-    assert (late.found, late.first) == (1, 4)
+    assert (late.runs_with_failure, late.first) == (1, 4)
     assert Results.of([r for r in rows if r.seed == 2], {}, 4).pool("uniform").first is None
 
 
@@ -148,7 +148,7 @@ def test_the_papers_fixture_ties_on_every_seed() -> None:
         for seed, s in enumerate(scores)
         for policy in ("caps", "uniform")
     ]
-    (duel,) = comparison.duels(Results.of(rows, {}, 1), "uniform")
+    (duel,) = comparison.compute_duels(Results.of(rows, {}, 1), "uniform")
     assert duel.best == duel.control_best == pytest.approx(0.8115)
     assert (duel.seeds, duel.wins, duel.losses, duel.ties) == (5, 0, 0, 5)
 
@@ -197,7 +197,7 @@ def runs(found: dict[str, list[int]], budget: int = 6) -> tuple[list[Any], Resul
 
 def test_differences_are_paired_by_seed() -> None:
     _, results = runs({"caps": [3, 2, 5, 1], "uniform": [2, 2, 3, 2]})
-    found = {d.endpoint: d for d in comparison.differences(results, "uniform")}
+    found = {d.endpoint: d for d in comparison.compute_differences(results, "uniform")}
     keys = found[comparison.PRIMARY]
     assert keys.values == (1, 0, 2, -1)
     low, high = ttest_1samp(keys.values, 0).confidence_interval(0.95)
@@ -206,19 +206,19 @@ def test_differences_are_paired_by_seed() -> None:
         keys.p
         == sum(abs(a + 2 * b + c) >= 2 for a, b, c in itertools.product((1, -1), repeat=3)) / 8
     )
-    assert keys.least_p == 0.125
+    assert keys.min_p == 0.125
     assert found["audited yield"].values == pytest.approx((1 / 6, 0, 2 / 6, -1 / 6))
 
 
 def test_a_first_failure_beyond_the_budget_counts_as_the_budget() -> None:
     _, results = runs({"caps": [0, 1], "uniform": [1, 1]})
-    found = {d.endpoint: d.values for d in comparison.differences(results, "uniform")}
+    found = {d.endpoint: d.values for d in comparison.compute_differences(results, "uniform")}
     assert found["query to first audited failure"] == (5, 0)
 
 
 def test_equal_differences_have_no_interval() -> None:
     _, results = runs({"caps": [1, 1, 1], "uniform": [1, 1, 1]})
-    keys = comparison.differences(results, "uniform")[0]
+    keys = comparison.compute_differences(results, "uniform")[0]
     assert (keys.mean, keys.interval, keys.p) == (0, None, 1)
 
 
@@ -226,20 +226,23 @@ def test_unmatched_policies_are_not_compared() -> None:
     rows, _ = runs({"caps": [1, 1], "uniform": [1, 1]})
     short = [r for r in rows if (r.policy, r.seed, r.query) != ("caps", 1, 6)]
     results = Results.of(short, {}, 6)
-    assert comparison.unmatched(results, "caps", "uniform") == "caps, seed 1, made 5 of 6 queries"
-    assert comparison.differences(results, "uniform") == []
+    assert (
+        comparison.explain_mismatch(results, "caps", "uniform")
+        == "caps, seed 1, made 5 of 6 queries"
+    )
+    assert comparison.compute_differences(results, "uniform") == []
     other = Results.of(rows, {}, {"caps": 7, "uniform": 6})
-    assert "different budgets (6, 7)" in comparison.unmatched(other, "caps", "uniform")
+    assert "different budgets (6, 7)" in comparison.explain_mismatch(other, "caps", "uniform")
     fewer = Results.of([r for r in rows if (r.policy, r.seed) != ("caps", 1)], {}, 6)
-    assert "same models and seeds" in comparison.unmatched(fewer, "caps", "uniform")
+    assert "same models and seeds" in comparison.explain_mismatch(fewer, "caps", "uniform")
 
 
 def test_the_control_is_a_policy_that_does_not_look() -> None:
     _, results = runs({"a": [1], "uniform, repeats": [1], "stratified, most=3": [1]})
-    assert comparison.control(results) == "stratified, most=3"
-    assert comparison.control(runs({"b": [1], "a": [1]})[1]) == "a"
+    assert comparison.choose_control(results) == "stratified, most=3"
+    assert comparison.choose_control(runs({"b": [1], "a": [1]})[1]) == "a"
     assert [
-        comparison.looks(p)
+        comparison.is_adaptive(p)
         for p in ("uniform, most=2", "caps, repeats", "exhaustive, order=canonical")
     ] == [
         False,
@@ -249,13 +252,16 @@ def test_the_control_is_a_policy_that_does_not_look() -> None:
 
 
 def test_a_policy_reaches_as_far_as_there_are_prompts_and_its_cap_allows() -> None:
-    assert comparison.reach("gp", 600, 486, 18) == 486
-    assert comparison.reach("caps, repeats", 600, 486, 18) == 600
-    assert comparison.reach("uniform, repeats, most=4", 600, 486, 18) == 72
+    assert comparison.count_reachable("gp", 600, 486, 18) == 486
+    assert comparison.count_reachable("caps, repeats", 600, 486, 18) == 600
+    assert comparison.count_reachable("uniform, repeats, most=4", 600, 486, 18) == 72
 
 
 def rate(rows: list[Any], results: Results, prompts: int, even: bool = True) -> dict[str, Any]:
-    return {r.policy: r for r in comparison.rates(results, rows, audited(rows), prompts, even=even)}
+    return {
+        r.policy: r
+        for r in comparison.estimate_rates(results, rows, audited(rows), prompts, even=even)
+    }
 
 
 def test_rates_are_given_only_where_they_can_be_had() -> None:

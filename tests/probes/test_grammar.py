@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundfault.errors import GroundfaultError, InputError, PlanError
-from groundfault.probes import Bank, Grammar, Group, Option, Task, probes, rebuild, render
+from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, probes, rebuild, render
 
 BANK, GRAMMAR = Bank.shipped(), Grammar.shipped()
 FULL = "{question}\n\n{side}"
 
 
 def small(*options: Option, layout: str = FULL, **more: object) -> Grammar:
-    return Grammar("small", (Group("side", options or (Option("none"),)),), layout, **more)
+    return Grammar("small", (ComponentGroup("side", options or (Option("none"),)),), layout, **more)
 
 
 def bank(
@@ -43,7 +43,8 @@ def test_the_shipped_grammar_makes_27_valid_and_different_prompts_of_each_task()
 def test_a_prompt_reads_as_it_should() -> None:
     assert render(BANK, GRAMMAR, "bat-and-ball", {"distractor": "shortcut"}).prompt == (
         "Read the question from beginning to end, then answer it.\n\n"
-        "A racket and a ball cost 110 cents together. The racket costs 100 cents more than the ball. "
+        "A racket and a ball cost 110 cents together. The racket costs 100 cents more than the "
+        "ball. "
         "How many cents does the ball cost?\n\n"
         "Someone who skimmed the question said at once: 10.\n\n"
         'Give no explanation. Write one line that begins with "Answer:".'
@@ -57,7 +58,8 @@ def test_every_probe_is_rebuilt_from_its_record_also_in_another_process() -> Non
     code = (
         "import json, sys\nfrom groundfault.probes import Bank, Grammar, rebuild\n"
         "bank, grammar = Bank.shipped(), Grammar.shipped()\n"
-        "for r in json.load(sys.stdin): assert rebuild(bank, grammar, r).prompt == r['prompt']\nprint('same')"
+        "for r in json.load(sys.stdin): assert rebuild(bank, grammar, r).prompt == "
+        "r['prompt']\nprint('same')"
     )
     told = subprocess.run(
         [sys.executable, "-c", code], input=json.dumps(records), capture_output=True, text=True
@@ -147,16 +149,16 @@ def test_structural_validity(asked: Bank, grammar: Grammar, said: str | None) ->
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Group("side", ()), "the group 'side' is empty"),
-        (lambda: Group("side", (Option("a"), Option("a"))), "the option 'a' twice"),
-        (lambda: Group("side", (Option("a b"),)), "'a b'; a name is a letter"),
+        (lambda: ComponentGroup("side", ()), "the group 'side' is empty"),
+        (lambda: ComponentGroup("side", (Option("a"), Option("a"))), "the option 'a' twice"),
+        (lambda: ComponentGroup("side", (Option("a b"),)), "'a b'; a name is a letter"),
         (
-            lambda: Group("side", (Option("a"),), keeps=("mood",)),
+            lambda: ComponentGroup("side", (Option("a"),), keeps=("mood",)),
             "keeps 'mood'; what can be kept is wording",
         ),
         (lambda: Grammar("g", (), "{question}"), "has no group"),
         (
-            lambda: Grammar("g", (Group("a", (Option("x"),)),) * 2, "{question}{a}{a}"),
+            lambda: Grammar("g", (ComponentGroup("a", (Option("x"),)),) * 2, "{question}{a}{a}"),
             "the group 'a' twice",
         ),
         (lambda: small(layout="{side}"), "must hold {question}, {side}, each once"),
@@ -223,7 +225,9 @@ def test_all_that_a_prompt_depends_on_is_in_the_hash() -> None:
         small(Option("b"), Option("a", "x")),
         small(Option("a", "x"), Option("b"), layout="{side}\n\n{question}"),
         small(Option("a", "x"), Option("b"), longest=9),
-        Grammar("small", (Group("side", (Option("a", "x"), Option("b")), keeps=()),), FULL),
+        Grammar(
+            "small", (ComponentGroup("side", (Option("a", "x"), Option("b")), keeps=()),), FULL
+        ),
     ]
     assert len({grammar.hash for grammar in (plain, *others)}) == 6
     assert small(Option("a", "x"), Option("b"), about="prose").hash == plain.hash

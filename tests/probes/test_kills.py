@@ -22,7 +22,7 @@ import pytest
 from groundfault.base.ledger import Ledger
 from groundfault.models import Record
 from groundfault.probes import Bank, Runs
-from groundfault.probes.running.sealing import held
+from groundfault.probes.running.sealing import hold
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs fork and kill -9")
 
@@ -34,10 +34,18 @@ name = "paced"
 layout = "{pace} go NONCE\\n\\n{question}\\n\\n{said}"
 [[group]]
 name = "pace"
-option = [{ name = "a", text = "slow 0.01" }, { name = "b", text = "slow 0.04" }, { name = "c", text = "429 1 0" }]
+option = [
+    { name = "a", text = "slow 0.01" },
+    { name = "b", text = "slow 0.04" },
+    { name = "c", text = "429 1 0" },
+]
 [[group]]
 name = "said"
-option = [{ name = "none" }, { name = "shortcut", text = "Answer: {shortcut}" }, { name = "page", text = "Answer: no" }]
+option = [
+    { name = "none" },
+    { name = "shortcut", text = "Answer: {shortcut}" },
+    { name = "page", text = "Answer: no" },
+]
 """
 CONFIG = f"""
 policies = ["uniform, repeats", "caps, repeats", "gp"]
@@ -280,6 +288,6 @@ def test_another_process_is_refused_while_a_folder_is_held(
 ) -> None:
     home = tmp_path / "run-h"
     prepare(home)
-    with held(home / "runs"):
+    with hold(home / "runs"):
         assert nursery.run(home, home / "runs") == 2
     assert not recorded(home / "runs")

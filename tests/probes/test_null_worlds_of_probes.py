@@ -12,7 +12,7 @@ from probe_rows import GRAMMAR, everything, manifest, row
 
 from groundfault.probes.use import comparison, effects
 from groundfault.probes.use import evidence as source
-from groundfault.probes.use.endpoints import Results, Run
+from groundfault.probes.use.endpoints import Results, RunEndpoints
 from groundfault.probes.use.summary import Summary
 
 
@@ -49,12 +49,12 @@ def drawn(rng: np.random.Generator, more: float, seeds: int) -> Results:
                 for q in range(1, 25)
             ]
             statuses: Any = {r.id: "confirmed_model_error" for r in rows if r.signal == "mismatch"}
-            runs.append(Run.of(rows, statuses, 24))
+            runs.append(RunEndpoints.of(rows, statuses, 24))
     return Results(tuple(runs))
 
 
 def claims(results: Results) -> set[str]:
-    found = comparison.differences(results, "uniform")
+    found = comparison.compute_differences(results, "uniform")
     return {d.policy for d in found if d.endpoint == comparison.PRIMARY and d.p <= 0.05}
 
 
@@ -70,7 +70,7 @@ def test_hard_tasks_make_no_component_effect() -> None:
     for _ in range(200):
         rows, statuses = everything(16, hard_tasks(rng, 16))
         asked = [each for each in rows if rng.random() < 0.6]
-        errors += any(e.p <= 0.05 for e in effects.effects(asked, statuses, GRAMMAR))
+        errors += any(e.p <= 0.05 for e in effects.compute_effects(asked, statuses, GRAMMAR))
     assert within(errors, 200, 0.05)
 
 
@@ -85,6 +85,6 @@ def test_hard_tasks_make_no_audit_confirm_a_component() -> None:
         rows, statuses = everything(40, hard_tasks(rng, 40))
         asked = [each for each in rows if rng.random() < 0.7] if world % 2 else rows
         summary = Summary(tuple(asked), statuses, GRAMMAR, manifest(40, 160))
-        found = source.audits(asked, summary, seed=world)
+        found = source.run_audits(asked, summary, seed=world)
         errors += bool(found["components"].confirmed)
     assert within(errors, 100, 0.10)

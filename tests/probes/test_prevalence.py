@@ -11,9 +11,14 @@ import pytest
 
 from groundfault.core.plan import Plan
 from groundfault.probes.policies import get
-from groundfault.probes.policies.history import Asked, Policy, chances_of
-from groundfault.probes.use.arena import landscape
-from groundfault.stats.prevalence import Prevalence, stratified, with_repeats, without_repeats
+from groundfault.probes.policies.history import PromptHistory, PromptPolicy, chances_of
+from groundfault.probes.use.arena import draw_landscape
+from groundfault.stats.prevalence import (
+    Prevalence,
+    estimate_stratified,
+    estimate_with_repeats,
+    estimate_without_repeats,
+)
 
 TASKS, SIZES = 2, (3,)
 WRONG = np.array([1, 0, 0, 1, 1, 0], dtype=bool)  # of two tasks by three options
@@ -23,7 +28,7 @@ MISMATCH = np.array(
 
 
 def courses(
-    policy: Policy, budget: int, blocked: np.ndarray | None = None
+    policy: PromptPolicy, budget: int, blocked: np.ndarray | None = None
 ) -> Iterator[tuple[float, list[int], list[float]]]:
     """Every course that a run in batches of two can take: its probability, its keys, and the chance
     of each.
@@ -36,7 +41,7 @@ def courses(
         told = len(keys) // 2 * 2
         at, waiting = np.array(keys[:told], dtype=np.intp), np.array(keys[told:], dtype=np.intp)
         chance = policy.chances(
-            Asked(TASKS, SIZES, at, MISMATCH[at], told // 2 + 1, 3, blocked, waiting)
+            PromptHistory(TASKS, SIZES, at, MISMATCH[at], told // 2 + 1, 3, blocked, waiting)
         )
         assert chance is not None
         assert chance.sum() == pytest.approx(1)
@@ -77,7 +82,7 @@ def moments(
 @pytest.mark.parametrize("budget", [2, 3, 5])
 def test_without_repeats_the_mean_of_all_courses_is_the_rate(policy: str, budget: int) -> None:
     mean, variance, told = moments(
-        policy, budget, lambda keys, p: without_repeats(WRONG[keys], p, 6)
+        policy, budget, lambda keys, p: estimate_without_repeats(WRONG[keys], p, 6)
     )
     assert mean == pytest.approx(WRONG.mean(), abs=1e-12)
     if policy == "exhaustive" or budget < 5:  # of six keys
@@ -88,7 +93,9 @@ def test_without_repeats_the_mean_of_all_courses_is_the_rate(policy: str, budget
 
 @pytest.mark.parametrize("policy", ["uniform, repeats", "caps, repeats, rate=0.9"])
 def test_with_repeats_the_mean_of_all_courses_is_the_rate(policy: str) -> None:
-    mean, variance, told = moments(policy, 4, lambda keys, p: with_repeats(WRONG[keys], p, 6))
+    mean, variance, told = moments(
+        policy, 4, lambda keys, p: estimate_with_repeats(WRONG[keys], p, 6)
+    )
     assert mean == pytest.approx(WRONG.mean(), abs=1e-12)
     assert told == pytest.approx(
         variance, abs=1e-12
@@ -103,7 +110,7 @@ def test_a_plain_mean_of_adaptive_draws_is_biased() -> None:
 def test_blocked_keys_are_no_part_of_the_population() -> None:
     blocked = np.array([0, 0, 1, 1, 0, 0], dtype=bool)
     mean, _, _ = moments(
-        "caps", 3, lambda keys, p: without_repeats(WRONG[keys], p, 4), blocked=blocked
+        "caps", 3, lambda keys, p: estimate_without_repeats(WRONG[keys], p, 4), blocked=blocked
     )
     assert mean == pytest.approx(WRONG[~blocked].mean(), abs=1e-12)
 
@@ -113,7 +120,7 @@ def test_stratified_draws_are_unbiased_by_task(budget: int) -> None:
     blocked = np.array([0, 0, 0, 1, 0, 0], dtype=bool)  # tasks of three and of two keys
 
     def estimate(keys: list[int], p: list[float]) -> Prevalence | None:
-        return stratified(WRONG[keys], np.array(keys) // 3, [3, 2])
+        return estimate_stratified(WRONG[keys], np.array(keys) // 3, [3, 2])
 
     mean, variance, told = moments("stratified", budget, estimate, blocked=blocked)
     assert mean == pytest.approx(WRONG[~blocked].mean(), abs=1e-12)
@@ -123,8 +130,8 @@ def test_stratified_draws_are_unbiased_by_task(budget: int) -> None:
 
 def test_all_members_give_the_exact_rate() -> None:
     for found in (
-        without_repeats([1, 0, 0, 1], [0.25, 1 / 3, 0.5, 1], 4),
-        stratified([1, 0, 0, 1], [0, 0, 1, 1], [2, 2]),
+        estimate_without_repeats([1, 0, 0, 1], [0.25, 1 / 3, 0.5, 1], 4),
+        estimate_stratified([1, 0, 0, 1], [0, 0, 1, 1], [2, 2]),
     ):
         assert found is not None
         assert (found.value, found.error, found.low, found.high) == (0.5, 0, 0.5, 0.5)
@@ -132,15 +139,17 @@ def test_all_members_give_the_exact_rate() -> None:
 
 def test_equal_chances_give_the_plain_mean() -> None:
     values = [1, 0, 0, 1, 0]
-    assert without_repeats(values, [1 / (9 - m) for m in range(5)], 9).value == pytest.approx(0.4)
-    assert with_repeats(values, [1 / 9] * 5, 9).value == pytest.approx(0.4)
+    assert estimate_without_repeats(
+        values, [1 / (9 - m) for m in range(5)], 9
+    ).value == pytest.approx(0.4)
+    assert estimate_with_repeats(values, [1 / 9] * 5, 9).value == pytest.approx(0.4)
 
 
 def test_where_nothing_fails_an_interval_still_has_a_width() -> None:
     for found in (
-        without_repeats([0] * 30, [1 / (486 - m) for m in range(30)], 486),
-        with_repeats([0] * 30, [1 / 486] * 30, 486),
-        stratified([0] * 36, np.arange(36) % 18, [27] * 18),
+        estimate_without_repeats([0] * 30, [1 / (486 - m) for m in range(30)], 486),
+        estimate_with_repeats([0] * 30, [1 / 486] * 30, 486),
+        estimate_stratified([0] * 36, np.arange(36) % 18, [27] * 18),
     ):
         assert found is not None
         assert (found.value, found.error, found.low) == (0, 0, 0)
@@ -148,11 +157,11 @@ def test_where_nothing_fails_an_interval_still_has_a_width() -> None:
 
 
 def test_a_stratum_without_draws_gives_no_rate() -> None:
-    assert stratified([1, 0], [0, 0], [3, 3]) is None
+    assert estimate_stratified([1, 0], [0, 0], [3, 3]) is None
 
 
 def test_the_chance_of_a_draw_is_told_only_where_every_key_could_have_come() -> None:
-    asked = Asked(TASKS, SIZES, np.array([0]), np.array([True]), 2, 3)
+    asked = PromptHistory(TASKS, SIZES, np.array([0]), np.array([True]), 2, 3)
     keys = np.array([1, 5])
     assert chances_of(get("uniform"), asked, keys) == pytest.approx([1 / 4, 1 / 6])
     assert chances_of(get("uniform, repeats"), asked, keys) == pytest.approx([1 / 6, 1 / 6])
@@ -169,13 +178,15 @@ def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
     worlds, runs, budget = ("sparse by task", "task by component", "diffuse"), 20, 50
     for world in worlds:
         for number in range(runs):
-            land = landscape(world, Plan().rng(world, number))
+            land = draw_landscape(world, Plan().rng(world, number))
             keys, chances = drawn(get(policy), land.mismatch, budget, Plan(seed=1), number)
             y = land.wrong[keys]
             if policy == "stratified":
-                found = stratified(y, keys // 27, [27] * 18)
+                found = estimate_stratified(y, keys // 27, [27] * 18)
             else:
-                found = (with_repeats if "repeats" in policy else without_repeats)(y, chances, 486)
+                found = (
+                    estimate_with_repeats if "repeats" in policy else estimate_without_repeats
+                )(y, chances, 486)
             covered += found.low <= land.wrong.mean() <= found.high
             values.append(found.value - land.wrong.mean())
     n = runs * len(worlds)
@@ -184,12 +195,12 @@ def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
 
 
 def drawn(
-    policy: Policy, mismatch: np.ndarray, budget: int, plan: Plan, number: int
+    policy: PromptPolicy, mismatch: np.ndarray, budget: int, plan: Plan, number: int
 ) -> tuple[np.ndarray, list[float | None]]:
     """Keys and their chances, in batches of ten."""
     keys, chances = np.empty(0, dtype=np.intp), list[float | None]()
     for turn in range(1, budget // 10 + 1):
-        asked = Asked(18, (3, 3, 3), keys, mismatch[keys], turn, budget // 10)
+        asked = PromptHistory(18, (3, 3, 3), keys, mismatch[keys], turn, budget // 10)
         counter = number * 100 + turn
         more = policy.ask(asked, 10, plan.rng("tasks", counter), plan.rng("components", counter))
         chances += chances_of(policy, asked, more)

@@ -14,7 +14,7 @@ from probe_rows import CONFIRMED, GRAMMAR, everything, manifest, row
 
 from groundfault.core.status import Status as Outcome
 from groundfault.errors import InputError, PlanError
-from groundfault.probes.bank.grammar import Grammar, Group, Option
+from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
 from groundfault.probes.review.outcomes import outcome
 from groundfault.probes.use import effects
 from groundfault.probes.use import evidence as source
@@ -77,7 +77,9 @@ def test_tasks_are_held_out_as_wholes_for_components_and_are_units_for_families(
 
 
 def test_a_group_named_like_a_column_keeps_out_of_its_way() -> None:
-    grammar = Grammar("g", (Group("family", (Option("a"), Option("b"))),), "{family} {question}")
+    grammar = Grammar(
+        "g", (ComponentGroup("family", (Option("a"), Option("b"))),), "{family} {question}"
+    )
     rows = [row(1, "t1|a"), row(2, "t2|b")]
     made = source.evidence(rows, {}, grammar)
     assert made.frame["component_family"].to_list() == ["a", "b"]
@@ -99,7 +101,7 @@ def test_the_audit_confirms_a_planted_component_and_family(tmp_path: Path) -> No
 
     rows, statuses = everything(60, wrong)
     summary = Summary(tuple(rows), statuses, GRAMMAR, manifest(60, 240))
-    found = source.audits(rows, summary, ledger=tmp_path / "ledger.db")
+    found = source.run_audits(rows, summary, ledger=tmp_path / "ledger.db")
     components = {f.name: (str(f.verdict), f.discovery.lift) for f in found["components"].findings}
     assert components["distractor = shortcut"][0] == "confirmed"
     assert components["distractor = shortcut"][1] > 0.2
@@ -107,7 +109,7 @@ def test_the_audit_confirms_a_planted_component_and_family(tmp_path: Path) -> No
     families = {f.name: str(f.verdict) for f in found["families"].findings}
     assert families["family = even"] == "confirmed"
     assert "families, planned together" in found["families"].to_json()
-    again = source.audits(rows, summary, ledger=tmp_path / "ledger.db")
+    again = source.run_audits(rows, summary, ledger=tmp_path / "ledger.db")
     assert [f.verdict for f in again["components"].findings] == [
         f.verdict for f in found["components"].findings
     ]
@@ -117,9 +119,9 @@ def test_a_policy_that_looks_is_no_source_of_evidence() -> None:
     rows, statuses = everything(4, lambda t, c, d: False, policy="gp")
     summary = Summary(tuple(rows), statuses, GRAMMAR, manifest(4, 16))
     with pytest.raises(PlanError, match="biased sample"):
-        source.rows_of(summary, "gp")
+        source.select_rows(summary, "gp")
     with pytest.raises(PlanError, match="no run of 'uniform'"):
-        source.rows_of(summary, "uniform")
+        source.select_rows(summary, "uniform")
     assert summary.effects == []
 
 
@@ -149,7 +151,7 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
 
 def test_effects_are_differences_within_tasks() -> None:
     rows, statuses = everything(8, lambda t, c, d: t < 4 and d == "shortcut")
-    found = {(e.group, e.option): e for e in effects.effects(rows, statuses, GRAMMAR)}
+    found = {(e.group, e.option): e for e in effects.compute_effects(rows, statuses, GRAMMAR)}
     shortcut = found["distractor", "shortcut"]
     assert (shortcut.tasks, shortcut.difference) == (8, 0.5)
     assert shortcut.p == pytest.approx(2 / 2**4)  # four tasks differ, all to one side
@@ -168,12 +170,14 @@ def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> N
         if r.assignment[1] == ("shortcut" if int(r.task[1:]) < 4 else "none") or "plain" in r.key
     ]
     statuses = {r.id: CONFIRMED for r in asked if r.signal == "mismatch"}
-    found = {(e.group, e.option): e.difference for e in effects.effects(asked, statuses, GRAMMAR)}
+    found = {
+        (e.group, e.option): e.difference for e in effects.compute_effects(asked, statuses, GRAMMAR)
+    }
     assert found["distractor", "shortcut"] == 0
 
 
 def test_without_both_sides_there_is_no_effect() -> None:
     rows = [row(1, "t1|plain|none"), row(2, "t2|plain|none")]
-    assert {(e.tasks, e.difference, e.p) for e in effects.effects(rows, {}, GRAMMAR)} == {
+    assert {(e.tasks, e.difference, e.p) for e in effects.compute_effects(rows, {}, GRAMMAR)} == {
         (0, None, 1.0)
     }

@@ -9,11 +9,11 @@ import pytest
 from probe_rows import GRAMMAR, manifest, row
 
 from groundfault.errors import InputError, PlanError
-from groundfault.probes.review.reviewed_runs import Missed
+from groundfault.probes.review.reviewed_runs import MissedErrors
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words
 from groundfault.render.page import html, markdown, show
-from groundfault.render.probe_report import page, reviewed
+from groundfault.render.probe_report import make_page, make_review_section
 from groundfault.review import Resolution
 
 CONFIRMED = "confirmed_model_error"
@@ -41,7 +41,7 @@ def summary(
 
 
 def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
-    made = page(summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs", figures=False)
+    made = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs", figures=False)
     assert made.verdict == "No model error is confirmed; 2 prompt keys open"
     assert made.sections[0].title == "What is still open"
     said = " ".join(made.sections[0].sentences)
@@ -50,10 +50,10 @@ def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
 
 
 def test_few_seeds_are_no_evidence_and_the_report_says_how_many_would_be() -> None:
-    said = " ".join(probe_words.conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]})))
+    said = " ".join(probe_words.draw_conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]})))
     assert (
-        "no matched-budget evidence that gp finds more unique audited prompt keys than uniform: +4.33 a seed"
-        in said
+        "no matched-budget evidence that gp finds more unique audited prompt keys than uniform: "
+        "+4.33 a seed" in said
     )
     assert "3 seeds" in said
     assert "the smallest p they allow is 0.250. At least 6 are needed" in said
@@ -63,20 +63,20 @@ def test_a_difference_that_the_seeds_show_is_said() -> None:
     seeds = 7
     more = summary({"gp": [5, 4] * 3 + [5], "uniform": [1] * seeds})
     assert "With the same budget gp finds more unique audited prompt keys" in " ".join(
-        probe_words.conclusions(more)
+        probe_words.draw_conclusions(more)
     )
     fewer = summary({"gp": [1] * seeds, "uniform": [5, 4] * 3 + [5]})
-    assert "gp finds fewer" in " ".join(probe_words.conclusions(fewer))
-    assert probe_words.short_conclusion(more, "gp", "m") == "gp finds more"
+    assert "gp finds fewer" in " ".join(probe_words.draw_conclusions(fewer))
+    assert probe_words.compare_briefly(more, "gp", "m") == "gp finds more"
 
 
 def test_conclusions_are_provisional_while_keys_are_open() -> None:
     made = summary({"gp": [2, 1], "uniform": [1, 1]}, status="disputed")
-    said = " ".join(probe_words.conclusions(made))
+    said = " ".join(probe_words.draw_conclusions(made))
     assert "This may change while prompt keys are open" in said
     assert "no evidence for gp; keys open" in {
         cell
-        for t in page(made, "r", figures=False).sections
+        for t in make_page(made, "r", figures=False).sections
         for x in t.tables
         for r in x.rows
         for cell in r
@@ -87,13 +87,15 @@ def test_unmatched_policies_are_not_concluded_about() -> None:
     whole = summary({"gp": [2, 1], "uniform": [1, 1]})
     short = Summary(whole.rows[1:], whole.statuses, GRAMMAR, whole.manifest)
     assert "cannot be compared with matched budgets: gp, seed 0, made 5 of 6 queries" in " ".join(
-        probe_words.conclusions(short)
+        probe_words.draw_conclusions(short)
     )
-    assert "1 run is not finished, such as m, gp, seed 0" in " ".join(probe_words.still_open(short))
+    assert "1 run is not finished, such as m, gp, seed 0" in " ".join(
+        probe_words.list_open_points(short)
+    )
 
 
 def test_every_table_of_the_paper_has_its_form() -> None:
-    made = page(summary({"caps, repeats": [2, 1], "uniform, repeats": [1, 0]}), "runs")
+    made = make_page(summary({"caps, repeats": [2, 1], "uniform, repeats": [1, 0]}), "runs")
     notes = " ".join(table.note for section in made.sections for table in section.tables)
     for tables in (
         "Table 2 ",
@@ -127,14 +129,14 @@ def test_every_table_of_the_paper_has_its_form() -> None:
 
 
 def test_an_adaptive_yield_is_never_called_a_rate() -> None:
-    made = page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs", figures=False)
+    made = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs", figures=False)
     rates = next(t for s in made.sections for t in s.tables if t.caption.startswith("How often"))
     assert [r[1] for r in rates.rows] == ["–", "8.3%"]
 
 
 def test_hostile_names_are_escaped() -> None:
     hostile = "<script>alert(1)</script>|`"
-    made = page(summary({"gp": [1], "uniform": [1]}, model=hostile), hostile)
+    made = make_page(summary({"gp": [1], "uniform": [1]}, model=hostile), hostile)
     assert "<script>" not in html(made)
     assert "<script>" not in markdown(made)
     assert "http" not in html(made).replace("http-equiv", "").replace("http://www.w3.org", "")
@@ -147,7 +149,7 @@ def test_terminal_json_and_control() -> None:
 
     made = summary({"gp": [2, 1], "uniform": [1, 0], "stratified": [0, 0]})
     out = Console(file=StringIO(), width=100)
-    show(page(made, "runs", figures=False), out)
+    show(make_page(made, "runs", figures=False), out)
     assert "Matched comparison" in out.file.getvalue()  # type: ignore[attr-defined]
     told = json.loads(json.dumps(made.to_dict(), allow_nan=False))
     assert told["control"] == "stratified"
@@ -167,7 +169,7 @@ def test_terminal_json_and_control() -> None:
 def test_several_models_are_told_apart_and_pooled_by_key() -> None:
     one, two = (summary({"gp": [2, 1], "uniform": [1, 0]}, model=name) for name in ("a", "b"))
     both = Summary((*one.rows, *two.rows), {**one.statuses, **two.statuses}, GRAMMAR, one.manifest)
-    made = page(both, "runs", figures=True)
+    made = make_page(both, "runs", figures=True)
     first = next(t for s in made.sections for t in s.tables if t.caption.startswith("Matched"))
     assert [(r[0], r[3], r[5]) for r in first.rows] == [
         ("a", "3 / 1", "1 / 1 / 0"),
@@ -182,15 +184,15 @@ def test_what_controls_and_reviewers_say() -> None:
         "b": Resolution("adjudicated", "no_error", 2, False),
         "c": Resolution("waiting", None, 1, False),
     }
-    section = reviewed(resolutions, {}, Missed(40, 4, 4, 1, 0.25, 0.05, 0.7))
+    section = make_review_section(resolutions, {}, MissedErrors(40, 4, 4, 1, 0.25, 0.05, 0.7))
     said = " ".join(section.sentences)
     assert (
-        "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for more"
-        in said
+        "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for "
+        "more" in said
     )
     assert (
-        "4 were reviewed unseen among the others: 1 are model errors all the same (25%, 95% interval 5.0% to"
-        in said
+        "4 were reviewed unseen among the others: 1 are model errors all the same (25%, 95% "
+        "interval 5.0% to" in said
     )
     assert "1 item rests on decisions made after unblinding" in said
     assert "their agreement is not known" in said

@@ -13,29 +13,31 @@ from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 from groundfault.probes.policies import (
     POLICIES,
-    Asked,
     Capped,
     Caps,
     GaussianThompson,
-    Stratified,
-    Uniform,
+    PromptHistory,
+    StratifiedPrompts,
+    UniformPrompts,
     get,
 )
-from groundfault.probes.policies.thompson import _kernel, _respects
-from groundfault.probes.use.arena import arena, run
-from groundfault.probes.use.landscapes import SIZES, TASKS, WORLDS, landscape
+from groundfault.probes.policies.thompson import _compute_kernel, _list_respects
+from groundfault.probes.use.arena import arena, play_policy
+from groundfault.probes.use.landscapes import SIZES, TASKS, WORLDS, draw_landscape
 from groundfault.testing import check_probe_policy
 
 FRESH = [name for name in POLICIES if "repeats" not in name]
 
 
-def asked(keys: list[int], mismatch: list[bool], *, batch: int = 1, batches: int = 8) -> Asked:
-    return Asked(
+def asked(
+    keys: list[int], mismatch: list[bool], *, batch: int = 1, batches: int = 8
+) -> PromptHistory:
+    return PromptHistory(
         TASKS, SIZES, np.array(keys, dtype=np.intp), np.array(mismatch, dtype=bool), batch, batches
     )
 
 
-def ask(policy, seen: Asked, size: int = 3, seed: int = 0) -> list[int]:
+def ask(policy, seen: PromptHistory, size: int = 3, seed: int = 0) -> list[int]:
     return policy.ask(
         seen, size, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     ).tolist()
@@ -59,23 +61,23 @@ class Bad:
         self.fault, self.count = fault, 0
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self, asked: PromptHistory, size: int, tasks: np.random.Generator, rng: np.random.Generator
     ) -> np.ndarray:
         self.count += 1
         if self.fault == "remembers":
             rng = np.random.default_rng(self.count)
         if self.fault == "global":
             rng = np.random.default_rng()
-        keys = Uniform().ask(asked, size + (self.fault == "greedy"), tasks, rng)
+        keys = UniformPrompts().ask(asked, size + (self.fault == "greedy"), tasks, rng)
         if self.fault == "stray":
             keys[-1] = 36
         return np.flatnonzero(asked.blocked)[:1] if self.fault == "blocked" else keys
 
-    def chances(self, asked: Asked) -> np.ndarray | None:
-        chance = Uniform().chances(asked)
+    def chances(self, asked: PromptHistory) -> np.ndarray | None:
+        chance = UniformPrompts().chances(asked)
         if self.fault == "unsure":
             return chance / 2
-        return Stratified().chances(asked) if self.fault == "another" else chance
+        return StratifiedPrompts().chances(asked) if self.fault == "another" else chance
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_without_repeats_every_key_is_asked_once_and_then_none(name: str) -> Non
     keys = np.empty(0, dtype=np.intp)
     rng = np.random.default_rng(0)
     for turn in range(1, 10):
-        seen = Asked(4, (2, 3), keys, keys % 5 == 0, turn, 9)
+        seen = PromptHistory(4, (2, 3), keys, keys % 5 == 0, turn, 9)
         keys = np.concatenate([keys, POLICIES[name].ask(seen, 3, rng, rng)])
     assert sorted(keys.tolist()) == list(range(24))
 
@@ -127,9 +129,9 @@ def test_caps_cools_and_its_chances_are_the_softmax_of_scores() -> None:
 
 
 def test_stratified_keeps_tasks_even_and_every_key_as_likely() -> None:
-    keys = run(
-        Stratified(),
-        landscape("diffuse", np.random.default_rng(0)),
+    keys = play_policy(
+        StratifiedPrompts(),
+        draw_landscape("diffuse", np.random.default_rng(0)),
         budget=40,
         batch=3,
         plan=Plan(),
@@ -140,7 +142,7 @@ def test_stratified_keeps_tasks_even_and_every_key_as_likely() -> None:
 
 
 def test_the_kernel_is_what_it_says() -> None:
-    kernel = _kernel(_respects(asked([], [])), np.arange(TASKS * 27))
+    kernel = _compute_kernel(_list_respects(asked([], [])), np.arange(TASKS * 27))
     same_task, shared = 27 * 2, 27 * 2 + 1  # differ in the last option alone
     assert kernel[same_task, same_task] == pytest.approx(0.5 + 0.25 + 0.5 + 0.25)
     assert kernel[same_task, shared] == pytest.approx(0.5 + 0.75 * 2 / 3)
@@ -157,20 +159,21 @@ def test_learners_go_where_the_mismatches_are(name: str) -> None:
 
 def test_runs_are_matched() -> None:
     """Policies that draw tasks share their stream, and no other; budgets are met exactly."""
-    land = landscape("diffuse", np.random.default_rng(3))
+    land = draw_landscape("diffuse", np.random.default_rng(3))
     settings = {"budget": 47, "batch": 3, "plan": Plan(seed=5), "number": 2}
     one, two = (
-        run(policy, land, **settings) for policy in (Uniform(repeats=True), Caps(repeats=True))
+        play_policy(policy, land, **settings)
+        for policy in (UniformPrompts(repeats=True), Caps(repeats=True))
     )
     assert len(one) == len(two) == 47
     assert (one // 27 == two // 27).all()
     assert (one % 27 != two % 27).any()
-    assert (run(Uniform(repeats=True), land, **settings) == one).all()
+    assert (play_policy(UniformPrompts(repeats=True), land, **settings) == one).all()
 
 
 @pytest.mark.parametrize("world", list(WORLDS))
 def test_landscapes_fail_rarely_and_artefacts_are_no_errors(world: str) -> None:
-    lands = [landscape(world, np.random.default_rng(seed)) for seed in range(60)]
+    lands = [draw_landscape(world, np.random.default_rng(seed)) for seed in range(60)]
     assert 0.04 < np.mean([land.wrong.mean() for land in lands]) < 0.17
     assert all((land.mismatch | ~land.wrong).all() for land in lands)
     assert np.mean([(land.mismatch & ~land.wrong).mean() for land in lands]) == pytest.approx(
@@ -204,9 +207,7 @@ def test_processes_make_no_difference() -> None:
 
 
 @pytest.mark.slow
-def test_without_repeats_beats_with_and_gaussian_thompson_finds_more_where_there_is_structure_alone() -> (
-    None
-):
+def test_no_repeats_beat_repeats_and_gaussian_thompson_needs_structure() -> None:
     for control, beaten in (("uniform, repeats", "uniform"), ("uniform", "gp")):
         for each in arena([beaten], control=control, landscapes=60, seed=2, jobs=2):
             structured = each.world != "unstructured"
@@ -220,9 +221,11 @@ def test_without_repeats_beats_with_and_gaussian_thompson_finds_more_where_there
 
 
 def test_a_cap_holds_for_every_policy_and_every_task() -> None:
-    land = landscape("sparse by task", np.random.default_rng(1))
+    land = draw_landscape("sparse by task", np.random.default_rng(1))
     for name in FRESH:
-        keys = run(get(f"{name}, most=4"), land, budget=90, batch=4, plan=Plan(seed=1), number=0)
+        keys = play_policy(
+            get(f"{name}, most=4"), land, budget=90, batch=4, plan=Plan(seed=1), number=0
+        )
         assert len(keys) == 18 * 4  # and then nothing is left
         assert (np.bincount(keys // 27) == 4).all()
 
@@ -240,7 +243,7 @@ def test_blocked_keys_are_never_asked_and_do_not_stop_the_rest(name: str) -> Non
     blocked[6:12] = True  # a task with nothing to ask
     keys = np.empty(0, dtype=np.intp)
     for turn in range(1, 10):
-        seen = Asked(4, (2, 3), keys, keys % 5 == 0, turn, 9, blocked)
+        seen = PromptHistory(4, (2, 3), keys, keys % 5 == 0, turn, 9, blocked)
         keys = np.concatenate([keys, get(name).ask(seen, 4, rng, rng)])
     assert not blocked[keys].any()
     if "repeats" in name:
@@ -250,7 +253,7 @@ def test_blocked_keys_are_never_asked_and_do_not_stop_the_rest(name: str) -> Non
 
 
 def test_where_everything_is_blocked_nothing_is_asked() -> None:
-    seen = Asked(
+    seen = PromptHistory(
         4,
         (2, 3),
         np.empty(0, dtype=np.intp),
@@ -268,7 +271,7 @@ def test_where_everything_is_blocked_nothing_is_asked() -> None:
     "name", ["uniform", "uniform, repeats", "caps, repeats, prior=stressor", "caps", "stratified"]
 )
 def test_draws_have_the_chances_that_are_told(name: str) -> None:
-    seen = Asked(
+    seen = PromptHistory(
         2,
         (2,),
         np.array([1, 0, 1]),
@@ -277,7 +280,9 @@ def test_draws_have_the_chances_that_are_told(name: str) -> None:
         5,
         np.array([0, 0, 0, 1], dtype=bool),
     )
-    seen = seen if "repeats" in name else Asked(2, (2,), np.array([1]), np.array([True]), 2, 5)
+    seen = (
+        seen if "repeats" in name else PromptHistory(2, (2,), np.array([1]), np.array([True]), 2, 5)
+    )
     chance = get(name).chances(seen)
     assert chance.sum() == pytest.approx(1)
     drawn = np.array([ask(get(name), seen, size=1, seed=seed)[0] for seed in range(800)])
@@ -328,7 +333,8 @@ def test_a_name_is_told_in_any_order() -> None:
         ("", "no policy ''"),
         (
             "thompson",
-            "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, gp, exhaustive",
+            "no policy 'thompson'; there are uniform, stratified, caps, hierarchical, gp, "
+            "exhaustive",
         ),
         ("gp, rate=1", "the policy gp has no setting 'rate'; it has mean, scale, noise, most"),
         ("caps, rate", "needs a value for 'rate', as in rate=..."),

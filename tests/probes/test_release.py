@@ -24,7 +24,7 @@ from groundfault.errors import InputError
 from groundfault.models import Question, Response
 from groundfault.probes import Bank, Grammar
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.review.reviewed_runs import Audit
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
 from groundfault.probes.running.runs import LEDGER
@@ -33,8 +33,8 @@ from groundfault.probes.use.release import (
     INDEX,
     RELEASED,
     check,
-    package,
-    public_names,
+    make_package,
+    make_public_names,
     release,
 )
 from groundfault.review import Decision, open_items
@@ -61,7 +61,7 @@ class Talkative(Brittle):
         return Response(said + found.text, finish="stop")
 
 
-def reviewed(folder: Path, target: Any, planted: Planted) -> Audit:
+def reviewed(folder: Path, target: Any, planted: Planted) -> ReviewedRuns:
     """Two policies and seeds, two blind reviews, an adjudication, unblinded."""
     config = Config(
         bank=SHIPPED / "bank.toml",
@@ -72,7 +72,7 @@ def reviewed(folder: Path, target: Any, planted: Planted) -> Audit:
         batch=6,
         reviewers=2,
     )
-    audit = Audit(run(config, target, out=folder))
+    audit = ReviewedRuns(run(config, target, out=folder))
     audit.seal()
     for person in (
         Reviewer("ana", planted, 0.3),
@@ -92,14 +92,14 @@ def planted() -> Planted:
 
 
 @pytest.fixture(scope="module")
-def audit(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> Audit:
+def audit(tmp_path_factory: pytest.TempPathFactory, planted: Planted) -> ReviewedRuns:
     return reviewed(
         tmp_path_factory.mktemp("released") / "runs", Talkative(planted, failing=0.0), planted
     )
 
 
 @pytest.fixture(scope="module")
-def public(audit: Audit, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def public(audit: ReviewedRuns, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return release(audit, tmp_path_factory.mktemp("public") / "package", set_tables).parent
 
 
@@ -107,7 +107,7 @@ def windows(text: str) -> set[str]:
     return {text[i : i + WINDOW] for i in range(max(1, len(text) - WINDOW + 1))}
 
 
-def test_no_response_is_in_the_package(audit: Audit, public: Path) -> None:
+def test_no_response_is_in_the_package(audit: ReviewedRuns, public: Path) -> None:
     """Every response, and every 20 characters of one, unless prompts hold them: a prompt is
     published as it is.
     """
@@ -129,7 +129,7 @@ def test_no_response_is_in_the_package(audit: Audit, public: Path) -> None:
     assert "zebra" not in whole
 
 
-def test_no_name_note_place_or_reading_is_in_the_package(audit: Audit, public: Path) -> None:
+def test_no_name_note_place_or_reading_is_in_the_package(audit: ReviewedRuns, public: Path) -> None:
     whole = "\n".join((public / name).read_text(encoding="utf-8") for name in (*FILES, INDEX))
     for hidden in (
         "ana",
@@ -149,7 +149,7 @@ def test_no_name_note_place_or_reading_is_in_the_package(audit: Audit, public: P
 
 
 def test_the_package_depends_on_responses_by_their_hash_alone(
-    audit: Audit, public: Path, planted: Planted, tmp_path: Path
+    audit: ReviewedRuns, public: Path, planted: Planted, tmp_path: Path
 ) -> None:
     """Other responses, with the same signals and the same review, make the same package but for
     hashes.
@@ -166,7 +166,7 @@ def test_the_package_depends_on_responses_by_their_hash_alone(
 
     other = reviewed(tmp_path / "runs", Other(planted, failing=0.0), planted)
     # reviewers slip by what they see: give both the same decisions, on the items of the same rows
-    mine, theirs = package(audit), package(other)
+    mine, theirs = make_package(audit), make_package(other)
     assert [row.id for row in mine.rows] == [row.id for row in theirs.rows]
     assert set(mine.hashes.values()).isdisjoint(theirs.hashes.values())
     same = replace(theirs, decisions=mine.decisions, items=mine.items, hashes=mine.hashes)
@@ -174,7 +174,7 @@ def test_the_package_depends_on_responses_by_their_hash_alone(
 
 
 def test_hashes_are_of_the_responses_and_statuses_those_of_the_audit(
-    audit: Audit, public: Path
+    audit: ReviewedRuns, public: Path
 ) -> None:
     told = [json.loads(line) for line in (public / "rows.jsonl").read_text().splitlines()]
     statuses = audit.statuses
@@ -185,7 +185,9 @@ def test_hashes_are_of_the_responses_and_statuses_those_of_the_audit(
     assert {line["audit"] for line in told} >= {"confirmed_model_error", "unaudited", "no_error"}
 
 
-def test_a_package_checks_itself_and_its_making_is_on_record(audit: Audit, public: Path) -> None:
+def test_a_package_checks_itself_and_its_making_is_on_record(
+    audit: ReviewedRuns, public: Path
+) -> None:
     found = check(public, set_tables)
     assert found.problems == ()
     assert (found.files, found.rows) == (len(FILES), len(audit.runs.rows))
@@ -318,7 +320,7 @@ def test_models_are_named_without_servers_and_folders() -> None:
         "hf/C:\\models\\phi",
         "replay:calls.db#0123456789ab",
     ]
-    found = public_names(names)
+    found = make_public_names(names)
     assert found["openai/mine@http://user@10.0.0.3:8000/v1"] == "openai/mine"
     assert found["hf/Qwen/Qwen2.5-7B-Instruct"] == "hf/Qwen/Qwen2.5-7B-Instruct"
     assert found["replay:calls.db#0123456789ab"] == "replay:calls.db#0123456789ab"
@@ -338,7 +340,7 @@ def test_a_package_without_a_review(tmp_path: Path, planted: Planted) -> None:
     config = Config(
         bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=1
     )
-    audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
+    audit = ReviewedRuns(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
     place = release(audit, tmp_path / "package", set_tables).parent
     assert check(place, set_tables).problems == ()
 
@@ -350,7 +352,7 @@ def invoke(*words: object) -> Any:
     return CliRunner().invoke(cli, ["probe", *map(str, words)])
 
 
-def test_commands(audit: Audit, tmp_path: Path) -> None:
+def test_commands(audit: ReviewedRuns, tmp_path: Path) -> None:
     runs, page = audit.runs.folder, tmp_path / "report.html"
     done = invoke("report", runs, "--html", page, "--md", tmp_path / "report.md", "--json", "-")
     assert done.exit_code == 0, done.output
@@ -369,7 +371,7 @@ def test_commands(audit: Audit, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_that_judges_components(audit: Audit, tmp_path: Path) -> None:
+def test_the_command_that_judges_components(audit: ReviewedRuns, tmp_path: Path) -> None:
     done = invoke("report", audit.runs.folder, "--audit", tmp_path / "audited")
     assert done.exit_code == 0, done.output
     assert "distractor = shortcut: " in done.output
@@ -381,7 +383,7 @@ def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: P
     config = Config(
         bank=SHIPPED / "bank.toml", grammar=SHIPPED / "grammar.toml", seeds=[0], iterations=6
     )
-    audit = Audit(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
+    audit = ReviewedRuns(run(config, Brittle(planted, failing=0.0), out=tmp_path / "runs"))
     assert (
         invoke("report", tmp_path / "runs").exit_code == 0
     )  # before a review there is nothing to open
@@ -392,7 +394,7 @@ def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: P
     audit.store.add([Reviewer("ana", planted).decide(item) for item in audit.queue.items])
     refused = invoke("report", tmp_path / "runs")
     assert refused.exit_code != 0
-    assert "a report opens it against the policies" in str(refused.exception)
+    assert "a report ends it" in str(refused.exception)
     assert not audit.unblindings
     assert invoke("report", tmp_path / "runs", "--unblind", "finished").exit_code == 0
     assert [event.body["reason"] for event in audit.unblindings] == ["finished"]
@@ -414,7 +416,9 @@ def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: P
         (["release", "{empty}", "--check"], "holds no package"),
     ],
 )
-def test_bad_input_is_one_line(audit: Audit, tmp_path: Path, words: list[str], said: str) -> None:
+def test_bad_input_is_one_line(
+    audit: ReviewedRuns, tmp_path: Path, words: list[str], said: str
+) -> None:
     done = invoke(*(word.format(empty=tmp_path, runs=audit.runs.folder) for word in words))
     assert done.exit_code != 0
     assert said in str(done.exception)

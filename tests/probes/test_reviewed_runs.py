@@ -26,8 +26,8 @@ from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response
 from groundfault.probes import Bank, Config, Grammar, render, route, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.review.reviewed_runs import Audit, Status, items, queue, statuses
-from groundfault.probes.running.runs import Row
+from groundfault.probes.review.reviewed_runs import ReviewedRuns, Status, items, queue, statuses
+from groundfault.probes.running.runs import ProbeRow
 from groundfault.review import Decision, Session
 
 BANK, GRAMMAR = Bank.shipped(), Grammar.shipped()
@@ -51,10 +51,10 @@ FINE: dict[str, Any] = {**ERROR, "model_wrong": "no"}
 
 def row(
     model: str, policy: str, query: int, task: str, said: str | None, distractor: str = "none"
-) -> Row:
+) -> ProbeRow:
     probe = render(BANK, GRAMMAR, task, {"distractor": distractor})
     sent = route(probe.task, said) if said is not None else None
-    return Row(
+    return ProbeRow(
         model=model,
         policy=policy,
         seed=4711,
@@ -79,7 +79,7 @@ def row(
     )
 
 
-def _rows() -> list[Row]:
+def _rows() -> list[ProbeRow]:
     """Two models, two policies, 12 queries each: right, wrong, unreadable, refused; some of them
     twice.
     """
@@ -92,7 +92,8 @@ def _rows() -> list[Row]:
                 said = {
                     0: f"Answer: {key}",
                     1: "Answer: 987654",
-                    2: "It may be 41, or 42; I leave it open, and \x1b[2J[red]say[/red] no more about it here today.",
+                    2: "It may be 41, or 42; I leave it open, and "
+                    "\x1b[2J[red]say[/red] no more about it here today.",
                     3: None if query > 10 else f"Hm.\nAnswer: {key}",
                 }[query % 4]
                 made.append(
@@ -105,7 +106,7 @@ ROWS = _rows()
 ROUTED = [each for each in ROWS if each.signal in ("mismatch", "unreadable")]
 
 
-def write_runs(folder: Path, rows: list[Row] = ROWS, **review: Any) -> Path:
+def write_runs(folder: Path, rows: list[ProbeRow] = ROWS, **review: Any) -> Path:
     """A folder as ``probe run`` writes it."""
     folder.mkdir(parents=True, exist_ok=True)
     manifest = {
@@ -275,13 +276,13 @@ def test_statuses_depend_on_no_order(
 
 
 def test_the_queue_is_sealed_in_the_ledger_before_the_first_decision(runs: Path) -> None:
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     assert set(audit.statuses.values()) == {"unaudited"}
     with pytest.raises(InputError, match=r"no review of .* has begun"):
         audit.queue  # noqa: B018
     made = audit.seal()
     (event,) = Ledger(runs / "ledger.db").events("queue_sealed")
-    assert event.body["queue"] == made.hash == Audit(runs).queue.hash
+    assert event.body["queue"] == made.hash == ReviewedRuns(runs).queue.hash
     assert {name: event.body[name] for name in ("seed", "unit", "controls", "reviewers")} == {
         "seed": 4711,
         "unit": "key",
@@ -289,14 +290,14 @@ def test_the_queue_is_sealed_in_the_ledger_before_the_first_decision(runs: Path)
         "reviewers": 1,
     }
     assert (event.body["items"], event.body["reviews"]) == (len(made.items), "reviews.db")
-    Audit(runs).seal()
+    ReviewedRuns(runs).seal()
     assert len(Ledger(runs / "ledger.db").events()) == 1
     session = Session(made, audit.store, "ana")
     session.decide(**ERROR)
     kinds = [event.kind for event in Ledger(runs / "reviews.db").events()]
     assert kinds == ["queue_sealed", "decision"]
     with pytest.raises(LedgerError, match="split"):
-        Audit(runs).seal(["ana", "ben"])
+        ReviewedRuns(runs).seal(["ana", "ben"])
 
 
 class Says:
@@ -314,7 +315,7 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
         (tmp_path / name).write_bytes((SHIPPED / name).read_bytes())
     files = {"bank": tmp_path / "bank.toml", "grammar": tmp_path / "grammar.toml"}
     made = run(Config(**files, policies=["stratified"], seeds=[0], iterations=2), Says())
-    assert Audit(made).seal().items
+    assert ReviewedRuns(made).seal().items
     place = made.folder / (
         "manifest.json"
         if change == "manifest"
@@ -333,30 +334,30 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
     with pytest.raises(
         LedgerError, match=r"manifest.json was changed|line [13] is not what the run recorded"
     ):
-        Audit(made.folder)
+        ReviewedRuns(made.folder)
     place.write_text(text)
-    assert Audit(made.folder).queue
+    assert ReviewedRuns(made.folder).queue
 
 
 def test_a_run_that_went_on_adds_items_and_keeps_decisions(tmp_path: Path) -> None:
     runs = write_runs(tmp_path / "runs", [r for r in ROWS if r.model == MODELS[0]])
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     session = Session(audit.seal(), audit.store, "ana")
     while session.item:
         session.decide(**ERROR)
     more = [*ROWS, row(MODELS[1], "gp", 99, "bat-and-ball", "Answer: 31337")]
     write_runs(runs, more)
-    grown = Audit(runs)
+    grown = ReviewedRuns(runs)
     with pytest.raises(LedgerError, match="not those whose review was sealed"):
         grown.queue  # noqa: B018
     assert Counter(grown.statuses.values())["confirmed_model_error"] >= len(ROUTED)
     again = Session(grown.seal(), grown.store, "ana")
-    assert again.left >= 1
+    assert again.remaining >= 1
     assert len(Ledger(runs / "ledger.db").events("queue_sealed")) == 2
 
 
 def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     made = audit.seal()
     assert (audit.missed.audited, audit.missed.rate) == (0, None)
     routed = {item.id for item in queue(ROWS, controls=0).items}
@@ -378,27 +379,27 @@ def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
 
 def test_a_review_by_row_is_as_the_config_says(tmp_path: Path) -> None:
     runs = write_runs(tmp_path / "runs", unit="row", reviewers=2, controls=0)
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     assert len(audit.seal().items) == len(ROUTED)
     first = items(ROWS, unit="row")[ROUTED[0].id]
     audit.store.add([Decision(reviewer=who, item=first.id, **ERROR) for who in ("ana", "ben")])
     assert {id for id, status in audit.statuses.items() if status != "unaudited"} == {ROUTED[0].id}
     assert "by row, 2 reviewers each" in call(runs, "--status").output
     with pytest.raises(PlanError, match="one reviewer each"):
-        Audit(runs).seal(["ana", "ben"])
+        ReviewedRuns(runs).seal(["ana", "ben"])
 
 
 def test_reviews_kept_elsewhere_are_asked_for(runs: Path, tmp_path: Path) -> None:
-    Audit(runs, tmp_path / "other.db").seal()
+    ReviewedRuns(runs, tmp_path / "other.db").seal()
     with pytest.raises(InputError, match=r"kept in .*other.db, not in reviews.db: say --store"):
-        Audit(runs).seal()
-    assert set(Audit(runs, tmp_path / "other.db").statuses.values()) == {"unaudited"}
+        ReviewedRuns(runs).seal()
+    assert set(ReviewedRuns(runs, tmp_path / "other.db").statuses.values()) == {"unaudited"}
     refused = call(runs, "--status")
     assert isinstance(refused.exception, InputError)
 
 
 def test_unblinding_is_on_record_and_marks_later_decisions(runs: Path) -> None:
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     session = Session(audit.seal(), audit.store, "ana")
     session.decide(**ERROR)
     with pytest.raises(InputError, match="say why"):
@@ -422,7 +423,7 @@ def test_unblinding_is_on_record_and_marks_later_decisions(runs: Path) -> None:
 
 
 def screen(runs: Path, keys: str, reviewer: str = "ana", **options: Any) -> str:
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     out = io.StringIO()
     pressed = iter(keys)
     console = Console(
@@ -435,7 +436,7 @@ def screen(runs: Path, keys: str, reviewer: str = "ana", **options: Any) -> str:
 
 def test_a_session_decides_with_single_keys(runs: Path) -> None:
     said = screen(runs, "yyyynenynfuyu")
-    assert [d.verdict for d in Audit(runs).decisions] == [
+    assert [d.verdict for d in ReviewedRuns(runs).decisions] == [
         "model_error",
         "extraction_artifact",
         "invalid_prompt",
@@ -452,7 +453,7 @@ def test_keys_that_mean_nothing_help_and_lose_nothing(runs: Path) -> None:
     assert "Extraction: valid if" in said
     assert "you said: prompt valid: no" in said
     assert "this is the first item" in screen(runs, "bbb", "ben")
-    assert [d.verdict for d in Audit(runs).decisions] == ["invalid_prompt"]
+    assert [d.verdict for d in ReviewedRuns(runs).decisions] == ["invalid_prompt"]
 
 
 def test_what_a_model_says_is_shown_and_not_obeyed(runs: Path) -> None:
@@ -492,7 +493,7 @@ def _everything_shown(runs: Path, tmp_path: Path) -> dict[str, str]:
 
 def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
     """Neither model, policy, seed, signal, label nor control, nor who else decided what."""
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     other = Session(audit.seal(), audit.store, "annabel-the-other")
     while other.item:
         other.decide(**ERROR, note="this-is-what-another-thought")
@@ -517,7 +518,7 @@ def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
 
 def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
     runs = write_runs(tmp_path / "runs", reviewers=2)
-    audit = Audit(runs)
+    audit = ReviewedRuns(runs)
     first = audit.seal().items[0]
     audit.store.add(
         [
@@ -528,7 +529,7 @@ def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
     said = screen(runs, "yyn", "cy", adjudicate=True)
     assert "adjudication, 0 of 1 decided" in said
     assert not re.search(r"\b(ana|ben)\b", said)
-    assert Audit(runs).resolutions[first.id].how == "adjudicated"
+    assert ReviewedRuns(runs).resolutions[first.id].how == "adjudicated"
 
 
 # -------------------------------------------------------------------------------------- the command
@@ -546,7 +547,7 @@ def test_the_command_reviews_with_single_keys(runs: Path) -> None:
 def test_a_note_is_kept_and_offered_again(runs: Path) -> None:
     call(runs, "--reviewer", "ana", keys="tthe key is odd\nyyyq")
     call(runs, "--reviewer", "ana", keys="bt\nyynq")
-    assert [(d.verdict, d.note) for d in Audit(runs).decisions] == [
+    assert [(d.verdict, d.note) for d in ReviewedRuns(runs).decisions] == [
         ("model_error", "the key is odd"),
         ("no_error", "the key is odd"),
     ]
@@ -556,7 +557,9 @@ def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path)
     sheet = tmp_path / "s.jsonl"
     assert call(runs, "--reviewer", "ben", "--export", sheet).exit_code == 0
     rows = [json.loads(line) for line in sheet.read_text().splitlines()]
-    assert [each["item"] for each in rows] == [item.id for item in Audit(runs).queue.of("ben")]
+    assert [each["item"] for each in rows] == [
+        item.id for item in ReviewedRuns(runs).queue.of("ben")
+    ]
     filled = [{**each, **ERROR} for each in rows]
     sheet.write_text(
         "".join(
@@ -566,12 +569,12 @@ def test_a_sheet_goes_out_and_comes_back_all_or_none(runs: Path, tmp_path: Path)
     refused = call(runs, "--reviewer", "ben", "--import", sheet)
     assert isinstance(refused.exception, InputError)
     assert "response is not what item" in str(refused.exception)
-    assert Audit(runs).decisions == []
+    assert ReviewedRuns(runs).decisions == []
     sheet.write_text("".join(json.dumps(each) + "\n" for each in filled))
     assert (
         f"kept {len(rows)} decisions" in call(runs, "--reviewer", "ben", "--import", sheet).output
     )
-    assert len(Audit(runs).decisions) == len(rows)
+    assert len(ReviewedRuns(runs).decisions) == len(rows)
     assert isinstance(
         call(runs, "--reviewer", "ben", "--export", sheet).exception, InputError
     )  # nothing is left
@@ -587,7 +590,7 @@ def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:
     assert "by two reviewers yet" in call(runs, "--agreement").output
     call(runs, "--reviewer", "ben", keys="yyn" + "yyy" * 100)
     told = json.loads(call(runs, "--agreement", "--json", "-").output)
-    total = len(Audit(runs).queue.items)
+    total = len(ReviewedRuns(runs).queue.items)
     assert told["verdict"]["raw"]["value"] == pytest.approx(1 - 1 / total)
     assert told["prompt_valid"]["kappa"]["value"] is None
     said = call(runs, "--agreement").output
@@ -605,7 +608,7 @@ def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:
 
 def test_items_are_split_as_the_first_session_says(runs: Path) -> None:
     call(runs, "--reviewer", "ana", "--split", "ana, ben", keys="q")
-    queued = Audit(runs).queue
+    queued = ReviewedRuns(runs).queue
     assert queued.split == ("ana", "ben")
     assert len(queued.of("ana")) - len(queued.of("ben")) in (0, 1)
     assert isinstance(call(runs, "--reviewer", "cy", keys="q").exception, InputError)

@@ -100,7 +100,7 @@ def told(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(event.kind, dict(event.body)) for event in Ledger(folder / "ledger.db").events()]
 
 
-def of(runs: Runs, policy: str, seed: int = 0) -> list[probes.Row]:
+def of(runs: Runs, policy: str, seed: int = 0) -> list[probes.ProbeRow]:
     return [row for row in runs.rows if (row.policy, row.seed) == (policy, seed)]
 
 
@@ -263,7 +263,7 @@ def test_the_records_are_what_the_paper_lists(home: Path) -> None:
         for row in of(found, "caps, repeats", 1)
         if row.score == max(r.score or 0 for r in found.rows)
     )
-    assert probes.Row.from_dict(status["best"]) == best
+    assert probes.ProbeRow.from_dict(status["best"]) == best
     sealed = {
         (b["policy"], b["seed"], b["iteration"]): b["record"] for kind, b in told(found.folder)[1:]
     }
@@ -395,7 +395,7 @@ def test_a_line_that_was_cut_short_is_written_anew(home: Path) -> None:
 
 
 def test_a_second_process_is_refused(home: Path) -> None:
-    with sealing.held(home / "runs"), pytest.raises(InputError, match="another process runs in"):
+    with sealing.hold(home / "runs"), pytest.raises(InputError, match="another process runs in"):
         run(config(home), Brittle())
     run(config(home), Brittle())
 

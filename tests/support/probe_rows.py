@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from groundfault.probes.bank.grammar import Grammar, Group, Option
-from groundfault.probes.running.runs import Row
+from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
+from groundfault.probes.running.runs import ProbeRow
 
 OPTIONS = (("plain", "reversed"), ("none", "shortcut"))
 
 
-def row(query: int, key: str = "t1|plain|none", signal: str = "match", **changes: Any) -> Row:
+def row(query: int, key: str = "t1|plain|none", signal: str = "match", **changes: Any) -> ProbeRow:
     """A row that matched, of model m, policy uniform and seed 0, but for what is said."""
     task, *assignment = key.split("|")
     score = {"match": 0.0, "mismatch": 1.0}.get(signal)
@@ -37,14 +37,14 @@ def row(query: int, key: str = "t1|plain|none", signal: str = "match", **changes
         "signal": signal,
         "score": score,
     }
-    return Row(**(told | changes))
+    return ProbeRow(**(told | changes))
 
 
 GRAMMAR = Grammar(
     "two",
     (
-        Group("cue", (Option("plain"), Option("reversed", "Backwards."))),
-        Group("distractor", (Option("none"), Option("shortcut", "It is 10."))),
+        ComponentGroup("cue", (Option("plain"), Option("reversed", "Backwards."))),
+        ComponentGroup("distractor", (Option("none"), Option("shortcut", "It is 10."))),
     ),
     "{cue} {question} {distractor}",
 )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.options import json_option
+from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.probe_arena import arena
 from groundfault.cli.probe_report import release, report
 from groundfault.cli.probe_review import review
@@ -25,7 +26,7 @@ _TABLES = (".csv", ".tsv", ".parquet", ".arrow", ".ipc", ".feather")
 
 @click.group()
 def probe() -> None:
-    """Targeted tests: the same task under other wordings that must not change its answer."""
+    """Test a model on the same tasks under wordings that must not change the answer."""
 
 
 @probe.command()
@@ -34,27 +35,31 @@ def probe() -> None:
     "--generated",
     type=int,
     metavar="N",
-    help="A bank of N tasks made from templates, not the 18 by hand.",
+    help="Write a bank of N tasks made from templates, not the 18 written by hand.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Of a generated bank."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed of a generated bank.",
 )
-@click.option(
-    "--from", "source", metavar="FILE", help="A bank of your own questions: a table, or a log."
-)
-@click.option("--question", metavar="COL", help="Of a table: what is asked.")
-@click.option("--target", metavar="COL", help="Of a table: the key.")
-@click.option("--id", metavar="COL", help="Of a table: ids of tasks [numbered].")
+@click.option("--from", "source", metavar="FILE", help="Table or log with questions of your own.")
+@click.option("--question", metavar="COL", help="Column of a table with the questions.")
+@click.option("--target", metavar="COL", help="Column of a table with the expected answers.")
+@click.option("--id", metavar="COL", help="Column of task ids; by default tasks are numbered.")
 @click.option("--family", metavar="COL", help="Column with the kind of task.")
 @click.option(
-    "--rule", metavar="NAME", help="Equivalence rule of all tasks [by the form of each key]."
+    "--rule",
+    metavar="NAME",
+    help="Equivalence rule of all tasks; by default chosen by the form of each answer.",
 )
 def init(folder: str, generated: int | None, seed: int, **options: str | None) -> None:
     """Write an example bank, grammar and config, with comments, into FOLDER.
 
-    With --from the bank holds the questions and keys of a table, whose columns are named, or of a
-    log of an evaluation. The grammar is then without components that need what such tasks lack,
-    such as a tempting wrong answer.
+    With --from the bank has the questions and expected answers of a table, whose columns you name,
+    or of an evaluation log. The grammar then omits components that such tasks cannot fill, such as
+    a tempting wrong answer.
 
     \b
     groundfault probe init bank/
@@ -68,9 +73,7 @@ def init(folder: str, generated: int | None, seed: int, **options: str | None) -
     places = [Path(folder) / name for name in ("bank.toml", "grammar.toml", "config.toml")]
     existing = [place for place in places if place.exists()]
     if existing:
-        raise InputError(
-            f"{existing[0]} is there already; choose another folder, or take it away first"
-        )
+        raise InputError(f"{existing[0]} exists already; choose another folder, or move it away")
     bank, grammar = _bank_of(options), Grammar.shipped()
     if bank is not None:
         if generated is not None:
@@ -111,25 +114,28 @@ def _bank_of(options: dict[str, str | None]) -> Bank | None:
 @probe.command()
 @click.argument("folder", type=click.Path())
 @click.option(
-    "--samples", type=click.IntRange(0), default=3, show_default=True, help="Prompts to show."
+    "--samples",
+    type=click.IntRange(0),
+    default=3,
+    show_default=True,
+    help="Number of prompts to show.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Which prompts are shown."
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Seed that draws the prompts to show.",
 )
 @click.option("--card", metavar="FILE", help="Write the bank card as Markdown.")
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the check as JSON; - is standard output, alone.",
-)
+@json_option("the check")
 def check(folder: str, samples: int, seed: int, card: str | None, json_path: str | None) -> None:
-    """Render every prompt of the bank and grammar in FOLDER, and show some; exit status 1 if one
-    must not be asked.
+    """Check every prompt of the bank and grammar in FOLDER; exit status 1 if one is invalid.
 
-    Structural validity is what a machine can tell: length, the question's wording, filled slots,
-    and no component that gives the answer away. Whether a prompt still means the same is for a
-    person to say."""
+    The check covers what a program can see: length, the question's wording, filled slots, and no
+    component that gives the answer away. Whether a prompt still means the same, people decide in
+    the review.
+    """
     from groundfault.probes import Bank, Grammar
     from groundfault.probes.bank.checking import check as run
     from groundfault.render import probes as render

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import require_writable, show_progress, write_json
+from groundfault.cli.options import jobs_option, json_option, store_option
+from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.render.words import clean
 
 if TYPE_CHECKING:
@@ -20,70 +21,72 @@ if TYPE_CHECKING:
     "policies",
     metavar="NAME",
     multiple=True,
-    help="Only this policy; repeatable [all].",
+    help="Policy to compare; repeatable; by default all.",
 )
 @click.option(
     "--world",
     "worlds",
     metavar="NAME",
     multiple=True,
-    help="Only this landscape, or model; repeatable.",
+    help="Landscape, or model of a replay, to compare on; repeatable; by default all.",
 )
 @click.option(
     "--replay",
     type=click.Path(),
     metavar="RUNS",
-    help="An exhaustive run, or JSONL, for the landscape.",
+    help="Exhaustive run, or JSONL file, to replay as the landscape.",
+)
+@store_option
+@click.option(
+    "--control",
+    default="stratified",
+    show_default=True,
+    help="Policy that the others are compared with.",
 )
 @click.option(
-    "--store", metavar="FILE|URL", help="Where the reviews of RUNS are [reviews.db in it]."
-)
-@click.option(
-    "--control", default="stratified", show_default=True, help="What the others are compared with."
-)
-@click.option(
-    "--budget", "budgets", type=int, multiple=True, help="Queries of each run; repeatable [192]."
+    "--budget",
+    "budgets",
+    type=int,
+    multiple=True,
+    metavar="N",
+    help="Number of queries in a run; repeatable; by default 192.",
 )
 @click.option(
     "--batch",
     type=int,
     default=3,
     show_default=True,
-    help="Queries between two looks at the signals.",
+    metavar="N",
+    help="Number of queries before a policy sees the next signals.",
 )
 @click.option(
     "--landscapes",
     type=int,
     default=40,
     show_default=True,
-    help="Of each kind, or seeds: at least 20.",
+    metavar="N",
+    help="Number of landscapes of each kind, or of seeds in a replay; at least 20.",
 )
 @click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of every random act."
-)
-@click.option(
-    "--jobs",
-    type=int,
-    default=1,
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
     show_default=True,
-    help="Processes; the answer does not depend on it.",
+    metavar="N",
+    help="Seed of every random draw.",
 )
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the standings as JSON; - is standard output, alone.",
-)
+@jobs_option(1)
+@json_option("the standings")
 def arena(**options: Any) -> None:
-    """Compare policies by the unique failing prompts they find, with matched budgets and tasks.
+    """Compare policies by the unique failing prompts they find, with equal budgets and tasks.
 
-    Each line gives unique audited keys, the paired difference from the control and the ratio to it
-    with their 95% intervals, distinct tasks, confirmed rows (repeats counted again), and artefact
-    keys that an audit turns down.
+    Each line gives unique audited keys, their paired difference from the control and their ratio to
+    it with 95% intervals, distinct tasks, confirmed rows (repeats included), and keys that the
+    review rejects as artefacts.
 
-    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. What a
-    person confirmed is an error there; as long as something waits for review, all mismatches are
-    counted instead, and called a proxy.
+    Landscapes are simulated, or replayed from a run in which every valid prompt was asked. There an
+    error is what a person confirmed; until the review is complete, every mismatch counts instead,
+    and the table says that this is a proxy.
 
     \b
     groundfault probe arena --policy gp --policy "caps, prior=stressor" --jobs 2
@@ -91,10 +94,10 @@ def arena(**options: Any) -> None:
     """
     from groundfault.probes.policies import POLICIES
     from groundfault.probes.use.arena import arena as run
-    from groundfault.probes.use.landscapes import replayed
+    from groundfault.probes.use.landscapes import load_replay
 
     require_writable(options["json_path"])
-    replay = replayed(options["replay"], options["store"]) if options["replay"] else None
+    replay = load_replay(options["replay"], options["store"]) if options["replay"] else None
     names = options["policies"] or tuple(POLICIES)
     settings = {name: options[name] for name in ("control", "batch", "landscapes", "seed", "jobs")}
     standings: list[LeaderboardRow] = []
@@ -124,7 +127,7 @@ def _show(standings: list[LeaderboardRow], control: str) -> None:
     from rich.console import Console
 
     from groundfault.render.page import fitted
-    from groundfault.render.probe_tables import made
+    from groundfault.render.probe_tables import make_table
 
     rows = [
         (
@@ -154,9 +157,10 @@ def _show(standings: list[LeaderboardRow], control: str) -> None:
         "artefacts",
     )
     console = Console()
-    console.print(fitted(made("", "ttnnnnnnn", heads, rows), console.width))
+    console.print(fitted(make_table("", "ttnnnnnnn", heads, rows), console.width))
     click.echo(
-        f"means; difference and ratio are to {clean(control)} on the same landscapes, with 95% intervals"
+        f"means; difference and ratio are to {clean(control)} on the same landscapes, "
+        "with 95% intervals"
     )
 
 

@@ -1,21 +1,18 @@
-"""``probe report`` and ``probe release``: what runs came to after audit, and what of it may be
-published.
-"""
+"""``probe report`` and ``probe release``: results of runs after review, and a package of them."""
 
 from __future__ import annotations
 
 import getpass
-import json
 import sys
-from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.options import json_option, store_option
+from groundfault.cli.output import require_writable, write_json
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -23,28 +20,22 @@ if TYPE_CHECKING:
     from groundfault.probes.use.release import Package
     from groundfault.probes.use.summary import Summary
 
-_STORE = click.option(
-    "--store", metavar="FILE|URL", help="Where decisions are kept [reviews.db in RUNS]."
-)
 _REASON = click.option(
-    "--unblind", metavar="REASON", help="Why reviews are opened against policies; stays on record."
+    "--unblind",
+    metavar="REASON",
+    help="Reason for ending the blind review; it is recorded.",
 )
 
 
 @click.command()
 @click.argument("runs", type=click.Path())
 @click.option("--md", metavar="FILE", help="Write the report as Markdown.")
-@click.option("--html", metavar="FILE", help="Write it as one page that needs nothing else.")
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write all numbers as JSON; - is standard output, alone.",
-)
+@click.option("--html", metavar="FILE", help="Write the report as one self-contained page.")
+@json_option("all numbers")
 @click.option(
     "--control",
     metavar="NAME",
-    help="The policy to compare with [one that does not look at signals].",
+    help="Policy to compare with; by default one that does not use signals.",
 )
 @click.option(
     "--evidence",
@@ -55,25 +46,29 @@ _REASON = click.option(
     "--audit",
     "audit_dir",
     metavar="DIR",
-    help="Judge components and families; write two reports here.",
+    help="Audit components and task families, and write the two reports to this folder.",
 )
-@click.option("--policy", metavar="NAME", help="Whose rows become evidence [the control's].")
+@click.option(
+    "--policy",
+    metavar="NAME",
+    help="Policy whose rows become evidence; by default the control.",
+)
 @click.option(
     "--seed",
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Of the tasks that are held out.",
+    metavar="N",
+    help="Seed that draws the held-out tasks.",
 )
 @_REASON
-@_STORE
+@store_option
 def report(runs: str, **options: Any) -> None:
-    """Say what RUNS came to after review: audited rows, unique audited keys and routing signals,
-    never mixed.
+    """Report the results of RUNS after review, apart from the signals that routed to it.
 
-    What is unaudited or disputed is said first. Once a review has begun, a report opens it against
-    the policies: the first one asks for a reason, which stays on record, and later decisions are
-    marked.
+    The report begins with what is still unreviewed or disputed. It shows which policy asked what,
+    so it ends the blind review: the first report asks for a reason, which is recorded, and later
+    decisions are marked.
 
     \b
     groundfault probe report runs/ --unblind "review is finished" --html report.html
@@ -81,29 +76,29 @@ def report(runs: str, **options: Any) -> None:
     """
     from rich.console import Console
 
+    from groundfault.probes.use.summary import count_review
+    from groundfault.probes.use.summary_schema import ProbeSummary
     from groundfault.render import page as paper
     from groundfault.render import probe_words
-    from groundfault.render.probe_report import BRIEF, page
+    from groundfault.render.probe_report import BRIEF, make_page
 
     for name in ("md", "html", "json_path", "evidence"):
         require_writable(options[name])
     require_writable(options["audit_dir"], directory=True)
     audit, summary = _open_review(runs, options["store"], options["unblind"], options["control"])
-    content = page(summary, _title(runs), _review_sections(audit), figures=bool(options["html"]))
+    content = make_page(
+        summary, _title(runs), _review_sections(audit), figures=bool(options["html"])
+    )
     for name, write in (("md", paper.markdown), ("html", paper.html)):
         if options[name]:
             write_text(Path(options[name]), write(content))
-    sentences = {
-        "open": list(probe_words.still_open(summary)),
-        "conclusions": list(probe_words.conclusions(summary)),
-    }
-    text = json.dumps(
-        {**sentences, "review": _review(audit), **summary.to_dict()},
-        indent=1,
-        ensure_ascii=False,
-        allow_nan=False,
+    result = ProbeSummary.of(
+        summary.tables,
+        open=tuple(probe_words.list_open_points(summary)),
+        conclusions=tuple(probe_words.draw_conclusions(summary)),
+        review=count_review(audit),
     )
-    quiet = write_json(text, options["json_path"])
+    quiet = write_json(result.to_json(), options["json_path"])
     if not quiet:
         brief = tuple(section for section in content.sections if section.title not in BRIEF)
         paper.show(replace(content, sections=brief), Console())
@@ -113,20 +108,21 @@ def report(runs: str, **options: Any) -> None:
 
 @click.command()
 @click.argument("runs", type=click.Path())
-@click.option("--out", type=click.Path(), metavar="DIR", help="Write the package here.")
+@click.option("--out", type=click.Path(), metavar="DIR", help="Write the package to this folder.")
 @click.option(
-    "--check", is_flag=True, help="RUNS is a package: recompute its hashes, counts and tables."
+    "--check",
+    is_flag=True,
+    help="Take RUNS as a package and recompute its hashes, counts and tables.",
 )
 @_REASON
-@_STORE
+@store_option
 def release(
     runs: str, out: str | None, check: bool, unblind: str | None, store: str | None
 ) -> None:
-    """Write what may be published of RUNS: prompts, hashes of responses, audit rows, settings and
-    tables.
+    """Write a package of RUNS to publish: prompts, response hashes, audit rows and tables.
 
-    No response is in it, nor any part of one, no reviewer's name or note, and no path of this
-    machine. With --check, exit status 1 if a package does not add up.
+    It contains no response or part of one, no reviewer's name or note, and no local path. With
+    --check, exit status 1 if a package does not reproduce.
 
     \b
     groundfault probe release runs/ --out public/
@@ -141,7 +137,8 @@ def release(
         for problem in result.problems:
             click.echo(f"differs: {problem}")
         click.echo(
-            f"{result.files} files, {result.rows:,} rows, {result.keys:,} unique audited prompt keys"
+            f"{result.files} files, {result.rows:,} rows, "
+            f"{result.keys:,} unique audited prompt keys"
         )
         click.echo("reproduces" if not result.problems else "does NOT reproduce")
         sys.exit(1 if result.problems else 0)
@@ -156,22 +153,22 @@ def release(
 def _open_review(
     runs: str, store: str | None, reason: str | None, control: str | None
 ) -> tuple[ReviewedRuns, Summary]:
-    """The audit of runs with its statuses, which are opened against policies on record."""
+    """The reviewed runs and their summary; unblinds the review, on record, where it is blind."""
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.use.summary import Summary
 
     audit = ReviewedRuns(runs, store)
     summary = Summary.of(audit, control)
     summary.control  # noqa: B018  (what cannot be reported is not opened)
-    if audit.store.sealed() and not audit.unblindings:
+    if audit.store.last_sealing() and not audit.unblindings:
         if reason is None and sys.stdin.isatty() and sys.stdout.isatty():
             click.echo(
-                "This opens the review against the policies. It is recorded, and later decisions are marked."
+                "This ends the blind review. It is recorded, and later decisions are marked."
             )
             reason = click.prompt("Why now")
         if reason is None:
             raise InputError(
-                "a review has begun, and a report opens it against the policies: finish the review, then say why "
+                "a review has begun, and a report ends it: finish the review, then give the reason "
                 '(--unblind "review is finished"); it is recorded, and later decisions are marked'
             )
         audit.unblind(getpass.getuser(), reason)
@@ -181,34 +178,29 @@ def _open_review(
 def _tables(package: Package) -> str:
     """The tables of a package, from what is published alone."""
     from groundfault.render.page import markdown
-    from groundfault.render.probe_report import page, reviewed
+    from groundfault.render.probe_report import make_page, make_review_section
     from groundfault.review import agreement
 
     seed = int(package.config["review"]["seed"])
     more = (
-        [reviewed(package.resolutions, agreement(package.decisions, seed=seed))] if package.decisions else []
+        [make_review_section(package.resolutions, agreement(package.decisions, seed=seed))]
+        if package.decisions
+        else []
     )
-    return markdown(page(package.summary, "published probes", more, figures=False))
+    return markdown(make_page(package.summary, "published probes", more, figures=False))
 
 
 def _review_sections(audit: ReviewedRuns) -> list[Any]:
-    from groundfault.render.probe_report import reviewed
+    from groundfault.render.probe_report import make_review_section
     from groundfault.review import agreement
 
     if not audit.decisions:
         return []
     return [
-        reviewed(audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed)
+        make_review_section(
+            audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed
+        )
     ]
-
-
-def _review(audit: ReviewedRuns) -> dict[str, Any]:
-    """How items were settled, and what controls say of errors that no signal showed."""
-    if not audit.decisions:
-        return {}
-    how = Counter[str](resolution.how for resolution in audit.resolutions.values())
-    late = sum(resolution.unblinded for resolution in audit.resolutions.values())
-    return {"items": dict(how), "after_unblinding": late, "controls": asdict(audit.missed)}
 
 
 def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], quiet: bool) -> None:
@@ -216,7 +208,7 @@ def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], qu
     from groundfault.probes.running.runs import LEDGER
     from groundfault.probes.use import evidence as source
 
-    rows = source.rows_of(summary, options["policy"] or summary.control)
+    rows = source.select_rows(summary, options["policy"] or summary.control)
     click.echo(source.ASSUMPTION, err=quiet)
     if options["evidence"]:
         evidence = source.evidence(rows, summary.statuses, summary.grammar, seed=options["seed"])
@@ -224,12 +216,15 @@ def _evidence(summary: Summary, audit: ReviewedRuns, options: dict[str, Any], qu
             evidence, source.candidates(rows, summary.grammar), Path(options["evidence"])
         )
         click.echo(
-            f"wrote {options['evidence']}: {len(evidence):,} rows; to judge the components:\n  {command}",
+            f"wrote {options['evidence']}: {len(evidence):,} rows; "
+            f"to judge the components:\n  {command}",
             err=quiet,
         )
     if options["audit_dir"]:
         ledger = audit.runs.folder / LEDGER
-        for name, report in source.audits(rows, summary, seed=options["seed"], ledger=ledger).items():
+        for name, report in source.run_audits(
+            rows, summary, seed=options["seed"], ledger=ledger
+        ).items():
             place = Path(options["audit_dir"]) / name
             report.write(place)
             counts = f"{report.counts()['confirmed']} of {len(report.findings)} {name} confirmed"

@@ -1,4 +1,4 @@
-"""``probe review``: people decide, blind, what the responses that were routed to them are."""
+"""``probe review``: people decide, blind, which responses are errors of the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.options import json_option, store_option
+from groundfault.cli.output import require_writable, write_json
 from groundfault.errors import PlanError
 from groundfault.render.words import clean, plural
 
@@ -22,51 +24,65 @@ _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
 _HOWS = ("settled", "adjudicated", "disputed", "waiting")
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    first="reviewer adjudicate export sheet status agreement store json_path",
+)
 @click.argument("runs", type=click.Path())
-@click.option(
-    "--reviewer", metavar="NAME", help="Who decides; needed but for --status and --agreement."
+@option(
+    "--reviewer",
+    metavar="NAME",
+    group="Review",
+    help="Your name; not needed for --status and --agreement.",
 )
-@click.option(
-    "--adjudicate", is_flag=True, help="Decide what reviewers dispute, and you have not reviewed."
+@option(
+    "--adjudicate",
+    is_flag=True,
+    group="Review",
+    help="Decide items that reviewers dispute and that you have not reviewed.",
 )
-@click.option(
+@option(
+    "--split",
+    metavar="A,B",
+    group="Review",
+    help="Divide the items among these reviewers, each item to one.",
+)
+@option(
     "--export",
     metavar="FILE",
-    help="Write what is left to decide as a sheet, to be filled in elsewhere.",
+    group="Sheets",
+    help="Write your open items as a sheet, to fill in elsewhere.",
 )
-@click.option(
+@option(
     "--format",
     type=click.Choice(["csv", "jsonl", "labelstudio"]),
-    help="Of the sheet [by its name].",
+    group="Sheets",
+    help="Format of the sheet; by default from its name.",
 )
-@click.option(
-    "--import", "sheet", metavar="FILE", help="Read a sheet that was filled in: all of it, or none."
+@option(
+    "--import",
+    "sheet",
+    metavar="FILE",
+    group="Sheets",
+    help="Read a sheet that was filled in; an invalid row rejects all of it.",
 )
-@click.option("--status", is_flag=True, help="How far the review is.")
-@click.option("--agreement", is_flag=True, help="How far reviewers agree, with 95% intervals.")
-@click.option(
+@option("--status", is_flag=True, help="Show how far the review is.")
+@option("--agreement", is_flag=True, help="Show how far reviewers agree, with 95% intervals.")
+@option(
     "--unblind",
     is_flag=True,
     help="Show the hidden fields; later decisions are marked. Needs --reason.",
 )
-@click.option("--reason", metavar="TEXT", help="Why; it stays on record.")
-@click.option("--store", metavar="FILE|URL", help="Where decisions are kept [reviews.db in RUNS].")
-@click.option("--split", metavar="A,B", help="Deal the items to these reviewers, each item to one.")
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="What is said as JSON; - is standard output, alone.",
-)
+@option("--reason", metavar="TEXT", help="Reason for --unblind; it is recorded.")
+@store_option
+@json_option("what is shown")
 def review(runs: str, **options: Any) -> None:
-    """Review blind the responses in RUNS that a machine could not call right, with hidden controls
-    among them.
+    """Review blind the responses in RUNS that no rule accepted, with hidden controls among them.
 
-    You see task, prompt, response, expected answer and the answer that was read; not who answered,
-    which policy asked, the signal, or what others say. Each answer is one key, and every decision
-    is on disk before the next item; quit at any moment, and run the same command again to go on.
-    Which items there are is sealed before the first decision.
+    You see the task, the prompt, the response, the expected answer and the extracted answer; not
+    the model, the policy, the signal, or other reviewers' decisions. Each answer is one key, and
+    every decision is stored before the next item: quit at any moment, and run the command again to
+    go on. The list of items is sealed before the first decision.
 
     \b
     groundfault probe review runs/ --reviewer ana
@@ -83,7 +99,9 @@ def review(runs: str, **options: Any) -> None:
         _tell(_agreement(audit), options["json_path"], _say_agreement)
     elif options["unblind"]:
         _tell(
-            audit.unblind(options["reviewer"], options["reason"] or ""), options["json_path"], _say_hidden
+            audit.unblind(options["reviewer"], options["reason"] or ""),
+            options["json_path"],
+            _say_hidden,
         )
     else:
         _work(audit, options)
@@ -139,9 +157,7 @@ def _work(audit: ReviewedRuns, options: dict[str, Any]) -> None:
 
 
 def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
-    """Items that are open to this person, and those they decided before in the same role, which
-    they may revise.
-    """
+    """Items open to this person, and those they decided in the same role and may revise."""
     from groundfault.review import open_items
 
     queue, decisions = audit.queue, audit.decisions
@@ -160,10 +176,10 @@ def _tell(data: Any, path: str | None, say: Any) -> None:
 
 
 def _status(audit: ReviewedRuns) -> dict[str, Any]:
-    from groundfault.review.decision import latest
+    from groundfault.review.decision import select_latest
 
     queue, decisions = audit.queue, audit.decisions
-    last_decisions = latest(decisions)
+    last_decisions = select_latest(decisions)
     people = Counter((name, role) for _, name, role in last_decisions)
     resolutions = audit.resolutions
     counts = Counter[str](
@@ -191,14 +207,17 @@ def _say_status(status: dict[str, Any]) -> None:
     settings = status["settings"]
     among = f", split among {', '.join(settings['split'])}" if settings["split"] else ""
     each = plural(settings["reviewers"], "reviewer")
-    click.echo(f"{plural(status['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}")
+    click.echo(
+        f"{plural(status['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}"
+    )
     for role in ("reviewers", "adjudicators"):
         for name, count in status[role].items():
-            click.echo(
-                f"  {clean(name)}{' (adjudicator)' if role == 'adjudicators' else ''}: {plural(count, 'item')}"
-            )
+            title = " (adjudicator)" if role == "adjudicators" else ""
+            click.echo(f"  {clean(name)}{title}: {plural(count, 'item')}")
     click.echo(", ".join(f"{status[how]} {how}" for how in _HOWS))
-    click.echo(f"{plural(status['decisions'], 'decision')}, {status['revised']} of them revised later")
+    click.echo(
+        f"{plural(status['decisions'], 'decision')}, {status['revised']} of them revised later"
+    )
     if status["unblinded"]:
         click.echo(f"{plural(status['unblinded'], 'decision')} made after unblinding, and marked")
     click.echo(f"kept in {clean(status['store'])}")
@@ -225,7 +244,7 @@ def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
 
     from groundfault.render.page import fitted
-    from groundfault.render.probe_tables import made
+    from groundfault.render.probe_tables import make_table
 
     names = {
         "raw": "raw agreement",
@@ -248,7 +267,9 @@ def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
                 reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {label}")
     console = Console()
     console.print(
-        fitted(made("", "tnnnnn", ("question", "items", *names.values()), rows), console.width)
+        fitted(
+            make_table("", "tnnnnn", ("question", "items", *names.values()), rows), console.width
+        )
     )
     for reason, where in reasons.items():
         click.echo(f"{reason} ({', '.join(where)})")

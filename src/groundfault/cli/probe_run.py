@@ -1,4 +1,4 @@
-"""``probe run``: put the prompts of a config to a model, within its budget."""
+"""``probe run``: ask a model the prompts of a config, within its budget."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from groundfault.cli.options import (
-    read_settings,
-    read_value,
-    require_writable,
-    show_progress,
-    write_json,
-)
+from groundfault.cli.options import json_option
+from groundfault.cli.output import require_writable, show_progress, write_json
+from groundfault.cli.reading import read_settings, read_value
 
 if TYPE_CHECKING:
     from groundfault.probes.running.runs import ProbeRow
@@ -28,25 +24,23 @@ if TYPE_CHECKING:
     "--model",
     metavar="NAME",
     required=True,
-    help="Such as openai/gpt-4o-mini, hf/NAME or replay:FILE.",
+    help="Model to test, such as openai/gpt-4o-mini, hf/NAME or replay:FILE.",
 )
 @click.option(
     "--set",
     "settings",
     metavar="NAME=VALUE",
     multiple=True,
-    help="Of the model, such as base_url=URL.",
+    help="Setting of the model, such as base_url=URL; repeatable.",
 )
 @click.option(
-    "--out", type=click.Path(), metavar="DIR", help="Folder of the runs [runs, beside CONFIG]."
+    "--out",
+    type=click.Path(),
+    metavar="DIR",
+    help="Folder of the runs; by default runs, beside CONFIG.",
 )
-@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the counts as JSON; - is standard output, alone.",
-)
+@click.option("--quiet", is_flag=True, help="Print errors only.")
+@json_option("the counts")
 def run(
     config: str,
     model: str,
@@ -55,11 +49,10 @@ def run(
     quiet: bool,
     json_path: str | None,
 ) -> None:
-    """Ask a model what CONFIG says: every policy with every seed, within the budget.
+    """Ask a model the prompts of CONFIG: every policy with every seed, within the budget.
 
-    Each answer is on record before it counts. Interrupt at any moment, and run the same command
-    again to go on: what was answered is not asked again, and all files come out as if nothing had
-    happened.
+    Each answer is recorded before it counts. Interrupt at any moment, and run the same command
+    again to go on: no prompt is asked twice, and all files are as without the interruption.
 
     \b
     groundfault probe run bank/config.toml --model openai/gpt-4o-mini
@@ -94,12 +87,14 @@ def run(
         return
     _show(counts)
     click.echo(
-        "keys: different prompts among the mismatches; a mismatch is an error only once a person says so"
+        "keys: different prompts among the mismatches; "
+        "a mismatch is an error only if a person confirms it"
     )
     prompts, valid = runs.manifest["prompts"], runs.manifest["valid"]
     if valid < prompts:
         click.echo(
-            f"{prompts - valid:,} of {prompts:,} prompts must not be asked: groundfault probe check says why"
+            f"{prompts - valid:,} of {prompts:,} prompts are invalid and were not asked: "
+            "groundfault probe check says why"
         )
     click.echo(f"next: groundfault probe review {runs.folder}")
 

@@ -14,25 +14,26 @@ look at, and is no error of the model."""
 
 from __future__ import annotations
 
+from groundfault.base.deprecation import rename_attributes
 from groundfault.probes.bank.bank import Bank, Task
 from groundfault.probes.bank.families import generate
-from groundfault.probes.bank.grammar import Grammar, Group, Option
+from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
 from groundfault.probes.bank.rendering import Probe, probes, rebuild, render
 from groundfault.probes.running.answers import Answer, Routing, extract, route
 from groundfault.probes.running.config import Config
 from groundfault.probes.running.run import run
-from groundfault.probes.running.runs import Row, Runs
+from groundfault.probes.running.runs import ProbeRow, Runs
 
 __all__ = [
     "Answer",
     "Bank",
+    "ComponentGroup",
     "Config",
     "Grammar",
-    "Group",
     "Option",
     "Probe",
+    "ProbeRow",
     "Routing",
-    "Row",
     "Runs",
     "Task",
     "extract",
@@ -43,3 +44,18 @@ __all__ = [
     "route",
     "run",
 ]
+
+__getattr__ = rename_attributes(
+    __name__,
+    {
+        "Group": "groundfault.probes:ComponentGroup",
+        "Row": "groundfault.probes:ProbeRow",
+        "arena": "groundfault.probes.use.arena",
+        "asked": "groundfault.probes.policies.history",
+        "auditing": "groundfault.probes.review.reviewed_runs",
+        "endpoints": "groundfault.probes.use.endpoints",
+        "evidence": "groundfault.probes.use.evidence",
+        "release": "groundfault.probes.use.release",
+        "summary": "groundfault.probes.use.summary",
+    },
+)

@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from groundfault.probes.use.endpoints import Run
+from groundfault.probes.use.endpoints import RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, MUTED, Figure, figure, rows_of
 
-MOST_POLICIES = 6
+MAX_POLICIES = 6
 _COLOURS = (MUTED, GOOD, BAD, "#6a7fb5", "#b58a2e", "#8a5aa8")
 _DASHES = ([1, 0], [5, 2], [2, 2], [8, 2], [6, 2, 2, 2], [3, 5])
 
 
-def curves(summary: Summary) -> Figure:
+def draw_curves(summary: Summary) -> Figure:
     """Mean number of unique audited keys after each query, with the range over seeds."""
     import altair as alt
 
-    policies = [summary.control, *summary.rivals][:MOST_POLICIES]
-    rows = [row for policy in policies for row in _rows(summary, policy)]
+    policies = [summary.control, *summary.rivals][:MAX_POLICIES]
+    rows = [row for policy in policies for row in _make_points(summary, policy)]
     names = [words.clean(policy) for policy in policies]
     legend = alt.Legend(
         title=None, orient="top", symbolType="stroke", symbolStrokeWidth=2, labelFontSize=12
@@ -50,11 +50,12 @@ def curves(summary: Summary) -> Figure:
     chart = (band + line).properties(width=560, height=260)
     last = {row["line"]: row["mean"] for row in rows}
     ends = "; ".join(f"{name} {mean:.1f}" for name, mean in last.items())
-    left = len(summary.results.policies) - len(policies)
+    not_shown = len(summary.results.policies) - len(policies)
     caption = (
-        "Mean over the runs of a policy, and from the least to the most of them. Audited errors alone, each prompt "
+        "Mean over the runs of a policy, and from the least to the most of them. Audited errors "
+        "alone, each prompt "
         "once in a run. What is unaudited counts as nothing."
-        + (f" {left} policies are not drawn." if left else "")
+        + (f" {not_shown} policies are not drawn." if not_shown else "")
     )
     return figure(
         "curves",
@@ -67,23 +68,23 @@ def curves(summary: Summary) -> Figure:
     )
 
 
-def _rows(summary: Summary, policy: str) -> list[dict[str, Any]]:
+def _make_points(summary: Summary, policy: str) -> list[dict[str, Any]]:
     """The points of a policy's curves, one curve a model."""
     results = summary.results
-    found = []
+    points = []
     for model, runs in groupby(results.pool(policy).runs, key=lambda run: run.model):
-        counts = _filled(list(runs))
+        counts = _fill_curves(list(runs))
         name = (
             words.clean(policy) if len(results.models) == 1 else words.clean(f"{policy}, {model}")
         )
         for query in range(counts.shape[1]):
             at = counts[:, query]
-            told = {"low": int(at.min()), "mean": round(float(at.mean()), 4), "high": int(at.max())}
-            found.append({"policy": words.clean(policy), "line": name, "query": query, **told})
-    return found
+            ends = {"low": int(at.min()), "mean": round(float(at.mean()), 4), "high": int(at.max())}
+            points.append({"policy": words.clean(policy), "line": name, "query": query, **ends})
+    return points
 
 
-def _filled(runs: list[Run]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _fill_curves(runs: list[RunEndpoints]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     """Keys after 0, 1, ... queries: shape (runs, 1 + queries); a run that ended sooner stays at its
     last count.
     """

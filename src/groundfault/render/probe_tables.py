@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from groundfault.probes.use.endpoints import EXCLUDED, Pool
+from groundfault.probes.use.endpoints import EXCLUDED, PooledRuns
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words, words
-from groundfault.render.tables import Column, Table
-from groundfault.stats.paired import MOST_FLIPPED
+from groundfault.render.tables import Table, TableColumn
+from groundfault.stats.paired import MAX_EXACT_PAIRS
 
-MOST_KEYS = 500
+MAX_KEYS = 500
 _ALL = "all models"
 
 
@@ -34,7 +34,7 @@ def matched(summary: Summary) -> Table:
                     f"{one.rows.confirmed:,} / {two.rows.confirmed:,}",
                     f"{len(one.keys.confirmed):,} / {len(two.keys.confirmed):,}",
                     f"{len(shared.both):,} / {len(shared.first):,} / {len(shared.second):,}",
-                    probe_words.short_conclusion(summary, policy, model),
+                    probe_words.compare_briefly(summary, policy, model),
                 )
             )
     heads = (
@@ -46,10 +46,12 @@ def matched(summary: Summary) -> Table:
         "Keys shared / its own / control's",
     )
     note = (
-        f"The paper's Table 2 in form: each policy / the control, {_control(summary)}; the budget is of both together. "
-        "Rows and keys after audit; keys name no model: one on which two models err counts once over all."
+        f"The paper's Table 2 in form: each policy / the control, {_control(summary)}; the budget "
+        "is of both together. "
+        "Rows and keys after audit; keys name no model: one on which two models err counts once "
+        "over all."
     )
-    return made(
+    return make_table(
         "Matched comparison (audited)", "ttnnnnt", (*heads, "Key-level conclusion"), rows, note
     )
 
@@ -76,8 +78,11 @@ def routing(summary: Summary) -> Table:
         "Unanswered",
         "Routed to review",
     )
-    note = "The paper's Table 5 in form. Rows, counted by a machine before any audit: signals, and no errors of a model."
-    return made(
+    note = (
+        "The paper's Table 5 in form. Rows, counted by a machine before any audit: signals, and no "
+        "errors of a model."
+    )
+    return make_table(
         "Routing signals (not audited)", "ttnnnnnn", ("Model", "Policy", *heads), rows, note
     )
 
@@ -100,10 +105,12 @@ def best_scores(summary: Summary) -> Table:
     ]
     heads = ("Seeds", "Mean best", "Control's mean best", "Difference", "Wins", "Losses", "Ties")
     note = (
-        "The paper's Table 6 in form. A routing score that is 1 with the first mismatch: it says whether a run saw any "
-        "and nothing of discovery. Equal means and all ties are expected of policies that work as they should."
+        "The paper's Table 6 in form. A routing score that is 1 with the first mismatch: it says "
+        "whether a run saw any "
+        "and nothing of discovery. Equal means and all ties are expected of policies that work as "
+        "they should."
     )
-    return made(
+    return make_table(
         "Best scores, seed by seed (routing signal)",
         "ttnnnnnnn",
         ("Model", "Policy", *heads),
@@ -137,10 +144,11 @@ def side_by_side(summary: Summary) -> Table:
         "Mean best score",
     )
     note = (
-        "The paper's Tables 7, 9 and 11 in form. Mismatches and best scores are routing signals; audited rows and keys "
+        "The paper's Tables 7, 9 and 11 in form. Mismatches and best scores are routing signals; "
+        "audited rows and keys "
         "are confirmed model errors."
     )
-    return made(
+    return make_table(
         "Signals beside audited errors", "ttnnnnnnn", ("Model", "Policy", *heads), rows, note
     )
 
@@ -172,10 +180,11 @@ def resolved(summary: Summary) -> Table:
         "Unique keys",
     )
     note = (
-        "The paper's Tables 8, 10 and 12 in form. Reviewed rows, and what they came to, may be more than those routed: "
+        "The paper's Tables 8, 10 and 12 in form. Reviewed rows, and what they came to, may be "
+        "more than those routed: "
         "matches are reviewed unseen among them."
     )
-    return made("Resolved audit", "tt" + "n" * 8, ("Model", "Policy", *heads), rows, note)
+    return make_table("Resolved audit", "tt" + "n" * 8, ("Model", "Policy", *heads), rows, note)
 
 
 def endpoints(summary: Summary) -> Table:
@@ -187,7 +196,7 @@ def endpoints(summary: Summary) -> Table:
             f"{pool.audited_yield:.4f}",
             words.count(len(pool.keys.confirmed)),
             words.count(len(pool.keys.tasks)),
-            f"{pool.found:,} of {len(pool.runs):,}",
+            f"{pool.runs_with_failure:,} of {len(pool.runs):,}",
             words.count(pool.first) if pool.first else f"> {pool.runs[0].budget:,}",
         )
         for pool in summary.results.pools
@@ -201,10 +210,11 @@ def endpoints(summary: Summary) -> Table:
         "First failure",
     )
     note = (
-        "Audited yield: confirmed rows over the budget; what a budget bought, and no failure rate. First failure: the "
+        "Audited yield: confirmed rows over the budget; what a budget bought, and no failure rate. "
+        "First failure: the "
         "query of the first audited one, median over runs; beyond the budget where most have none."
     )
-    return made("Endpoints", "ttnnnnnn", ("Model", "Policy", *heads), rows, note)
+    return make_table("Endpoints", "ttnnnnnn", ("Model", "Policy", *heads), rows, note)
 
 
 def excluded(summary: Summary) -> Table:
@@ -215,7 +225,7 @@ def excluded(summary: Summary) -> Table:
         if pool.rows.excluded
     ]
     heads = ("Model", "Policy", "Extraction artefact", "Format artefact", "Invalid prompt")
-    return made(
+    return make_table(
         "Excluded rows by status",
         "ttnnn",
         heads,
@@ -242,13 +252,17 @@ def differences(summary: Summary) -> Table:
     ]
     heads = ("Model", "Policy", "Endpoint", "Seeds", "Difference", "95% interval", "p")
     note = (
-        f"Minus {_control(summary)}, with the same models, seeds and budget. The interval is Student's, which assumes "
-        "normal differences; there is none where all seeds differ alike. p: two-sided, over flips of the seeds' signs, "
-        f"exact up to {MOST_FLIPPED} seeds; adjusted for all policies of a model for unique audited keys, the primary "
-        "endpoint, and not for the others. A run without an audited failure counts as having it at the end of its "
+        f"Minus {_control(summary)}, with the same models, seeds and budget. The interval is "
+        "Student's, which assumes "
+        "normal differences; there is none where all seeds differ alike. p: two-sided, over flips "
+        "of the seeds' signs, "
+        f"exact up to {MAX_EXACT_PAIRS} seeds; adjusted for all policies of a model for unique "
+        "audited keys, the primary "
+        "endpoint, and not for the others. A run without an audited failure counts as having it at "
+        "the end of its "
         "budget."
     )
-    return made("Paired differences over seeds", "tttnnnn", heads, rows, note)
+    return make_table("Paired differences over seeds", "tttnnnn", heads, rows, note)
 
 
 def runs(summary: Summary) -> Table:
@@ -274,12 +288,12 @@ def runs(summary: Summary) -> Table:
         "Audited keys",
         "First audited failure",
     )
-    return made("Every run", "ttnnnnnn", ("Model", "Policy", *heads), rows)
+    return make_table("Every run", "ttnnnnnn", ("Model", "Policy", *heads), rows)
 
 
 def rates(summary: Summary) -> Table:
     """How often prompts get a confirmed error, where it can be told."""
-    said = {
+    descriptions = {
         "all asked": "every prompt was asked: exact",
         "draws": "drawn without looking; Wilson's interval",
         "weighted": "weighted by known chances; Student's interval over seeds",
@@ -294,7 +308,7 @@ def rates(summary: Summary) -> Table:
             if rate.interval is None
             else f"{rate.interval[0]:.1%} to {rate.interval[1]:.1%}",
             words.count(rate.open),
-            said[rate.how],
+            descriptions[rate.how],
         )
         for rate in summary.rates
     ]
@@ -307,10 +321,11 @@ def rates(summary: Summary) -> Table:
         "How",
     )
     note = (
-        "Of the valid prompts of this bank and grammar, and of no others. What is open, or was not reviewed, counts as "
+        "Of the valid prompts of this bank and grammar, and of no others. What is open, or was not "
+        "reviewed, counts as "
         "no error: with open rows the rate is a lower bound."
     )
-    return made("How often prompts fail, where that can be told", "ttnnnt", heads, rows, note)
+    return make_table("How often prompts fail, where that can be told", "ttnnnt", heads, rows, note)
 
 
 def effects(summary: Summary) -> Table:
@@ -332,17 +347,20 @@ def effects(summary: Summary) -> Table:
     ]
     heads = ("Model", "Component", "Option", "Tasks", "Difference", "95% interval", "Adjusted p")
     note = (
-        f"Rows of {_control(summary)}. Error rate under the option minus that under the others, task by task; matches "
-        "that were not reviewed count as right. Student's interval over tasks; p over flips of the tasks' signs, "
-        "adjusted for all options. Nothing is held out: for a ruling that holds out tasks, run probe report --audit."
+        f"Rows of {_control(summary)}. Error rate under the option minus that under the others, "
+        "task by task; matches "
+        "that were not reviewed count as right. Student's interval over tasks; p over flips of the "
+        "tasks' signs, "
+        "adjusted for all options. Nothing is held out: for a ruling that holds out tasks, run "
+        "probe report --audit."
     )
-    return made("Components, compared within tasks (audited)", "tttnnnn", heads, rows, note)
+    return make_table("Components, compared within tasks (audited)", "tttnnnn", heads, rows, note)
 
 
 def keys(summary: Summary) -> Table:
     """The audited keys, and who found them."""
     results = summary.results
-    found = sorted(results.keys.confirmed)
+    confirmed = sorted(results.keys.confirmed)
     pools = {policy: results.pool(policy).keys.confirmed for policy in results.policies}
     models = {run.model: set[str]() for run in results.runs}
     for run in results.runs:
@@ -350,18 +368,21 @@ def keys(summary: Summary) -> Table:
     rows = [
         (
             key,
-            "; ".join(policy for policy, held in pools.items() if key in held),
-            ", ".join(model for model, held in models.items() if key in held),
+            "; ".join(policy for policy, keys_ in pools.items() if key in keys_),
+            ", ".join(model for model, keys_ in models.items() if key in keys_),
         )
-        for key in found[:MOST_KEYS]
+        for key in confirmed[:MAX_KEYS]
     ]
-    left = len(found) - len(rows)
-    note = f"The first {MOST_KEYS:,} of {len(found):,}." if left else ""
-    table = made(
+    remainder = len(confirmed) - len(rows)
+    note = f"The first {MAX_KEYS:,} of {len(confirmed):,}." if remainder else ""
+    table = make_table(
         "Unique audited prompt keys", "ttt", ("Prompt key", "Found by", "Models"), rows, note
     )
     return Table(
-        table.caption, (Column("Prompt key", "code"), *table.columns[1:]), table.rows, table.note
+        table.caption,
+        (TableColumn("Prompt key", "code"), *table.columns[1:]),
+        table.rows,
+        table.note,
     )
 
 
@@ -371,12 +392,14 @@ def manifest(summary: Summary) -> Table:
         (name, text) for name, value in summary.manifest.items() for text in [_plain(value)] if text
     ]
     note = (
-        "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, grammar.toml, a "
-        "trajectory for each model, policy and seed, reviews.db, and ledger.db, which holds the hashes."
+        "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, "
+        "grammar.toml, a "
+        "trajectory for each model, policy and seed, reviews.db, and ledger.db, which holds the "
+        "hashes."
     )
     return Table(
         "Manifest",
-        (Column("Fixed before asking", "code"), Column("Value", "code")),
+        (TableColumn("Fixed before asking", "code"), TableColumn("Value", "code")),
         tuple(rows),
         note,
     )
@@ -391,19 +414,19 @@ def _plain(value: Any) -> str:
 
 
 def _control(summary: Summary) -> str:
-    return probe_words.quoted(summary.control)
+    return probe_words.quote(summary.control)
 
 
-def _who(pool: Pool) -> tuple[str, str]:
+def _who(pool: PooledRuns) -> tuple[str, str]:
     return pool.model or _ALL, pool.policy
 
 
-def made(
+def make_table(
     caption: str, kinds: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], note: str = ""
 ) -> Table:
     """A table; of each column one letter says whether it holds words or numbers."""
     columns = (
-        Column(head, "number" if kind == "n" else "text")
+        TableColumn(head, "number" if kind == "n" else "text")
         for head, kind in zip(heads, kinds, strict=True)
     )
     return Table(caption, tuple(columns), tuple(rows), note)

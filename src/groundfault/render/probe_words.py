@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from groundfault.probes.use import comparison
+from groundfault.probes.use.endpoints import RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import words
 
@@ -14,15 +15,18 @@ LEVEL = 0.05
 """Of the test of the primary endpoint."""
 
 LIMITS = (
-    "A routing signal says that an answer differs from its key, or cannot be read. It is no error: only a row that "
+    "A routing signal says that an answer differs from its key, or cannot be read. It is no error: "
+    "only a row that "
     "review confirmed is counted as one.",
     "Rows are queries, keys are prompts. A prompt that was asked again is no second discovery.",
-    "What a policy finds within its budget is no rate of failures: a policy that adapts looks where it saw mismatches.",
-    "The prompts are those of one bank and one grammar. Nothing here speaks of other tasks or wordings.",
+    "What a policy finds within its budget is no rate of failures: a policy that adapts looks "
+    "where it saw mismatches.",
+    "The prompts are those of one bank and one grammar. Nothing here speaks of other tasks or "
+    "wordings.",
 )
 
 
-def verdict(summary: Summary) -> str:
+def summarize(summary: Summary) -> str:
     """The answer in a line: what was confirmed."""
     results = summary.results
     keys = len(results.keys.confirmed)
@@ -36,7 +40,7 @@ def verdict(summary: Summary) -> str:
     return f"{unique} with confirmed model errors"
 
 
-def still_open(summary: Summary) -> Iterator[str]:
+def list_open_points(summary: Summary) -> Iterator[str]:
     """What is unaudited, disputed or not finished."""
     rows, keys = summary.results.rows, summary.results.keys
     if rows.waiting:
@@ -45,7 +49,8 @@ def still_open(summary: Summary) -> Iterator[str]:
             f"({_by_policy(summary, 'waiting')}). They count as no error until they are reviewed."
         )
     if rows.disputed:
-        yield f"{words.plural(rows.disputed, 'row')} {_is(rows.disputed)} disputed ({_by_policy(summary, 'disputed')})."
+        by_policy = _by_policy(summary, "disputed")
+        yield f"{words.plural(rows.disputed, 'row')} {_is(rows.disputed)} disputed ({by_policy})."
     if keys.open:
         most = len(keys.confirmed) + len(keys.open)
         yield (
@@ -54,70 +59,79 @@ def still_open(summary: Summary) -> Iterator[str]:
         )
     short = [run for run in summary.results.runs if run.rows.queries < run.budget]
     if short:
-        yield f"{words.plural(len(short), 'run')} {_is(len(short))} not finished, such as {_run(short[0])}."
+        runs = words.plural(len(short), "run")
+        yield f"{runs} {_is(len(short))} not finished, such as {_name_run(short[0])}."
     if not (rows.waiting or rows.disputed or short):
         yield "Nothing: all runs are finished, and all that was routed to review is settled."
 
 
-def conclusions(summary: Summary) -> Iterator[str]:
+def draw_conclusions(summary: Summary) -> Iterator[str]:
     """What may be said."""
     results = summary.results
     rows, keys = results.rows, results.keys
     yield (
-        f"Of {words.count(rows.queries)} queries, {words.count(rows.routed)} rows were routed to review by a machine. "
-        f"Review confirmed {words.plural(rows.confirmed, 'model error row')} and excluded {words.count(rows.excluded)}."
+        f"Of {words.count(rows.queries)} queries, {words.count(rows.routed)} rows were routed to "
+        "review by a machine. "
+        f"Review confirmed {words.plural(rows.confirmed, 'model error row')} and excluded "
+        f"{words.count(rows.excluded)}."
     )
-    yield f"The confirmed errors are of {_keys(len(keys.confirmed))}, in {words.plural(len(keys.tasks), 'task')}."
+    tasks = words.plural(len(keys.tasks), "task")
+    yield f"The confirmed errors are of {_keys(len(keys.confirmed))}, in {tasks}."
     model = results.models[0] if len(results.models) == 1 else None
     for policy in summary.rivals:
-        yield comparison_sentence(summary, policy, model)
+        yield compare(summary, policy, model)
     if not summary.rivals:
-        yield f"There is one policy, {quoted(summary.control)}: nothing to compare."
+        yield f"There is one policy, {quote(summary.control)}: nothing to compare."
 
 
-def comparison_sentence(summary: Summary, policy: str, model: str | None) -> str:
+def compare(summary: Summary, policy: str, model: str | None) -> str:
     """Whether a policy finds more unique audited keys than the control."""
-    control, named = quoted(summary.control), quoted(policy)
-    why = comparison.unmatched(summary.results, policy, summary.control, model)
-    found = summary.difference(policy, model)
-    if why or found is None:
-        return f"{named} and {control} cannot be compared with matched budgets: {why}."
-    numbers = f"{words.signed(found.mean)} a seed"
-    if found.interval:
-        low, high = found.interval
+    control, quoted_policy = quote(summary.control), quote(policy)
+    why = comparison.explain_mismatch(summary.results, policy, summary.control, model)
+    difference = summary.difference(policy, model)
+    if why or difference is None:
+        return f"{quoted_policy} and {control} cannot be compared with matched budgets: {why}."
+    numbers = f"{words.signed(difference.mean)} a seed"
+    if difference.interval:
+        low, high = difference.interval
         numbers += f" (95% interval {words.signed(low)} to {words.signed(high)}, Student's)"
-    numbers += f", p = {words.p_value(found.p)}, {words.plural(len(found.seeds), 'seed')}"
-    if found.p <= LEVEL:
-        more = "more" if found.mean > 0 else "fewer"
-        said = f"With the same budget {named} finds {more} unique audited prompt keys than {control}: {numbers}."
+    numbers += f", p = {words.p_value(difference.p)}, {words.plural(len(difference.seeds), 'seed')}"
+    if difference.p <= LEVEL:
+        more = "more" if difference.mean > 0 else "fewer"
+        sentence = (
+            f"With the same budget {quoted_policy} finds {more} unique audited prompt keys "
+            f"than {control}: {numbers}."
+        )
     else:
-        said = (
-            f"There is no matched-budget evidence that {named} finds more unique audited prompt keys than {control}: "
+        sentence = (
+            f"There is no matched-budget evidence that {quoted_policy} finds more unique audited "
+            f"prompt keys than {control}: "
             f"{numbers}."
         )
-        if found.least_p > LEVEL:
-            said += (
-                f" So few seeds cannot give any: the smallest p they allow is {words.p_value(found.least_p)}. At least "
+        if difference.min_p > LEVEL:
+            sentence += (
+                " So few seeds cannot give any: the smallest p they allow is "
+                f"{words.p_value(difference.min_p)}. At least "
                 "6 are needed, better 20."
             )
-    held = [summary.results.pool(name, model).keys.open for name in (policy, summary.control)]
-    return said + (" This may change while prompt keys are open." if any(held) else "")
+    open_keys = [summary.results.pool(name, model).keys.open for name in (policy, summary.control)]
+    return sentence + (" This may change while prompt keys are open." if any(open_keys) else "")
 
 
-def short_conclusion(summary: Summary, policy: str, model: str | None) -> str:
+def compare_briefly(summary: Summary, policy: str, model: str | None) -> str:
     """The same for a table."""
-    found = summary.difference(policy, model)
-    if found is None:
+    difference = summary.difference(policy, model)
+    if difference is None:
         return "not matched"
-    if found.p <= LEVEL:
-        said = f"{quoted(policy)} finds {'more' if found.mean > 0 else 'fewer'}"
+    if difference.p <= LEVEL:
+        phrase = f"{quote(policy)} finds {'more' if difference.mean > 0 else 'fewer'}"
     else:
-        said = f"no evidence for {quoted(policy)}"
-    held = [summary.results.pool(name, model).keys.open for name in (policy, summary.control)]
-    return said + ("; keys open" if any(held) else "")
+        phrase = f"no evidence for {quote(policy)}"
+    open_keys = [summary.results.pool(name, model).keys.open for name in (policy, summary.control)]
+    return phrase + ("; keys open" if any(open_keys) else "")
 
 
-def quoted(policy: str) -> str:
+def quote(policy: str) -> str:
     """A policy's name as part of a sentence: in quotes where it has a comma of its own."""
     return f'"{policy}"' if "," in policy else policy
 
@@ -125,7 +139,7 @@ def quoted(policy: str) -> str:
 def _by_policy(summary: Summary, what: str) -> str:
     results = summary.results
     return ", ".join(
-        f"{quoted(name)} {getattr(results.pool(name).rows, what):,}" for name in results.policies
+        f"{quote(name)} {getattr(results.pool(name).rows, what):,}" for name in results.policies
     )
 
 
@@ -137,6 +151,5 @@ def _is(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _run(run: object) -> str:
-    told = vars(run)
-    return f"{told['model']}, {told['policy']}, seed {told['seed']}"
+def _name_run(run: RunEndpoints) -> str:
+    return f"{run.model}, {run.policy}, seed {run.seed}"

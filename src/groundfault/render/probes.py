@@ -7,30 +7,32 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from groundfault.probes.bank.checking import Check
+from groundfault.probes.bank.checking import BankCheck
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
 
-MOST_TASKS = 500
-_MOST_PROBLEMS = 20
+MAX_TASKS = 500
+_MAX_PROBLEMS = 20
 _NO_RELATION = "         no group promises to keep the answer: there is no metamorphic relation"
 
 AUDIT = (
-    "Is the prompt valid: does it keep the task's entities, relations, operations and constraints, and which answers "
+    "Is the prompt valid: does it keep the task's entities, relations, operations and constraints, "
+    "and which answers "
     "are right?",
     "Is the extraction valid: is the extracted answer the one that the response gives in the end?",
-    "Is the model wrong: is that answer not equivalent to the key? Only a yes to all three confirms a model error.",
+    "Is the model wrong: is that answer not equivalent to the key? Only a yes to all three "
+    "confirms a model error.",
 )
 
 
-def card(check: Check) -> str:
+def card(check: BankCheck) -> str:
     """The card of a bank with a grammar, as GitHub-flavoured Markdown; text from files is
     escaped.
     """
     return "\n\n".join(_blocks(check)) + "\n"
 
 
-def lines(check: Check) -> Iterator[str]:
+def lines(check: BankCheck) -> Iterator[str]:
     """The same in a few lines, for a terminal."""
     bank, grammar = check.bank, check.grammar
     kinds = ", ".join(
@@ -40,21 +42,23 @@ def lines(check: Check) -> Iterator[str]:
     yield f"         {bank.hash}"
     yield words.clean(f"grammar  {grammar.name}: {words.plural(len(grammar), 'assignment')}")
     yield f"         {grammar.hash}"
-    held = ", ".join(grammar.relations)
+    relations = ", ".join(grammar.relations)
     yield words.clean(
-        f"         answers must be equivalent under all options of {held}" if held else _NO_RELATION
+        f"         answers must be equivalent under all options of {relations}"
+        if relations
+        else _NO_RELATION
     )
     yield f"prompts  {check.valid:,} of {check.prompts:,} structurally valid"
-    for problem in check.problems[:_MOST_PROBLEMS]:
+    for problem in check.problems[:_MAX_PROBLEMS]:
         yield words.clean(
             f"  {words.plural(problem.prompts, 'prompt')}: {problem.reason} (first {problem.first})"
         )
-    if len(check.problems) > _MOST_PROBLEMS:
-        yield f"  and {len(check.problems) - _MOST_PROBLEMS:,} other reasons"
+    if len(check.problems) > _MAX_PROBLEMS:
+        yield f"  and {len(check.problems) - _MAX_PROBLEMS:,} other reasons"
     if check.blocked:
-        named = ", ".join(task.id for task in check.blocked[:5])
+        first_tasks = ", ".join(task.id for task in check.blocked[:5])
         yield words.clean(
-            f"  {words.plural(len(check.blocked), 'task')} without a valid prompt: {named}"
+            f"  {words.plural(len(check.blocked), 'task')} without a valid prompt: {first_tasks}"
         )
     for probe in check.samples:
         yield ""
@@ -62,7 +66,7 @@ def lines(check: Check) -> Iterator[str]:
         yield from map(words.clean, probe.prompt.splitlines())
 
 
-def _blocks(check: Check) -> Iterator[str]:
+def _blocks(check: BankCheck) -> Iterator[str]:
     bank, grammar = check.bank, check.grammar
     yield f"# Bank card: {escape(bank.name)}"
     if bank.about:
@@ -70,7 +74,8 @@ def _blocks(check: Check) -> Iterator[str]:
     yield _bullets(
         (
             f"Bank: {words.plural(len(bank), 'task')}, SHA-256 `{bank.hash}`",
-            f"Grammar: {escape(grammar.name)}, {words.plural(len(grammar), 'assignment')}, SHA-256 `{grammar.hash}`",
+            f"Grammar: {escape(grammar.name)}, {words.plural(len(grammar), 'assignment')}, SHA-256 "
+            f"`{grammar.hash}`",
             f"Prompts: {check.valid:,} of {check.prompts:,} structurally valid",
         )
     )
@@ -78,15 +83,18 @@ def _blocks(check: Check) -> Iterator[str]:
     yield _bullets(_families(check))
     yield "## Components"
     yield _bullets(_components(check))
-    yield "A group that keeps the answer makes a metamorphic relation: under all its options, answers are equivalent."
+    yield (
+        "A group that keeps the answer makes a metamorphic relation: "
+        "under all its options, answers are equivalent."
+    )
     if check.problems:
         yield "## Prompts that must not be asked"
         yield _bullets(_problems(check))
     yield "## Tasks"
-    shown = bank.tasks[:MOST_TASKS]
-    if len(shown) < len(bank):
-        yield f"The first {len(shown):,} of {len(bank):,} tasks."
-    for task in shown:
+    tasks = bank.tasks[:MAX_TASKS]
+    if len(tasks) < len(bank):
+        yield f"The first {len(tasks):,} of {len(bank):,} tasks."
+    for task in tasks:
         facts = [
             f"Question: {escape(task.question)}",
             f"Key: {code(task.answer)}, compared by `{task.rule}`",
@@ -102,26 +110,29 @@ def _blocks(check: Check) -> Iterator[str]:
     yield "## What an audit decides of a response"
     yield "\n".join(f"{number}. {escape(line)}" for number, line in enumerate(AUDIT, start=1))
     yield (
-        "That an answer differs from its key is a routing signal, and that a prompt is structurally valid does not say "
+        "That an answer differs from its key is a routing signal, and that a prompt is "
+        "structurally valid does not say "
         "that it means the same: both are for a person to judge."
     )
 
 
-def _families(check: Check) -> Iterator[str]:
+def _families(check: BankCheck) -> Iterator[str]:
     for (family, rule), count in Counter((task.family, task.rule) for task in check.bank).items():
         yield f"{escape(family)}, compared by `{rule}`: {words.plural(count, 'task')}"
 
 
-def _components(check: Check) -> Iterator[str]:
+def _components(check: BankCheck) -> Iterator[str]:
     for group in check.grammar.groups:
         options = ", ".join(option.name for option in group.options)
-        yield f"{escape(group.name)}: {escape(options)}. Never changes: {', '.join(group.keeps) or 'nothing promised'}."
+        keeps = ", ".join(group.keeps) or "nothing promised"
+        yield f"{escape(group.name)}: {escape(options)}. Never changes: {keeps}."
 
 
-def _problems(check: Check) -> Iterator[str]:
-    for problem in check.problems[:_MOST_PROBLEMS]:
-        yield f"{words.plural(problem.prompts, 'prompt')}: {escape(problem.reason)} (first {code(problem.first)})"
+def _problems(check: BankCheck) -> Iterator[str]:
+    for problem in check.problems[:_MAX_PROBLEMS]:
+        prompts = words.plural(problem.prompts, "prompt")
+        yield f"{prompts}: {escape(problem.reason)} (first {code(problem.first)})"
 
 
-def _bullets(said: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in said)
+def _bullets(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in sentences)

@@ -121,7 +121,8 @@ def _list_responses(task: Task, kind: Kind) -> Iterator[str]:
     if kind in ("wrong", "invalid"):
         yield f"Answer: {tempting}"
     elif kind == "misread":
-        yield f"Answer: {task.answer}\n\nA reader in a hurry would have written:\nAnswer: {tempting}"
+        last = f"A reader in a hurry would have written:\nAnswer: {tempting}"
+        yield f"Answer: {task.answer}\n\n{last}"
     elif kind == "format":
         yield f"Answer: it has to be {task.answer}, and by no means {tempting}"
         yield f"Answer: not {tempting} but {task.answer}"

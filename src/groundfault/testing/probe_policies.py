@@ -57,7 +57,8 @@ def check_probe_policy(policy: str | Callable[[], PromptPolicy], *, seed: int = 
         _ask(one, histories[batch // 2], seed)
         require(
             np.array_equal(keys, _ask(one, now, seed)),
-            f"{where} says something else when asked twice about one history with the same generators",
+            f"{where} says something else when asked twice about one history with the same "
+            "generators",
         )
         histories.append(_make_history(np.append(now.keys, keys), mismatch, blocked, batch + 1))
 

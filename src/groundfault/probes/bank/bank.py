@@ -38,8 +38,8 @@ _TASK = (
 )
 # the parts of a prompt key are joined by bars, and ids are shown in terminals and paths
 _ID = re.compile(r"[\w.:+-]+(?: ?[\w.:+-]+)*")
-_MOST_ID = 200
-_SHOWN = 12  # columns in a message
+_MAX_ID = 200
+_MAX_COLUMNS = 12  # columns in a message
 SHIPPED = Path(__file__).parent / "shipped"
 
 
@@ -89,26 +89,28 @@ class Task:
     slots: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if not _ID.fullmatch(self.id) or len(self.id) > _MOST_ID:
+        if not _ID.fullmatch(self.id) or len(self.id) > _MAX_ID:
             raise InputError(
-                f"a task cannot have the id {self.id[:_MOST_ID]!r}: use letters, digits and . : + - _"
+                f"a task cannot have the id {self.id[:_MAX_ID]!r}: use letters, digits and . : + - "
+                "_"
             )
         if not self.question.strip():
             raise InputError(f"task {self.id!r} has no question")
         if self.rule not in RULES:
             raise InputError(
-                f"task {self.id!r} names the equivalence rule {self.rule!r}; there are {', '.join(RULES)}"
+                f"task {self.id!r} names the equivalence rule {self.rule!r}; there are "
+                f"{', '.join(RULES)}"
             )
-        wrong = form(self.answer, self.rule)
-        if wrong:
-            raise InputError(f"task {self.id!r}: the answer {self.answer!r} {wrong}")
+        problem = form(self.answer, self.rule)
+        if problem:
+            raise InputError(f"task {self.id!r}: the answer {self.answer!r} {problem}")
         if self.tolerance < 0 or (self.tolerance and self.rule != "numeric"):
             raise InputError(
                 f"task {self.id!r}: a tolerance is at least 0, and only the rule numeric has one"
             )
-        lost = [anchor for anchor in self.anchors if anchor not in self.question]
-        if lost:
-            raise InputError(f"task {self.id!r}: the anchor {lost[0]!r} is not in its question")
+        missing = [anchor for anchor in self.anchors if anchor not in self.question]
+        if missing:
+            raise InputError(f"task {self.id!r}: the anchor {missing[0]!r} is not in its question")
         try:
             json.dumps(self.to_dict(), ensure_ascii=False).encode()
         except UnicodeEncodeError:
@@ -118,10 +120,14 @@ class Task:
 
     def to_dict(self) -> dict[str, Any]:
         """As the file holds it; what is empty is left out."""
-        told: dict[str, Any] = {name: getattr(self, name) for name in _TASK}
-        told["tolerance"] = str(self.tolerance) if self.tolerance else ""
-        told |= {"tags": list(self.tags), "anchors": list(self.anchors), "slots": dict(self.slots)}
-        return {name: value for name, value in told.items() if value}
+        content: dict[str, Any] = {name: getattr(self, name) for name in _TASK}
+        content["tolerance"] = str(self.tolerance) if self.tolerance else ""
+        content |= {
+            "tags": list(self.tags),
+            "anchors": list(self.anchors),
+            "slots": dict(self.slots),
+        }
+        return {name: value for name, value in content.items() if value}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any], where: str) -> Task:
@@ -132,13 +138,13 @@ class Task:
         InputError
             Naming ``where``.
         """
-        toml_tables.known(table, _TASK, where)
-        told: dict[str, Any] = {
+        toml_tables.require_known(table, _TASK, where)
+        values: dict[str, Any] = {
             name: toml_tables.text(table, name, where) for name in ("id", "question", "answer")
         }
         for name in ("family", "rule", "derivation"):
             if name in table:
-                told[name] = toml_tables.text(table, name, where)
+                values[name] = toml_tables.text(table, name, where)
         slots = table.get("slots", {})
         if not isinstance(slots, dict) or not all(
             isinstance(value, str) for value in slots.values()
@@ -152,14 +158,14 @@ class Task:
             raise InputError(
                 f'{where}: tolerance must be a number in quotes, such as "0.01"'
             ) from None
-        told |= {name: toml_tables.texts(table, name, where) for name in ("tags", "anchors")}
+        values |= {name: toml_tables.texts(table, name, where) for name in ("tags", "anchors")}
         try:
-            return cls(**told, tolerance=tolerance, slots=slots)
+            return cls(**values, tolerance=tolerance, slots=slots)
         except InputError as error:
-            said = (
-                str(error).removeprefix(f"task {told['id']!r}").lstrip(": ")
+            message = (
+                str(error).removeprefix(f"task {values['id']!r}").lstrip(": ")
             )  # which the place says already
-            raise InputError(f"{where}: {said}") from None
+            raise InputError(f"{where}: {message}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,13 +198,13 @@ class Bank:
     def __post_init__(self) -> None:
         if not self.tasks:
             raise InputError(f"the bank {self.name!r} has no task; write one as [[task]]")
-        seen: set[str] = set()
+        ids: set[str] = set()
         for task in self.tasks:
-            if task.id in seen:
+            if task.id in ids:
                 raise InputError(
                     f"the bank {self.name!r} has two tasks with the id {task.id!r}; rename one"
                 )
-            seen.add(task.id)
+            ids.add(task.id)
 
     def __iter__(self) -> Iterator[Task]:
         return iter(self.tasks)
@@ -232,12 +238,12 @@ class Bank:
         """
         where = str(path)
         data = toml_tables.read(Path(path), "bank")
-        toml_tables.known(data, _BANK, where)
+        toml_tables.require_known(data, _BANK, where)
         rows = enumerate(toml_tables.tables(data, "task", where), start=1)
         tasks = tuple(
             Task.from_dict(row, f"{where}, task {row.get('id', number)!r}") for number, row in rows
         )
-        with toml_tables.located(where):
+        with toml_tables.locate_errors(where):
             bank = cls(
                 toml_tables.text(data, "name", where),
                 tasks,
@@ -284,7 +290,7 @@ class Bank:
             raise InputError(
                 "the evidence has no ids, which tasks need; name their column (id=...)"
             )
-        return cls(name, tuple(_of_rows(evidence.frame, id, question, target, family, rule)))
+        return cls(name, tuple(_tasks_of_rows(evidence.frame, id, question, target, family, rule)))
 
     @classmethod
     def from_table(
@@ -315,9 +321,9 @@ class Bank:
         """
         from groundfault.readers.table import read_table
 
-        wanted = [column for column in (id, question, target, family) if column is not None]
-        frame, _ = read_table(source, text=wanted)
-        return cls(name, tuple(_of_rows(frame, id, question, target, family, rule)))
+        columns = [column for column in (id, question, target, family) if column is not None]
+        frame, _ = read_table(source, text=columns)
+        return cls(name, tuple(_tasks_of_rows(frame, id, question, target, family, rule)))
 
     def write(self, path: str | Path) -> None:
         """Write the bank with its hash, so that a later change shows."""
@@ -327,7 +333,7 @@ class Bank:
         toml_tables.write(Path(path), lines)
 
 
-def _of_rows(
+def _tasks_of_rows(
     frame: pl.DataFrame,
     id: str | None,
     question: str,
@@ -337,31 +343,35 @@ def _of_rows(
 ) -> Iterable[Task]:
     import polars as pl
 
-    wanted = list(
+    columns = list(
         dict.fromkeys(column for column in (id, question, target, family) if column is not None)
     )
-    lacking = [column for column in wanted if column not in frame.columns]
+    lacking = [column for column in columns if column not in frame.columns]
     if lacking:
-        has = ", ".join(frame.columns[:_SHOWN]) + ", ..." * (len(frame.columns) > _SHOWN)
-        raise InputError(
-            f"there is no column {lacking[0]!r}; name those with question and target (there are {has})"
+        has = ", ".join(frame.columns[:_MAX_COLUMNS]) + ", ..." * (
+            len(frame.columns) > _MAX_COLUMNS
         )
-    rows = frame.select(pl.col(column).cast(pl.String) for column in wanted).unique(
+        raise InputError(
+            f"there is no column {lacking[0]!r}; name those with question and target (there are "
+            f"{has})"
+        )
+    rows = frame.select(pl.col(column).cast(pl.String) for column in columns).unique(
         maintain_order=True
     )
     if id is not None:
         twice = rows.filter(pl.col(id).is_duplicated())
         if len(twice):
             raise InputError(
-                f"example {twice[id][0]!r} has more than one question or target; a task has one of each"
+                f"example {twice[id][0]!r} has more than one question or target; a task has one of "
+                "each"
             )
     for number, row in enumerate(rows.iter_rows(named=True), start=1):
-        told = str(number) if id is None else row[id]
-        empty = [column for column in wanted if row[column] is None]
+        name = str(number) if id is None else row[id]
+        empty = [column for column in columns if row[column] is None]
         if empty:
-            raise InputError(f"example {told!r} has no {empty[0]}; leave it out, or fill it in")
+            raise InputError(f"example {name!r} has no {empty[0]}; leave it out, or fill it in")
         yield Task(
-            id=re.sub(r"[^\w.:+-]+", "-", told)[:_MOST_ID].strip("-") or "-",
+            id=re.sub(r"[^\w.:+-]+", "-", name)[:_MAX_ID].strip("-") or "-",
             family=row[family] if family else "all",
             question=row[question],
             answer=row[target],

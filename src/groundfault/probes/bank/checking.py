@@ -25,7 +25,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Check:
+class BankCheck:
     """What a bank and a grammar make.
 
     Attributes
@@ -74,7 +74,7 @@ class Check:
         }
 
 
-def check(bank: Bank, grammar: Grammar, *, samples: int = 3, seed: int = 0) -> Check:
+def check(bank: Bank, grammar: Grammar, *, samples: int = 3, seed: int = 0) -> BankCheck:
     """Render every prompt of a bank and a grammar, and say what is wrong.
 
     Parameters
@@ -98,7 +98,7 @@ def check(bank: Bank, grammar: Grammar, *, samples: int = 3, seed: int = 0) -> C
     reasons: Counter[str] = Counter()
     first: dict[str, str] = {}
     open_tasks: set[str] = set()
-    drawn: list[tuple[int, Probe]] = []
+    sample: list[tuple[int, Probe]] = []
     valid = 0
     for number, probe in enumerate(probes(bank, grammar)):
         for reason in probe.errors:
@@ -107,16 +107,16 @@ def check(bank: Bank, grammar: Grammar, *, samples: int = 3, seed: int = 0) -> C
         if not probe.errors:
             valid += 1
             open_tasks.add(probe.task.id)
-            drawn.append((int(rank[number]), probe))
-            if len(drawn) > 2 * samples + 100:
-                drawn = sorted(drawn, key=lambda pair: pair[0])[:samples]
-    chosen = sorted(drawn, key=lambda pair: pair[0])[:samples]
-    return Check(
+            sample.append((int(rank[number]), probe))
+            if len(sample) > 2 * samples + 100:
+                sample = sorted(sample, key=lambda pair: pair[0])[:samples]
+    lowest = sorted(sample, key=lambda pair: pair[0])[:samples]
+    return BankCheck(
         bank,
         grammar,
         total,
         valid,
         tuple(Problem(reason, count, first[reason]) for reason, count in reasons.most_common()),
         tuple(task for task in bank if task.id not in open_tasks),
-        tuple(probe for _, probe in chosen),
+        tuple(probe for _, probe in lowest),
     )

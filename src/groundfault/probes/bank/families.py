@@ -16,7 +16,10 @@ from groundfault.probes.bank.bank import Bank, Task
 T = TypeVar("T")
 
 _TRIES = 200
-_NAMES = "Ada Bela Cora Dario Elif Finn Gita Hugo Ines Jonas Kira Luca Mina Nils Olga Pavel Rosa Sven Tara Umar".split()
+_NAMES = (
+    "Ada Bela Cora Dario Elif Finn Gita Hugo Ines Jonas "
+    "Kira Luca Mina Nils Olga Pavel Rosa Sven Tara Umar"
+).split()
 _PAIRS = (
     ("racket", "ball"),
     ("pen", "pad"),
@@ -43,7 +46,7 @@ _DIRECTIONS = ("north", "east", "south", "west")
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Drawing:
     """What a template makes of a generator."""
 
     question: str
@@ -88,21 +91,21 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
             f"there is no family {unknown[0] if unknown else ''!r}; there are {', '.join(FAMILIES)}"
         )
     templates = [(family, make) for family in families or FAMILIES for make in FAMILIES[family]]
-    plan, seen, tasks = Plan(seed=seed), set[str](), []
+    plan, questions, tasks = Plan(seed=seed), set[str](), []
     for number in range(size):
         family, make = templates[number % len(templates)]
-        made = _new(make, plan.rng("probe bank", number), seen)
-        seen.add(made.question)
+        drawing = _draw_new(make, plan.rng("probe bank", number), questions)
+        questions.add(drawing.question)
         tasks.append(
             Task(
                 id=f"{make.__name__.strip('_').replace('_', '-')}-{number // len(templates) + 1}",
                 family=family,
-                question=made.question,
-                answer=made.answer,
-                rule=made.rule,
-                derivation=made.derivation,
+                question=drawing.question,
+                answer=drawing.answer,
+                rule=drawing.rule,
+                derivation=drawing.derivation,
                 tags=("generated",),
-                slots={"shortcut": made.shortcut},
+                slots={"shortcut": drawing.shortcut},
             )
         )
     kinds = "" if families is None else ": " + ", ".join(families)
@@ -113,13 +116,13 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
     )
 
 
-def _new(
-    make: Callable[[np.random.Generator], _Made], rng: np.random.Generator, seen: set[str]
-) -> _Made:
+def _draw_new(
+    make: Callable[[np.random.Generator], _Drawing], rng: np.random.Generator, questions: set[str]
+) -> _Drawing:
     for _ in range(_TRIES):
-        made = make(rng)
-        if made.question not in seen and made.answer != made.shortcut:
-            return made
+        drawing = make(rng)
+        if drawing.question not in questions and drawing.answer != drawing.shortcut:
+            return drawing
     raise PlanError(
         f"the template {make.__name__.strip('_')} has no further question; ask for fewer tasks"
     )
@@ -133,12 +136,13 @@ def _one_of(rng: np.random.Generator, among: Sequence[T]) -> T:
     return among[_between(rng, 0, len(among) - 1)]
 
 
-def _two_prices(rng: np.random.Generator) -> _Made:
+def _two_prices(rng: np.random.Generator) -> _Drawing:
     dear, cheap = _one_of(rng, _PAIRS)
     price, more = _between(rng, 2, 400), 10 * _between(rng, 1, 90)
     total = 2 * price + more
-    return _Made(
-        f"A {dear} and a {cheap} cost {total} cents together. The {dear} costs {more} cents more than the {cheap}. "
+    return _Drawing(
+        f"A {dear} and a {cheap} cost {total} cents together. The {dear} costs {more} cents more "
+        f"than the {cheap}. "
         f"How many cents does the {cheap} cost?",
         str(price),
         str(total - more),
@@ -147,13 +151,14 @@ def _two_prices(rng: np.random.Generator) -> _Made:
     )
 
 
-def _doubling(rng: np.random.Generator) -> _Made:
+def _doubling(rng: np.random.Generator) -> _Drawing:
     patch, whole = _one_of(rng, _SPREADING)
     back = _between(rng, 1, 5)
     last = 2**back * _between(rng, 2, 400)
     part = 2**back
-    return _Made(
-        f"A patch of {patch} doubles its area every hour and covers the whole {whole} after {last} hours. "
+    return _Drawing(
+        f"A patch of {patch} doubles its area every hour and covers the whole {whole} after {last} "
+        "hours. "
         f"After how many hours did it cover 1/{part} of the {whole}?",
         str(last - back),
         str(last // part),
@@ -162,10 +167,11 @@ def _doubling(rng: np.random.Generator) -> _Made:
     )
 
 
-def _posts(rng: np.random.Generator) -> _Made:
+def _posts(rng: np.random.Generator) -> _Drawing:
     (line, thing), gap, gaps = _one_of(rng, _ALONG), _between(rng, 2, 25), _between(rng, 4, 300)
-    return _Made(
-        f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, with a {thing} at both "
+    return _Drawing(
+        f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, with "
+        f"a {thing} at both "
         f"ends. How many {thing}s does it have?",
         str(gaps + 1),
         str(gaps),
@@ -174,16 +180,16 @@ def _posts(rng: np.random.Generator) -> _Made:
     )
 
 
-def _ranking(rng: np.random.Generator) -> _Made:
+def _ranking(rng: np.random.Generator) -> _Drawing:
     size = _between(rng, 4, 6)
     order = [_NAMES[i] for i in rng.choice(len(_NAMES), size, replace=False)]
-    said = [f"{high} is taller than {low}." for high, low in pairwise(order)]
-    told = [said[i] for i in rng.permutation(len(said))]
+    statements = [f"{high} is taller than {low}." for high, low in pairwise(order)]
+    shuffle = [statements[i] for i in rng.permutation(len(statements))]
     place = _between(rng, 1, size - 2)
-    first = told[place - 1].split()[0]
+    first = shuffle[place - 1].split()[0]
     ordinal = ("second", "third", "fourth", "fifth")[place - 1]
-    return _Made(
-        f"{' '.join(told)} Who is the {ordinal} tallest of the {size}?",
+    return _Drawing(
+        f"{' '.join(shuffle)} Who is the {ordinal} tallest of the {size}?",
         order[place],
         first,
         "exact",
@@ -191,22 +197,24 @@ def _ranking(rng: np.random.Generator) -> _Made:
     )
 
 
-def _turning(rng: np.random.Generator) -> _Made:
+def _turning(rng: np.random.Generator) -> _Drawing:
     start = _between(rng, 0, 3)
     turns = [("left", "right")[i] for i in rng.integers(0, 2, _between(rng, 3, 12))]
     net = sum(1 if turn == "right" else -1 for turn in turns)
     end, wrong = (start + net) % 4, (start - net) % 4
-    return _Made(
-        f"A robot faces {_DIRECTIONS[start]}. It makes quarter turns in this order: {', '.join(turns)}. "
+    return _Drawing(
+        f"A robot faces {_DIRECTIONS[start]}. It makes quarter turns in this order: "
+        f"{', '.join(turns)}. "
         f"Which way does it face then?",
         _DIRECTIONS[end],
         _DIRECTIONS[wrong if wrong != end else (end + 1) % 4],
         "exact",
-        f"{turns.count('right')} turns to the right and {turns.count('left')} to the left, from {_DIRECTIONS[start]}.",
+        f"{turns.count('right')} turns to the right and {turns.count('left')} to the left, from "
+        f"{_DIRECTIONS[start]}.",
     )
 
 
-def _carried(rng: np.random.Generator) -> _Made:
+def _carried(rng: np.random.Generator) -> _Drawing:
     things = ("key", "coin", "ring", "stamp", "ticket", "shell")
     inner, outer = (
         ("tin", "purse", "box", "jar", "cup"),
@@ -215,17 +223,18 @@ def _carried(rng: np.random.Generator) -> _Made:
     rooms = ("cellar", "attic", "kitchen", "garage", "hall", "study", "porch", "shed")
     thing, small, large = (_one_of(rng, kinds) for kinds in (things, inner, outer))
     first, second = (rooms[i] for i in rng.choice(len(rooms), 2, replace=False))
-    taken, before = bool(rng.integers(2)), bool(rng.integers(2))
+    out, before = bool(rng.integers(2)), bool(rng.integers(2))
     carry = f"The {large} is carried to the {second}."
     take = (
         f"The {thing} is taken out of the {small} and laid on the floor."
-        if taken
+        if out
         else f"The {small} is wiped."
     )
     steps = f"{take} {carry}" if before else f"{carry} {take}"
-    there = not (taken and before)
-    return _Made(
-        f"A {thing} is in a {small}, the {small} is in a {large}, and the {large} is in the {first}. {steps} "
+    there = not (out and before)
+    return _Drawing(
+        f"A {thing} is in a {small}, the {small} is in a {large}, and the {large} is in the "
+        f"{first}. {steps} "
         f"Is the {thing} in the {second} now? Answer yes or no.",
         "yes" if there else "no",
         "no" if there else "yes",
@@ -234,10 +243,10 @@ def _carried(rng: np.random.Generator) -> _Made:
     )
 
 
-def _new_sign(rng: np.random.Generator) -> _Made:
+def _new_sign(rng: np.random.Generator) -> _Drawing:
     times, (a, b, c) = _between(rng, 2, 5), (_between(rng, 2, 12) for _ in range(3))
     inside = times * b + c
-    return _Made(
+    return _Drawing(
         f"In this puzzle a # b means {times} times a, plus b. What is {a} # ({b} # {c})?",
         str(times * a + inside),
         str(a + b + c),
@@ -246,12 +255,13 @@ def _new_sign(rng: np.random.Generator) -> _Made:
     )
 
 
-def _other_week(rng: np.random.Generator) -> _Made:
+def _other_week(rng: np.random.Generator) -> _Drawing:
     week = _one_of(rng, (5, 6, 8, 9, 10, 11))
     today, on = _between(rng, 1, week), _between(rng, 8, 400)
     then, usual = (today - 1 + on) % week + 1, (today - 1 + on) % 7 + 1
-    return _Made(
-        f"On an island a week has {week} days, called day 1 to day {week}, and after day {week} comes day 1 again. "
+    return _Drawing(
+        f"On an island a week has {week} days, called day 1 to day {week}, and after day {week} "
+        "comes day 1 again. "
         f"Today is day {today}. What number has the day that comes {on} days from now?",
         str(then),
         str(usual),
@@ -260,10 +270,11 @@ def _other_week(rng: np.random.Generator) -> _Made:
     )
 
 
-def _left_to_right(rng: np.random.Generator) -> _Made:
+def _left_to_right(rng: np.random.Generator) -> _Drawing:
     a, b, c, d = (_between(rng, 2, 12) for _ in range(4))
-    return _Made(
-        f"In this puzzle there is no precedence: every sum is worked out strictly from left to right. "
+    return _Drawing(
+        "In this puzzle there is no precedence: every sum is worked out strictly from left to "
+        "right. "
         f"What is {a} + {b} * {c} + {d}?",
         str((a + b) * c + d),
         str(a + b * c + d),
@@ -272,7 +283,7 @@ def _left_to_right(rng: np.random.Generator) -> _Made:
     )
 
 
-FAMILIES: dict[str, tuple[Callable[[np.random.Generator], _Made], ...]] = {
+FAMILIES: dict[str, tuple[Callable[[np.random.Generator], _Drawing], ...]] = {
     "arithmetic": (_two_prices, _doubling, _posts),
     "relation": (_ranking, _turning, _carried),
     "counterfactual": (_new_sign, _other_week, _left_to_right),

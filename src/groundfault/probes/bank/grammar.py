@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.deprecation import rename_members, rename_parameters
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank import toml_tables
 from groundfault.probes.bank.bank import SHIPPED
@@ -28,7 +29,7 @@ others are for whoever reviews."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.IGNORECASE)
 _GRAMMAR = ("name", "about", "sha256", "layout", "longest", "group")
-_MOST = 10_000_000
+_MAX_ASSIGNMENTS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Group:
+class ComponentGroup:
     """A choice of options, the first of which is the plain one.
 
     Attributes
@@ -75,10 +76,12 @@ class Group:
         unknown = [word for word in self.keeps if word not in KEEPS]
         if unknown:
             raise InputError(
-                f"the group {self.name!r} keeps {unknown[0]!r}; what can be kept is {', '.join(KEEPS)}"
+                f"the group {self.name!r} keeps {unknown[0]!r}; what can be kept is "
+                f"{', '.join(KEEPS)}"
             )
 
 
+@rename_members(chosen="options_of")
 @dataclass(frozen=True, eq=False)
 class Grammar:
     """Groups of components, and where in the prompt they stand.
@@ -107,7 +110,7 @@ class Grammar:
     """
 
     name: str
-    groups: tuple[Group, ...]
+    groups: tuple[ComponentGroup, ...]
     layout: str
     longest: int = 8000
     about: str = ""
@@ -120,15 +123,15 @@ class Grammar:
         _check_names(where, "group", names)
         places = PLACE.findall(self.layout)
         if sorted(places) != sorted(["question", *names]):
-            wanted = ", ".join(f"{{{name}}}" for name in ("question", *names))
+            braces = ", ".join(f"{{{name}}}" for name in ("question", *names))
             raise InputError(
-                f"{where}: the layout must hold {wanted}, each once, and nothing else in braces"
+                f"{where}: the layout must hold {braces}, each once, and nothing else in braces"
             )
         if isinstance(self.longest, bool) or not isinstance(self.longest, int) or self.longest < 1:
             raise InputError(f"{where}: longest must be a whole number of characters, at least 1")
-        if len(self) > _MOST:
+        if len(self) > _MAX_ASSIGNMENTS:
             raise InputError(
-                f"{where} has {len(self):,} assignments; at most {_MOST:,} are allowed"
+                f"{where} has {len(self):,} assignments; at most {_MAX_ASSIGNMENTS:,} are allowed"
             )
 
     def __len__(self) -> int:
@@ -141,7 +144,8 @@ class Grammar:
             *([option.name for option in group.options] for group in self.groups)
         )
 
-    def assignment(self, given: Mapping[str, str] | None = None) -> Assignment:
+    @rename_parameters(given="options")
+    def assignment(self, options: Mapping[str, str] | None = None) -> Assignment:
         """The assignment with these options by group; the plain option where a group is not named.
 
         Raises
@@ -149,15 +153,17 @@ class Grammar:
         PlanError
             If there is no such group or option.
         """
-        chosen = dict(given or {})
-        names = tuple(chosen.pop(group.name, group.options[0].name) for group in self.groups)
-        if chosen:
-            said = ", ".join(group.name for group in self.groups)
-            raise PlanError(f"the grammar has no group {next(iter(chosen))!r}; it has {said}")
-        self.chosen(names)
+        left_over = dict(options or {})
+        names = tuple(left_over.pop(group.name, group.options[0].name) for group in self.groups)
+        if left_over:
+            names_of_groups = ", ".join(group.name for group in self.groups)
+            raise PlanError(
+                f"the grammar has no group {next(iter(left_over))!r}; it has {names_of_groups}"
+            )
+        self.options_of(names)
         return names
 
-    def chosen(self, assignment: Assignment) -> tuple[Option, ...]:
+    def options_of(self, assignment: Assignment) -> tuple[Option, ...]:
         """The options that an assignment names.
 
         Raises
@@ -167,10 +173,11 @@ class Grammar:
         """
         if len(assignment) != len(self.groups):
             raise PlanError(
-                f"an assignment names {len(self.groups)} options, one a group, not {len(assignment)}"
+                f"an assignment names {len(self.groups)} options, one a group, not "
+                f"{len(assignment)}"
             )
         return tuple(
-            _option(group, name) for group, name in zip(self.groups, assignment, strict=True)
+            _find_option(group, name) for group, name in zip(self.groups, assignment, strict=True)
         )
 
     @property
@@ -232,11 +239,11 @@ class Grammar:
         """
         where = str(path)
         data = toml_tables.read(Path(path), "grammar")
-        toml_tables.known(data, _GRAMMAR, where)
-        with toml_tables.located(where):
+        toml_tables.require_known(data, _GRAMMAR, where)
+        with toml_tables.locate_errors(where):
             grammar = cls(
                 toml_tables.text(data, "name", where),
-                tuple(_group(row, where) for row in toml_tables.tables(data, "group", where)),
+                tuple(_read_group(row, where) for row in toml_tables.tables(data, "group", where)),
                 toml_tables.text(data, "layout", where),
                 data.get("longest", 8000),
                 toml_tables.text(data, "about", where, ""),
@@ -274,34 +281,35 @@ class Grammar:
         toml_tables.write(Path(path), lines)
 
 
-def _group(row: Mapping[str, Any], where: str) -> Group:
+def _read_group(row: Mapping[str, Any], where: str) -> ComponentGroup:
     name = toml_tables.text(row, "name", f"{where}, a group")
     here = f"{where}, group {name!r}"
-    toml_tables.known(row, ("name", "about", "keeps", "option"), here)
+    toml_tables.require_known(row, ("name", "about", "keeps", "option"), here)
     options = []
     for each in toml_tables.tables(row, "option", here):
-        toml_tables.known(each, ("name", "text"), f"{here}, an option")
+        toml_tables.require_known(each, ("name", "text"), f"{here}, an option")
         options.append(
             Option(toml_tables.text(each, "name", here), toml_tables.text(each, "text", here, ""))
         )
-    return Group(
+    return ComponentGroup(
         name, tuple(options), toml_tables.texts(row, "keeps", here) if "keeps" in row else KEEPS
     )
 
 
-def _option(group: Group, name: str) -> Option:
+def _find_option(group: ComponentGroup, name: str) -> Option:
     for option in group.options:
         if option.name == name:
             return option
-    said = ", ".join(option.name for option in group.options)
-    raise PlanError(f"the group {group.name!r} has no option {name!r}; it has {said}")
+    names = ", ".join(option.name for option in group.options)
+    raise PlanError(f"the group {group.name!r} has no option {name!r}; it has {names}")
 
 
 def _check_names(where: str, kind: str, names: list[str]) -> None:
     for number, name in enumerate(names):
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{where} has the {kind} {name!r}; a name is a letter, then letters, digits, - and _"
+                f"{where} has the {kind} {name!r}; a name is a letter, then letters, digits, - and "
+                "_"
             )
         if name in names[:number]:
             raise InputError(f"{where} has the {kind} {name!r} twice; rename one")

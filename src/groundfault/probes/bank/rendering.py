@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from groundfault.base.deprecation import rename_parameters
 from groundfault.core.equivalence import compare, numbers
 from groundfault.errors import InputError
 from groundfault.probes.bank.bank import Bank, Task
@@ -60,8 +61,12 @@ class Probe:
         }
 
 
+@rename_parameters(given="components")
 def render(
-    bank: Bank, grammar: Grammar, task: str, given: Mapping[str, str] | Assignment | None = None
+    bank: Bank,
+    grammar: Grammar,
+    task: str,
+    components: Mapping[str, str] | Assignment | None = None,
 ) -> Probe:
     """The probe of a task and an assignment.
 
@@ -71,7 +76,7 @@ def render(
     grammar : Grammar
     task : str
         Its id.
-    given : mapping of group to option, or tuple of options, optional
+    components : mapping of group to option, or tuple of options, optional
         Groups that a mapping does not name are plain.
 
     Raises
@@ -87,11 +92,11 @@ def render(
     >>> probe.key, probe.errors
     ('bat-and-ball|canonical|none|direct', ())
     """
-    assignment = given if isinstance(given, tuple) else grammar.assignment(given)
-    chosen, subject = grammar.chosen(assignment), bank[task]
+    assignment = components if isinstance(components, tuple) else grammar.assignment(components)
+    options, subject = grammar.options_of(assignment), bank[task]
     parts = {
-        group.name: _filled(option, subject)
-        for group, option in zip(grammar.groups, chosen, strict=True)
+        group.name: _fill(option, subject)
+        for group, option in zip(grammar.groups, options, strict=True)
     }
     # in one pass: a question that holds braces is text, and no place
     prompt = PLACE.sub(
@@ -100,7 +105,7 @@ def render(
     # the question keeps its own blank lines
     around = [_GAPS.sub("\n\n", part) for part in prompt.split(subject.question)]
     prompt = subject.question.join(around).strip()
-    errors = tuple(_errors(subject, chosen, parts, prompt, grammar))
+    errors = tuple(_find_errors(subject, options, parts, prompt, grammar))
     return Probe(subject, assignment, prompt, errors, bank.hash, grammar.hash)
 
 
@@ -128,7 +133,8 @@ def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
     for name, now in (("bank", bank), ("grammar", grammar)):
         if record[name] != now.hash:
             raise InputError(
-                f"the record was made with the {name} {str(record[name])[:12]}, and {now.name!r} is {now.hash[:12]}; "
+                f"the record was made with the {name} {str(record[name])[:12]}, and {now.name!r} "
+                f"is {now.hash[:12]}; "
                 f"a changed {name} is another one: go on with the old file, or start anew"
             )
     probe = render(bank, grammar, str(record["task"]), tuple(map(str, record["assignment"])))
@@ -140,12 +146,12 @@ def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
     return probe
 
 
-def _filled(option: Option, task: Task) -> str:
+def _fill(option: Option, task: Task) -> str:
     return PLACE.sub(lambda place: task.slots.get(place[1], place[0]), option.text)
 
 
-def _errors(
-    task: Task, chosen: tuple[Option, ...], parts: Mapping[str, str], prompt: str, grammar: Grammar
+def _find_errors(
+    task: Task, options: tuple[Option, ...], parts: Mapping[str, str], prompt: str, grammar: Grammar
 ) -> Iterator[str]:
     if len(prompt) > grammar.longest:
         yield f"the prompt is longer than {grammar.longest:,} characters"
@@ -156,15 +162,15 @@ def _errors(
         "wording" in group.keeps for group in grammar.groups
     ):
         yield "the question's wording has changed"
-    for group, option in zip(grammar.groups, chosen, strict=True):
+    for group, option in zip(grammar.groups, options, strict=True):
         empty = [slot for slot in option.slots if not task.slots.get(slot, "").strip()]
         if empty:
             yield f"the task has no {empty[0]}, which {group.name} = {option.name} needs"
-        elif _gives_away(task, option, parts[group.name]):
+        elif _reveals_key(task, option, parts[group.name]):
             yield f"{group.name} = {option.name} gives the answer away"
 
 
-def _gives_away(task: Task, option: Option, text: str) -> bool:
+def _reveals_key(task: Task, option: Option, text: str) -> bool:
     """Whether a component says the key: as what it takes from the task, or, where keys are numbers,
     anywhere.
     """

@@ -15,7 +15,7 @@ from typing import Any
 from groundfault.base.files import write_text
 from groundfault.errors import InputError, first_line
 
-_MOST = 256 << 20
+_MAX_BYTES = 256 << 20
 
 
 def read(path: Path, what: str) -> dict[str, Any]:
@@ -29,9 +29,9 @@ def read(path: Path, what: str) -> dict[str, Any]:
     try:
         if path.is_dir():
             raise InputError(f"{path} is a folder; name the file of the {what} in it")
-        if path.stat().st_size > _MOST:
+        if path.stat().st_size > _MAX_BYTES:
             raise InputError(
-                f"the {what} {path} is larger than {_MOST >> 20} MB, the most that is read"
+                f"the {what} {path} is larger than {_MAX_BYTES >> 20} MB, the most that is read"
             )
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
@@ -47,21 +47,21 @@ def read(path: Path, what: str) -> dict[str, Any]:
 
 
 @contextmanager
-def located(where: str) -> Iterator[None]:
+def locate_errors(where: str) -> Iterator[None]:
     """What is wrong within is wrong in this file, and says so once."""
     try:
         yield
     except InputError as error:
-        said = str(error)
-        raise InputError(said if said.startswith(where) else f"{where}: {said}") from None
+        message = str(error)
+        raise InputError(message if message.startswith(where) else f"{where}: {message}") from None
 
 
-def known(table: Mapping[str, Any], allowed: Collection[str], where: str) -> None:
+def require_known(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
     """Raise `InputError` for a key that means nothing: a slip of the pen would pass unseen."""
-    strange = [key for key in table if key not in allowed]
+    strange = [key for key in table if key not in names]
     if strange:
         raise InputError(
-            f"{where}: there is no {strange[0]!r}; what there can be is {', '.join(allowed)}"
+            f"{where}: there is no {strange[0]!r}; what there can be is {', '.join(names)}"
         )
 
 
@@ -98,12 +98,13 @@ def sha256(content: Any) -> str:
     ).hexdigest()
 
 
-def check_frozen(frozen: str, found: str, where: str) -> None:
+def check_frozen(stored_hash: str, content_hash: str, where: str) -> None:
     """Raise `InputError` where a file says another hash than its content has."""
-    if frozen and frozen != found:
+    if stored_hash and stored_hash != content_hash:
         raise InputError(
-            f"{where} was frozen as {frozen[:12]} and is now {found[:12]}: undo the change, or make it a version "
-            f'of its own with sha256 = "{found}"'
+            f"{where} was frozen as {stored_hash[:12]} and is now {content_hash[:12]}: undo the "
+            "change, or make it a version "
+            f'of its own with sha256 = "{content_hash}"'
         )
 
 

@@ -8,34 +8,45 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_attributes, rename_fields
 from groundfault.errors import PlanError
 from groundfault.probes.policies.history import (
-    Asked,
     Bools,
     Floats,
     Keys,
-    Named,
-    Policy,
+    NamedPolicy,
+    PromptHistory,
+    PromptPolicy,
     chances_of,
     draw,
-    each_task_alike,
+    weigh_tasks_equally,
 )
 from groundfault.probes.policies.thompson import GaussianThompson, Hierarchical
 
 __all__ = [
     "POLICIES",
-    "Asked",
     "Capped",
     "Caps",
     "Exhaustive",
     "GaussianThompson",
     "Hierarchical",
-    "Policy",
-    "Stratified",
-    "Uniform",
+    "PromptHistory",
+    "PromptPolicy",
+    "StratifiedPrompts",
+    "UniformPrompts",
     "chances_of",
     "get",
 ]
+
+__getattr__ = rename_attributes(
+    __name__,
+    {
+        "Asked": "groundfault.probes.policies:PromptHistory",
+        "Policy": "groundfault.probes.policies:PromptPolicy",
+        "Stratified": "groundfault.probes.policies:StratifiedPrompts",
+        "Uniform": "groundfault.probes.policies:UniformPrompts",
+    },
+)
 
 Order = Literal["seeded", "canonical"]
 Prior = Literal["neutral", "stressor"]
@@ -53,26 +64,30 @@ def _one_of(what: str, value: str, words: tuple[str, ...]) -> None:
 
 
 @dataclass(frozen=True)
-class Uniform(Named):
+class UniformPrompts(NamedPolicy):
     """Every task and assignment alike; ``repeats`` as in the paper, or none."""
 
     repeats: bool = False
     kind: ClassVar[str] = "uniform"
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> Keys:
         """Tasks uniformly, then assignments uniformly."""
-        return draw(self, asked, size, tasks, rng)
+        return draw(self, history, size, tasks, rng)
 
-    def chances(self, asked: Asked) -> Floats:
+    def chances(self, history: PromptHistory) -> Floats:
         """Each task that has a key left alike, and within it each key that is left."""
-        left = asked.open if self.repeats else asked.fresh
-        return each_task_alike(left.reshape(asked.tasks, -1).astype(float))
+        open_keys = history.open if self.repeats else history.fresh
+        return weigh_tasks_equally(open_keys.reshape(history.tasks, -1).astype(float))
 
 
 @dataclass(frozen=True)
-class Stratified(Named):
+class StratifiedPrompts(NamedPolicy):
     """Without repeats, the tasks in turn: unbiased for how often the model mismatches, and the
     control.
     """
@@ -80,20 +95,24 @@ class Stratified(Named):
     kind: ClassVar[str] = "stratified"
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> Keys:
         """From the tasks asked least, one unasked key each."""
-        return draw(self, asked, size, tasks, rng)
+        return draw(self, history, size, tasks, rng)
 
-    def chances(self, asked: Asked) -> Floats:
+    def chances(self, history: PromptHistory) -> Floats:
         """Each task asked least alike, and within it each key that is left."""
-        left = asked.fresh.reshape(asked.tasks, -1)
-        turns = np.where(left.any(axis=1), asked.per_task, np.iinfo(np.intp).max)
-        return each_task_alike((left & (turns == turns.min())[:, None]).astype(float))
+        open_keys = history.fresh.reshape(history.tasks, -1)
+        turns = np.where(open_keys.any(axis=1), history.per_task, np.iinfo(np.intp).max)
+        return weigh_tasks_equally((open_keys & (turns == turns.min())[:, None]).astype(float))
 
 
 @dataclass(frozen=True)
-class Exhaustive(Named):
+class Exhaustive(NamedPolicy):
     """Every key once, which gives the exact rate of failures: in a drawn order, or in the order of
     the bank.
     """
@@ -105,21 +124,25 @@ class Exhaustive(Named):
         _one_of("the order of the policy exhaustive", self.order, get_args(Order))
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> Keys:
         """Any key that is left, or the next."""
-        return draw(self, asked, size, tasks, rng)
+        return draw(self, history, size, tasks, rng)
 
-    def chances(self, asked: Asked) -> Floats:
+    def chances(self, history: PromptHistory) -> Floats:
         """Each key that is left alike; in canonical order the first is certain."""
-        left = asked.fresh.astype(float)
+        weights = history.fresh.astype(float)
         if self.order == "canonical":
-            left[np.flatnonzero(left)[1:]] = 0
-        return np.asarray(left / max(1.0, left.sum()))
+            weights[np.flatnonzero(weights)[1:]] = 0
+        return np.asarray(weights / max(1.0, weights.sum()))
 
 
 @dataclass(frozen=True)
-class Caps(Named):
+class Caps(NamedPolicy):
     """Component-adaptive prompt sampling, the paper's: scores of options, and a softmax that cools.
 
     Parameters
@@ -159,25 +182,25 @@ class Caps(Named):
                 "CAPS needs a rate in (0, 1], and temperatures above 0 that do not rise"
             )
 
-    def scores(self, asked: Asked) -> list[Floats]:
+    def scores(self, history: PromptHistory) -> list[Floats]:
         """The score of each option of each group."""
-        chosen, first = (
-            asked.options[asked.keys % asked.assignments],
+        options, first = (
+            history.options[history.keys % history.assignments],
             STRESSOR * (self.prior == "stressor"),
         )
         return [
             np.array(
                 [
-                    self._score(asked.mismatch[chosen[:, g] == o], first * (o > 0))
+                    self._score(history.mismatch[options[:, g] == o], first * (o > 0))
                     for o in range(size)
                 ]
             )
-            for g, size in enumerate(asked.sizes)
+            for g, size in enumerate(history.sizes)
         ]
 
-    def _score(self, seen: Bools, first: float) -> float:
-        left = (1 - self.rate) ** np.arange(len(seen) + 1)
-        return float(first * left[-1] + self.rate * seen @ left[:-1][::-1])
+    def _score(self, signals: Bools, first: float) -> float:
+        decay = (1 - self.rate) ** np.arange(len(signals) + 1)
+        return float(first * decay[-1] + self.rate * signals @ decay[:-1][::-1])
 
     @lru_cache(maxsize=64)  # noqa: B019  (policies are few and frozen, and a batch asks this for each of its draws)
     def _odds(
@@ -185,10 +208,10 @@ class Caps(Named):
     ) -> Floats:
         """The logarithm of each assignment's weight."""
         at, signals = np.frombuffer(keys, dtype=np.intp), np.frombuffer(mismatch, dtype=bool)
-        asked = Asked(0, sizes, at, signals, batch, batches)
-        odds = np.zeros(asked.assignments)
-        for group, scores in enumerate(self.scores(asked)):
-            odds += (scores / self.temperature(batch, batches))[asked.options[:, group]]
+        history = PromptHistory(0, sizes, at, signals, batch, batches)
+        odds = np.zeros(history.assignments)
+        for group, scores in enumerate(self.scores(history)):
+            odds += (scores / self.temperature(batch, batches))[history.options[:, group]]
         return odds
 
     def temperature(self, batch: int, batches: int) -> float:
@@ -202,71 +225,91 @@ class Caps(Named):
         return max(self.floor, self.start * (1 - (batch - 1) / batches))
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> Keys:
         """Tasks uniformly, then one option of each group by its score."""
-        return draw(self, asked, size, tasks, rng)
+        return draw(self, history, size, tasks, rng)
 
-    def chances(self, asked: Asked) -> Floats:
+    def chances(self, history: PromptHistory) -> Floats:
         """Each task that has a key left alike, and within it by the softmax of each group."""
         odds = self._odds(
-            asked.sizes, asked.keys.tobytes(), asked.mismatch.tobytes(), asked.batch, asked.batches
+            history.sizes,
+            history.keys.tobytes(),
+            history.mismatch.tobytes(),
+            history.batch,
+            history.batches,
         )
-        left = (asked.open if self.repeats else asked.fresh).reshape(asked.tasks, -1)
+        open_keys = (history.open if self.repeats else history.fresh).reshape(history.tasks, -1)
         # from the best that is left, so that no task that has one ends up without weight
-        best = np.where(left, odds, -1e300).max(axis=1, keepdims=True)
-        return each_task_alike(np.where(left, np.exp(np.minimum(odds - best, 0)), 0.0))
+        best = np.where(open_keys, odds, -1e300).max(axis=1, keepdims=True)
+        return weigh_tasks_equally(np.where(open_keys, np.exp(np.minimum(odds - best, 0)), 0.0))
 
 
+@rename_fields(most="max_queries")
 @dataclass(frozen=True)
 class Capped:
     """Any policy, with at most so many queries of one task."""
 
-    policy: Policy
-    most: int
+    policy: PromptPolicy
+    max_queries: int
 
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise PlanError(f"most must be at least 1 query of a task, not {self.most}")
+        if self.max_queries < 1:
+            raise PlanError(f"most must be at least 1 query of a task, not {self.max_queries}")
 
     @property
     def name(self) -> str:
         """The policy's, and the cap."""
-        return f"{self.policy.name}, most={self.most}"
+        return f"{self.policy.name}, most={self.max_queries}"
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> Keys:
         """What the policy asks, one by one, from the tasks that are below the cap."""
-        chosen: list[int] = []
+        keys: list[int] = []
         for _ in range(size):
-            one = self.policy.ask(self._below(asked), 1, tasks, rng)
+            one = self.policy.ask(self._below(history), 1, tasks, rng)
             if not len(one):
                 break
-            chosen.append(int(one[0]))
-            asked = asked.after(chosen[-1])
-        return np.array(chosen, dtype=np.intp)
+            keys.append(int(one[0]))
+            history = history.after(keys[-1])
+        return np.array(keys, dtype=np.intp)
 
-    def chances(self, asked: Asked) -> Floats | None:
+    def chances(self, history: PromptHistory) -> Floats | None:
         """The policy's, where only tasks below the cap are open."""
-        return self.policy.chances(self._below(asked))
+        return self.policy.chances(self._below(history))
 
-    def _below(self, asked: Asked) -> Asked:
-        full = np.repeat(asked.per_task >= self.most, asked.assignments)
-        return replace(asked, blocked=~asked.open | full)
+    def _below(self, history: PromptHistory) -> PromptHistory:
+        full = np.repeat(history.per_task >= self.max_queries, history.assignments)
+        return replace(history, blocked=~history.open | full)
 
 
 _KINDS: dict[str, Any] = {
-    made.kind: made
-    for made in (Uniform, Stratified, Caps, Hierarchical, GaussianThompson, Exhaustive)
+    policy_class.kind: policy_class
+    for policy_class in (
+        UniformPrompts,
+        StratifiedPrompts,
+        Caps,
+        Hierarchical,
+        GaussianThompson,
+        Exhaustive,
+    )
 }
 
-POLICIES: dict[str, Policy] = {
+POLICIES: dict[str, PromptPolicy] = {
     policy.name: policy
     for policy in (
-        Uniform(repeats=True),
-        Uniform(),
-        Stratified(),
+        UniformPrompts(repeats=True),
+        UniformPrompts(),
+        StratifiedPrompts(),
         Caps(repeats=True),
         Caps(),
         Hierarchical(),
@@ -277,7 +320,7 @@ POLICIES: dict[str, Policy] = {
 """Policies by name, with their usual settings; `get` knows all others."""
 
 
-def get(name: str) -> Policy:
+def get(name: str) -> PromptPolicy:
     """The policy of a name: its kind, and after commas its settings; ``most`` caps the queries of a
     task.
 
@@ -293,23 +336,23 @@ def get(name: str) -> Policy:
     >>> get("gp, most=5").name
     'gp, most=5'
     """
-    kind, *told = (part.strip() for part in name.split(","))
+    kind, *parts = (part.strip() for part in name.split(","))
     if kind not in _KINDS:
         raise PlanError(f"there is no policy {kind!r}; there are {', '.join(_KINDS)}")
     types = {f.name: type(f.default) for f in fields(_KINDS[kind]) if f.default is not MISSING}
-    given: dict[str, Any] = {}
-    for part in told:
+    settings: dict[str, Any] = {}
+    for part in parts:
         key, equals, value = (each.strip() for each in part.partition("="))
-        if key in given:
+        if key in settings:
             raise PlanError(f"the policy {name!r} sets {key!r} twice")
         if key not in {*types, "most"}:
             raise PlanError(
                 f"the policy {kind} has no setting {key!r}; it has {', '.join([*types, 'most'])}"
             )
-        given[key] = _value(name, key, value if equals else None, types.get(key, int))
-    most = given.pop("most", None)
-    policy: Policy = _KINDS[kind](**given)
-    return policy if most is None else Capped(policy, most)
+        settings[key] = _value(name, key, value if equals else None, types.get(key, int))
+    max_queries = settings.pop("most", None)
+    policy: PromptPolicy = _KINDS[kind](**settings)
+    return policy if max_queries is None else Capped(policy, max_queries)
 
 
 def _value(name: str, key: str, value: str | None, kind: type) -> Any:

@@ -10,17 +10,19 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_attributes
+
 Keys = NDArray[np.intp]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 
 
-def _no_keys() -> Keys:
+def _make_empty() -> Keys:
     return np.empty(0, dtype=np.intp)
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PromptHistory:
     """All that a policy may know, of K = tasks * assignments prompt keys, task by task.
 
     Attributes
@@ -47,7 +49,7 @@ class Asked:
     batch: int
     batches: int
     blocked: Bools | None = None
-    waiting: Keys = field(default_factory=_no_keys)
+    waiting: Keys = field(default_factory=_make_empty)
 
     @property
     def assignments(self) -> int:
@@ -81,14 +83,14 @@ class Asked:
     @property
     def options(self) -> NDArray[np.intp]:
         """The options of every assignment: shape (assignments, groups)."""
-        return _options(self.sizes)
+        return _list_options(self.sizes)
 
-    def after(self, key: int) -> Asked:
+    def after(self, key: int) -> PromptHistory:
         """The same when one more key of this batch is chosen."""
         return replace(self, waiting=np.append(self.waiting, np.intp(key)))
 
 
-class Policy(Protocol):
+class PromptPolicy(Protocol):
     """Says which keys to ask next: a pure function of what was asked and of its generators."""
 
     @property
@@ -97,7 +99,11 @@ class Policy(Protocol):
         ...
 
     def ask(
-        self, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        history: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> Keys:
         """At most ``size`` keys; none where nothing is left.
 
@@ -105,7 +111,7 @@ class Policy(Protocol):
         else from ``rng``."""
         ...
 
-    def chances(self, asked: Asked) -> Floats | None:
+    def chances(self, history: PromptHistory) -> Floats | None:
         """With which probability each key comes next: shape (K,), all 0 where nothing is left.
 
         None where nobody can say: what such a policy finds estimates no rate.
@@ -113,7 +119,7 @@ class Policy(Protocol):
         ...
 
 
-class Named:
+class NamedPolicy:
     """A policy that is called by its kind and by those of its settings that are not the usual
     ones.
     """
@@ -124,7 +130,7 @@ class Named:
     def name(self) -> str:
         """What `groundfault.probes.policies.get` makes it of again."""
         self_: Any = self
-        told = {
+        settings = {
             f.name: getattr(self, f.name)
             for f in fields(self_)
             if getattr(self, f.name) != f.default
@@ -132,44 +138,48 @@ class Named:
         return ", ".join(
             [
                 self.kind,
-                *(key if value is True else f"{key}={value}" for key, value in told.items()),
+                *(key if value is True else f"{key}={value}" for key, value in settings.items()),
             ]
         )
 
 
 def draw(
-    policy: Policy, asked: Asked, size: int, tasks: np.random.Generator, rng: np.random.Generator
+    policy: PromptPolicy,
+    history: PromptHistory,
+    size: int,
+    tasks: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Keys:
     """Keys by a policy's chances, one after another: first the task, from its stream, then the
     assignment.
     """
-    chosen: list[int] = []
+    keys: list[int] = []
     for _ in range(size):
-        chance = policy.chances(asked)
+        chance = policy.chances(history)
         if chance is None or not chance.any():
             break
-        by_task = chance.reshape(asked.tasks, -1)
+        by_task = chance.reshape(history.tasks, -1)
         task = _pick(by_task.sum(axis=1), tasks)
-        chosen.append(task * asked.assignments + _pick(by_task[task], rng))
-        asked = asked.after(chosen[-1])
-    return np.array(chosen, dtype=np.intp)
+        keys.append(task * history.assignments + _pick(by_task[task], rng))
+        history = history.after(keys[-1])
+    return np.array(keys, dtype=np.intp)
 
 
-def chances_of(policy: Policy, asked: Asked, keys: Keys) -> list[float | None]:
+def chances_of(policy: PromptPolicy, history: PromptHistory, keys: Keys) -> list[float | None]:
     """The probability with which a policy drew each key of a batch, given the ones before it.
 
     None where nobody can say, and where some key that was never asked could not have come: a rate
     estimated from such chances would say nothing of that key."""
-    found: list[float | None] = []
+    chances: list[float | None] = []
     for key in keys:
-        chance = policy.chances(asked)
-        known = chance is not None and bool((chance[asked.fresh] > 0).all())
-        found.append(float(chance[key]) if chance is not None and known else None)
-        asked = asked.after(int(key))
-    return found
+        chance = policy.chances(history)
+        covers_all = chance is not None and bool((chance[history.fresh] > 0).all())
+        chances.append(float(chance[key]) if chance is not None and covers_all else None)
+        history = history.after(int(key))
+    return chances
 
 
-def each_task_alike(among: Floats) -> Floats:
+def weigh_tasks_equally(weights: Floats) -> Floats:
     """Chances that draw a task that has something left, each alike, and within it by weight: shape
     (K,).
 
@@ -178,10 +188,10 @@ def each_task_alike(among: Floats) -> Floats:
     among : float64 array, shape (tasks, assignments)
         Weights, at least 0.
     """
-    total = among.sum(axis=1, keepdims=True)
-    left = total > 0
-    within = np.divide(among, total, out=np.zeros_like(among), where=left)
-    return np.asarray(within / max(1, int(left.sum()))).ravel()
+    total = weights.sum(axis=1, keepdims=True)
+    has_weight = total > 0
+    within = np.divide(weights, total, out=np.zeros_like(weights), where=has_weight)
+    return np.asarray(within / max(1, int(has_weight.sum()))).ravel()
 
 
 def _pick(weight: Floats, rng: np.random.Generator) -> int:
@@ -192,5 +202,14 @@ def _pick(weight: Floats, rng: np.random.Generator) -> int:
 
 
 @lru_cache(maxsize=32)
-def _options(sizes: tuple[int, ...]) -> NDArray[np.intp]:
+def _list_options(sizes: tuple[int, ...]) -> NDArray[np.intp]:
     return np.stack(np.unravel_index(np.arange(int(np.prod(sizes))), sizes), axis=1)
+
+
+__getattr__ = rename_attributes(
+    __name__,
+    {
+        "Asked": "groundfault.probes.policies.history:PromptHistory",
+        "Policy": "groundfault.probes.policies.history:PromptPolicy",
+    },
+)

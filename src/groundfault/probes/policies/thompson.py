@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from groundfault.base.threads import one_thread
 from groundfault.errors import PlanError
-from groundfault.probes.policies.history import Asked, Bools, Floats, Keys, Named
+from groundfault.probes.policies.history import Bools, Floats, Keys, NamedPolicy, PromptHistory
 
 
 @dataclass(frozen=True)
-class Hierarchical(Named):
+class Hierarchical(NamedPolicy):
     """Thompson sampling of a rate for each task and each option, all drawn towards the overall
     rate; no repeats.
     """
@@ -32,7 +32,7 @@ class Hierarchical(Named):
 
     def ask(
         self,
-        asked: Asked,
+        history: PromptHistory,
         size: int,
         tasks: np.random.Generator,  # noqa: ARG002
         rng: np.random.Generator,
@@ -40,25 +40,25 @@ class Hierarchical(Named):
         """For each place in the batch a draw of all rates; the unasked key with the largest sum of
         log-odds.
         """
-        overall = (asked.mismatch.sum() + 0.5) / (len(asked.keys) + 5)
-        task, option = np.divmod(asked.keys, asked.assignments)
-        columns = [task, *asked.options[option].T]
-        fresh, chosen = asked.fresh, list[int]()
+        overall = (history.mismatch.sum() + 0.5) / (len(history.keys) + 5)
+        task, option = np.divmod(history.keys, history.assignments)
+        columns = [task, *history.options[option].T]
+        fresh, keys = history.fresh, list[int]()
         for _ in range(min(size, int(fresh.sum()))):
             odds = [
-                self._draw(column, asked.mismatch, count, overall, rng)
-                for column, count in zip(columns, (asked.tasks, *asked.sizes), strict=True)
+                self._draw(column, history.mismatch, count, overall, rng)
+                for column, count in zip(columns, (history.tasks, *history.sizes), strict=True)
             ]
             within = sum(
-                (o[asked.options[:, g]] for g, o in enumerate(odds[1:])),
-                np.zeros(asked.assignments),
+                (o[history.options[:, g]] for g, o in enumerate(odds[1:])),
+                np.zeros(history.assignments),
             )
             score = np.where(fresh, (odds[0][:, None] + within).ravel(), -np.inf)
-            chosen.append(int(score.argmax()))
-            fresh[chosen[-1]] = False
-        return np.array(chosen, dtype=np.intp)
+            keys.append(int(score.argmax()))
+            fresh[keys[-1]] = False
+        return np.array(keys, dtype=np.intp)
 
-    def chances(self, asked: Asked) -> None:
+    def chances(self, history: PromptHistory) -> None:
         """Unknown."""
 
     def _draw(
@@ -72,7 +72,7 @@ class Hierarchical(Named):
 
 
 @dataclass(frozen=True)
-class GaussianThompson(Named):
+class GaussianThompson(NamedPolicy):
     """Thompson sampling of a Gaussian process over prompt keys, without repeats: the default.
 
     Two keys are alike by 0.5 for the same task, 0.25 times the share of options they have in
@@ -104,54 +104,54 @@ class GaussianThompson(Named):
 
     def ask(
         self,
-        asked: Asked,
+        history: PromptHistory,
         size: int,
         tasks: np.random.Generator,  # noqa: ARG002
         rng: np.random.Generator,
     ) -> Keys:
         """For each place in the batch a draw of the whole landscape; its highest unasked key."""
-        at, respects = asked.keys, _respects(asked)
-        drawn = np.zeros((asked.tasks * asked.assignments, size))
+        at, respects = history.keys, _list_respects(history)
+        landscape = np.zeros((history.tasks * history.assignments, size))
         for code, weight in respects:
-            drawn += (
+            landscape += (
                 np.sqrt(self.scale * weight)
                 * rng.standard_normal((int(code.max()) + 1, size))[code]
             )
-        seen = self.noise * np.eye(len(at)) + self.scale * _kernel(respects, at)
+        covariance = self.noise * np.eye(len(at)) + self.scale * _compute_kernel(respects, at)
         noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
         with one_thread():
-            missed = np.linalg.solve(
-                seen, (asked.mismatch - self.mean)[:, None] - drawn[at] - noise
+            residual = np.linalg.solve(
+                covariance, (history.mismatch - self.mean)[:, None] - landscape[at] - noise
             )
         for code, weight in respects:
-            pulled = np.zeros((int(code.max()) + 1, size))
-            np.add.at(pulled, code[at], missed)
-            drawn += self.scale * weight * pulled[code]
-        fresh, chosen = asked.fresh, list[int]()
+            update = np.zeros((int(code.max()) + 1, size))
+            np.add.at(update, code[at], residual)
+            landscape += self.scale * weight * update[code]
+        fresh, keys = history.fresh, list[int]()
         for place in range(min(size, int(fresh.sum()))):
-            chosen.append(int(np.where(fresh, drawn[:, place], -np.inf).argmax()))
-            fresh[chosen[-1]] = False
-        return np.array(chosen, dtype=np.intp)
+            keys.append(int(np.where(fresh, landscape[:, place], -np.inf).argmax()))
+            fresh[keys[-1]] = False
+        return np.array(keys, dtype=np.intp)
 
-    def chances(self, asked: Asked) -> None:
+    def chances(self, history: PromptHistory) -> None:
         """Unknown."""
 
 
-def _respects(asked: Asked) -> list[tuple[NDArray[np.intp], float]]:
+def _list_respects(history: PromptHistory) -> list[tuple[NDArray[np.intp], float]]:
     """In what keys can be the same, as a code for every key, and how much that counts."""
-    key = np.arange(asked.tasks * asked.assignments)
-    task, place = np.divmod(key, asked.assignments)
+    key = np.arange(history.tasks * history.assignments)
+    task, place = np.divmod(key, history.assignments)
     respects = [(task, 0.5), (key, 0.25)]
-    for group, size in enumerate(asked.sizes):
-        option = asked.options[place, group]
+    for group, size in enumerate(history.sizes):
+        option = history.options[place, group]
         respects += [
-            (option, 0.25 / len(asked.sizes)),
-            (task * size + option, 0.5 / len(asked.sizes)),
+            (option, 0.25 / len(history.sizes)),
+            (task * size + option, 0.5 / len(history.sizes)),
         ]
     return respects
 
 
-def _kernel(respects: list[tuple[NDArray[np.intp], float]], at: Keys) -> Floats:
+def _compute_kernel(respects: list[tuple[NDArray[np.intp], float]], at: Keys) -> Floats:
     kernel = np.zeros((len(at), len(at)))
     for code, weight in respects:
         kernel += weight * (code[at][:, None] == code[at][None, :])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from groundfault.core.status import Status as Outcome
-from groundfault.probes.running.runs import Row
+from groundfault.probes.running.runs import ProbeRow
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import Status
@@ -20,9 +20,9 @@ _UNANSWERED = {"refused": Outcome.REFUSED, "error": Outcome.ERROR}
 _UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "match": Outcome.SCORED}
 
 
-def outcome(row: Row, status: Status) -> tuple[float | None, Outcome]:
+def outcome(row: ProbeRow, status: Status) -> tuple[float | None, Outcome]:
     """The loss of an audited row, if it has one, and why it has none."""
     if status in ("confirmed_model_error", "no_error"):
         return float(status == "confirmed_model_error"), Outcome.SCORED
-    found = _UNSCORED.get(status) or _UNANSWERED.get(row.status) or _UNAUDITED[row.signal]
-    return (0.0 if found is Outcome.SCORED else None), found
+    reason = _UNSCORED.get(status) or _UNANSWERED.get(row.status) or _UNAUDITED[row.signal]
+    return (0.0 if reason is Outcome.SCORED else None), reason

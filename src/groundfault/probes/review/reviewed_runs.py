@@ -12,17 +12,19 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from msgspec import Struct
 
+from groundfault.base.deprecation import rename_attributes
 from groundfault.base.ledger import Event, Ledger
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, Row, Runs
+from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, ProbeRow, Runs
 from groundfault.probes.running.sealing import ITERATION
 from groundfault.probes.running.sealing import SEALED as RUN_SEALED
 from groundfault.review import Decision, Item, Queue, Resolution, Store, resolve
@@ -44,7 +46,7 @@ _COVERAGE = 0.95  # of the interval for missed errors
 
 
 def items(
-    rows: Iterable[Row], *, unit: Unit = "key", questions: Mapping[str, str] | None = None
+    rows: Iterable[ProbeRow], *, unit: Unit = "key", questions: Mapping[str, str] | None = None
 ) -> dict[str, Item]:
     """What a reviewer would see of each row, by the row's id; rows without an answer have nothing
     to show.
@@ -67,7 +69,7 @@ def items(
     if unit not in get_args(Unit):
         raise PlanError(f"the unit of review is key or row, not {unit!r}")
     copies: Counter[str] = Counter()
-    found = {}
+    by_row = {}
     for row in sorted(rows, key=lambda row: row.id):
         if row.status != "answered" or row.response is None:
             continue
@@ -78,12 +80,12 @@ def items(
         copies[item.id] += 1
         if unit == "row":
             item = replace(item, copy=copies[item.id])
-        found[row.id] = item
-    return found
+        by_row[row.id] = item
+    return by_row
 
 
 def queue(
-    rows: Sequence[Row],
+    rows: Sequence[ProbeRow],
     *,
     unit: Unit = "key",
     controls: float = 0.1,
@@ -116,15 +118,23 @@ def queue(
     """
     if not 0 <= controls <= 1:
         raise PlanError(f"the share of controls is in [0, 1], not {controls}")
-    routed, matched = _sides(rows, items(rows, unit=unit, questions=questions))
-    drawn = _drawn(matched, controls, seed)
+    routed, matched = _split_by_signal(rows, items(rows, unit=unit, questions=questions))
+    hidden_controls = _draw_controls(matched, controls, seed)
     return Queue(
-        (*routed, *drawn), seed, reviewers, tuple(split), {"unit": unit, "controls": controls}
+        (*routed, *hidden_controls),
+        seed,
+        reviewers,
+        tuple(split),
+        {"unit": unit, "controls": controls},
     )
 
 
 def statuses(
-    rows: Sequence[Row], decisions: Iterable[Decision], *, reviewers: int = 1, unit: Unit = "key"
+    rows: Sequence[ProbeRow],
+    decisions: Iterable[Decision],
+    *,
+    reviewers: int = 1,
+    unit: Unit = "key",
 ) -> dict[str, Status]:
     """The status of each row, by its id.
 
@@ -144,35 +154,39 @@ def statuses(
     unit : {"key", "row"}
         As the queue was sealed.
     """
-    found = resolve(decisions, reviewers)
-    shown = items(rows, unit=unit)
+    resolutions = resolve(decisions, reviewers)
+    items_by_row = items(rows, unit=unit)
     return {
-        row.id: status_of(found.get(shown[row.id].id)) if row.id in shown else "unaudited"
+        row.id: status_of(resolutions.get(items_by_row[row.id].id))
+        if row.id in items_by_row
+        else "unaudited"
         for row in rows
     }
 
 
-def status_of(found: Resolution | None) -> Status:
+def status_of(resolution: Resolution | None) -> Status:
     """The status of a row whose item's decisions come to this; None where there are none."""
-    if found is None or found.how == "waiting":
+    if resolution is None or resolution.how == "waiting":
         return "unaudited"
-    if found.verdict is None or found.verdict == "unsure":
+    if resolution.verdict is None or resolution.verdict == "unsure":
         return "disputed"
-    return "confirmed_model_error" if found.verdict == "model_error" else found.verdict
+    return "confirmed_model_error" if resolution.verdict == "model_error" else resolution.verdict
 
 
-def _sides(rows: Iterable[Row], shown: Mapping[str, Item]) -> tuple[list[Item], list[Item]]:
+def _split_by_signal(
+    rows: Iterable[ProbeRow], items_by_row: Mapping[str, Item]
+) -> tuple[list[Item], list[Item]]:
     """Items that were routed to a person, and items that matched."""
     routed: dict[str, Item] = {}
     matched: dict[str, Item] = {}
     for row in rows:
-        if row.id in shown:
+        if row.id in items_by_row:
             side = routed if row.signal in ("mismatch", "unreadable") else matched
-            side[shown[row.id].id] = shown[row.id]
+            side[items_by_row[row.id].id] = items_by_row[row.id]
     return list(routed.values()), [item for id, item in matched.items() if id not in routed]
 
 
-def _drawn(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
+def _draw_controls(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
     """The first of the items in a random order that other items do not change."""
     plan = Plan(seed=seed)
     ranked = sorted(
@@ -181,8 +195,7 @@ def _drawn(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
     return ranked[: math.ceil(controls * len(ranked) - 1e-9)]
 
 
-@dataclass(frozen=True)
-class Missed:
+class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
     """What controls say of errors among the items that matched.
 
     Attributes
@@ -204,7 +217,7 @@ class Missed:
     high: float | None
 
 
-class Audit:
+class ReviewedRuns:
     """The review of a folder of runs: what was sealed, what was decided, and what it comes to.
 
     Parameters
@@ -257,19 +270,20 @@ class Audit:
             If decisions were made under another split.
         """
         self._require_here()
-        sealed = self.store.sealed()
-        made = self._queue(
+        sealed = self.store.last_sealing()
+        new_queue = self._queue(
             sealed.body["settings"]["split"] if sealed and split is None else split or ()
         )
-        self.store.seal(made)
-        told = self._told()
-        if told is None or told["queue"] != made.hash:
-            routed, matched = _sides(self.runs.rows, self._items)
-            counts = {"items": len(made.items), "routed": len(routed), "matched": len(matched)}
+        self.store.seal(new_queue)
+        last_body = self._last_sealing()
+        if last_body is None or last_body["queue"] != new_queue.hash:
+            routed, matched = _split_by_signal(self.runs.rows, self._items)
+            counts = {"items": len(new_queue.items), "routed": len(routed), "matched": len(matched)}
             self._ledger.append(
-                SEALED, {"queue": made.hash, **made.settings, **counts, "reviews": self._where}
+                SEALED,
+                {"queue": new_queue.hash, **new_queue.settings, **counts, "reviews": self._where},
             )
-        return made
+        return new_queue
 
     def unblind(self, actor: str, reason: str) -> list[dict[str, Any]]:
         """Show the hidden fields of all items, once that is on record; decisions from here on are
@@ -280,22 +294,24 @@ class Audit:
         InputError
             If no reason is given, or nothing is sealed.
         """
-        said = " ".join(reason.split())
-        if not said:
+        why = " ".join(reason.split())
+        if not why:
             raise InputError("say why (--reason TEXT): the reason to unblind stays on record")
         queue = self.queue
-        made = len(self.store.decisions())
+        count = len(self.store.decisions())
         event = self.store.unblind(
-            {"actor": actor, "reason": said, "queue": queue.hash, "decisions": made}
+            {"actor": actor, "reason": why, "queue": queue.hash, "decisions": count}
         )
         self._ledger.append(UNBLINDED, {**event.body, "head": event.hash})
-        shown = self._items
-        hidden = ("id", "model", "policy", "seed", "query", "key", "signal")
+        items_by_row = self._items
+        names = ("id", "model", "policy", "seed", "query", "key", "signal")
         rows = [
-            row for row in self.runs.rows if row.id in shown and shown[row.id].id in queue.by_id
+            row
+            for row in self.runs.rows
+            if row.id in items_by_row and items_by_row[row.id].id in queue.by_id
         ]
         return [
-            {"item": shown[row.id].id, **{name: getattr(row, name) for name in hidden}}
+            {"item": items_by_row[row.id].id, **{name: getattr(row, name) for name in names}}
             for row in rows
         ]
 
@@ -311,18 +327,20 @@ class Audit:
             If these runs no longer make the queue that was sealed.
         """
         self._require_here()
-        sealed = self.store.sealed()
+        sealed = self.store.last_sealing()
         if sealed is None:
             raise InputError(
-                f"no review of {self.runs.folder} has begun: groundfault probe review {self.runs.folder}"
+                f"no review of {self.runs.folder} has begun: groundfault probe review "
+                f"{self.runs.folder}"
             )
-        made = self._queue(sealed.body["settings"]["split"])
-        if made.hash != sealed.body["queue"]:
+        new_queue = self._queue(sealed.body["settings"]["split"])
+        if new_queue.hash != sealed.body["queue"]:
             raise LedgerError(
-                f"the rows in {self.runs.folder} are not those whose review was sealed; if the run went on since, "
+                f"the rows in {self.runs.folder} are not those whose review was sealed; if the run "
+                "went on since, "
                 "a reviewer's next session adds what is new"
             )
-        return made
+        return new_queue
 
     @property
     def decisions(self) -> list[Decision]:
@@ -338,24 +356,28 @@ class Audit:
     def statuses(self) -> dict[str, Status]:
         """The status of each row, by its id; all are unaudited where no review has begun."""
         self._require_here()
-        fixed = self._settings
+        settings = self._settings
         return statuses(
-            self.runs.rows, self.decisions, reviewers=fixed["reviewers"], unit=fixed["unit"]
+            self.runs.rows, self.decisions, reviewers=settings["reviewers"], unit=settings["unit"]
         )
 
     @property
-    def missed(self) -> Missed:
+    def missed(self) -> MissedErrors:
         """How many of the items that matched are errors all the same, by the controls."""
-        found, queue = self.resolutions, self.queue
-        _, matched = _sides(self.runs.rows, self._items)
-        drawn = [item.id for item in matched if item.id in queue.by_id]
-        verdicts = [found[id].verdict for id in drawn if id in found and found[id].verdict]
+        resolutions, queue = self.resolutions, self.queue
+        _, matched = _split_by_signal(self.runs.rows, self._items)
+        controls = [item.id for item in matched if item.id in queue.by_id]
+        verdicts = [
+            resolutions[id].verdict
+            for id in controls
+            if id in resolutions and resolutions[id].verdict
+        ]
         errors, size = verdicts.count("model_error"), len(verdicts)
         if not size:
-            return Missed(len(matched), len(drawn), 0, 0, None, None, None)
+            return MissedErrors(len(matched), len(controls), 0, 0, None, None, None)
         low, high = wilson(np.array([errors / size]), np.array([float(size)]), _COVERAGE)
-        return Missed(
-            len(matched), len(drawn), size, errors, errors / size, float(low[0]), float(high[0])
+        return MissedErrors(
+            len(matched), len(controls), size, errors, errors / size, float(low[0]), float(high[0])
         )
 
     @property
@@ -393,7 +415,7 @@ class Audit:
         own = str((self.runs.folder / REVIEWS).absolute())
         return REVIEWS if self.store.place == own else self.store.place
 
-    def _told(self) -> Mapping[str, Any] | None:
+    def _last_sealing(self) -> Mapping[str, Any] | None:
         """What the runs' ledger says of the last sealing."""
         place = self.runs.folder / LEDGER
         sealed = self._ledger.events(SEALED) if place.exists() else []
@@ -401,15 +423,16 @@ class Audit:
 
     def _require_here(self) -> None:
         """A second place for the reviews of these runs would hide half of them."""
-        told = self._told()
-        if told is not None and told["reviews"] != self._where:
+        body = self._last_sealing()
+        if body is not None and body["reviews"] != self._where:
             hint = (
                 "leave --store out"
-                if told["reviews"] == REVIEWS
-                else f"say --store {told['reviews']}"
+                if body["reviews"] == REVIEWS
+                else f"say --store {body['reviews']}"
             )
             raise InputError(
-                f"the reviews of these runs are kept in {told['reviews']}, not in {self._where}: {hint}"
+                f"the reviews of these runs are kept in {body['reviews']}, not in {self._where}: "
+                f"{hint}"
             )
 
 
@@ -425,15 +448,21 @@ def _require_recorded(folder: Path, manifest: str) -> None:
         raise LedgerError(
             f"{folder / MANIFEST} was changed after the run was sealed; restore it from a copy"
         )
-    recorded = {event.body["record"] for event in ledger.events(ITERATION)}
-    if not recorded:
+    hashes = {event.body["record"] for event in ledger.events(ITERATION)}
+    if not hashes:
         return
     for place in sorted(folder.glob(f"*/*/*/{TRAJECTORY}")):
         for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
             record = hashlib.sha256(line + b"\n").hexdigest()
-            if record not in recorded:
+            if record not in hashes:
                 raise LedgerError(
-                    f"{place}, line {number} is not what the run recorded; take the file away and run again: answers "
+                    f"{place}, line {number} is not what the run recorded; take the file away and "
+                    "run again: answers "
                     "on record are not asked for twice"
                 )
-            recorded.remove(record)
+            hashes.remove(record)
+
+
+__getattr__ = rename_attributes(
+    __name__, {"Audit": "groundfault.probes.review.reviewed_runs:ReviewedRuns"}
+)

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 How = Literal["answer line", "search", "none"]
 Signal = Literal["match", "mismatch", "unreadable", "unanswered"]
 
-_MOST = 1 << 20
+_MAX_CHARACTERS = 1 << 20
 _LINE = re.compile(
     r"^[\s>#*_`-]*(?:(?:the|my)\s+)?(?:final\s+)?answer[*_`\s]*(?::|=)[*_`\s]*(.*)$", re.IGNORECASE
 )
 _PHRASE = re.compile(
     r"\banswer\s+is\s*:?\s+(?!not\b)(.+?)(?=[.!?](?:\s|$)|$)", re.IGNORECASE | re.MULTILINE
 )
-_LONGEST = 8  # words of a last line that is taken for an answer of its own
+_MAX_WORDS = 8  # words of a last line that is taken for an answer of its own
 
 
 @dataclass(frozen=True)
@@ -94,21 +94,21 @@ def extract(response: str, rule: str = "exact") -> Answer:
     --------
     >>> extract("10 is tempting.\\nAnswer: 5 cents").text
     '5 cents'
-    >>> extract("It is either 10 or 5, I cannot say which of the two prices they would have meant.", "integer").text
+    >>> extract("It is 10 or 5; I cannot say which of the two they meant.", "integer").text
     """
-    if len(response) > _MOST:
-        return Answer(None, "none", f"the response has more than {_MOST:,} characters")
+    if len(response) > _MAX_CHARACTERS:
+        return Answer(None, "none", f"the response has more than {_MAX_CHARACTERS:,} characters")
     lines = [" ".join(line.split()) for line in response.splitlines() if line.strip()]
-    found = _answer_line(lines)
-    if found:
-        return found
+    answer = _read_answer_line(lines)
+    if answer:
+        return answer
     phrases = _PHRASE.findall("\n".join(lines))
     if phrases:
         return Answer(phrases[-1].strip(), "search", 'the last "answer is"')
-    single = _SEARCH.get(rule, _nothing)(response)
+    single = _SEARCH.get(rule, _find_nothing)(response)
     if single is not None:
         return Answer(single, "search", "the only one in the response")
-    if lines and rule in ("exact", "set") and len(lines[-1].split()) <= _LONGEST:
+    if lines and rule in ("exact", "set") and len(lines[-1].split()) <= _MAX_WORDS:
         return Answer(lines[-1], "search", "the last line, which is short")
     return Answer(None, "none", "no answer line, and no single answer in the text")
 
@@ -132,8 +132,8 @@ def route(task: Task, response: str | Response) -> Routing:
         raise InputError(f"the response to {task.id!r} is bytes; decode it first, as UTF-8")
     if not isinstance(response, str):
         if response.status != "answered" or response.text is None:
-            said = response.error or "the model refused"
-            return Routing("unanswered", Answer(None, "none", said), said)
+            cause = response.error or "the model refused"
+            return Routing("unanswered", Answer(None, "none", cause), cause)
         response = response.text
     if not response.strip():
         return Routing("unreadable", Answer(None, "none", "an empty response"), "an empty response")
@@ -147,41 +147,41 @@ def route(task: Task, response: str | Response) -> Routing:
     return Routing(signal, answer, verdict.reason)
 
 
-def _answer_line(lines: list[str]) -> Answer | None:
-    found = [
+def _read_answer_line(lines: list[str]) -> Answer | None:
+    matches = [
         (number, match[1]) for number, line in enumerate(lines) if (match := _LINE.match(line))
     ]
-    if not found:
+    if not matches:
         return None
-    number, text = found[-1]
+    number, text = matches[-1]
     below = number + 1
     if not equivalence.normal(text):
         if below == len(lines):
             return Answer(None, "none", "the answer line is empty")
         text = lines[below]
-    which = "the answer line" if len(found) == 1 else f"the last of {len(found)} answer lines"
+    which = "the answer line" if len(matches) == 1 else f"the last of {len(matches)} answer lines"
     return Answer(text.strip(), "answer line", which)
 
 
-def _one_number(response: str) -> str | None:
+def _find_number(response: str) -> str | None:
     if re.search(r"%|\bnot\b|n't\b", response):  # a share, or what it is not
         return None
-    found = equivalence.numbers(response)
-    return str(found[0]) if len(found) == 1 else None
+    candidates = equivalence.numbers(response)
+    return str(candidates[0]) if len(candidates) == 1 else None
 
 
-def _one_word(response: str) -> str | None:
+def _find_yes_no(response: str) -> str | None:
     # a line that begins with it; elsewhere "no" is mostly no answer, as in "there is no doubt"
-    said = set(re.findall(r"^\W*(yes|no)\b", response.casefold(), re.MULTILINE))
-    return said.pop() if len(said) == 1 else None
+    replies = set(re.findall(r"^\W*(yes|no)\b", response.casefold(), re.MULTILINE))
+    return replies.pop() if len(replies) == 1 else None
 
 
-def _nothing(_: str) -> str | None:
+def _find_nothing(_: str) -> str | None:
     return None
 
 
 _SEARCH: dict[str, Callable[[str], str | None]] = {
-    "integer": _one_number,
-    "numeric": _one_number,
-    "yes_no": _one_word,
+    "integer": _find_number,
+    "numeric": _find_number,
+    "yes_no": _find_yes_no,
 }

@@ -12,11 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.deprecation import rename_members
 from groundfault.errors import PlanError
 from groundfault.models import Question
 from groundfault.probes import policies
 from groundfault.probes.bank import toml_tables
-from groundfault.probes.policies import Policy
+from groundfault.probes.policies import PromptPolicy
 
 _TABLES = ("decoding", "asking", "review")
 _DECODING = ("temperature", "top_p", "max_tokens", "seed", "stop", "extra")
@@ -24,6 +25,7 @@ _ASKING = ("concurrency", "timeout", "retries")
 _REVIEW = ("reviewers", "unit", "controls")
 
 
+@rename_members(chosen="prompt_policies")
 @dataclass(frozen=True, kw_only=True)
 class Config:
     """Everything that is fixed before a run asks its first question, and how it asks.
@@ -86,23 +88,24 @@ class Config:
 
     def __post_init__(self) -> None:
         for name in ("iterations", "batch", "budget", "concurrency"):
-            self._check(name, "a whole number of at least 1", lambda v: _whole(v) and v >= 1)
+            self._check(name, "a whole number of at least 1", lambda v: _is_whole(v) and v >= 1)
         if (self.iterations is None) == (self.budget is None):
             raise PlanError(
-                "say either iterations or budget: how often a policy is asked, or for how many queries"
+                "say either iterations or budget: how often a policy is asked, or for how many "
+                "queries"
             )
-        self._check("seeds", "a list of whole numbers of at least 0, none twice", _seeds)
+        self._check("seeds", "a list of whole numbers of at least 0, none twice", _are_seeds)
         self._check("streams", "independent or shared", lambda v: v in ("independent", "shared"))
         self._check("answers", "shared or fresh", lambda v: v in ("shared", "fresh"))
-        self._check("timeout", "above 0 seconds", lambda v: _number(v) and v > 0)
-        self._check("retries", "a whole number of at least 0", lambda v: _whole(v) and v >= 0)
-        self._check("reviewers", "1 or 2", lambda v: _whole(v) and v in (1, 2))
+        self._check("timeout", "above 0 seconds", lambda v: _is_number(v) and v > 0)
+        self._check("retries", "a whole number of at least 0", lambda v: _is_whole(v) and v >= 0)
+        self._check("reviewers", "1 or 2", lambda v: _is_whole(v) and v in (1, 2))
         self._check("unit", "key or row", lambda v: v in ("key", "row"))
-        self._check("controls", "a share in [0, 1]", lambda v: _number(v) and 0 <= v <= 1)
-        toml_tables.known(self.decoding, _DECODING, "decoding")
+        self._check("controls", "a share in [0, 1]", lambda v: _is_number(v) and 0 <= v <= 1)
+        toml_tables.require_known(self.decoding, _DECODING, "decoding")
         object.__setattr__(self, "decoding", {"temperature": 0, "max_tokens": 192, **self.decoding})
         self.question("?")
-        object.__setattr__(self, "policies", tuple(policy.name for policy in self.chosen))
+        object.__setattr__(self, "policies", tuple(policy.name for policy in self.prompt_policies))
         object.__setattr__(self, "seeds", tuple(self.seeds))
 
     def _check(self, name: str, range_: str, fits: Callable[[Any], bool]) -> None:
@@ -111,23 +114,23 @@ class Config:
             raise PlanError(f"{name} is {value!r}; it must be {range_}")
 
     @cached_property
-    def chosen(self) -> tuple[Policy, ...]:
+    def prompt_policies(self) -> tuple[PromptPolicy, ...]:
         """The policies, in their order."""
         if isinstance(self.policies, str) or not self.policies:
             raise PlanError(
                 'policies must be a list with at least one, such as ["stratified", "gp"]'
             )
-        found: dict[str, Policy] = {}
+        by_slug: dict[str, PromptPolicy] = {}
         for name in self.policies:
             if not isinstance(name, str):
                 raise PlanError(
                     f'policies holds {name!r}; write the name of a policy, such as "gp"'
                 )
             policy = policies.get(name)
-            if slug(policy.name) in found:
+            if slug(policy.name) in by_slug:
                 raise PlanError(f"policies holds {policy.name!r} twice; leave one out")
-            found[slug(policy.name)] = policy
-        return tuple(found.values())
+            by_slug[slug(policy.name)] = policy
+        return tuple(by_slug.values())
 
     @property
     def queries(self) -> int:
@@ -184,18 +187,22 @@ class Config:
         data = toml_tables.read(Path(path), "config")
         inner = {*_DECODING, *_ASKING, *_REVIEW}
         plain = [f.name for f in fields(cls) if f.name not in inner]
-        toml_tables.known(data, tuple(dict.fromkeys([*plain, *_TABLES])), where)
-        told = {name: value for name, value in data.items() if name not in ("asking", "review")}
-        for name, known in (("decoding", _DECODING), ("asking", _ASKING), ("review", _REVIEW)):
+        toml_tables.require_known(data, tuple(dict.fromkeys([*plain, *_TABLES])), where)
+        settings = {name: value for name, value in data.items() if name not in ("asking", "review")}
+        for name, allowed_names in (
+            ("decoding", _DECODING),
+            ("asking", _ASKING),
+            ("review", _REVIEW),
+        ):
             table = data.get(name, {})
             if not isinstance(table, dict):
                 raise PlanError(f"{where}: {name} must be a table; write [{name}]")
-            toml_tables.known(table, known, f"{where}, [{name}]")
-            told |= {name: table} if name == "decoding" else table
+            toml_tables.require_known(table, allowed_names, f"{where}, [{name}]")
+            settings |= {name: table} if name == "decoding" else table
         for name in ("bank", "grammar"):
-            told[name] = home / toml_tables.text(data, name, where, f"{name}.toml")
+            settings[name] = home / toml_tables.text(data, name, where, f"{name}.toml")
         try:
-            return cls(**told)
+            return cls(**settings)
         except PlanError as error:
             raise PlanError(f"{where}: {error}") from None
 
@@ -205,19 +212,19 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.casefold()).strip("-.")[:100] or "-"
 
 
-def _whole(value: Any) -> bool:
+def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _seeds(value: Any) -> bool:
+def _are_seeds(value: Any) -> bool:
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)
         and len(value) > 0
-        and all(_whole(seed) and seed >= 0 for seed in value)
+        and all(_is_whole(seed) and seed >= 0 for seed in value)
         and len(set(value)) == len(value)
     )

@@ -19,16 +19,16 @@ from groundfault.base.streams import stream
 from groundfault.errors import PlanError
 from groundfault.models import Response
 from groundfault.probes.bank.rendering import Probe
-from groundfault.probes.policies import Asked, Capped, Caps, Policy, chances_of
+from groundfault.probes.policies import Capped, Caps, PromptHistory, PromptPolicy, chances_of
 from groundfault.probes.running.answers import route
 from groundfault.probes.running.config import Config
-from groundfault.probes.running.runs import Row
+from groundfault.probes.running.runs import ProbeRow
 
 _SCORES = {"mismatch": 1.0, "match": 0.0}
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class RunSpec:
     """What the courses of a run have in common.
 
     Attributes
@@ -57,7 +57,7 @@ class Terms:
         return np.array([bool(probe.errors) for probe in self.probes])
 
 
-class Course:
+class PolicyRun:
     """One policy with one seed on one model.
 
     Parameters
@@ -81,13 +81,13 @@ class Course:
         If the policy proposes what must not be asked.
     """
 
-    def __init__(self, terms: Terms, policy: Policy, seed: int) -> None:
-        self.terms, self.policy, self.seed = terms, policy, seed
-        self.rows: list[Row] = []
+    def __init__(self, spec: RunSpec, policy: PromptPolicy, seed: int) -> None:
+        self.spec, self.policy, self.seed = spec, policy, seed
+        self.rows: list[ProbeRow] = []
         self.iteration = 0
         self._keys: list[int] = []
         self._digest = hashlib.sha256()
-        self._draw()
+        self._draw_next()
 
     @property
     def name(self) -> str:
@@ -97,20 +97,20 @@ class Course:
     @property
     def next(self) -> tuple[Probe, ...]:
         """What the next iteration asks."""
-        return tuple(self.terms.probes[key] for key in self._drawn)
+        return tuple(self.spec.probes[key] for key in self._next_keys)
 
     @property
-    def _asked(self) -> Asked:
+    def _history(self) -> PromptHistory:
         """What the policy may know: refused and unreadable responses are no mismatches."""
-        terms = self.terms
-        return Asked(
-            tasks=len(terms.probes) // int(np.prod(terms.sizes)),
-            sizes=terms.sizes,
+        spec = self.spec
+        return PromptHistory(
+            tasks=len(spec.probes) // int(np.prod(spec.sizes)),
+            sizes=spec.sizes,
             keys=np.array(self._keys, dtype=np.intp),
             mismatch=np.array([row.signal == "mismatch" for row in self.rows], dtype=bool),
             batch=self.iteration + 1,
-            batches=terms.config.rounds,
-            blocked=terms.blocked,
+            batches=spec.config.rounds,
+            blocked=spec.blocked,
         )
 
     @property
@@ -120,48 +120,51 @@ class Course:
         """
         return [
             ("tasks", self.iteration + 1),
-            (self.terms.config.stream(self.policy.name), self.iteration + 1),
+            (self.spec.config.stream(self.policy.name), self.iteration + 1),
         ]
 
-    def _draw(self) -> None:
-        size = min(self.terms.config.batch, self.terms.config.queries - len(self.rows))
+    def _draw_next(self) -> None:
+        size = min(self.spec.config.batch, self.spec.config.queries - len(self.rows))
         tasks, rng = (stream(self.seed, *key) for key in self._streams)
-        self._drawn = (
-            self.policy.ask(self._asked, size, tasks, rng) if size else np.empty(0, dtype=np.intp)
+        self._next_keys = (
+            self.policy.ask(self._history, size, tasks, rng) if size else np.empty(0, dtype=np.intp)
         )
-        if len(self._drawn) > size or self.terms.blocked[self._drawn].any():
+        if len(self._next_keys) > size or self.spec.blocked[self._next_keys].any():
             raise PlanError(
-                f"the policy {self.policy.name} proposes prompts that must not be asked, or too many"
+                f"the policy {self.policy.name} proposes prompts that must not be asked, or too "
+                "many"
             )
 
     def tell(self, responses: Sequence[Response]) -> bytes:
         """Take the responses to what was asked; the record of the iteration, as a line of the
         trajectory.
         """
-        before = self._asked
-        chances = chances_of(self.policy, before, self._drawn) or [None] * len(self._drawn)
-        batch = list(map(self._row, count(len(self.rows) + 1), self.next, responses, chances))
+        before = self._history
+        chances = chances_of(self.policy, before, self._next_keys) or [None] * len(self._next_keys)
+        batch = list(map(self._make_row, count(len(self.rows) + 1), self.next, responses, chances))
         self.rows += batch
-        self._keys += self._drawn.tolist()
+        self._keys += self._next_keys.tolist()
         self.iteration += 1
         record = {
-            "model": self.terms.model,
+            "model": self.spec.model,
             "policy": self.policy.name,
             "seed": self.seed,
             "iteration": self.iteration,
-            "best": best(batch).id,
-            **self._learned(before),
+            "best": best_row(batch).id,
+            **self._describe_scores(before),
             "batch": [row.to_dict() for row in batch],
         }
         line = json.dumps(record).encode() + b"\n"
         self._digest.update(line)
-        self._draw()
+        self._draw_next()
         return line
 
-    def _row(self, query: int, probe: Probe, response: Response, chance: float | None) -> Row:
+    def _make_row(
+        self, query: int, probe: Probe, response: Response, chance: float | None
+    ) -> ProbeRow:
         task, routing = probe.task, route(probe.task, response)
-        return Row(
-            model=self.terms.model,
+        return ProbeRow(
+            model=self.spec.model,
             policy=self.policy.name,
             seed=self.seed,
             iteration=self.iteration + 1,
@@ -184,14 +187,14 @@ class Course:
             chance=chance,
         )
 
-    def _learned(self, before: Asked) -> dict[str, Any]:
+    def _describe_scores(self, before: PromptHistory) -> dict[str, Any]:
         """Of a policy with scores: the temperature that the batch was drawn at, and the scores that
         follow from it.
         """
         policy = self.policy.policy if isinstance(self.policy, Capped) else self.policy
         if not isinstance(policy, Caps):
             return {"temperature": None, "scores": None}
-        scores = zip(self.terms.groups.items(), policy.scores(self._asked), strict=True)
+        scores = zip(self.spec.groups.items(), policy.scores(self._history), strict=True)
         return {
             "temperature": policy.temperature(before.batch, before.batches),
             "scores": {
@@ -203,21 +206,21 @@ class Course:
     def status(self) -> dict[str, Any]:
         """The best candidate so far, and what it takes to go on."""
         return {
-            "model": self.terms.model,
+            "model": self.spec.model,
             "policy": self.policy.name,
             "seed": self.seed,
             "iterations": self.iteration,
             "queries": len(self.rows),
-            "finished": not len(self._drawn),
+            "finished": not len(self._next_keys),
             "trajectory": self._digest.hexdigest(),
             "streams": [
                 {"seed": self.seed, "purpose": purpose, "counter": at}
                 for purpose, at in self._streams
             ],
-            "best": best(self.rows).to_dict(),
+            "best": best_row(self.rows).to_dict(),
         }
 
 
-def best(rows: Sequence[Row]) -> Row:
+def best_row(rows: Sequence[ProbeRow]) -> ProbeRow:
     """The first row with the highest failure score: one that cannot be told comes after a match."""
     return max(rows, key=lambda row: -1.0 if row.score is None else row.score)

@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,19 +23,18 @@ from typing import Any
 from groundfault import models
 from groundfault.base.files import write_bytes
 from groundfault.base.ledger import Event, Ledger
+from groundfault.base.progress import Progress, listener
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Question, Record, Response, Target
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import Probe, probes
 from groundfault.probes.running.config import Config, slug
-from groundfault.probes.running.policy_run import Course, Terms
+from groundfault.probes.running.policy_run import PolicyRun, RunSpec
 from groundfault.probes.running.runs import CALLS, LEDGER, STATUS, TRAJECTORY, Runs
-from groundfault.probes.running.sealing import ITERATION, held, seal
+from groundfault.probes.running.sealing import ITERATION, hold, seal
 
-_MOST = 1_000_000  # prompts
-
-Progress = Callable[[str], object]
+_MAX_PROMPTS = 1_000_000  # prompts
 
 
 def run(
@@ -43,7 +42,7 @@ def run(
     target: Target | str,
     *,
     out: str | Path | None = None,
-    progress: Progress = bool,
+    progress: Progress | None = None,
 ) -> Runs:
     """Ask what a config says, or go on where that was interrupted.
 
@@ -80,33 +79,43 @@ def run(
     config = config if isinstance(config, Config) else Config.load(config)
     target = models.get(target) if isinstance(target, str) else target
     bank, grammar = Bank.load(config.bank), Grammar.load(config.grammar)
-    offered = _offered(bank, grammar)
+    prompts = _render_all(bank, grammar)
     groups = {group.name: [option.name for option in group.options] for group in grammar.groups}
-    terms = Terms(config, target.name, offered, groups)
-    with held(folder):
-        valid = len(offered) - int(terms.blocked.sum())
+    spec = RunSpec(config, target.name, prompts, groups)
+    with hold(folder):
+        valid = len(prompts) - int(spec.blocked.sum())
         events = seal(
-            folder, config, bank, grammar, target.name, {"prompts": len(offered), "valid": valid}
+            folder, config, bank, grammar, target.name, {"prompts": len(prompts), "valid": valid}
         )
-        courses = [Course(terms, policy, seed) for policy in config.chosen for seed in config.seeds]
-        journals = [Journal(course, folder, events) for course in courses]
+        policy_runs = [
+            PolicyRun(spec, policy, seed)
+            for policy in config.prompt_policies
+            for seed in config.seeds
+        ]
+        journals = [Journal(policy_run, folder, events) for policy_run in policy_runs]
         _Rounds(
-            config, target, Record(folder / CALLS), Ledger(folder / LEDGER), journals, progress
+            config,
+            target,
+            Record(folder / CALLS),
+            Ledger(folder / LEDGER),
+            journals,
+            listener(progress),
         ).run()
     return Runs(folder)
 
 
-def _offered(bank: Bank, grammar: Grammar) -> list[Probe]:
-    if len(bank) * len(grammar) > _MOST:
+def _render_all(bank: Bank, grammar: Grammar) -> list[Probe]:
+    if len(bank) * len(grammar) > _MAX_PROMPTS:
         raise PlanError(
-            f"bank and grammar make more than {_MOST:,} prompts; take fewer tasks, or fewer options"
+            f"bank and grammar make more than {_MAX_PROMPTS:,} prompts; take fewer tasks, or fewer "
+            "options"
         )
-    offered = list(probes(bank, grammar))
-    if all(probe.errors for probe in offered):
+    prompts = list(probes(bank, grammar))
+    if all(probe.errors for probe in prompts):
         raise PlanError(
-            f"no prompt may be asked: {offered[0].errors[0]}; groundfault probe check says more"
+            f"no prompt may be asked: {prompts[0].errors[0]}; groundfault probe check says more"
         )
-    return offered
+    return prompts
 
 
 class Journal:
@@ -122,31 +131,38 @@ class Journal:
         What the ledger holds.
     """
 
-    def __init__(self, course: Course, folder: Path, events: Sequence[Event]) -> None:
-        self.course = course
+    def __init__(self, policy_run: PolicyRun, folder: Path, events: Sequence[Event]) -> None:
+        self.policy_run = policy_run
         self.names = {
-            "model": course.terms.model,
-            "policy": course.policy.name,
-            "seed": course.seed,
+            "model": policy_run.spec.model,
+            "policy": policy_run.policy.name,
+            "seed": policy_run.seed,
         }
-        told = [event.body for event in events if event.kind == ITERATION]
+        bodies = [event.body for event in events if event.kind == ITERATION]
         self.sealed = {
-            body["iteration"]: body["record"] for body in told if self.names.items() <= body.items()
+            body["iteration"]: body["record"]
+            for body in bodies
+            if self.names.items() <= body.items()
         }
-        home = folder / slug(course.terms.model) / slug(course.policy.name) / f"seed-{course.seed}"
+        home = (
+            folder
+            / slug(policy_run.spec.model)
+            / slug(policy_run.policy.name)
+            / f"seed-{policy_run.seed}"
+        )
         self.trajectory, self.status = home / TRAJECTORY, home / STATUS
-        self._lines = self._kept()
+        self._lines = self._read_whole_lines()
         self._line = b""
         if len(self._lines) > len(self.sealed):  # the ledger is written first
             raise LedgerError(
                 f"{self.trajectory} holds more iterations than {LEDGER}; one of them was changed"
             )
 
-    def _kept(self) -> list[bytes]:
+    def _read_whole_lines(self) -> list[bytes]:
         """The whole lines of the trajectory; what a kill has cut short is cut off."""
         if not self.trajectory.exists():
             return []
-        with _told(self.trajectory):
+        with _writing(self.trajectory):
             data = self.trajectory.read_bytes()
             whole = data.rfind(b"\n") + 1
             if whole < len(data):
@@ -161,14 +177,16 @@ class Journal:
         LedgerError
             If the ledger holds something else.
         """
-        self._line = self.course.tell(responses)
-        number, sha = self.course.iteration, hashlib.sha256(self._line).hexdigest()
+        self._line = self.policy_run.tell(responses)
+        number, sha = self.policy_run.iteration, hashlib.sha256(self._line).hexdigest()
         if number not in self.sealed:
             return {**self.names, "iteration": number, "record": sha}
         if self.sealed[number] != sha:
             raise LedgerError(
-                f"iteration {number} of {self.course.name} comes out otherwise than the ledger says: its answers in "
-                f"{CALLS} were changed, or another version of groundfault or machine asked; go on with that one, or "
+                f"iteration {number} of {self.policy_run.name} comes out otherwise than the ledger "
+                "says: its answers in "
+                f"{CALLS} were changed, or another version of groundfault or machine asked; go on "
+                "with that one, or "
                 "choose another folder"
             )
         return None
@@ -183,18 +201,21 @@ class Journal:
         InputError
             If it cannot be written.
         """
-        number, before = self.course.iteration, len(self._lines)
+        number, before = self.policy_run.iteration, len(self._lines)
         if number <= before and self._lines[number - 1] != self._line:
             raise LedgerError(
-                f"{self.trajectory}, line {number} was changed; take the file away, and it is made again"
+                f"{self.trajectory}, line {number} was changed; take the file away, and it is made "
+                "again"
             )
         if number > before:
             self._append(self._line)
         if number >= before:
-            write_bytes(self.status, (json.dumps(self.course.status(), indent=1) + "\n").encode())
+            write_bytes(
+                self.status, (json.dumps(self.policy_run.status(), indent=1) + "\n").encode()
+            )
 
     def _append(self, line: bytes) -> None:
-        with _told(self.trajectory):
+        with _writing(self.trajectory):
             self.trajectory.parent.mkdir(parents=True, exist_ok=True)
             with self.trajectory.open("ab") as file:
                 file.write(line)
@@ -203,7 +224,7 @@ class Journal:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -226,19 +247,20 @@ class _Rounds:
 
     def run(self) -> None:
         number = 0
-        while open_ := [journal for journal in self.journals if journal.course.next]:
+        while open_ := [journal for journal in self.journals if journal.policy_run.next]:
             number += 1
-            asked = [
-                (journal, [self._question(probe) for probe in journal.course.next])
+            batches = [
+                (journal, [self._question(probe) for probe in journal.policy_run.next])
                 for journal in open_
             ]
-            found = self._ask(number, asked)
-            told = [
-                journal.tell([found[question.hash] for question in each]) for journal, each in asked
+            answers = self._ask(number, batches)
+            bodies = [
+                journal.tell([answers[question.hash] for question in each])
+                for journal, each in batches
             ]
-            if any(told):
-                self.ledger.extend(ITERATION, [body for body in told if body])
-            for journal, _ in asked:
+            if any(bodies):
+                self.ledger.extend(ITERATION, [body for body in bodies if body])
+            for journal, _ in batches:
                 journal.write()
 
     def _question(self, probe: Probe) -> Question:
@@ -247,10 +269,12 @@ class _Rounds:
         self.times[probe.prompt] += 1
         return self.config.question(probe.prompt, repeat)
 
-    def _ask(self, number: int, asked: list[tuple[Journal, list[Question]]]) -> dict[str, Response]:
-        self._refuse_lost(number, asked)
+    def _ask(
+        self, number: int, batches: list[tuple[Journal, list[Question]]]
+    ) -> dict[str, Response]:
+        self._require_answers(number, batches)
         questions = list(
-            {question.hash: question for _, each in asked for question in each}.values()
+            {question.hash: question for _, each in batches for question in each}.values()
         )
         responses = models.ask(
             self.target,
@@ -259,30 +283,34 @@ class _Rounds:
             concurrency=self.config.concurrency,
             timeout=self.config.timeout,
             retries=self.config.retries,
-            progress=lambda said: self.progress(
-                f"iteration {number} of {self.config.rounds}: {said}"
+            progress=lambda message: self.progress(
+                f"iteration {number} of {self.config.rounds}: {message}"
             ),
         )
-        failed = next((response for response in responses if response.error), None)
-        if failed is not None:
+        failure = next((response for response in responses if response.error), None)
+        if failure is not None:
             raise InputError(
-                f"{self.target.name} did not answer in iteration {number}: {failed.error}; nothing of this iteration "
+                f"{self.target.name} did not answer in iteration {number}: {failure.error}; "
+                "nothing of this iteration "
                 "is spent: run again to go on"
             )
         return dict(zip((question.hash for question in questions), responses, strict=True))
 
-    def _refuse_lost(self, number: int, asked: list[tuple[Journal, list[Question]]]) -> None:
+    def _require_answers(self, number: int, batches: list[tuple[Journal, list[Question]]]) -> None:
         """What the ledger holds was answered: if its answers are gone, they are not to be paid for
         again.
         """
         before = [
             question.hash
-            for journal, each in asked
+            for journal, each in batches
             if number in journal.sealed
             for question in each
         ]
-        lost = set(before) - set(self.record.answers(self.target.name, before)) if before else set()
-        if lost:
+        missing = (
+            set(before) - set(self.record.answers(self.target.name, before)) if before else set()
+        )
+        if missing:
             raise LedgerError(
-                f"{self.record.place} lacks {len(lost)} answers that the ledger counts; restore the file"
+                f"{self.record.place} lacks {len(missing)} answers that the ledger counts; restore "
+                "the file"
             )

@@ -22,7 +22,7 @@ TRAJECTORY, STATUS, LOCK = "trajectory.jsonl", "status.json", ".lock"
 
 
 @dataclass(frozen=True)
-class Row:
+class ProbeRow:
     """One query: a prompt that was put to a model once, and what came of it.
 
     Attributes
@@ -86,7 +86,7 @@ class Row:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Row:
+    def from_dict(cls, data: Mapping[str, Any]) -> ProbeRow:
         """What `to_dict` made."""
         return cls(
             **{**data, "assignment": tuple(data["assignment"]), "errors": tuple(data["errors"])}
@@ -123,18 +123,18 @@ class Runs:
         return Grammar.load(self.folder / GRAMMAR)
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ProbeRow]:
         """Every query: runs in the order of their folders' names, in each its queries in their
         order.
         """
         return list(self._rows())
 
-    def _rows(self) -> Iterator[Row]:
+    def _rows(self) -> Iterator[ProbeRow]:
         for place in sorted(self.folder.glob(f"*/*/*/{TRAJECTORY}")):
             # what follows the last line's end was cut short when the run was killed; it is written
             # anew on resuming
             for number, line in enumerate(place.read_bytes().split(b"\n")[:-1], start=1):
                 try:
-                    yield from map(Row.from_dict, json.loads(line)["batch"])
+                    yield from map(ProbeRow.from_dict, json.loads(line)["batch"])
                 except (KeyError, TypeError, ValueError):
                     raise InputError(f"{place}, line {number} is no iteration of a run") from None

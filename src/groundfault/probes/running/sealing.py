@@ -24,7 +24,7 @@ SEALED, ITERATION = "probe_run_sealed", "probe_iteration"
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def hold(folder: Path) -> Iterator[None]:
     """Hold a folder: a second process is refused, and a process that is killed holds it no longer.
 
     Raises
@@ -83,17 +83,17 @@ def seal(
     LedgerError
         If what was fixed has been changed.
     """
-    fixed = {**_described(bank, grammar), **config.to_dict(), **more}
-    text = (json.dumps(fixed, indent=1) + "\n").encode()
+    settings = {**_describe(bank, grammar), **config.to_dict(), **more}
+    text = (json.dumps(settings, indent=1) + "\n").encode()
     ledger, place = Ledger(folder / LEDGER), folder / MANIFEST
-    begun, sealed = place.exists(), {"manifest": hashlib.sha256(text).hexdigest(), "model": model}
-    if begun:
-        _refuse_others(place, text, fixed)
-        _refuse_changed(folder, fixed)
-    events = _events(ledger) if (folder / LEDGER).exists() else []
+    exists, sealed = place.exists(), {"manifest": hashlib.sha256(text).hexdigest(), "model": model}
+    if exists:
+        _refuse_others(place, text, settings)
+        _refuse_changed(folder, settings)
+    events = _read_events(ledger) if (folder / LEDGER).exists() else []
     seals = [event.body for event in events if event.kind == SEALED]
     _refuse_seals(folder, seals, sealed)
-    if not begun:
+    if not exists:
         for name, source in ((BANK, config.bank), (GRAMMAR, config.grammar)):
             write_bytes(folder / name, source.read_bytes())
         write_bytes(place, text)
@@ -102,21 +102,23 @@ def seal(
     return events
 
 
-def _described(bank: Bank, grammar: Grammar) -> dict[str, Any]:
+def _describe(bank: Bank, grammar: Grammar) -> dict[str, Any]:
     return {
         "bank": {"name": bank.name, "sha256": bank.hash, "tasks": len(bank)},
         "grammar": {"name": grammar.name, "sha256": grammar.hash, "assignments": len(grammar)},
     }
 
 
-def _events(ledger: Ledger) -> list[Event]:
+def _read_events(ledger: Ledger) -> list[Event]:
     ledger.check()
     return ledger.events()
 
 
-def _refuse_changed(folder: Path, fixed: Mapping[str, Any]) -> None:
-    for name, told in _described(Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)).items():
-        if told != fixed[name]:
+def _refuse_changed(folder: Path, settings: Mapping[str, Any]) -> None:
+    for name, description in _describe(
+        Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)
+    ).items():
+        if description != settings[name]:
             raise LedgerError(
                 f"{folder / name}.toml was changed after the run began; put back what it was"
             )
@@ -128,40 +130,43 @@ def _refuse_seals(
     for body in seals:
         if body["manifest"] != sealed["manifest"]:
             raise LedgerError(
-                f"{folder} was sealed with another {MANIFEST}; restore that, or choose another folder"
+                f"{folder} was sealed with another {MANIFEST}; restore that, or choose another "
+                "folder"
             )
         if body["model"] != sealed["model"] and slug(str(body["model"])) == slug(sealed["model"]):
             raise PlanError(
-                f"{folder} holds runs of {body['model']}, a name too like this one; choose another folder"
+                f"{folder} holds runs of {body['model']}, a name too like this one; choose another "
+                "folder"
             )
 
 
 def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
-    found = place.read_bytes()
-    if found == text:
+    stored = place.read_bytes()
+    if stored == text:
         return
     try:
-        before = json.loads(found)
-        what, then, new = next(_differences(before, now))
+        before = json.loads(stored)
+        what, then, new = next(_find_differences(before, now))
         what = what.removesuffix(" sha256")
     except (StopIteration, TypeError, ValueError, AttributeError):
         raise LedgerError(
             f"{place} was changed after the run began; restore it from a copy"
         ) from None
     raise InputError(
-        f"{place.parent} was begun with another {what}: {then} then, {new} now; put it back, or choose another folder"
+        f"{place.parent} was begun with another {what}: {then} then, {new} now; put it back, or "
+        "choose another folder"
     )
 
 
-def _differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+def _find_differences(before: Any, now: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
     """What differs, by its path, and how."""
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         for name in (*now, *(name for name in before if name not in now)):
-            yield from _differences(before.get(name), now.get(name), f"{where} {name}".strip())
+            yield from _find_differences(before.get(name), now.get(name), f"{where} {name}".strip())
     elif before != now:
-        yield where, _short(before), _short(now)
+        yield where, _shorten(before), _shorten(now)
 
 
-def _short(value: Any) -> str:
-    said = value[:12] if isinstance(value, str) else json.dumps(value)
-    return said if len(said) <= 80 else f"{said[:77]}..."
+def _shorten(value: Any) -> str:
+    text = value[:12] if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

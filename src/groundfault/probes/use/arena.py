@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from groundfault.base.progress import Progress, listener
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 from groundfault.probes.policies import POLICIES, get
-from groundfault.probes.policies.history import Asked, Floats, Keys, Policy
-from groundfault.probes.use.landscapes import WORLDS, Landscape, Replay, landscape
+from groundfault.probes.policies.history import Floats, Keys, PromptHistory, PromptPolicy
+from groundfault.probes.use.landscapes import WORLDS, Landscape, ReplayedRun, draw_landscape
 from groundfault.stats.paired import ratio, student
 
 Interval = tuple[float, float]
 
-FEWEST = 20
+MIN_LANDSCAPES = 20
 """Landscapes, or seeds of a replay, that a comparison needs."""
 
 
 @dataclass(frozen=True)
-class Standing:
+class LeaderboardRow:
     """A policy on one kind of landscape, or on one replayed model.
 
     Attributes
@@ -60,20 +61,23 @@ class Standing:
         return asdict(self)
 
 
-def run(
-    policy: Policy, over: Landscape, *, budget: int, batch: int, plan: Plan, number: int
+def play_policy(
+    policy: PromptPolicy, over: Landscape, *, budget: int, batch: int, plan: Plan, number: int
 ) -> Keys:
     """The keys that a policy asks, in their order: shape (budget,), or fewer where none is left."""
     keys = np.empty(0, dtype=np.intp)
     batches = -(-budget // batch)
     for turn in range(1, batches + 1):
-        asked = Asked(
+        history = PromptHistory(
             over.tasks, over.sizes, keys, over.mismatch[keys], turn, batches, over.blocked
         )
         counter = number * batches + turn
         size = min(batch, budget - len(keys))
         more = policy.ask(
-            asked, size, plan.rng("tasks", counter), plan.rng(f"components {policy.name}", counter)
+            history,
+            size,
+            plan.rng("tasks", counter),
+            plan.rng(f"components {policy.name}", counter),
         )
         if not len(more):
             break
@@ -85,7 +89,7 @@ def arena(
     policies: Sequence[str] = tuple(POLICIES),
     worlds: Sequence[str] | None = None,
     *,
-    replay: Replay | None = None,
+    replay: ReplayedRun | None = None,
     control: str = "stratified",
     budget: int = 192,
     batch: int = 3,
@@ -93,8 +97,8 @@ def arena(
     seed: int = 0,
     level: float = 0.95,
     jobs: int = 1,
-    progress: Callable[[str], object] = bool,
-) -> list[Standing]:
+    progress: Progress | None = None,
+) -> list[LeaderboardRow]:
     """Compare policies by the unique keys that an audit would confirm.
 
     Parameters
@@ -131,15 +135,22 @@ def arena(
     each policy's own. What a policy that adapts finds is no rate of failures."""
     if not 0 < level < 1:
         raise PlanError(f"level must be strictly between 0 and 1, not {level}")
-    shown, rival = [get(name).name for name in policies], get(control).name
+    names, rival = [get(name).name for name in policies], get(control).name
     played = play(
-        dict.fromkeys([*shown, rival]), worlds, replay=replay, budget=budget, batch=batch, landscapes=landscapes,
-        seed=seed, jobs=jobs, progress=progress,
-    )  # fmt: skip
+        dict.fromkeys([*names, rival]),
+        worlds,
+        replay=replay,
+        budget=budget,
+        batch=batch,
+        landscapes=landscapes,
+        seed=seed,
+        jobs=jobs,
+        progress=progress,
+    )
     return [
-        standing(world, name, budget, found[name], found[rival], level)
-        for world, found in played.items()
-        for name in shown
+        compare_with_control(world, name, budget, by_policy[name], by_policy[rival], level)
+        for world, by_policy in played.items()
+        for name in names
     ]
 
 
@@ -147,13 +158,13 @@ def play(
     policies: Iterable[str],
     worlds: Sequence[str] | None = None,
     *,
-    replay: Replay | None = None,
+    replay: ReplayedRun | None = None,
     budget: int = 192,
     batch: int = 3,
     landscapes: int = 40,
     seed: int = 0,
     jobs: int = 1,
-    progress: Callable[[str], object] = bool,
+    progress: Progress | None = None,
 ) -> dict[str, dict[str, Floats]]:
     """What policies find on the same landscapes: by world and policy a float64 array, shape
     (landscapes, 4).
@@ -164,9 +175,9 @@ def play(
 
     if budget < 1 or batch < 1:
         raise PlanError(f"budget {budget} and batch {batch} must be at least 1")
-    if landscapes < FEWEST:
+    if landscapes < MIN_LANDSCAPES:
         raise PlanError(
-            f"a comparison of policies needs at least {FEWEST} landscapes, not {landscapes}"
+            f"a comparison of policies needs at least {MIN_LANDSCAPES} landscapes, not {landscapes}"
         )
     there: Any = replay.landscapes if replay else WORLDS
     unknown = [world for world in worlds or () if world not in there]
@@ -176,28 +187,28 @@ def play(
     for world in worlds or there:
         over = there[world] if replay else world
         work = (
-            delayed(_played)(names, over, budget, batch, seed, number)
+            delayed(_play_landscape)(names, over, budget, batch, seed, number)
             for number in range(landscapes)
         )
         counts: list[Any] = []
         for each in Parallel(jobs, return_as="generator")(work):
             counts.append(each)
-            progress(f"{world}: {len(counts)} of {landscapes}")
-        found = np.array(counts, dtype=np.float64).transpose(1, 0, 2)
-        played[world] = dict(zip(names, found, strict=True))
+            listener(progress)(f"{world}: {len(counts)} of {landscapes}")
+        table = np.array(counts, dtype=np.float64).transpose(1, 0, 2)
+        played[world] = dict(zip(names, table, strict=True))
     return played
 
 
-def standing(
-    world: str, policy: str, budget: int, found: Floats, control: Floats, level: float = 0.95
-) -> Standing:
+def compare_with_control(
+    world: str, policy: str, budget: int, outcomes: Floats, control: Floats, level: float = 0.95
+) -> LeaderboardRow:
     """A policy's standing from what it and the control found, each as `play` gives it."""
     rival = control[:, 0]
-    keys, tasks, rows, artefacts = map(float, found.mean(axis=0))
-    gain = found[:, 0] - rival
-    more = ratio(found[:, 0], rival, level)
+    keys, tasks, rows, artefacts = map(float, outcomes.mean(axis=0))
+    gain = outcomes[:, 0] - rival
+    more = ratio(outcomes[:, 0], rival, level)
     times = keys / float(rival.mean()) if rival.any() else None
-    return Standing(
+    return LeaderboardRow(
         world=world,
         policy=policy,
         budget=budget,
@@ -212,21 +223,27 @@ def standing(
     )
 
 
-def _played(
+def _play_landscape(
     names: Sequence[str], over: Landscape | str, budget: int, batch: int, seed: int, number: int
 ) -> Any:
     """What each policy finds on one landscape: unique audited keys, their tasks, confirmed rows,
     artefacts.
     """
     plan = Plan(seed=seed)
-    land = landscape(over, plan.rng(f"landscape {over}", number)) if isinstance(over, str) else over
+    land = (
+        draw_landscape(over, plan.rng(f"landscape {over}", number))
+        if isinstance(over, str)
+        else over
+    )
     return [
-        _counts(run(get(name), land, budget=budget, batch=batch, plan=plan, number=number), land)
+        _count_keys(
+            play_policy(get(name), land, budget=budget, batch=batch, plan=plan, number=number), land
+        )
         for name in names
     ]
 
 
-def _counts(keys: Keys, over: Landscape) -> tuple[int, int, int, int]:
+def _count_keys(keys: Keys, over: Landscape) -> tuple[int, int, int, int]:
     unique = np.unique(keys)
     confirmed = unique[over.wrong[unique]]
     return (

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
-from groundfault.probes.use.endpoints import Results, Run
+from msgspec import Struct
+
+from groundfault.base.deprecation import rename_members
+from groundfault.probes.use.endpoints import Results, RunEndpoints
 from groundfault.stats.paired import sign_flips, student
-from groundfault.stats.prevalence import with_repeats, without_repeats
+from groundfault.stats.prevalence import estimate_with_repeats, estimate_without_repeats
 from groundfault.stats.proportions import wilson
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import Status
-    from groundfault.probes.running.runs import Row
+    from groundfault.probes.running.runs import ProbeRow
 
 LEVEL = 0.95
-BLIND = ("stratified", "uniform", "uniform, repeats", "exhaustive")
+NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")
 """Policies that do not look at what was found, in the order in which they are taken for the
 control.
 """
 
 PRIMARY = "unique audited keys"
-ENDPOINTS: Mapping[str, Callable[[Run], float]] = {
+ENDPOINTS: Mapping[str, Callable[[RunEndpoints], float]] = {
     PRIMARY: lambda run: len(run.keys.confirmed),
     "audited yield": lambda run: run.audited_yield,
     "query to first audited failure": lambda run: run.budget if run.first is None else run.first,
@@ -34,8 +36,8 @@ there is none.
 """
 
 
-@dataclass(frozen=True)
-class Difference:
+@rename_members(least_p="min_p")
+class Difference(Struct, frozen=True, forbid_unknown_fields=True):
     """A policy minus the control in one endpoint, over the seeds that both have.
 
     Attributes
@@ -66,17 +68,12 @@ class Difference:
     p: float
 
     @property
-    def least_p(self) -> float:
+    def min_p(self) -> float:
         """The smallest p that so many seeds can give."""
         return 2.0 ** (1 - len(self.seeds))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return asdict(self)
 
-
-@dataclass(frozen=True)
-class Duel:
+class Duel(Struct, frozen=True, forbid_unknown_fields=True):
     """Best scores of two policies, seed by seed: the paper's check of its artefacts, and no measure
     of discovery.
     """
@@ -89,19 +86,10 @@ class Duel:
     control_best: float
     wins: int
     losses: int
-
-    @property
-    def ties(self) -> int:
-        """Seeds with equal best scores."""
-        return self.seeds - self.wins - self.losses
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return {**asdict(self), "ties": self.ties}
+    ties: int
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(Struct, frozen=True, forbid_unknown_fields=True):
     """How often prompts of the bank get a confirmed error, as one policy's runs of a model tell.
 
     Attributes
@@ -126,43 +114,39 @@ class Rate:
     interval: tuple[float, float] | None = None
     open: int = 0
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return asdict(self)
 
-
-def control(results: Results) -> str:
+def choose_control(results: Results) -> str:
     """The policy that others are compared with: the first of `BLIND`, else the first by name."""
-    named = {_plain(name): name for name in reversed(results.policies)}
-    return next((named[kind] for kind in BLIND if kind in named), results.policies[0])
+    names = {_strip_cap(name): name for name in reversed(results.policies)}
+    return next((names[kind] for kind in NON_ADAPTIVE if kind in names), results.policies[0])
 
 
-def looks(policy: str) -> bool:
+def is_adaptive(policy: str) -> bool:
     """Whether a policy looks at what was found."""
-    return _plain(policy) not in BLIND
+    return _strip_cap(policy) not in NON_ADAPTIVE
 
 
-def reach(policy: str, budget: int, prompts: int, tasks: int) -> int:
+def count_reachable(policy: str, budget: int, prompts: int, tasks: int) -> int:
     """How many queries of its budget a policy can make, given so many prompts: without repeats,
     below its cap.
     """
     caps = [
         int(part.removeprefix("most=")) for part in policy.split(", ") if part.startswith("most=")
     ]
-    return min([budget, *(tasks * cap for cap in caps), *([] if repeats(policy) else [prompts])])
+    return min([budget, *(tasks * cap for cap in caps), *([] if may_repeat(policy) else [prompts])])
 
 
-def repeats(policy: str) -> bool:
+def may_repeat(policy: str) -> bool:
     """Whether a policy may ask a prompt again."""
     return "repeats" in policy.split(", ")
 
 
-def _plain(policy: str) -> str:
+def _strip_cap(policy: str) -> str:
     """A policy's name without the cap on tasks, which looks at nothing."""
     return ", ".join(part for part in policy.split(", ") if not part.startswith("most="))
 
 
-def unmatched(results: Results, policy: str, other: str, model: str | None = None) -> str:
+def explain_mismatch(results: Results, policy: str, other: str, model: str | None = None) -> str:
     """Why two policies cannot be compared with matched budgets; empty where they can."""
     one, two = results.pool(policy, model), results.pool(other, model)
     seeds = [{(run.model, run.seed) for run in pool.runs} for pool in (one, two)]
@@ -175,30 +159,32 @@ def unmatched(results: Results, policy: str, other: str, model: str | None = Non
         )
     short = [run for pool in (one, two) for run in pool.runs if run.rows.queries < run.budget]
     if short:
-        return f"{short[0].policy}, seed {short[0].seed}, made {short[0].rows.queries} of {short[0].budget} queries"
+        run = short[0]
+        queries = f"{run.rows.queries} of {run.budget} queries"
+        return f"{run.policy}, seed {run.seed}, made {queries}"
     return ""
 
 
-def differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
+def compute_differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
     """Every other policy minus ``against``, by model and, of several, as their mean; those that are
     matched alone.
     """
-    found = []
+    rows = []
     models: list[str | None] = [*results.models, *([None] if len(results.models) > 1 else [])]
     for model in models:
         rivals = [
             p
             for p in results.policies
-            if p != against and not unmatched(results, p, against, model)
+            if p != against and not explain_mismatch(results, p, against, model)
         ]
         seeds = sorted({run.seed for run in results.pool(against, model).runs})
         for endpoint, measure in ENDPOINTS.items():
-            base = _by_seed(results, against, model, measure, seeds)
+            base = _average_by_seed(results, against, model, measure, seeds)
             values = [
                 [
                     a - b
                     for a, b in zip(
-                        _by_seed(results, rival, model, measure, seeds), base, strict=True
+                        _average_by_seed(results, rival, model, measure, seeds), base, strict=True
                     )
                 ]
                 for rival in rivals
@@ -211,29 +197,30 @@ def differences(results: Results, against: str, level: float = LEVEL) -> list[Di
                 else [_p(each) for each in values]
             )
             for rival, each, p in zip(rivals, values, ps, strict=True):
-                told = (tuple(seeds), tuple(each), fmean(each), student(each, level), float(p))
-                found.append(Difference(model, rival, against, endpoint, *told))
-    return found
+                numbers = (tuple(seeds), tuple(each), fmean(each), student(each, level), float(p))
+                rows.append(Difference(model, rival, against, endpoint, *numbers))
+    return rows
 
 
-def duels(results: Results, against: str) -> list[Duel]:
+def compute_duels(results: Results, against: str) -> list[Duel]:
     """Best scores of every other policy against one, on the models and seeds that both have."""
-    found = []
+    rows = []
     for model in results.models:
-        held = {run.seed: run.best or 0.0 for run in results.pool(against, model).runs}
+        control_best = {run.seed: run.best or 0.0 for run in results.pool(against, model).runs}
         for rival in (policy for policy in results.policies if policy != against):
-            runs = [run for run in results.pool(rival, model).runs if run.seed in held]
+            runs = [run for run in results.pool(rival, model).runs if run.seed in control_best]
             if runs:
-                pairs = [(run.best or 0.0, held[run.seed]) for run in runs]
+                pairs = [(run.best or 0.0, control_best[run.seed]) for run in runs]
                 means = fmean(a for a, _ in pairs), fmean(b for _, b in pairs)
                 wins, losses = sum(a > b for a, b in pairs), sum(a < b for a, b in pairs)
-                found.append(Duel(model, rival, against, len(pairs), *means, wins, losses))
-    return found
+                ties = len(pairs) - wins - losses
+                rows.append(Duel(model, rival, against, len(pairs), *means, wins, losses, ties))
+    return rows
 
 
-def rates(
+def estimate_rates(
     results: Results,
-    rows: Sequence[Row],
+    rows: Sequence[ProbeRow],
     statuses: Mapping[str, Status],
     prompts: int,
     *,
@@ -260,11 +247,11 @@ def rates(
     with which chance each prompt was drawn (``Row.chance``), runs are weighted by it, each for
     itself (`groundfault.stats.prevalence`). The rate is of this bank's prompts, and of no others.
     """
-    by_run: dict[tuple[str, str, int], list[Row]] = {}
+    by_run: dict[tuple[str, str, int], list[ProbeRow]] = {}
     for row in rows:
         by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
     return [
-        _rate(
+        _estimate_rate(
             [by_run[run.model, run.policy, run.seed] for run in pool.runs],
             statuses,
             prompts,
@@ -276,15 +263,19 @@ def rates(
     ]
 
 
-def _rate(
-    runs: list[list[Row]], statuses: Mapping[str, Status], prompts: int, even: bool, level: float
+def _estimate_rate(
+    runs: list[list[ProbeRow]],
+    statuses: Mapping[str, Status],
+    prompts: int,
+    even: bool,
+    level: float,
 ) -> Rate:
     rows = [row for run in runs for row in run]
     first = rows[0]
     errors = [
         [float(statuses.get(row.id) == "confirmed_model_error") for row in run] for run in runs
     ]
-    waiting = sum(_open(row, statuses) for row in rows)
+    waiting = sum(_is_open(row, statuses) for row in rows)
 
     def rate(
         how: Any, value: float | None = None, interval: tuple[float, float] | None = None
@@ -294,16 +285,17 @@ def _rate(
     if len({row.key for row in rows}) == prompts:
         wrong = {row.key for row in rows if statuses.get(row.id) == "confirmed_model_error"}
         return rate("all asked", len(wrong) / prompts)
-    if even and not looks(first.policy):
+    if even and not is_adaptive(first.policy):
         count = int(sum(map(sum, errors)))
         low, high = wilson(count, len(rows), level)
         return rate("draws", count / len(rows), (float(low), float(high)))
     if any(row.chance is None or not row.chance > 0 for row in rows):
         return rate("not available")
-    estimate = with_repeats if repeats(first.policy) else without_repeats
+    estimate = estimate_with_repeats if may_repeat(first.policy) else estimate_without_repeats
     chances = [[row.chance or 0.0 for row in run] for run in runs]
     each = [
-        estimate(told, chance, prompts, level) for told, chance in zip(errors, chances, strict=True)
+        estimate(run_errors, chance, prompts, level)
+        for run_errors, chance in zip(errors, chances, strict=True)
     ]
     interval = (
         student([one.value for one in each], level)
@@ -313,18 +305,18 @@ def _rate(
     return rate("weighted", fmean(one.value for one in each), interval)
 
 
-def _open(row: Row, statuses: Mapping[str, Status]) -> bool:
+def _is_open(row: ProbeRow, statuses: Mapping[str, Status]) -> bool:
     status = statuses.get(row.id, "unaudited")
     return status == "disputed" or (
         status == "unaudited" and row.signal in ("mismatch", "unreadable")
     )
 
 
-def _by_seed(
+def _average_by_seed(
     results: Results,
     policy: str,
     model: str | None,
-    measure: Callable[[Run], float],
+    measure: Callable[[RunEndpoints], float],
     seeds: Sequence[int],
 ) -> list[float]:
     """Of each seed the mean over models."""

@@ -5,13 +5,14 @@ matter.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.outcomes import outcome
-from groundfault.probes.running.runs import Row
+from groundfault.probes.running.runs import ProbeRow
 from groundfault.stats.paired import sign_flips, student
 
 if TYPE_CHECKING:
@@ -21,8 +22,7 @@ Losses = Mapping[str, Mapping[tuple[str, ...], float]]
 """By task and assignment."""
 
 
-@dataclass(frozen=True)
-class Effect:
+class ComponentEffect(Struct, frozen=True, forbid_unknown_fields=True):
     """One option of a component against the others of its group, for one model.
 
     Attributes
@@ -48,12 +48,10 @@ class Effect:
     interval: tuple[float, float] | None
     p: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        return asdict(self)
 
-
-def effects(rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Grammar) -> list[Effect]:
+def compute_effects(
+    rows: Iterable[ProbeRow], statuses: Mapping[str, Status], grammar: Grammar
+) -> list[ComponentEffect]:
     """The effect of every option of a group with two or more, by model.
 
     Parameters
@@ -68,15 +66,15 @@ def effects(rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Gramma
     What has no loss, as `groundfault.probes.use.evidence.outcome` says, is left out. Tasks are
     taken for independent. All rows are used, with nothing held out: the p-values are adjusted
     instead."""
-    found = []
-    for model, losses in sorted(_losses(rows, statuses).items()):
+    rows_of_effects = []
+    for model, losses in sorted(_average_losses(rows, statuses).items()):
         options = [
             (place, group.name, option.name)
             for place, group in enumerate(grammar.groups)
             if len(group.options) > 1
             for option in group.options
         ]
-        by_option = [_differences(losses, place, option) for place, _, option in options]
+        by_option = [_compute_differences(losses, place, option) for place, _, option in options]
         # a task without both sides says nothing: a difference of 0 is no weight in the test
         table = [[differences.get(task, 0.0) for differences in by_option] for task in losses]
         for (_, group, option), differences, p in zip(
@@ -84,33 +82,36 @@ def effects(rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Gramma
         ):
             values = list(differences.values())
             mean = fmean(values) if values else None
-            found.append(Effect(model, group, option, len(values), mean, student(values), float(p)))
-    return found
+            rows_of_effects.append(
+                ComponentEffect(model, group, option, len(values), mean, student(values), float(p))
+            )
+    return rows_of_effects
 
 
-def _losses(rows: Iterable[Row], statuses: Mapping[str, Status]) -> dict[str, Losses]:
+def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) -> dict[str, Losses]:
     """By model: the mean loss of each prompt over its repeats."""
-    held: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
+    by_model: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
     for row in rows:
         loss, _ = outcome(row, statuses.get(row.id, "unaudited"))
         if loss is not None:
-            held.setdefault(row.model, {}).setdefault(row.task, {}).setdefault(
+            by_model.setdefault(row.model, {}).setdefault(row.task, {}).setdefault(
                 row.assignment, []
             ).append(loss)
     return {
         model: {
-            task: {a: fmean(losses) for a, losses in told.items()} for task, told in tasks.items()
+            task: {a: fmean(losses) for a, losses in by_assignment.items()}
+            for task, by_assignment in tasks.items()
         }
-        for model, tasks in held.items()
+        for model, tasks in by_model.items()
     }
 
 
-def _differences(losses: Losses, place: int, option: str) -> dict[str, float]:
+def _compute_differences(losses: Losses, place: int, option: str) -> dict[str, float]:
     """Of each task that has both sides."""
-    found = {}
+    by_task = {}
     for task, by_assignment in losses.items():
         on = [loss for assignment, loss in by_assignment.items() if assignment[place] == option]
         off = [loss for assignment, loss in by_assignment.items() if assignment[place] != option]
         if on and off:
-            found[task] = fmean(on) - fmean(off)
-    return found
+            by_task[task] = fmean(on) - fmean(off)
+    return by_task

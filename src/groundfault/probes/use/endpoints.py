@@ -11,10 +11,13 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
+from groundfault.base.deprecation import rename_members
 from groundfault.errors import InputError
-from groundfault.probes.running.runs import Row
+from groundfault.probes.running.runs import ProbeRow
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import Status
@@ -25,8 +28,7 @@ EXCLUDED: tuple[Status, ...] = ("extraction_artifact", "format_artifact", "inval
 Keys = frozenset[str]
 
 
-@dataclass(frozen=True)
-class RowCounts:
+class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
     """How many rows there are of each kind. Counts of rows add up, to counts of rows and nothing
     else.
 
@@ -60,7 +62,7 @@ class RowCounts:
     waiting: int = 0
 
     @classmethod
-    def of(cls, row: Row, status: Status) -> RowCounts:
+    def of(cls, row: ProbeRow, status: Status) -> RowCounts:
         """One row."""
         routed = row.signal in ("mismatch", "unreadable")
         audited = (
@@ -83,7 +85,7 @@ class RowCounts:
         if not isinstance(other, RowCounts):
             return NotImplemented
         return RowCounts(
-            *(getattr(self, each.name) + getattr(other, each.name) for each in fields(self))
+            *(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__)
         )
 
     @property
@@ -95,10 +97,6 @@ class RowCounts:
     def excluded(self) -> int:
         """Reviewed, and no confirmed error for a reason that is not the model's."""
         return self.extraction_artifact + self.format_artifact + self.invalid_prompt
-
-    def to_dict(self) -> dict[str, int]:
-        """As JSON holds it."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class KeySets:
     tasks: Keys = frozenset()
 
     @classmethod
-    def of(cls, row: Row, status: Status) -> KeySets:
+    def of(cls, row: ProbeRow, status: Status) -> KeySets:
         """Those of one row."""
         key = frozenset((row.key,))
         routed = row.signal in ("mismatch", "unreadable")
@@ -140,20 +138,16 @@ class KeySets:
     @classmethod
     def union(cls, sets: Iterable[KeySets]) -> KeySets:
         """Those of all; a key that is confirmed anywhere is open nowhere."""
-        held = list(sets)
+        members = list(sets)
         united = {
-            each.name: frozenset[str]().union(*(getattr(one, each.name) for one in held))
+            each.name: frozenset[str]().union(*(getattr(one, each.name) for one in members))
             for each in fields(cls)
         }
         return cls(**united | {"open": united["open"] - united["confirmed"]})
 
-    def to_dict(self) -> dict[str, list[str]]:
-        """As JSON holds it."""
-        return {each.name: sorted(getattr(self, each.name)) for each in fields(self)}
-
 
 @dataclass(frozen=True)
-class Run:
+class RunEndpoints:
     """One model, policy and seed.
 
     Attributes
@@ -184,10 +178,12 @@ class Run:
     curve: tuple[int, ...]
 
     @classmethod
-    def of(cls, rows: Sequence[Row], statuses: Mapping[str, Status], budget: int) -> Run:
+    def of(
+        cls, rows: Sequence[ProbeRow], statuses: Mapping[str, Status], budget: int
+    ) -> RunEndpoints:
         """The endpoints of the rows of one run, in the order of their queries."""
-        told = [statuses.get(row.id, "unaudited") for row in rows]
-        pairs = list(zip(rows, told, strict=True))
+        statuses_of_rows = [statuses.get(row.id, "unaudited") for row in rows]
+        pairs = list(zip(rows, statuses_of_rows, strict=True))
         confirmed = [row for row, status in pairs if status == "confirmed_model_error"]
         scores = [row.score for row in rows if row.score is not None]
         new = {
@@ -210,31 +206,15 @@ class Run:
         """Confirmed rows over the budget; what is unaudited or turned down counts as nothing."""
         return self.rows.confirmed / self.budget
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        told = {
-            name: getattr(self, name)
-            for name in ("model", "policy", "seed", "budget", "first", "best")
-        }
-        told |= {
-            "audited_yield": self.audited_yield,
-            "unique_audited_keys": len(self.keys.confirmed),
-        }
-        return {
-            **told,
-            "rows": self.rows.to_dict(),
-            "keys": self.keys.to_dict(),
-            "curve": list(self.curve),
-        }
 
-
+@rename_members(found="runs_with_failure")
 @dataclass(frozen=True)
-class Pool:
+class PooledRuns:
     """Runs of one policy: all seeds of a model, or of all models where ``model`` is None."""
 
     model: str | None
     policy: str
-    runs: tuple[Run, ...]
+    runs: tuple[RunEndpoints, ...]
 
     @property
     def budget(self) -> int:
@@ -265,7 +245,7 @@ class Pool:
         return fmean(scores) if scores else None
 
     @property
-    def found(self) -> int:
+    def runs_with_failure(self) -> int:
         """Runs with an audited failure."""
         return sum(run.first is not None for run in self.runs)
 
@@ -274,23 +254,13 @@ class Pool:
         """Median query of the first audited failure, the lower of two; None where it is beyond the
         budget.
         """
-        ordered = sorted(run.first for run in self.runs if run.first is not None)
+        queries = sorted(run.first for run in self.runs if run.first is not None)
         middle = (len(self.runs) - 1) // 2
-        return ordered[middle] if middle < len(ordered) else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        told = {
-            name: getattr(self, name)
-            for name in ("model", "policy", "budget", "audited_yield", "best", "first")
-        }
-        told |= {"runs": len(self.runs), "runs_with_a_failure": self.found}
-        told |= {"unique_audited_keys": len(self.keys.confirmed), "tasks": len(self.keys.tasks)}
-        return {**told, "rows": self.rows.to_dict(), "keys": self.keys.to_dict()}
+        return queries[middle] if middle < len(queries) else None
 
 
 @dataclass(frozen=True)
-class Shared:
+class SharedKeys:
     """The audited keys of two policies: found by both, by the first alone, by the second alone."""
 
     both: Keys
@@ -313,7 +283,7 @@ class Results:
         If there is no run.
     """
 
-    runs: tuple[Run, ...]
+    runs: tuple[RunEndpoints, ...]
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -322,7 +292,7 @@ class Results:
     @classmethod
     def of(
         cls,
-        rows: Iterable[Row],
+        rows: Iterable[ProbeRow],
         statuses: Mapping[str, Status],
         budget: int | Mapping[str, int] | None = None,
     ) -> Results:
@@ -341,22 +311,22 @@ class Results:
         InputError
             If there is no row, a query comes twice, or a run made more queries than it was given.
         """
-        by_run: dict[tuple[str, str, int], list[Row]] = {}
+        by_run: dict[tuple[str, str, int], list[ProbeRow]] = {}
         for row in rows:
             by_run.setdefault((row.model, row.policy, row.seed), []).append(row)
         runs = []
-        for (model, policy, seed), held in sorted(by_run.items()):
-            held.sort(key=lambda row: row.query)
+        for (model, policy, seed), run_rows in sorted(by_run.items()):
+            run_rows.sort(key=lambda row: row.query)
             where = f"the run of {model}, {policy}, seed {seed}"
-            if len({row.query for row in held}) < len(held):
+            if len({row.query for row in run_rows}) < len(run_rows):
                 raise InputError(f"{where} holds a query twice: its trajectory was changed")
-            given = budget.get(policy) if isinstance(budget, Mapping) else budget
-            given = len(held) if given is None else given
-            if len(held) > given:
+            run_budget = budget.get(policy) if isinstance(budget, Mapping) else budget
+            run_budget = len(run_rows) if run_budget is None else run_budget
+            if len(run_rows) > run_budget:
                 raise InputError(
-                    f"{where} made {len(held)} queries, more than its budget of {given}"
+                    f"{where} made {len(run_rows)} queries, more than its budget of {run_budget}"
                 )
-            runs.append(Run.of(held, statuses, given))
+            runs.append(RunEndpoints.of(run_rows, statuses, run_budget))
         return cls(tuple(runs))
 
     @property
@@ -369,13 +339,13 @@ class Results:
         """Their names, sorted."""
         return tuple(sorted({run.policy for run in self.runs}))
 
-    def pool(self, policy: str, model: str | None = None) -> Pool:
+    def pool(self, policy: str, model: str | None = None) -> PooledRuns:
         """The runs of a policy: of one model, or of all."""
         runs = (run for run in self.runs if run.policy == policy and model in (None, run.model))
-        return Pool(model, policy, tuple(runs))
+        return PooledRuns(model, policy, tuple(runs))
 
     @cached_property
-    def pools(self) -> tuple[Pool, ...]:
+    def pools(self) -> tuple[PooledRuns, ...]:
         """Each policy by model and, of several models, over all."""
         models: list[str | None] = [*self.models, *([None] if len(self.models) > 1 else [])]
         pools = (self.pool(policy, model) for model in models for policy in self.policies)
@@ -391,7 +361,7 @@ class Results:
         """Keys of all runs."""
         return KeySets.union(run.keys for run in self.runs)
 
-    def shared(self, first: str, second: str, model: str | None = None) -> Shared:
+    def shared(self, first: str, second: str, model: str | None = None) -> SharedKeys:
         """Which audited keys two policies found."""
         one, two = (self.pool(policy, model).keys.confirmed for policy in (first, second))
-        return Shared(one & two, one - two, two - one)
+        return SharedKeys(one & two, one - two, two - one)

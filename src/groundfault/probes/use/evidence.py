@@ -26,8 +26,8 @@ from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.review.outcomes import outcome
-from groundfault.probes.running.runs import Row
-from groundfault.probes.use.comparison import BLIND, looks
+from groundfault.probes.running.runs import ProbeRow
+from groundfault.probes.use.comparison import NON_ADAPTIVE, is_adaptive
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
@@ -37,14 +37,15 @@ if TYPE_CHECKING:
 Unit = Literal["prompt", "task"]
 
 ASSUMPTION = (
-    "Assumed: an answer that matched its key, and was not reviewed, is right. Prompts of a policy that does not look "
+    "Assumed: an answer that matched its key, and was not reviewed, is right. Prompts of a policy "
+    "that does not look "
     "at what was found; rows of one that does are a biased sample."
 )
-_TAKEN = ("prompt_key", "model", "repeat", "error", "status", "task", "family", "split")
+_RESERVED = ("prompt_key", "model", "repeat", "error", "status", "task", "family", "split")
 
 
 def evidence(
-    rows: Iterable[Row],
+    rows: Iterable[ProbeRow],
     statuses: Mapping[str, Status],
     grammar: Grammar,
     *,
@@ -76,7 +77,7 @@ def evidence(
     Prompts of a task are dependent. For components they may stand for themselves because each
     prompt's components were drawn without regard to its task, or all were asked: error levels hold,
     and what is confirmed is said of these tasks. It would not hold for families."""
-    table = _table(rows, statuses, grammar)
+    table = _make_table(rows, statuses, grammar)
     tasks = sorted({each["task"] for each in table})
     if len(tasks) < 2:
         raise InputError(
@@ -103,16 +104,16 @@ def evidence(
     return Evidence.from_frame(frame, roles, ("audited probes",))
 
 
-def _table(
-    rows: Iterable[Row], statuses: Mapping[str, Status], grammar: Grammar
+def _make_table(
+    rows: Iterable[ProbeRow], statuses: Mapping[str, Status], grammar: Grammar
 ) -> list[dict[str, Any]]:
     """A line for each row; what a model was asked again is a repeat."""
-    columns = names(grammar)
+    columns = column_names(grammar)
     times: Counter[tuple[str, str]] = Counter()
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
         loss, status = outcome(row, statuses.get(row.id, "unaudited"))
-        told = (
+        values = (
             row.key,
             row.model,
             times[row.key, row.model],
@@ -123,34 +124,36 @@ def _table(
         )
         times[row.key, row.model] += 1
         parts = dict(zip(columns.values(), row.assignment, strict=True))
-        table.append(dict(zip(_TAKEN, told, strict=False)) | parts)
+        table.append(dict(zip(_RESERVED, values, strict=False)) | parts)
     return table
 
 
-def candidates(rows: Iterable[Row], grammar: Grammar, *, unit: Unit = "prompt") -> list[Candidate]:
+def candidates(
+    rows: Iterable[ProbeRow], grammar: Grammar, *, unit: Unit = "prompt"
+) -> list[Candidate]:
     """Every option of a component group against its others, or every family of tasks; where there
     are two at least.
     """
     if unit == "task":
         families = sorted({row.family for row in rows})
-        return _candidates("family", "family", families, "the task is of the family {}")
-    found = []
-    for group, column in names(grammar).items():
+        return _make_candidates("family", "family", families, "the task is of the family {}")
+    components = []
+    for group, column in column_names(grammar).items():
         options = next(each.options for each in grammar.groups if each.name == group)
-        found += _candidates(
+        components += _make_candidates(
             group, column, [option.name for option in options], f"the prompt has the {group} {{}}"
         )
-    return found
+    return components
 
 
-def names(grammar: Grammar) -> dict[str, str]:
+def column_names(grammar: Grammar) -> dict[str, str]:
     """The column of each component group."""
     groups = [group.name for group in grammar.groups]
-    clash = {name.casefold() for name in groups} & set(_TAKEN)
+    clash = {name.casefold() for name in groups} & set(_RESERVED)
     return {name: f"component_{name}" if clash else name for name in groups}
 
 
-def _candidates(what: str, column: str, values: list[str], meaning: str) -> list[Candidate]:
+def _make_candidates(what: str, column: str, values: list[str], meaning: str) -> list[Candidate]:
     if len(values) < 2:
         return []
     return [
@@ -164,7 +167,7 @@ def _candidates(what: str, column: str, values: list[str], meaning: str) -> list
     ]
 
 
-def rows_of(summary: Summary, policy: str) -> list[Row]:
+def select_rows(summary: Summary, policy: str) -> list[ProbeRow]:
     """The rows of a policy that may become evidence.
 
     Raises
@@ -175,15 +178,16 @@ def rows_of(summary: Summary, policy: str) -> list[Row]:
     """
     if policy not in summary.results.policies:
         raise PlanError(f"no run of {policy!r}; there are {'; '.join(summary.results.policies)}")
-    if looks(policy):
+    if is_adaptive(policy):
         raise PlanError(
-            f"the policy {policy!r} looks at what was found, so its rows are a biased sample; take those of one that "
-            f"does not ({', '.join(BLIND)}), or run one beside it"
+            f"the policy {policy!r} looks at what was found, so its rows are a biased sample; take "
+            "those of one that "
+            f"does not ({', '.join(NON_ADAPTIVE)}), or run one beside it"
         )
     return [row for row in summary.rows if row.policy == policy]
 
 
-def write(made: Evidence, library: Sequence[Candidate], path: Path) -> str:
+def write(evidence_: Evidence, library: Sequence[Candidate], path: Path) -> str:
     """Write evidence as a table, and beside it the frozen candidates; the command that judges them.
 
     Raises
@@ -193,20 +197,21 @@ def write(made: Evidence, library: Sequence[Candidate], path: Path) -> str:
     """
     if path.suffix not in (".parquet", ".csv"):
         raise PlanError(f"evidence is written as .parquet or .csv, not as {path.name}")
-    held = io.BytesIO()
-    getattr(made.frame, "write_parquet" if path.suffix == ".parquet" else "write_csv")(held)
-    write_bytes(path, held.getvalue())
-    frozen = path.with_suffix(".library.json")
-    Library.of(library).freeze(frozen)
-    part = "--group task" if made.roles.group else "--split split --ignore task"
+    buffer = io.BytesIO()
+    getattr(evidence_.frame, "write_parquet" if path.suffix == ".parquet" else "write_csv")(buffer)
+    write_bytes(path, buffer.getvalue())
+    library_path = path.with_suffix(".library.json")
+    Library.of(library).freeze(library_path)
+    part = "--group task" if evidence_.roles.group else "--split split --ignore task"
     return (
-        f"groundfault audit {shlex.quote(str(path))} --id prompt_key --model-column model --repeat repeat "
-        f"--outcome error --status status {part} --library {shlex.quote(str(frozen))}"
+        f"groundfault audit {shlex.quote(str(path))} --id prompt_key --model-column model --repeat "
+        "repeat "
+        f"--outcome error --status status {part} --library {shlex.quote(str(library_path))}"
     )
 
 
-def audits(
-    rows: Sequence[Row], summary: Summary, *, seed: int = 0, ledger: str | Path | None = None
+def run_audits(
+    rows: Sequence[ProbeRow], summary: Summary, *, seed: int = 0, ledger: str | Path | None = None
 ) -> dict[str, Report]:
     """The rulings on components and on families, by those words; families only where there are two.
 
@@ -223,14 +228,14 @@ def audits(
     """
     from groundfault.auditing.flow import audit
 
-    found: dict[str, Report] = {}
+    reports: dict[str, Report] = {}
     units: dict[str, Unit] = {"components": "prompt", "families": "task"}
     for name, unit in units.items():
         library = candidates(rows, summary.grammar, unit=unit)
         if library:
-            made = evidence(rows, summary.statuses, summary.grammar, unit=unit, seed=seed)
-            again = "families, planned together with components" if found and ledger else None
-            found[name] = audit(
-                made, Plan(seed=seed), library, finders=[], ledger=ledger, reopen=again
+            table = evidence(rows, summary.statuses, summary.grammar, unit=unit, seed=seed)
+            again = "families, planned together with components" if reports and ledger else None
+            reports[name] = audit(
+                table, Plan(seed=seed), library, finders=[], ledger=ledger, reopen=again
             )
-    return found
+    return reports

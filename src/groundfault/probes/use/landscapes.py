@@ -16,7 +16,7 @@ from groundfault.errors import InputError, PlanError
 from groundfault.probes.policies.history import Bools, Floats, Keys
 
 TASKS, SIZES = 18, (3, 3, 3)
-_MOST = 1_000_000  # prompt keys
+_MAX_KEYS = 1_000_000  # prompt keys
 _ARTEFACTS = 0.1  # share of the keys of one format whose right answers are read wrongly
 
 
@@ -44,7 +44,7 @@ class Landscape:
     blocked: Bools | None = None
 
 
-def landscape(world: str, rng: np.random.Generator) -> Landscape:
+def draw_landscape(world: str, rng: np.random.Generator) -> Landscape:
     """A landscape of 18 tasks by 27 assignments, drawn from one of `WORLDS`."""
     if world not in WORLDS:
         raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
@@ -55,7 +55,7 @@ def landscape(world: str, rng: np.random.Generator) -> Landscape:
 
 
 @dataclass(frozen=True, eq=False)
-class Replay:
+class ReplayedRun:
     """An exhaustive run, by model.
 
     Attributes
@@ -70,7 +70,7 @@ class Replay:
     audited: bool
 
 
-def replayed(path: str | Path, store: str | Path | None = None) -> Replay:
+def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRun:
     """What was answered to every prompt key, to be asked again by other policies.
 
     Parameters
@@ -87,58 +87,60 @@ def replayed(path: str | Path, store: str | Path | None = None) -> Replay:
     InputError
         If the file is no such thing, or a valid prompt has no answer.
     """
-    by_model = _of_runs(Path(path), store) if Path(path).is_dir() else _of_lines(Path(path))
+    by_model = _read_runs(Path(path), store) if Path(path).is_dir() else _read_lines(Path(path))
     audited = all(
         key.wrong is not None for keys in by_model.values() for key in keys.values() if key
     )
-    return Replay(
-        {model: _landscape(path, keys, audited) for model, keys in by_model.items()}, audited
+    return ReplayedRun(
+        {model: _make_landscape(path, keys, audited) for model, keys in by_model.items()}, audited
     )
 
 
-class _Told(NamedTuple):
+class _KeyOutcome(NamedTuple):
     """What is known of a key; whether the model erred, only where an audit said so."""
 
     mismatch: bool
     wrong: bool | None
 
 
-_Keys = dict[str, _Told | None]  # None for a key that cannot be asked
+_Keys = dict[str, _KeyOutcome | None]  # None for a key that cannot be asked
 
 
-def _of_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
+def _read_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
     from groundfault.probes.bank.rendering import probes
-    from groundfault.probes.review.reviewed_runs import Audit
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
     from groundfault.probes.running.runs import Runs
 
     runs = Runs(folder)
-    statuses = Audit(runs, store).statuses
+    statuses = ReviewedRuns(runs, store).statuses
     routed = [row for row in runs.rows if row.signal in ("mismatch", "unreadable")]
     audited = not any(statuses[row.id] in ("unaudited", "disputed") for row in routed)
-    answered: dict[str, _Keys] = {}
+    by_model: dict[str, _Keys] = {}
     for row in runs.rows:
         if row.status == "answered":  # the first answer to a key counts
             wrong = statuses[row.id] == "confirmed_model_error" if audited else None
-            answered.setdefault(row.model, {}).setdefault(
-                row.key, _Told(row.signal == "mismatch", wrong)
+            by_model.setdefault(row.model, {}).setdefault(
+                row.key, _KeyOutcome(row.signal == "mismatch", wrong)
             )
-    offered = list(probes(runs.bank, runs.grammar))
-    valid = [probe.key for probe in offered if not probe.errors]
-    for model, keys in answered.items():
+    prompts = list(probes(runs.bank, runs.grammar))
+    valid = [probe.key for probe in prompts if not probe.errors]
+    for model, keys in by_model.items():
         lacking = [key for key in valid if key not in keys]
         if lacking:
             raise InputError(
-                f"{folder} is no exhaustive run of {model}: {len(lacking):,} of {len(valid):,} valid prompts have no "
-                f"answer (first {lacking[0]}); run the policy exhaustive with a budget of {len(valid):,}"
+                f"{folder} is no exhaustive run of {model}: {len(lacking):,} of {len(valid):,} "
+                "valid prompts have no "
+                f"answer (first {lacking[0]}); run the policy exhaustive with a budget of "
+                f"{len(valid):,}"
             )
     return {
-        model: {probe.key: keys.get(probe.key) for probe in offered}
-        for model, keys in answered.items()
+        model: {probe.key: keys.get(probe.key) for probe in prompts}
+        for model, keys in by_model.items()
     }
 
 
-def _of_lines(path: Path) -> dict[str, _Keys]:
-    found: dict[str, _Keys] = {}
+def _read_lines(path: Path) -> dict[str, _Keys]:
+    by_model: dict[str, _Keys] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -146,22 +148,22 @@ def _of_lines(path: Path) -> dict[str, _Keys]:
             f"cannot read {path}: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}"
         ) from None
     for number, line in enumerate(lines, start=1):
-        model, key, told = _line(line, f"{path}, line {number}")
-        if key in found.setdefault(model, {}):
+        model, key, outcome = _read_line(line, f"{path}, line {number}")
+        if key in by_model.setdefault(model, {}):
             raise InputError(f"{path}, line {number}: the key {key!r} was there before")
-        found[model][key] = told
-    if not found:
+        by_model[model][key] = outcome
+    if not by_model:
         raise InputError(f"{path} holds no prompt keys")
-    return found
+    return by_model
 
 
-def _line(line: str, where: str) -> tuple[str, str, _Told]:
+def _read_line(line: str, where: str) -> tuple[str, str, _KeyOutcome]:
     try:
         row = json.loads(line)
-        model, key, told = (
+        model, key, outcome = (
             row.get("model", "model"),
             row["key"],
-            _Told(row["mismatch"], row.get("wrong")),
+            _KeyOutcome(row["mismatch"], row.get("wrong")),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
@@ -169,34 +171,35 @@ def _line(line: str, where: str) -> tuple[str, str, _Told]:
         ) from None
     if not (isinstance(model, str) and isinstance(key, str)):
         raise InputError(f"{where}: model and key must be texts")
-    if not (isinstance(told.mismatch, bool) and isinstance(told.wrong, bool | None)):
+    if not (isinstance(outcome.mismatch, bool) and isinstance(outcome.wrong, bool | None)):
         raise InputError(f"{where}: mismatch and wrong must be true or false")
-    return model, key, told
+    return model, key, outcome
 
 
-def _landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
-    split = {tuple(key.split("|")): told for key, told in keys.items()}
-    width = {len(parts) for parts in split}
+def _make_landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
+    by_parts = {tuple(key.split("|")): outcome for key, outcome in keys.items()}
+    width = {len(parts) for parts in by_parts}
     if len(width) > 1 or width == {1}:
         raise InputError(
             f"{path}: a key is a task and one option of each group, joined by bars, as many in each"
         )
-    names = [list(dict.fromkeys(column)) for column in zip(*split, strict=True)]
+    names = [list(dict.fromkeys(column)) for column in zip(*by_parts, strict=True)]
     shape = tuple(map(len, names))
-    if np.prod(shape, dtype=float) > _MOST:
+    if np.prod(shape, dtype=float) > _MAX_KEYS:
         raise InputError(
-            f"{path}: its tasks and options make more than {_MOST:,} keys; name them alike in every key"
+            f"{path}: its tasks and options make more than {_MAX_KEYS:,} keys; name them alike in "
+            "every key"
         )
-    wrong, mismatch, there = (np.zeros(shape, dtype=bool) for _ in range(3))
-    for parts, told in split.items():
-        if told is not None:
+    wrong, mismatch, available = (np.zeros(shape, dtype=bool) for _ in range(3))
+    for parts, outcome in by_parts.items():
+        if outcome is not None:
             at = tuple(column.index(part) for column, part in zip(names, parts, strict=True))
-            there[at], mismatch[at], wrong[at] = (
+            available[at], mismatch[at], wrong[at] = (
                 True,
-                told.mismatch,
-                told.wrong if audited else told.mismatch,
+                outcome.mismatch,
+                outcome.wrong if audited else outcome.mismatch,
             )
-    return Landscape(wrong.ravel(), mismatch.ravel(), shape[0], shape[1:], ~there.ravel())
+    return Landscape(wrong.ravel(), mismatch.ravel(), shape[0], shape[1:], ~available.ravel())
 
 
 def _sparse_by_task(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001

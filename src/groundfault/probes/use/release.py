@@ -23,11 +23,11 @@ from groundfault.errors import GroundfaultError, InputError, first_line
 from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import render
-from groundfault.probes.review.reviewed_runs import Audit, Status, items, status_of
-from groundfault.probes.running.runs import BANK, GRAMMAR, LEDGER, MANIFEST, Row
+from groundfault.probes.review.reviewed_runs import ReviewedRuns, Status, items, status_of
+from groundfault.probes.running.runs import BANK, GRAMMAR, LEDGER, MANIFEST, ProbeRow
 from groundfault.probes.use.summary import Summary
 from groundfault.review import Decision, Resolution, resolve
-from groundfault.review.decision import latest
+from groundfault.review.decision import select_latest
 
 RELEASED = "probe_released"
 INDEX, CONFIG, README = "MANIFEST.json", "config.json", "README.md"
@@ -40,7 +40,9 @@ PROMPTS, ROWS, DECISIONS, TABLES, TEXT = (
 )
 FILES = (README, BANK, GRAMMAR, CONFIG, PROMPTS, ROWS, DECISIONS, TABLES, TEXT)
 
-_CONFIG = "policies seeds iterations batch budget streams answers bank grammar prompts valid review".split()
+_CONFIG = (
+    "policies seeds iterations batch budget streams answers bank grammar prompts valid review"
+).split()
 _DECODING = "temperature top_p max_tokens seed stop logprobs".split()
 _PROMPT = ("key", "task", "family", "prompt")
 _OF_ROW = "policy seed iteration query key answer rule status how signal score chance".split()
@@ -53,7 +55,7 @@ _PATH = re.compile(
     r"(?:(?<=[/:])|^)(?:[/~\\]|\.{1,2}[/\\]|[A-Za-z]:[/\\]).*?([^/\\]*)[/\\]*$", re.DOTALL
 )
 
-_MOST = 1 << 30
+_MAX_BYTES = 1 << 30
 _UNREADABLE = (
     GroundfaultError,
     ArithmeticError,
@@ -90,7 +92,7 @@ class Package:
     bank: Bank
     grammar: Grammar
     config: Mapping[str, Any]
-    rows: tuple[Row, ...]
+    rows: tuple[ProbeRow, ...]
     hashes: Mapping[str, str | None]
     items: Mapping[str, str | None]
     decisions: tuple[Decision, ...]
@@ -112,11 +114,11 @@ class Package:
         """The files but for bank and grammar."""
         prompts = {row.key: {name: getattr(row, name) for name in _PROMPT} for row in self.rows}
         return {
-            README: _readme(self),
-            CONFIG: _json(self.config),
-            PROMPTS: _lines(prompts[key] for key in sorted(prompts)),
-            ROWS: _lines(map(self._row, self.rows)),
-            DECISIONS: _lines(
+            README: _write_readme(self),
+            CONFIG: _format_json(self.config),
+            PROMPTS: _format_lines(prompts[key] for key in sorted(prompts)),
+            ROWS: _format_lines(map(self._row_line, self.rows)),
+            DECISIONS: _format_lines(
                 {
                     "item": d.item,
                     "reviewer": d.reviewer,
@@ -124,7 +126,7 @@ class Package:
                 }
                 for d in self.decisions
             ),
-            TABLES: _json(self.summary.to_dict()),
+            TABLES: _format_json(self.summary.to_dict()),
             TEXT: set_tables(self),
         }
 
@@ -139,14 +141,14 @@ class Package:
             "decisions": len(self.decisions),
         }
 
-    def _row(self, row: Row) -> dict[str, Any]:
-        told = {name: getattr(row, name) for name in ("model", *_OF_ROW)}
+    def _row_line(self, row: ProbeRow) -> dict[str, Any]:
+        values = {name: getattr(row, name) for name in ("model", *_OF_ROW)}
         audited = {"audit": self.summary.statuses[row.id], "item": self.items[row.id]}
-        return {**told, "response_sha256": self.hashes[row.id], **audited}
+        return {**values, "response_sha256": self.hashes[row.id], **audited}
 
 
 @dataclass(frozen=True)
-class Checked:
+class PackageCheck:
     """What a check of a package found.
 
     Attributes
@@ -163,7 +165,7 @@ class Checked:
     keys: int
 
 
-def package(audit: Audit) -> Package:
+def make_package(audit: ReviewedRuns) -> Package:
     """What may be published of runs after audit.
 
     Raises
@@ -173,21 +175,23 @@ def package(audit: Audit) -> Package:
     """
     runs = audit.runs
     manifest = runs.manifest
-    names = public_names(row.model for row in runs.rows)
-    rows = {row.id: _public(row, names[row.model]) for row in runs.rows}
+    names = make_public_names(row.model for row in runs.rows)
+    rows = {row.id: _make_public(row, names[row.model]) for row in runs.rows}
     review = {**manifest.get("review", {}), "reviewers": 1, "seed": 0}
-    shown: dict[str, str] = {}
+    item_of_row: dict[str, str] = {}
     if audit.decisions:
         review |= {
             name: audit.queue.settings[name] for name in ("reviewers", "unit", "controls", "seed")
         }
-        queued = audit.queue
-        held = items(runs.rows, unit=queued.about["unit"])
-        shown = {row: item.id for row, item in held.items() if item.id in queued.by_id}
+        review_queue = audit.queue
+        all_items = items(runs.rows, unit=review_queue.about["unit"])
+        item_of_row = {
+            row: item.id for row, item in all_items.items() if item.id in review_queue.by_id
+        }
     numbers: dict[str, str] = {}
     for id in rows:
-        if id in shown:
-            numbers.setdefault(shown[id], f"{len(numbers) + 1:06d}")
+        if id in item_of_row:
+            numbers.setdefault(item_of_row[id], f"{len(numbers) + 1:06d}")
     config = {name: manifest[name] for name in _CONFIG if name in manifest}
     config |= {
         "decoding": {
@@ -199,13 +203,13 @@ def package(audit: Audit) -> Package:
         runs.grammar,
         config | {"review": review},
         tuple(rows.values()),
-        {rows[row.id].id: _sha256(row.response) for row in runs.rows},
-        {made.id: numbers.get(shown.get(id, "")) for id, made in rows.items()},
-        _decisions(audit.decisions, numbers),
+        {rows[row.id].id: _hash_response(row.response) for row in runs.rows},
+        {public_row.id: numbers.get(item_of_row.get(id, "")) for id, public_row in rows.items()},
+        _anonymize(audit.decisions, numbers),
     )
 
 
-def release(audit: Audit, out: Path, set_tables: Setter) -> Path:
+def release(audit: ReviewedRuns, out: Path, set_tables: Setter) -> Path:
     """Write a package, and record in the runs' ledger that it was made; the place of its index.
 
     Raises
@@ -215,26 +219,26 @@ def release(audit: Audit, out: Path, set_tables: Setter) -> Path:
     """
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; name a new folder for the package")
-    made = package(audit)
-    texts = made.texts(set_tables)
+    package = make_package(audit)
+    texts = package.texts(set_tables)
     out.mkdir(parents=True, exist_ok=True)
-    made.bank.write(out / BANK)  # without the comments of the file, which are nobody's business
-    made.grammar.write(out / GRAMMAR)
+    package.bank.write(out / BANK)  # without the comments of the file, which are nobody's business
+    package.grammar.write(out / GRAMMAR)
     for name, text in texts.items():
         write_text(out / name, text)
     ledger = Ledger(audit.runs.folder / LEDGER)
     index = {
         "groundfault": version("groundfault"),
         "files": {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES},
-        "counts": made.counts,
-        "source": {"manifest": _file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
+        "counts": package.counts,
+        "source": {"manifest": _hash_file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
     }
-    write_text(out / INDEX, _json(index))
-    ledger.append(RELEASED, {"package": _file(out / INDEX), "rows": len(made.rows)})
+    write_text(out / INDEX, _format_json(index))
+    ledger.append(RELEASED, {"package": _hash_file(out / INDEX), "rows": len(package.rows)})
     return out / INDEX
 
 
-def check(folder: Path, set_tables: Setter) -> Checked:
+def check(folder: Path, set_tables: Setter) -> PackageCheck:
     """Recompute a package from itself alone: hashes, prompts, statuses, counts and tables.
 
     Raises
@@ -243,7 +247,7 @@ def check(folder: Path, set_tables: Setter) -> Checked:
         If there is no package at this place.
     """
     try:
-        if (folder / INDEX).stat().st_size > _MOST:
+        if (folder / INDEX).stat().st_size > _MAX_BYTES:
             raise ValueError
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         files, counts = dict(index["files"]), dict(index["counts"])
@@ -251,43 +255,47 @@ def check(folder: Path, set_tables: Setter) -> Checked:
         raise InputError(
             f"{folder} holds no package: {INDEX} is missing or cannot be read"
         ) from None
-    problems = list(_damaged(folder, files)) + [
+    problems = list(_find_damage(folder, files)) + [
         f"{INDEX} holds {name}" for name in sorted(set(index) - _INDEX)
     ]
     if problems:
-        return Checked(tuple(problems), len(files), 0, 0)
+        return PackageCheck(tuple(problems), len(files), 0, 0)
     try:
-        made = _read(folder)
-        problems += _contradictions(folder, made, counts, set_tables)
-        made_with, here = str(index.get("groundfault")), version("groundfault")
-        if problems and made_with != here:
+        package = _read_package(folder)
+        problems += _find_contradictions(folder, package, counts, set_tables)
+        stored_version, here = str(index.get("groundfault")), version("groundfault")
+        if problems and stored_version != here:
             problems.append(
-                f"it was made with groundfault {made_with}, and this is {here}: check it with that one"
+                f"it was made with groundfault {stored_version}, and this is {here}: check it with "
+                "that one"
             )
-        return Checked(
-            tuple(problems), len(files), len(made.rows), len(made.summary.results.keys.confirmed)
+        return PackageCheck(
+            tuple(problems),
+            len(files),
+            len(package.rows),
+            len(package.summary.results.keys.confirmed),
         )
     except _UNREADABLE as error:
-        return Checked((f"the package cannot be read: {first_line(error)}",), len(files), 0, 0)
+        return PackageCheck((f"the package cannot be read: {first_line(error)}",), len(files), 0, 0)
 
 
-def public_names(models: Iterable[str]) -> dict[str, str]:
+def make_public_names(models: Iterable[str]) -> dict[str, str]:
     """What models are called in public: without servers and folders of this machine; different ones
     stay different.
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for model in sorted(set(models)):
         name = _PATH.sub(r"\1", _SERVER.sub("", model)) or "model"
-        taken = sum(
+        copies = sum(
             re.fullmatch(rf"{re.escape(name)}( \(\d+\))?", other) is not None
-            for other in found.values()
+            for other in names.values()
         )
-        found[model] = f"{name} ({taken + 1})" if taken else name
-    return found
+        names[model] = f"{name} ({copies + 1})" if copies else name
+    return names
 
 
-def _public(row: Row, model: str) -> Row:
-    return Row(
+def _make_public(row: ProbeRow, model: str) -> ProbeRow:
+    return ProbeRow(
         **{**row.to_dict(), "model": model, "assignment": row.assignment, "errors": ()} | _BLANK
     )
 
@@ -295,77 +303,77 @@ def _public(row: Row, model: str) -> Row:
 _BLANK: dict[str, Any] = {"response": None, "extracted": None, "reason": ""}
 
 
-def _decisions(made: Sequence[Decision], numbers: Mapping[str, str]) -> tuple[Decision, ...]:
+def _anonymize(decisions: Sequence[Decision], numbers: Mapping[str, str]) -> tuple[Decision, ...]:
     """The last decision of each reviewer on each item, by numbers alone."""
     people: dict[str, str] = {}
-    for each in made:
+    for each in decisions:
         people.setdefault(each.reviewer, f"r{len(people) + 1}")
-    kept = [
+    last = [
         Decision(
             reviewer=people[each.reviewer],
             item=numbers[each.item],
             **{name: getattr(each, name) for name in _OF_DECISION},
         )
-        for each in latest(made).values()
+        for each in select_latest(decisions).values()
         if each.item in numbers
     ]
-    return tuple(sorted(kept, key=lambda d: (d.item, d.role, int(d.reviewer[1:]))))
+    return tuple(sorted(last, key=lambda d: (d.item, d.role, int(d.reviewer[1:]))))
 
 
-def _damaged(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
+def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
     """Files that are missing, changed or not listed."""
     for name in FILES:
         place = folder / name
         if place.is_symlink() or not place.is_file():
             yield f"{name} is missing"
-        elif place.stat().st_size > _MOST:
-            yield f"{name} is larger than {_MOST >> 30} GB"
-        elif _file(place) != files.get(name):
+        elif place.stat().st_size > _MAX_BYTES:
+            yield f"{name} is larger than {_MAX_BYTES >> 30} GB"
+        elif _hash_file(place) != files.get(name):
             yield f"{name} was changed after the package was made"
     for place in sorted(folder.rglob("*")):
         if str(place.relative_to(folder)) not in (*FILES, INDEX):
             yield f"{place.relative_to(folder)} is no part of the package"
 
 
-def _read(folder: Path) -> Package:
+def _read_package(folder: Path) -> Package:
     bank, grammar = Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    prompts = {told["key"]: told for told in _told(folder / PROMPTS, set(_PROMPT))}
+    prompts = {line["key"]: line for line in _read_lines(folder / PROMPTS, set(_PROMPT))}
     rows, hashes, numbers = [], {}, {}
-    for told in _told(folder / ROWS, _ROW):
-        prompt = prompts[told["key"]]
-        given = {name: told[name] for name in ("model", *_OF_ROW)}
-        task, *assignment = told["key"].split("|")
-        given |= {
+    for line in _read_lines(folder / ROWS, _ROW):
+        prompt = prompts[line["key"]]
+        values = {name: line[name] for name in ("model", *_OF_ROW)}
+        task, *assignment = line["key"].split("|")
+        values |= {
             "task": task,
             "family": prompt["family"],
             "prompt": prompt["prompt"],
             "errors": (),
         }
-        row = Row(**given, assignment=tuple(assignment), **_BLANK)
+        row = ProbeRow(**values, assignment=tuple(assignment), **_BLANK)
         rows.append(row)
-        hashes[row.id], numbers[row.id] = told["response_sha256"], told["item"]
-    decisions = tuple(Decision(**told) for told in _told(folder / DECISIONS, _DECISION))
+        hashes[row.id], numbers[row.id] = line["response_sha256"], line["item"]
+    decisions = tuple(Decision(**line) for line in _read_lines(folder / DECISIONS, _DECISION))
     return Package(bank, grammar, config, tuple(rows), hashes, numbers, decisions)
 
 
-def _contradictions(
-    folder: Path, made: Package, counts: Mapping[str, int], set_tables: Setter
+def _find_contradictions(
+    folder: Path, package: Package, counts: Mapping[str, int], set_tables: Setter
 ) -> Iterable[str]:
     """Where the package says other than what it holds."""
-    strange = sorted(set(made.config) - {*_CONFIG, "decoding"})
+    strange = sorted(set(package.config) - {*_CONFIG, "decoding"})
     if strange:
         yield f"{CONFIG} holds {strange[0]}"
-    for name, held in (("bank", made.bank), ("grammar", made.grammar)):
-        if made.config[name]["sha256"] != held.hash:
+    for name, source in (("bank", package.bank), ("grammar", package.grammar)):
+        if package.config[name]["sha256"] != source.hash:
             yield f"{name}.toml is not the {name} of the run"
     with tempfile.TemporaryDirectory() as plain:
-        for file, held in ((BANK, made.bank), (GRAMMAR, made.grammar)):
-            held.write(Path(plain) / file)
+        for file, source in ((BANK, package.bank), (GRAMMAR, package.grammar)):
+            source.write(Path(plain) / file)
             if (Path(plain) / file).read_bytes() != (folder / file).read_bytes():
                 yield f"{file} holds more than its tables, such as comments"
-    for row in made.rows:
-        probe = render(made.bank, made.grammar, row.task, row.assignment)
+    for row in package.rows:
+        probe = render(package.bank, package.grammar, row.task, row.assignment)
         if (probe.prompt, probe.task.answer, probe.task.family) != (
             row.prompt,
             row.answer,
@@ -373,29 +381,35 @@ def _contradictions(
         ):
             yield f"the prompt of {row.key} is not what bank and grammar make"
             break
-    if made.counts != counts:
+    if package.counts != counts:
         yield f"the counts of {INDEX} are not those of the rows"
-    for name, text in made.texts(set_tables).items():
+    for name, text in package.texts(set_tables).items():
         if (folder / name).read_text(encoding="utf-8") != text:
             yield f"{name} is not what rows and decisions come to"
 
 
-def _told(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
+def _read_lines(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
     for number, line in enumerate(place.read_text(encoding="utf-8").splitlines(), start=1):
-        told = json.loads(line)
-        if set(told) != names:
+        values = json.loads(line)
+        if set(values) != names:
             raise InputError(
-                f"{place.name}, line {number} has the fields {', '.join(sorted(set(told) ^ names))} amiss"
+                f"{place.name}, line {number} has the fields "
+                f"{', '.join(sorted(set(values) ^ names))} amiss"
             )
-        yield told
+        yield values
 
 
-def _readme(made: Package) -> str:
-    counts = made.counts
+def _write_readme(package: Package) -> str:
+    counts = package.counts
+    rows = package.summary.results.rows
     return _README.format(
-        bank=made.bank.name, grammar=made.grammar.name, rows=counts["rows"], confirmed=counts["confirmed_rows"],
-        keys=counts["unique_audited_keys"], open=made.summary.results.rows.waiting + made.summary.results.rows.disputed,
-    )  # fmt: skip
+        bank=package.bank.name,
+        grammar=package.grammar.name,
+        rows=counts["rows"],
+        confirmed=counts["confirmed_rows"],
+        keys=counts["unique_audited_keys"],
+        open=rows.waiting + rows.disputed,
+    )
 
 
 _README = """# Audited probes
@@ -420,22 +434,22 @@ shows that a response is the one that was reviewed; a response of few words can 
 A signal is a machine's comparison with the key and no error of a model. Only `confirmed_model_error` is one.
 
 To check it: `groundfault probe release --check` and this folder.
-"""
+"""  # noqa: E501  (packages of 0.1.0 hold this text as it is, and a check compares it)
 
 
-def _lines(rows: Iterable[Mapping[str, Any]]) -> str:
+def _format_lines(rows: Iterable[Mapping[str, Any]]) -> str:
     return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
 
 
-def _json(data: Mapping[str, Any]) -> str:
+def _format_json(data: Mapping[str, Any]) -> str:
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
 
-def _file(place: Path) -> str:
+def _hash_file(place: Path) -> str:
     return hashlib.sha256(place.read_bytes()).hexdigest()
 
 
-def _sha256(response: str | None) -> str | None:
+def _hash_response(response: str | None) -> str | None:
     return (
         None
         if response is None

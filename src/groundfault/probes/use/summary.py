@@ -4,22 +4,32 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import Grammar
-from groundfault.probes.running.runs import Row
+from groundfault.probes.running.runs import ProbeRow
 from groundfault.probes.use import comparison, effects
 from groundfault.probes.use.comparison import PRIMARY, Difference, Duel, Rate
-from groundfault.probes.use.endpoints import Results
+from groundfault.probes.use.endpoints import KeySets, PooledRuns, Results, RunEndpoints
+from groundfault.probes.use.summary_schema import (
+    KeyLists,
+    PoolRecord,
+    ProbeTables,
+    ReviewCounts,
+    RunRecord,
+    SharedKeysRecord,
+)
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import Audit, Status
-
-SCHEMA_VERSION = 1
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns, Status
 
 
 @dataclass(frozen=True)
@@ -38,14 +48,14 @@ class Summary:
         found.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ProbeRow, ...]
     statuses: Mapping[str, Status]
     grammar: Grammar
     manifest: Mapping[str, Any]
     against: str | None = None
 
     @classmethod
-    def of(cls, audit: Audit, against: str | None = None) -> Summary:
+    def of(cls, audit: ReviewedRuns, against: str | None = None) -> Summary:
         """The summary of runs whose review is as far as it is."""
         runs = audit.runs
         return cls(tuple(runs.rows), audit.statuses, runs.grammar, runs.manifest, against)
@@ -53,11 +63,14 @@ class Summary:
     @cached_property
     def results(self) -> Results:
         """Endpoints of every run."""
-        budget, prompts = int(self._fixed("budget")), int(self._fixed("valid"))
-        tasks = int(self._fixed("bank")["tasks"])
+        budget, prompts = int(self._read_setting("budget")), int(self._read_setting("valid"))
+        tasks = int(self._read_setting("bank")["tasks"])
         policies = {row.policy for row in self.rows}
-        given = {policy: comparison.reach(policy, budget, prompts, tasks) for policy in policies}
-        return Results.of(self.rows, self.statuses, given)
+        budgets = {
+            policy: comparison.count_reachable(policy, budget, prompts, tasks)
+            for policy in policies
+        }
+        return Results.of(self.rows, self.statuses, budgets)
 
     @cached_property
     def control(self) -> str:
@@ -69,10 +82,11 @@ class Summary:
             If the one that was named did not run.
         """
         if self.against is None:
-            return comparison.control(self.results)
+            return comparison.choose_control(self.results)
         if self.against not in self.results.policies:
             raise PlanError(
-                f"no run of {self.against!r} to compare with; there are {'; '.join(self.results.policies)}"
+                f"no run of {self.against!r} to compare with; there are "
+                f"{'; '.join(self.results.policies)}"
             )
         return self.against
 
@@ -84,32 +98,32 @@ class Summary:
     @cached_property
     def differences(self) -> list[Difference]:
         """Of matched policies from the control, seed by seed."""
-        return comparison.differences(self.results, self.control)
+        return comparison.compute_differences(self.results, self.control)
 
     @cached_property
     def duels(self) -> list[Duel]:
         """Best scores, seed by seed."""
-        return comparison.duels(self.results, self.control)
+        return comparison.compute_duels(self.results, self.control)
 
     @cached_property
     def rates(self) -> list[Rate]:
         """How often prompts of the bank get a confirmed error, where that can be told."""
-        prompts, valid = int(self._fixed("prompts")), int(self._fixed("valid"))
-        return comparison.rates(
+        prompts, valid = int(self._read_setting("prompts")), int(self._read_setting("valid"))
+        return comparison.estimate_rates(
             self.results, self.rows, self.statuses, valid, even=valid == prompts
         )
 
     @cached_property
-    def effects(self) -> list[effects.Effect]:
+    def effects(self) -> list[effects.ComponentEffect]:
         """Of components within tasks, from the rows of the control; none where it looks at what was
         found.
         """
-        if comparison.looks(self.control):
+        if comparison.is_adaptive(self.control):
             return []
-        return effects.effects(self.control_rows, self.statuses, self.grammar)
+        return effects.compute_effects(self.control_rows, self.statuses, self.grammar)
 
     @property
-    def control_rows(self) -> Sequence[Row]:
+    def control_rows(self) -> Sequence[ProbeRow]:
         """The rows of the control."""
         return [row for row in self.rows if row.policy == self.control]
 
@@ -117,40 +131,96 @@ class Summary:
         """Of a policy from the control in the primary endpoint; None where the two are not
         matched.
         """
-        found = (
+        matches = (
             d
             for d in self.differences
             if (d.policy, d.model, d.endpoint) == (policy, model, PRIMARY)
         )
-        return next(found, None)
+        return next(matches, None)
+
+    @cached_property
+    def tables(self) -> ProbeTables:
+        """All numbers in the form of the file; rows and keys stand apart."""
+        results = self.results
+        return ProbeTables(
+            control=self.control,
+            pools=tuple(map(_record_pool, results.pools)),
+            runs=tuple(map(_record_run, results.runs)),
+            shared_keys=tuple(self._record_shared_keys()),
+            differences=tuple(self.differences),
+            best_scores=tuple(self.duels),
+            rates=tuple(self.rates),
+            effects=tuple(self.effects),
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers as JSON holds them; rows and keys stand apart."""
+        """The tables as JSON holds them."""
+        return dict(msgspec.to_builtins(self.tables))
+
+    def _record_shared_keys(self) -> Iterator[SharedKeysRecord]:
         results = self.results
         models = [*results.models, *([None] if len(results.models) > 1 else [])]
-        shared = [
-            {"model": model, "policies": [first, second]}
-            | {
-                name: sorted(keys)
-                for name, keys in vars(results.shared(first, second, model)).items()
-            }
-            for model in models
-            for place, first in enumerate(results.policies)
-            for second in results.policies[place + 1 :]
-        ]
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "control": self.control,
-            "pools": [pool.to_dict() for pool in results.pools],
-            "runs": [run.to_dict() for run in results.runs],
-            "shared_keys": shared,
-            "differences": [each.to_dict() for each in self.differences],
-            "best_scores": [each.to_dict() for each in self.duels],
-            "rates": [each.to_dict() for each in self.rates],
-            "effects": [each.to_dict() for each in self.effects],
-        }
+        for model in models:
+            for first, second in combinations(results.policies, 2):
+                shared = results.shared(first, second, model)
+                yield SharedKeysRecord(
+                    model=model,
+                    policies=(first, second),
+                    both=tuple(sorted(shared.both)),
+                    first=tuple(sorted(shared.first)),
+                    second=tuple(sorted(shared.second)),
+                )
 
-    def _fixed(self, name: str) -> Any:
+    def _read_setting(self, name: str) -> Any:
         if name not in self.manifest:
             raise InputError(f"the manifest of the run lacks {name}; was it changed?")
         return self.manifest[name]
+
+
+def count_review(reviewed: ReviewedRuns) -> ReviewCounts:
+    """How items were settled, and what hidden controls say; empty where no decision was made."""
+    if not reviewed.decisions:
+        return ReviewCounts()
+    resolutions = reviewed.resolutions.values()
+    return ReviewCounts(
+        items=dict(Counter[str](resolution.how for resolution in resolutions)),
+        after_unblinding=sum(resolution.unblinded for resolution in resolutions),
+        controls=reviewed.missed,
+    )
+
+
+def _list_keys(keys: KeySets) -> KeyLists:
+    return KeyLists(**{name: tuple(sorted(kind)) for name, kind in vars(keys).items()})
+
+
+def _record_pool(pool: PooledRuns) -> PoolRecord:
+    return PoolRecord(
+        model=pool.model,
+        policy=pool.policy,
+        budget=pool.budget,
+        audited_yield=pool.audited_yield,
+        best=pool.best,
+        first=pool.first,
+        runs=len(pool.runs),
+        runs_with_a_failure=pool.runs_with_failure,
+        unique_audited_keys=len(pool.keys.confirmed),
+        tasks=len(pool.keys.tasks),
+        rows=pool.rows,
+        keys=_list_keys(pool.keys),
+    )
+
+
+def _record_run(run: RunEndpoints) -> RunRecord:
+    return RunRecord(
+        model=run.model,
+        policy=run.policy,
+        seed=run.seed,
+        budget=run.budget,
+        first=run.first,
+        best=run.best,
+        audited_yield=run.audited_yield,
+        unique_audited_keys=len(run.keys.confirmed),
+        rows=run.rows,
+        keys=_list_keys(run.keys),
+        curve=run.curve,
+    )

@@ -1,0 +1,119 @@
+"""Probe runs, reviews, reports and packages that version 0.1.0 wrote are read, resumed, reported
+and checked by this version.
+
+What has to come out the same is in ``tests/fixtures/v0_1_0/README.md``."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from groundfault.cli.main import cli
+from groundfault.errors import InputError
+from groundfault.models import Record
+from groundfault.probes import Bank, Grammar, Runs
+from groundfault.probes.use.summary_schema import ProbeSummary, ProbeTables
+
+FIXTURES = Path(__file__).parents[1] / "fixtures/v0_1_0/probe"
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the stored files, in the working directory that their manifests name paths from."""
+    shutil.copytree(FIXTURES, tmp_path / "probe")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "probe"
+
+
+def invoke(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["probe", *arguments], catch_exceptions=False)
+
+
+def contents(folder: Path, *names: str) -> dict[str, bytes]:
+    """The bytes of the files with these names, by their places in the folder."""
+    places = [place for name in names for place in folder.rglob(name)]
+    return {str(place.relative_to(folder)): place.read_bytes() for place in places}
+
+
+RUN_FILES = ("manifest.json", "trajectory.jsonl", "status.json", "bank.toml", "grammar.toml")
+RESUME = ("run", "probe/config.toml", "--model", "replay:probe/said.jsonl", "--out")
+
+
+def test_bank_grammar_and_runs_are_read(stored: Path) -> None:
+    runs = Runs(stored / "runs")
+    assert runs.bank.hash == Bank.load(stored / "bank.toml").hash
+    assert runs.grammar.hash == Grammar.load(stored / "grammar.toml").hash
+    assert len(runs.rows) == 20
+    assert len(list(Record(stored / "runs/calls.db").calls())) == 18
+
+
+def test_the_same_check_is_written(stored: Path) -> None:
+    assert invoke("check", "probe", "--samples", "2", "--json", "new.json").exit_code == 0
+    assert Path("new.json").read_bytes() == (stored / "check.json").read_bytes()
+
+
+def test_an_unfinished_run_goes_on_to_the_same_end(stored: Path) -> None:
+    assert invoke(*RESUME, "probe/unfinished").exit_code == 0
+    assert contents(stored / "unfinished", *RUN_FILES) == contents(stored / "runs", *RUN_FILES)
+
+
+def test_a_finished_run_is_not_changed_by_running_it_again(stored: Path) -> None:
+    before = contents(stored / "runs", *RUN_FILES)
+    assert invoke(*RESUME, "probe/runs").exit_code == 0
+    assert contents(stored / "runs", *RUN_FILES) == before
+
+
+def test_the_review_is_read(stored: Path) -> None:
+    for option in ("--status", "--agreement"):
+        result = invoke("review", str(stored / "runs"), option, "--json", "-")
+        assert result.exit_code == 0
+        assert json.loads(result.stdout)
+
+
+def test_the_same_report_is_written(stored: Path) -> None:
+    assert invoke("report", "probe/runs", "--json", "new.json").exit_code == 0
+    assert Path("new.json").read_bytes() == (stored / "report.json").read_bytes()
+
+
+def test_a_stored_report_is_read_and_written_again(stored: Path) -> None:
+    summary = ProbeSummary.load(stored / "report.json")
+    assert summary.control == "stratified"
+    assert sum(run.rows.confirmed for run in summary.runs) == 4
+    assert summary.to_json() == (stored / "report.json").read_text()
+    tables = ProbeTables.load(stored / "package/tables.json")
+    assert tables.best_scores == summary.best_scores
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is no JSON of groundfault probe report"),
+        ('{"schema_version": 2}', "reads versions up to 1"),
+        ('{"schema_version": 1, "more": 0}', "is no JSON of groundfault probe report"),
+    ],
+)
+def test_a_report_of_another_form_is_refused(stored: Path, text: str, message: str) -> None:
+    (stored / "report.json").write_text(text)
+    with pytest.raises(InputError, match=message):
+        ProbeSummary.load(stored / "report.json")
+
+
+def test_a_stored_package_reproduces(stored: Path) -> None:
+    result = invoke("release", "--check", str(stored / "package"))
+    assert result.exit_code == 0, result.output
+    assert "9 files, 20 rows, 4 unique audited prompt keys" in result.output
+
+
+def test_the_same_package_is_made(stored: Path) -> None:
+    assert invoke("release", "probe/runs", "--out", "new").exit_code == 0
+    old, new = contents(stored / "package", "*"), contents(Path("new"), "*")
+    indexes = [json.loads(files.pop("MANIFEST.json")) for files in (old, new)]
+    assert new == old
+    for index in indexes:
+        index["source"].pop("ledger")
+    assert indexes[0] == indexes[1]
