@@ -62,7 +62,7 @@ def test_procedure_a_matches_every_number(case: tuple[Path, dict[str, Any]]) -> 
     report = run(path, golden["config"], "janus-a")
     findings = {f.name: f for f in report.findings}
     assert len(findings) == expected["n_library"]
-    assert report.summary["n_discovery"] == expected["units_disc"]
+    assert report.n_discovery == expected["units_disc"]
     for row in expected["descriptors"]:
         finding = findings[row["name"]]
         unit = expected["denominator"]
@@ -91,25 +91,25 @@ def test_procedure_a_matches_every_number(case: tuple[Path, dict[str, Any]]) -> 
         f.name for f in report.confirmed if f.holdout and (f.holdout.p_adjusted or 1) <= 0.10
     }
     assert exactly == set(expected["confirmed_exact"])
-    assert set(report.summary["baselines"]["fixed_lift"]) == set(expected["survivors_fixed"])
+    assert set(report.baselines.fixed_lift) == set(expected["survivors_fixed"])
 
 
 def test_the_curve_and_the_floor(case: tuple[Path, dict[str, Any]]) -> None:
     path, golden = case
-    floor = run(path, golden["config"], "janus-a").summary["floor"]
-    assert floor["threshold"] == golden["expected"]["tau"]
-    assert len(floor["curve"]) == len(golden["expected"]["fdp_curve"])
-    for row, expected in zip(floor["curve"], golden["expected"]["fdp_curve"], strict=True):
-        assert row["threshold"] == expected["tau"]
-        assert row["real"] == expected["R"]
-        assert close(row["decoy"], expected["D_scaled"])
-        assert close(row["fdp"], expected["fdp"])
+    floor = run(path, golden["config"], "janus-a").floor
+    assert floor.threshold == golden["expected"]["tau"]
+    assert len(floor.curve) == len(golden["expected"]["fdp_curve"])
+    for row, expected in zip(floor.curve, golden["expected"]["fdp_curve"], strict=True):
+        assert row.threshold == expected["tau"]
+        assert row.real == expected["R"]
+        assert close(row.decoy, expected["D_scaled"])
+        assert close(row.fdp, expected["fdp"])
 
 
 def test_janus_lite(case: tuple[Path, dict[str, Any]]) -> None:
     path, golden = case
     report = run(path, golden["config"], "janus-lite")
-    assert report.summary["floor"]["threshold"] == golden["expected"]["lite_floor"]
+    assert report.floor.threshold == golden["expected"]["lite_floor"]
     assert names(report, "confirmed", "not_replicated") == set(golden["expected"]["survivors_lite"])
     assert names(report, "confirmed") == set(golden["expected"]["confirmed_lite"])
 
@@ -158,10 +158,10 @@ def test_table_one_is_the_papers(shared: Path) -> None:
 def test_drawn_decoys_approach_the_exact_floor(shared: Path) -> None:
     golden = json.loads((shared / "janus_public" / "table1_reconstruction.json").read_text())
     path = shared / "janus_public" / "table1_reconstruction.csv"
-    exact = run(path, golden["config"], "janus-a").summary["floor"]["curve"]
-    drawn = run(path, golden["config"], "janus-a", decoys=40_000).summary["floor"]["curve"]
-    assert max(abs(a["decoy"] - b["decoy"]) for a, b in zip(exact, drawn, strict=True)) < 0.2
-    assert any(a["decoy"] != b["decoy"] for a, b in zip(exact, drawn, strict=True))
+    exact = run(path, golden["config"], "janus-a").floor.curve
+    drawn = run(path, golden["config"], "janus-a", decoys=40_000).floor.curve
+    assert max(abs(a.decoy - b.decoy) for a, b in zip(exact, drawn, strict=True)) < 0.2
+    assert any(a.decoy != b.decoy for a, b in zip(exact, drawn, strict=True))
 
 
 def test_the_shell_gives_the_same(case: tuple[Path, dict[str, Any]]) -> None:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from groundfault.auditing.flow import audit
-from groundfault.auditing.prepared import opened
+from groundfault.auditing.prepared import start_audit
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError
-from groundfault.finders.sliceline import Slice, SliceLine
+from groundfault.finders.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard
 from groundfault_studies.janus_audits import Audited
 from groundfault_studies.tables import Kind, Row, Study, Table, Value
@@ -130,17 +130,17 @@ class _Searched:
     """An audit's slices: searched among all examples, and searched on discovery and then judged."""
 
     audited: Audited
-    everywhere: tuple[Slice, ...]
+    everywhere: tuple[ScoredSlice, ...]
     judged: tuple[Finding, ...]
 
 
 def _search(audited: Audited) -> _Searched:
     plan = replace(audited.plan, judge="janus")
-    case = opened(audited.evidence, plan)
-    found = case.proposed([SLICES])
+    case = start_audit(audited.evidence, plan)
+    found = case.propose([SLICES])
     judged = audit(audited.evidence, plan, found, finders=[]).findings if found else ()
     order = {candidate.name: i for i, candidate in enumerate(found)}
-    everywhere = replace(SLICES, least_share=0.1).find(audited.evidence)
+    everywhere = replace(SLICES, min_share=0.1).find(audited.evidence)
     return _Searched(audited, everywhere, tuple(sorted(judged, key=lambda f: order[f.name])))
 
 

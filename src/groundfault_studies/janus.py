@@ -213,11 +213,11 @@ def _summary(audits: Sequence[Audited], progress: Progress) -> Table:
         report = audited.default_rule
         return {
             "n": audited.scored,
-            "error_rate": report.summary["error_rate"],
+            "error_rate": report.error_rate,
             "slices": _top_slices(audited),
             "papers_rule": len(audited.papers_rule.confirmed),
             "default": len(report.confirmed),
-            "least": report.summary["minimum_detectable_lift"],
+            "least": report.minimum_detectable_lift,
             "reading": _reading(report),
         }
 
@@ -274,12 +274,12 @@ def _ablation(audits: Sequence[Audited], splits: int, progress: Progress) -> Tab
 
     def here(audited: Audited) -> dict[str, Value]:
         progress(f"taking safeguards away from {audited.label}")
-        base, tested = audited.lite.summary["baselines"], audited.lite.summary["library"]["tested"]
-        means = base["survivor_mean_abs_lift"] or {"discovery": None, "holdout": None}
-        counts = [len(base[name]) for name in ("top_k", "fixed_lift", "decoy_only", "full")]
-        return dict(
-            zip(_SAFEGUARDS, [tested, *counts, means["discovery"], means["holdout"]], strict=True)
-        )
+        base, tested = audited.lite.baselines, audited.lite.candidates.tested
+        assert base is not None
+        means = base.survivor_mean_abs_lift
+        rules = (base.top_k, base.fixed_lift, base.decoy_only, base.full)
+        lifts = (means.discovery, means.holdout) if means else (None, None)
+        return dict(zip(_SAFEGUARDS, [tested, *map(len, rules), *lifts], strict=True))
 
     paper = {
         name: dict(zip(_SAFEGUARDS, printed, strict=True)) for name, printed in _TABLE_3.items()
@@ -314,10 +314,10 @@ def _lite_medians(audited: Audited, splits: int) -> dict[str, Value]:
                 {Verdict.CONFIRMED},
             )
         )
-        fixed = tested & seen.margins.reaches(exact(case.plan.min_lift or 0))
+        fixed = tested & seen.tables.reaches(exact(case.plan.min_lift or 0))
         found[number, :5] = tested.sum(), min(5, tested.sum()), fixed.sum(), stays.sum(), full.sum()
         if stays.any():
-            found[number, 5:] = [np.abs(part.margins.lift[stays]).mean() for part in (seen, fresh)]
+            found[number, 5:] = [np.abs(part.tables.lift[stays]).mean() for part in (seen, fresh)]
     medians = np.nanmedian(found, axis=0)
     return {
         key: None if np.isnan(value) else float(value) if kind == "size" else round(value)

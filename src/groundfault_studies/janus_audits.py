@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.auditing.flow import audit
-from groundfault.auditing.prepared import Case, prepare
+from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report import Report
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -103,7 +103,7 @@ class Audited:
         """The paper's ablation, Janus-lite, with the exact floor."""
         return self._by("janus-lite")
 
-    def case(self, judge: str = "janus-a", **settings: Any) -> Case:
+    def case(self, judge: str = "janus-a", **settings: Any) -> PreparedAudit:
         """The audit made ready for one judge."""
         return prepare(self.evidence, replace(self.plan, judge=judge, **settings), self.library)
 

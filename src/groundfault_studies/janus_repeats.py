@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from groundfault.auditing.prepared import Case
+from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.robustness import confirmation_frequency
 from groundfault.core.finding import Verdict
 from groundfault.core.units import Units
@@ -28,7 +28,7 @@ DRAWN = {200: 400, 2000: 50}
 _PAPERS_SIZE = 160
 
 
-def random_split(case: Case, units: Units, number: int) -> tuple[Units, Units]:
+def random_split(case: PreparedAudit, units: Units, number: int) -> tuple[Units, Units]:
     """One random half to see and the other to hold out, the same ones for the same number."""
     held = np.zeros(len(units), dtype=np.bool_)
     held[case.plan.rng(f"study/{number}").permutation(len(units))[: len(units) // 2]] = True
@@ -154,7 +154,7 @@ def recovery(
     for number in range(sets):
         words = answered(in_order, np.random.default_rng([number, 2]))
         units = Units.of(marks, np.array([[word != "correct" for word in words]], dtype=np.float64))
-        lifts[number] = units.margins.lift
+        lifts[number] = units.tables.lift
         for key, case in cases.items():
             seen, held = random_split(case, units, number)
             ruling = rule(case.judge, case.plan, seen, held, marks, f"study/{number}")

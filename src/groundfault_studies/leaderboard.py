@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from groundfault import judges
-from groundfault.auditing.prepared import opened, prepare
+from groundfault.auditing.prepared import start_audit, prepare
 from groundfault.base.files import write_text
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
@@ -158,12 +158,12 @@ def measure(name: str, case: str, number: int, data: Drawn, judge: str) -> Run:
     """One run."""
     finder, settings = FINDERS[name]
     seed = number if case not in planted.WORLDS else 0
-    ready = opened(data.evidence, Plan(judge=judge, seed=seed))
-    ready.shown  # noqa: B018  split before the clock runs
+    ready = start_audit(data.evidence, Plan(judge=judge, seed=seed))
+    ready.visible_evidence  # noqa: B018  split before the clock runs
     _reset_peak()
     before, start = _memory("VmRSS"), time.process_time()
     try:
-        found = ready.proposed([get(finder)(**settings)])
+        found = ready.propose([get(finder)(**settings)])
     except (InputError, MissingExtraError):
         return Run(judge, name, case, number, applies=False)
     seconds, after = time.process_time() - start, _memory("VmHWM")
@@ -174,10 +174,10 @@ def measure(name: str, case: str, number: int, data: Drawn, judge: str) -> Run:
     if not found:
         return run
     judged = prepare(data.evidence, ready.plan, found, finders=[])
-    ruling, seen, held = judged.ruling(judged.losses())
+    ruling, seen, held = judged.judge_losses(judged.losses())
     tested = np.array([v is not Verdict.UNTESTABLE for v in ruling.verdicts])
     stands = np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])
-    before_and_after = [part.margins.lift[tested] for part in (seen, held) if part]
+    before_and_after = [part.tables.lift[tested] for part in (seen, held) if part]
     shown, recalled = _recalled(data, judged.marks.on, stands)
     return replace(
         run,

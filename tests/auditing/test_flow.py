@@ -50,9 +50,9 @@ def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -
 def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen() -> None:
     report = groundfault.audit(Evidence.from_table(planted(lift=0.0), id="id", outcome="error"))
     assert not report.confirmed
-    assert report.summary["conclusion"].startswith("No reportable finding.")
-    least = report.summary["minimum_detectable_lift"]
-    assert f"at least {least:.2f}" in report.summary["conclusion"]
+    assert report.conclusion.startswith("No reportable finding.")
+    least = report.minimum_detectable_lift
+    assert f"at least {least:.2f}" in report.conclusion
     assert 0.1 < least < 0.5
 
 
@@ -74,7 +74,7 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
     evidence = Evidence.from_table(frame, id="id", outcome="error", status="status")
     scored = frame.filter(pl.col("status") == "scored")
     report = groundfault.audit(evidence)
-    assert report.summary["statuses"] == {
+    assert report.statuses == {
         "scored": 360,
         "error": 0,
         "refused": 40,
@@ -82,12 +82,12 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
         "artefact": 0,
         "missing": 0,
     }
-    assert report.summary["error_rate"] == pytest.approx(scored["error"].mean())
+    assert report.error_rate == pytest.approx(scored["error"].mean())
     finding = next(f for f in report.findings if f.name == "hard")
     assert finding.full.on + finding.full.off == 360
     assert finding.full.on_errors == scored.filter("hard")["error"].sum()
     assert finding.sensitivity == {"all_failed": "confirmed", "all_passed": "confirmed"}
-    assert any("40 refused" in hint for hint in report.summary["hints"])
+    assert any("40 refused" in hint for hint in report.hints)
 
 
 def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
@@ -140,8 +140,8 @@ def test_the_group_is_the_unit() -> None:
     plan = Plan(judge="janus-a", seed=2)
     report = groundfault.audit(evidence, plan)
     means = frame.group_by("item").agg(pl.col("error").mean(), pl.col("topic").first())
-    assert report.summary["n"] == 60
-    assert report.summary["unit"] == "group"
+    assert report.n == 60
+    assert report.unit == "group"
     topic = next(f for f in report.findings if f.name == "topic")
     assert topic.full.on == means["topic"].sum()
     assert topic.full.on_errors == pytest.approx(means.filter("topic")["error"].sum())
@@ -160,12 +160,11 @@ def test_graded_losses_get_an_exact_floor() -> None:
         Candidate("b", "words > 80"),
         Candidate("c", "lang = 'de'"),
     ]
-    exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates).summary["floor"]["curve"]
-    drawn = groundfault.audit(evidence, Plan(judge="janus-a", decoys=30_000), candidates).summary[
-        "floor"
-    ]["curve"]
-    assert [row["threshold"] for row in exact] == [row["threshold"] for row in drawn]
-    assert max(abs(a["decoy"] - b["decoy"]) for a, b in zip(exact, drawn, strict=True)) < 0.03
+    exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates).floor.curve
+    sampling = Plan(judge="janus-a", decoys=30_000)
+    drawn = groundfault.audit(evidence, sampling, candidates).floor.curve
+    assert [row.threshold for row in exact] == [row.threshold for row in drawn]
+    assert max(abs(a.decoy - b.decoy) for a, b in zip(exact, drawn, strict=True)) < 0.03
 
 
 def test_losses_on_no_grid_are_judged_too() -> None:
@@ -178,7 +177,7 @@ def test_losses_on_no_grid_are_judged_too() -> None:
     for judge in ("janus", "holm", "max-t", "multisplit-e"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
         assert confirmed(report) == {"hard"}, judge
-        assert any("no grid" in hint for hint in report.summary["hints"])
+        assert any("no grid" in hint for hint in report.hints)
 
 
 def several_models() -> pl.DataFrame:
@@ -207,8 +206,8 @@ def test_several_models_are_judged_jointly_on_the_same_examples() -> None:
     for judge in ("max-t", "janus", "holm"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
         assert {(f.name, f.outcome) for f in report.confirmed} == {("hard", "new")}, judge
-        assert report.summary["n"] == 300
-        assert report.summary["outcomes"] == ["new", "old", "other"]
+        assert report.n == 300
+        assert report.outcomes == ("new", "old", "other")
 
 
 def test_one_model_of_several() -> None:
@@ -254,8 +253,8 @@ def test_repeats_are_averaged_within_an_example() -> None:
     with pytest.raises(InputError, match="share their key"):
         Evidence.from_table(frame, id="id", outcome="error")
     report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error", repeat="epoch"))
-    assert report.summary["n"] == 200
-    assert report.summary["rows"] == 800
+    assert report.n == 200
+    assert report.rows == 800
     assert confirmed(report) == {"hard"}
 
 
@@ -273,7 +272,7 @@ def test_rare_errors_call_for_a_ratio() -> None:
         groundfault.audit(evidence, Plan(effect=e)) for e in ("risk_difference", "risk_ratio")
     )
     assert not absolute.confirmed
-    assert any("risk_ratio" in hint for hint in absolute.summary["hints"])
+    assert any("risk_ratio" in hint for hint in absolute.hints)
     assert confirmed(relative) == {"hard"}
     low, high = relative.confirmed[0].holdout.interval
     assert 1.5 < low < high
@@ -321,8 +320,8 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
     evidence = Evidence.from_table(planted(), id="id", outcome="error")
     ledger = tmp_path / "ledger.db"
     first = groundfault.audit(evidence, ledger=ledger)
-    assert first.summary["ledger"]["sentence"] == "holdout opened 1 time"
-    assert groundfault.audit(evidence, ledger=ledger).summary["ledger"]["times"] == 1
+    assert first.ledger.sentence == "holdout opened 1 time"
+    assert groundfault.audit(evidence, ledger=ledger).ledger.times == 1
     more = evidence.frame.with_columns(pl.lit(1).alias("another column"))
     wider = Evidence.from_table(more, id="id", outcome="error")
     with pytest.raises(LedgerError, match="--reopen"):
@@ -333,8 +332,8 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
         ledger=ledger,
         reopen="a label was wrong",
     )
-    assert "a label was wrong" in again.summary["ledger"]["sentence"]
-    assert groundfault.audit(evidence).summary["ledger"] is None
+    assert "a label was wrong" in again.ledger.sentence
+    assert groundfault.audit(evidence).ledger is None
 
 
 def test_bad_input_opens_no_holdout(tmp_path: Path) -> None:
@@ -467,7 +466,7 @@ def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
     for judge in ("janus", "janus-a", "holm", "max-t"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=999))
         assert confirmed(report) == {"hard"}
-        assert any("groups differ in size" in hint for hint in report.summary["hints"])
+        assert any("groups differ in size" in hint for hint in report.hints)
     with pytest.raises(PlanError, match="groups of like size"):
         groundfault.audit(evidence, Plan(judge="multisplit-e"))
 
@@ -514,8 +513,8 @@ def test_nothing_eligible_is_a_report_too() -> None:
     evidence = Evidence.from_table(planted(), id="id", outcome="error")
     report = groundfault.audit(evidence, candidates=[Candidate("rare", "words > 99")])
     assert report.counts()["untestable"] == 1
-    assert report.summary["floor"]["threshold"] is None
-    assert report.summary["floor"]["curve"] == []
+    assert report.floor.threshold is None
+    assert report.floor.curve == ()
     assert report.to_html()
 
 
@@ -524,7 +523,7 @@ def test_a_level_that_lets_everything_through_still_reports() -> None:
     frame = planted(40).with_columns(pl.Series("error", rng.integers(0, 5, 40) / 4))
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     report = groundfault.audit(evidence, Plan(judge="bh", q="0.95"), [Candidate("hard", "hard")])
-    assert report.summary["minimum_detectable_lift"] == 0.0
+    assert report.minimum_detectable_lift == 0.0
 
 
 def test_names_are_text_whatever_the_file(tmp_path: Path) -> None:

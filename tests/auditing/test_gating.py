@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import groundfault
+from groundfault import Report
 from groundfault.auditing.gating import COLUMNS, gate
 from groundfault.cli import main as door
 from groundfault.errors import GroundfaultError, InputError, PlanError, RuleError
@@ -242,7 +243,7 @@ def test_a_report_that_was_tampered_with_is_refused_or_read(data: st.DataObject)
         (("findings", 0, "name"), "half \ud83d"),
         (("findings", 0, "sentence"), "half \ud83d"),
         (("minimum_detectable_lift",), float("nan")),
-        (("schema_version",), 2),
+        (("schema_version",), 3),
     ],
 )
 def test_what_no_audit_writes_is_refused(place: tuple[Any, ...], value: Any) -> None:
@@ -255,29 +256,14 @@ def test_what_no_audit_writes_is_refused(place: tuple[Any, ...], value: Any) -> 
         gate(damaged)
 
 
-def _finding(name: str) -> dict[str, Any]:
-    cell = {"on": 5, "off": 9, "lift": 0.5, "p": 0.01, "p_adjusted": 0.02, "interval": [0.1, 0.8]}
-    words = dict.fromkeys(("meaning", "source", "reason", "sentence"), "x")
-    more = {"outcome": "", "verdict": "confirmed", "lead": None, "frequency": None}
-    return {
-        "name": name,
-        "rule": f"{name} = 1",
-        **words,
-        **more,
-        "discovery": cell,
-        "holdout": cell,
-        "full": cell,
-    }
+STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0" / "confirmed" / "report"
+TAMPERED: dict[str, Any] = Report.load(STORED).to_dict()
 
 
-TAMPERED: dict[str, Any] = {
-    "schema_version": 1,
-    "outcomes": [""],
-    "judge": "janus",
-    "minimum_detectable_lift": 0.2,
-    "manifest": {"compare": None, "models": None},
-    "findings": [_finding("a"), _finding("b")],
-}
+def test_the_old_name_of_a_column_is_still_read() -> None:
+    with pytest.warns(DeprecationWarning, match="representative"):
+        old = gate(TAMPERED, "confirmed and lead is null")
+    assert old.new == gate(TAMPERED, "confirmed and representative is null").new
 
 
 # ---------------------------------------------------------------------------------- files and shell

@@ -29,7 +29,7 @@ def table(seed: int, latent: float, own: float, n: int = 800) -> pl.DataFrame:
 def audited(frame: pl.DataFrame) -> dict[str, str | None]:
     """The confirmed findings and the lead of each."""
     return {
-        f.name: f.lead
+        f.name: f.representative
         for f in groundfault.audit(Evidence.from_table(frame, outcome="error")).confirmed
     }
 
@@ -72,7 +72,7 @@ def test_units_that_lack_a_value_of_the_lead_are_alike() -> None:
     found = groundfault.audit(
         Evidence.from_table(frame, outcome="error"), candidates=[candidate, other]
     ).confirmed
-    assert {f.name: f.lead for f in found} == {"cause": None, "other": "cause"}
+    assert {f.name: f.representative for f in found} == {"cause": None, "other": "cause"}
 
 
 def test_a_lift_within_strata_is_that_of_mantel_and_haenszel() -> None:

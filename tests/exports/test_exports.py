@@ -125,8 +125,8 @@ def test_memberships_are_those_of_the_rules(home: Path) -> None:
     assert members["loss"].to_list() == (1 - frame["value"]).to_list()
     counts = dict(members["part"].value_counts().iter_rows())
     assert counts == {
-        "discovery": every.report.summary["n_discovery"],
-        "holdout": every.report.summary["n_holdout"],
+        "discovery": every.report.n_discovery,
+        "holdout": every.report.n_holdout,
     }
     on = every.report.findings[0]
     held = members.filter((pl.col("part") == "holdout") & pl.col("slice: hard"))

@@ -20,7 +20,7 @@ from groundfault.render.outline import Outline
 from groundfault.testing import check_finder
 
 
-def answered(n: int = 600, seed: int = 0, cut: float = 0.6) -> pl.DataFrame:
+def make_evidence(n: int = 600, seed: int = 0, cut: float = 0.6) -> pl.DataFrame:
     """Answers of which those cut off at the token limit fail with rate ``cut`` and the others with
     .2.
     """
@@ -45,19 +45,19 @@ def evidence(frame: pl.DataFrame, **roles: object) -> Evidence:
 
 
 def test_measured_columns_are_proposed_and_examples_are_not():
-    found = {c.name: c for c in Instrument().propose(evidence(answered()))}
+    candidates = {c.name: c for c in Instrument().propose(evidence(make_evidence()))}
     assert {
         "truncated",
         "answer has white space at an end",
         "answer differs from the target in form alone",
-    } <= set(found)
-    assert {"judge_model = a", "judge_model = b", "judge_model = c"} <= set(found)
-    assert {c.source for c in found.values()} == {"instrument"}
-    assert not any("words" in c.columns for c in found.values())
+    } <= set(candidates)
+    assert {"judge_model = a", "judge_model = b", "judge_model = c"} <= set(candidates)
+    assert {c.source for c in candidates.values()} == {"instrument"}
+    assert not any("words" in c.columns for c in candidates.values())
 
 
 def test_columns_can_be_declared_to_be_of_the_instrument():
-    frame = answered().rename({"truncated": "cut"})
+    frame = make_evidence().rename({"truncated": "cut"})
     assert "cut" not in {c.name for c in Instrument().propose(evidence(frame))}
     declared = evidence(frame, instrument=["cut"])
     assert "cut" in {c.name for c in Instrument().propose(declared)}
@@ -65,20 +65,22 @@ def test_columns_can_be_declared_to_be_of_the_instrument():
 
 
 def test_the_finder_keeps_the_contract_for_plug_ins():
-    assert len(check_finder(Instrument(), evidence(answered()))) > 5
+    assert len(check_finder(Instrument(), evidence(make_evidence()))) > 5
 
 
 def test_a_confirmed_fault_of_the_instrument_leads_the_report():
-    report = groundfault.audit(evidence(answered()))
-    said = Outline(report)
-    assert said.groups[0].lead.name == "truncated"
-    assert said.instrument.startswith("The grader may be at fault: 1 confirmed finding is about")
+    report = groundfault.audit(evidence(make_evidence()))
+    sentence = Outline(report)
+    assert sentence.groups[0].lead.name == "truncated"
+    assert sentence.instrument.startswith(
+        "The grader may be at fault: 1 confirmed finding is about"
+    )
     for text in (report.to_markdown(), report.to_html()):
         assert text.index("The grader may be at fault") < text.index("truncated holds")
 
 
 def test_without_such_a_finding_nothing_is_said():
-    report = groundfault.audit(evidence(answered(cut=0.2)))
+    report = groundfault.audit(evidence(make_evidence(cut=0.2)))
     assert not report.confirmed
     assert Outline(report).instrument == ""
 
@@ -86,13 +88,15 @@ def test_without_such_a_finding_nothing_is_said():
 def test_null_worlds_confirm_nothing_of_the_instrument():
     wrong = 0
     for seed in range(60):
-        report = groundfault.audit(evidence(answered(300, seed, cut=0.2)), finders=["instrument"])
+        report = groundfault.audit(
+            evidence(make_evidence(300, seed, cut=0.2)), finders=["instrument"]
+        )
         wrong += bool(report.confirmed)
     assert wrong <= 11  # of 60 at alpha .10, one such number in a thousand is above 12
 
 
 def test_what_an_earlier_finder_proposed_is_not_proposed_again():
-    report = groundfault.audit(evidence(answered()))
+    report = groundfault.audit(evidence(make_evidence()))
     rules = [f.rule for f in report.findings]
     assert len(set(rules)) == len(rules)
 
@@ -115,7 +119,7 @@ def test_a_known_fault_of_a_grader_is_found(shared: Path):
 
 
 def leaking(n: int = 200, wrong: int = 2) -> pl.DataFrame:
-    frame = answered(n)
+    frame = make_evidence(n)
     follows = frame["error"].to_numpy().copy()
     follows[:wrong] = 1 - follows[:wrong]
     return frame.with_columns(
@@ -126,7 +130,7 @@ def leaking(n: int = 200, wrong: int = 2) -> pl.DataFrame:
 def test_a_column_that_tells_the_outcome_is_left_out_and_named():
     report = groundfault.audit(evidence(leaking()))
     assert not any("reason" in f.rule or "retries" in f.rule for f in report.findings)
-    assert any("left out" in hint and "'reason'" in hint for hint in report.summary["hints"])
+    assert any("left out" in hint and "'reason'" in hint for hint in report.hints)
 
 
 def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():
@@ -155,9 +159,7 @@ def test_the_reason_why_episodes_end_is_a_leak(shared: Path):
     )
     data = Evidence.from_table(rows, id="example_id", outcome="correct", positive_is_good=True)
     report = groundfault.audit(data)
-    assert any(
-        "left out" in hint and "'terminate_reason'" in hint for hint in report.summary["hints"]
-    )
+    assert any("left out" in hint and "'terminate_reason'" in hint for hint in report.hints)
 
 
 @given(st.integers(0, 10_000))

@@ -20,11 +20,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from msgspec import structs
 from rich.cells import cell_len
 from rich.console import Console
 
 import groundfault
 from groundfault import Candidate, Evidence, Finding, Plan, Report, Verdict
+from groundfault.auditing.report_schema import to_plain
 from groundfault.render import words
 from groundfault.render.figures import MOST_POINTS, figures
 from groundfault.render.html import MOST_ROWS, html
@@ -215,7 +217,7 @@ def test_page_shows_hostile_text_as_text(hostile: Report) -> None:
         assert " ".join(words.clean(name).split()) in page.text
     assert f"it says {SCRIPT}" in page.text
     assert f"lost it {SCRIPT}" in page.text
-    assert hostile.summary["examples"][SCRIPT][0] in page.text
+    assert hostile.examples[SCRIPT][0] in page.text
     assert not set("\x1b\u202e") & set(page.text)
 
 
@@ -250,12 +252,12 @@ def test_page_says_all_that_the_report_holds(hostile: Report) -> None:
             for cell in (finding.discovery, finding.holdout, finding.full):
                 assert words.share(cell, "on") in text
                 assert words.interval(cell) in text
-    for digest in hostile.summary["hashes"].values():
+    for digest in to_plain(hostile.hashes).values():
         assert digest in text
     for said in (
-        hostile.summary["guarantee"],
-        hostile.summary["conclusion"],
-        *hostile.summary["hints"],
+        hostile.guarantee,
+        hostile.conclusion,
+        *hostile.hints,
     ):
         assert words.capital(said) in text or said in text
     assert "Holdout opened 2 times, with 2 candidate libraries" in text
@@ -272,8 +274,8 @@ def test_answer_comes_first_and_overlapping_findings_stand_under_their_lead(
     said = Outline(hostile)
     grouped = [f for group in said.groups for f in (group.lead, *group.others)]
     assert sorted(f.name for f in grouped) == sorted(f.name for f in hostile.confirmed)
-    assert all(group.lead.lead is None for group in said.groups)
-    assert all(f.lead == group.lead.name for group in said.groups for f in group.others)
+    assert all(group.lead.representative is None for group in said.groups)
+    assert all(f.representative == group.lead.name for group in said.groups for f in group.others)
     lead = next(
         group
         for group in said.groups
@@ -304,7 +306,7 @@ def test_another_name_for_the_same_slice_is_not_another_finding(hostile: Report)
 
 def test_nothing_found_is_an_answer(nothing: Report) -> None:
     assert not nothing.confirmed
-    least = f"{nothing.summary['minimum_detectable_lift']:.3g}"
+    least = f"{nothing.minimum_detectable_lift:.3g}"
     page = Page(html(nothing))
     assert (
         page.text.index("No reportable finding")
@@ -359,7 +361,7 @@ def many(report: Report, times: int) -> Report:
         for f in sorted(report.findings, key=lambda f: list(Verdict).index(f.verdict))
         for i in range(times)
     )
-    return replace(report, findings=found)
+    return structs.replace(report, findings=found)
 
 
 def test_thousands_of_candidates_are_capped_and_the_page_says_so(nothing: Report) -> None:

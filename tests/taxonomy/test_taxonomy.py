@@ -27,7 +27,7 @@ from groundfault.errors import GroundfaultError, InputError, MissingExtraError, 
 from groundfault.render.taxonomy import html, markdown, page
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
-from groundfault.taxonomy import Matrix, Settings, Taxonomy, judge_claims, fit, add_answers
+from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault.taxonomy.finder import Clusters as Finder
 from groundfault.taxonomy.fitting import nulls
 from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
@@ -286,10 +286,9 @@ def test_claims_about_models_that_were_held_out(
     assert report.confirmed
     beyond = judge_claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
     assert all(abs(f.full.lift or 0) <= 0.5 for f in beyond.findings)
-    assert (report.summary["manifest"]["taxonomy"], beyond.summary["manifest"]["taxonomy"]) == (
-        "failures",
-        "excess",
-    )
+    derivations = [each.manifest.derivation for each in (report, beyond)]
+    assert [d and d.kind for d in derivations] == ["taxonomy", "taxonomy"]
+    assert [d and d.settings["outcome"] for d in derivations] == ["failures", "excess"]
     with pytest.raises(InputError, match="would be circular"):
         judge_claims(found, evidence, evidence.models[:1])
 
@@ -356,9 +355,7 @@ def test_claims_can_be_verified(
         tmp_path / "answers.parquet", outcome="ok", positive_is_good=True, id="id", model="model"
     )
     report = judge_claims(found, evidence, evidence.models[-2:], outcome=outcome)
-    assert any("half of the excess" in hint for hint in report.summary["hints"]) == (
-        outcome == "excess"
-    )
+    assert any("half of the excess" in hint for hint in report.hints) == (outcome == "excess")
     found.save(tmp_path)
     report.write(tmp_path / "claims")
     checked = verify(tmp_path / "claims")

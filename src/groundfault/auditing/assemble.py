@@ -1,445 +1,286 @@
-"""Assembling: verdicts and arrays become findings and a report."""
+"""Assembling: the verdicts and numbers of a judged audit become a report."""
 
 from __future__ import annotations
 
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from functools import cached_property
+from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from groundfault.auditing import detectable, grouping, messages
-from groundfault.auditing.leaks import LEAK
-from groundfault.auditing.prepared import Case
-from groundfault.auditing.report import SCHEMA_VERSION, Report
-from groundfault.core.finding import Cell, Finding, Verdict
+from groundfault.auditing.cells import Cells, make_cells, number_or_none
+from groundfault.auditing.hints import write_hints
+from groundfault.auditing.judged import JudgedAudit
+from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import (
+    Baselines,
+    CandidateCounts,
+    ColumnRoles,
+    DecoyFloor,
+    FloorPoint,
+    ImportAccount,
+    LogReading,
+    Manifest,
+    PlanSettings,
+    PowerSummary,
+    RecordedOpening,
+    ReportData,
+    ReportHashes,
+    Robustness,
+    SurvivorLifts,
+)
+from groundfault.core.evidence import Evidence
+from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import exact
-from groundfault.core.units import Units
-from groundfault.judges.rule import Ruling, duplicates
-from groundfault.stats import bits, intervals, multiple
-from groundfault.stats.contingency import Margins
+from groundfault.judges.rule import Ruling
+from groundfault.stats import bits, multiple
 
 if TYPE_CHECKING:
-    from groundfault.auditing.robustness import Frequency
     from groundfault.base.ledger import Opening
 
 _TOP_K = 5
-_EXAMPLES = 5
-_MOST_CORRELATED = 1000
-_UNITS_CORRELATED = 20_000
-_ORDER = {
-    Verdict.CONFIRMED: 0,
-    Verdict.NOT_REPLICATED: 1,
-    Verdict.BELOW_FLOOR: 2,
-    Verdict.UNTESTABLE: 3,
-}
+_MAX_EXAMPLES = 5
+_MAX_CORRELATED = 1000
+"""Candidates whose correlation is computed; the time grows with the cube."""
+_MAX_CORRELATED_UNITS = 20_000
+_ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """What findings are made of."""
-
-    case: Case
-    ruling: Ruling
-    seen: Units
-    held: Units | None
-    full: Units
-
-    @cached_property
-    def aliases(self) -> list[tuple[str, ...]]:
-        """For each candidate the names of those true for the same units, or ("not ...") for exactly
-        the others.
-        """
-        marks, names = self.case.marks, [c.name for c in self.case.library]
-        first = duplicates(marks)
-        members: dict[int, list[int]] = {}
-        for j, lead in enumerate(first):
-            members.setdefault(int(lead), []).append(j)
-        same = [[i for i in members[int(first[j])] if i != j] for j in range(len(names))]
-        return [
-            tuple(
-                names[i] if np.array_equal(marks.on[i], marks.on[j]) else f"not {names[i]}"
-                for i in twins
-            )
-            for j, twins in enumerate(same)
-        ]
-
-    @cached_property
-    def position(self) -> dict[int, int]:
-        """Where each hypothesis' answer stands among those judged."""
-        return self.ruling.position()
-
-
-def assemble(
-    case: Case,
-    ruling: Ruling,
-    seen: Units,
-    held: Units | None,
-    losses: NDArray[np.float64],
-    opening: Opening | None,
-    sensitivity: dict[str, Ruling],
-    frequency: Frequency | None,
-) -> Report:
+def assemble(judged: JudgedAudit) -> Report:
     """Make the report of an audit."""
-    parts = _Parts(case, ruling, seen, held, case.units(losses))
-    leads = grouping.leads(ruling, case.marks, seen if held is None else held)
-    cells = _cells(parts)
+    findings = _make_findings(judged)
+    return Report.of(_make_data(judged, findings), judged.audit.library)
+
+
+def _make_findings(judged: JudgedAudit) -> tuple[Finding, ...]:
+    """All findings: by verdict, then by size of discovery lift."""
+    confirming = judged.discovery if judged.holdout is None else judged.holdout
+    representatives = grouping.representatives(judged.ruling, judged.audit.marks, confirming)
+    cells = make_cells(judged)
     findings = [
-        _finding(parts, h, cells, leads, sensitivity, frequency)
-        for h in range(len(ruling.verdicts))
+        _make_finding(judged, h, cells, representatives) for h in range(len(judged.ruling.verdicts))
     ]
     findings.sort(key=lambda f: (_ORDER[f.verdict], -abs(f.discovery.lift or 0.0)))
-    summary = _summary(parts, findings, opening, frequency)
-    return Report(tuple(findings), summary, case.library)
+    return tuple(findings)
 
 
-def _finding(
-    parts: _Parts,
-    h: int,
-    cells: dict[str, list[Cell] | None],
-    leads: dict[int, int],
-    sensitivity: dict[str, Ruling],
-    frequency: Frequency | None,
+def _make_finding(
+    judged: JudgedAudit, h: int, cells: Cells, representatives: dict[int, int]
 ) -> Finding:
-    case, ruling = parts.case, parts.ruling
-    j, o = divmod(h, len(case.outcomes))
-    candidate, outcome, verdict = case.library[j], case.outcomes[o], ruling.verdicts[h]
+    audit, ruling = judged.audit, judged.ruling
+    j, o = divmod(h, len(audit.outcomes))
+    candidate, verdict = audit.library[j], ruling.verdicts[h]
     discovery, holdout, full = (column[h] if column else None for column in cells.values())
     assert discovery is not None
     assert full is not None
-    position = parts.position.get(h) if ruling.screening else None
-    expected = (
-        ruling.screening.decoys if ruling.screening and not case.mined_here(candidate) else None
-    )
+    guarantee = messages.guarantee(audit.judge, audit.plan, len(ruling.hypotheses))
+    lead = representatives.get(h)
     return Finding(
         candidate.name,
         candidate.rule,
         candidate.meaning,
         candidate.source,
-        outcome,
+        audit.outcomes[o],
         verdict,
-        messages.reason(verdict, ruling.reasons[h], case.judge),
+        messages.reason(verdict, ruling.reasons[h], audit.judge),
         messages.sentence(
             verdict,
             candidate.meaning,
-            case.what(o),
+            audit.describe_outcome(o),
             discovery,
             holdout,
-            case.plan,
-            messages.guarantee(case.judge, case.plan, len(ruling.judged)),
+            audit.plan,
+            guarantee,
         ),
         discovery,
         holdout,
         full,
-        aliases=parts.aliases[j],
-        lead=case.library[leads[h] // len(case.outcomes)].name if h in leads else None,
-        decoys=None if position is None or expected is None else float(expected[position]),
-        sensitivity={name: str(other.verdicts[h]) for name, other in sensitivity.items()},
-        frequency=None if frequency is None else float(frequency.confirmed[h]),
+        aliases=judged.aliases[j],
+        representative=None if lead is None else audit.library[lead // len(audit.outcomes)].name,
+        decoys=_expected_decoys(judged, h, j),
+        sensitivity={name: str(r.verdicts[h]) for name, r in judged.sensitivity.items()},
+        frequency=None if judged.frequency is None else float(judged.frequency.confirmed[h]),
     )
 
 
-def _cells(parts: _Parts) -> dict[str, list[Cell] | None]:
-    """The numbers of every hypothesis on each part of the units, with the p-values that belong
-    there.
-    """
-    ruling, position, outcomes = parts.ruling, parts.position, len(parts.case.outcomes)
-    size = len(ruling.verdicts)
-    own, adjusted, held_p, held_adjusted = (np.full(size, np.nan) for _ in range(4))
-    for h, i in position.items():
-        # what was mined from these very units has no p-value on them
-        screening = (
-            None if parts.case.mined_here(parts.case.library[h // outcomes]) else ruling.screening
-        )
-        if screening and screening.p is not None:
-            own[h] = screening.p[i]
-        if screening and screening.p_adjusted is not None:
-            adjusted[h] = screening.p_adjusted[i]
-        if ruling.confirmed:
-            held_p[h], held_adjusted[h] = ruling.confirmed.p[i], ruling.confirmed.p_adjusted[i]
-    seen = _cell_column(parts, parts.seen, own, adjusted)
-    if parts.held is None:
-        return {"discovery": seen, "holdout": None, "full": seen}
-    nothing = np.full(size, np.nan)
-    return {
-        "discovery": seen,
-        "holdout": _cell_column(parts, parts.held, held_p, held_adjusted),
-        "full": _cell_column(parts, parts.full, nothing, nothing),
-    }
+def _expected_decoys(judged: JudgedAudit, h: int, j: int) -> float | None:
+    """Decoys expected at or above a hypothesis' effect; None for candidates mined here."""
+    screening, position = judged.ruling.screening, judged.positions.get(h)
+    if screening is None or position is None or screening.decoys is None:
+        return None
+    if judged.audit.is_mined_here(judged.audit.library[j]):
+        return None
+    return float(screening.decoys[position])
 
 
-def _cell_column(
-    parts: _Parts, units: Units, p: NDArray[np.float64], adjusted: NDArray[np.float64]
-) -> list[Cell]:
-    margins = units.margins
-    low, high = _intervals(parts, units, margins)
-    on_sum, total = margins.on_sum / margins.unit, margins.total / margins.unit
-    return [
-        Cell(
-            int(margins.on[h]),
-            int(margins.off[h]),
-            _tidy(on_sum[h]),
-            _tidy(total[h] - on_sum[h]),
-            _number(margins.lift[h]),
-            _number(p[h]),
-            _number(adjusted[h]),
-            None if np.isnan(low[h]) else (float(low[h]), float(high[h])),
-        )
-        for h in range(len(margins))
-    ]
-
-
-def _intervals(
-    parts: _Parts, units: Units, margins: Margins
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    level, effect = 1 - float(exact(parts.case.plan.alpha)), parts.case.plan.effect
-    sided = (margins.on > 0) & (margins.off > 0)
-    low, high = np.full(len(margins), np.nan), np.full(len(margins), np.nan)
-    on, off = margins.on[sided].astype(float), margins.off[sided].astype(float)
-    on_sum = margins.on_sum[sided] / margins.unit
-    off_sum = margins.total[sided] / margins.unit - on_sum
-    if effect != "risk_difference":
-        low[sided], high[sided] = intervals.log_ratio(effect, on_sum, on, off_sum, off, level)
-    elif margins.denominator == 1:
-        low[sided], high[sided] = intervals.newcombe(on_sum, on, off_sum, off, level)
-    else:
-        on_squares, squares = (a[sided] for a in units.squares())
-        low[sided], high[sided] = intervals.welch(
-            (on, on_sum, on_squares), (off, off_sum, squares - on_squares), level
-        )
-    return low, high
-
-
-def _summary(
-    parts: _Parts, findings: Sequence[Finding], opening: Opening | None, frequency: Frequency | None
-) -> dict[str, Any]:
-    case, ruling = parts.case, parts.ruling
-    margins = parts.full
-    reasons = Counter(
-        code
-        for codes, v in zip(ruling.reasons, ruling.verdicts, strict=True)
-        for code in codes
-        if v is Verdict.UNTESTABLE
-    )
-    scored = margins.scored.sum() if margins.scored is not None else margins.losses.size
-    least = _detectable(parts)
+def _make_data(judged: JudgedAudit, findings: tuple[Finding, ...]) -> ReportData:
+    audit, full, opening = judged.audit, judged.full, judged.opening
+    scored = full.scored.sum() if full.scored is not None else full.losses.size
+    detectable_lifts = _detectable_lifts(judged)
+    usual_lift = detectable_lifts[detectable.USUAL_PREVALENCE]
     confirmed = sum(f.confirmed for f in findings)
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "groundfault_version": version("groundfault"),
-        "n": case.evidence.unit_count,
-        "n_discovery": int(case.seen.sum()),
-        "n_holdout": int((~case.seen).sum()),
-        "rows": len(case.evidence),
-        "unit": "group" if case.evidence.roles.group else "example",
-        "outcomes": list(case.outcomes),
-        "error_rate": float(margins.losses.sum() / (margins.denominator or 1) / scored),
-        "statuses": case.evidence.status_counts,
-        "judge": case.judge.name,
-        "guarantee": messages.guarantee(case.judge, case.plan, len(ruling.judged)),
-        "plan": case.plan.settings,
-        "library": {
-            "size": len(case.library),
-            "hypotheses": len(ruling.verdicts),
-            "tested": sum(v is not Verdict.UNTESTABLE for v in ruling.verdicts),
-            "distinct": len(ruling.judged),
-            "effective": _effective(parts),
-            "sources": case.library.sources,
-        },
-        "ineligible": dict(reasons),
-        "floor": _floor(ruling),
-        "minimum_detectable_lift": least[detectable.USUAL_PREVALENCE],
-        "power": {
-            "power": detectable.POWER,
-            "prevalence": detectable.USUAL_PREVALENCE,
-            "minimum_detectable_lift": {str(k): v for k, v in least.items()},
-        },
-        "conclusion": messages.nothing_found(
-            least[detectable.USUAL_PREVALENCE], detectable.USUAL_PREVALENCE, confirmed
+    return ReportData(
+        groundfault_version=version("groundfault"),
+        n=audit.evidence.unit_count,
+        n_discovery=int(audit.discovery_mask.sum()),
+        n_holdout=int((~audit.discovery_mask).sum()),
+        rows=len(audit.evidence),
+        unit="group" if audit.evidence.roles.group else "example",
+        outcomes=tuple(audit.outcomes),
+        error_rate=float(full.losses.sum() / (full.denominator or 1) / scored),
+        statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
+        judge=audit.judge.name,
+        guarantee=messages.guarantee(audit.judge, audit.plan, len(judged.ruling.hypotheses)),
+        plan=msgspec.convert(audit.plan.settings, PlanSettings),
+        candidates=_candidate_counts(judged),
+        ineligible=_count_obstacles(judged.ruling),
+        floor=_decoy_floor(judged.ruling),
+        minimum_detectable_lift=usual_lift,
+        power=PowerSummary(
+            power=detectable.POWER,
+            prevalence=detectable.USUAL_PREVALENCE,
+            minimum_detectable_lift={str(k): lift for k, lift in detectable_lifts.items()},
         ),
-        "baselines": _baselines(parts),
-        "robustness": None
-        if frequency is None
-        else {"splits": frequency.splits, "nonempty": frequency.nonempty},
-        "ledger": None if opening is None else asdict(opening) | {"sentence": opening.sentence},
-        "hints": _hints(parts),
-        "examples": _examples(parts, findings),
-        "hashes": {
-            "evidence": case.evidence.hash,
-            "outcome": case.evidence.outcome_hash,
-            "library": case.library.hash,
-            "plan": case.plan.seal(),
-            "split": case.split_hash,
-        },
-        "manifest": {
-            "sources": list(case.evidence.provenance),
-            "roles": asdict(case.evidence.roles),
-            "reading": case.evidence.reading,
-            "account": case.evidence.account.to_dict() if case.evidence.account else None,
-            "models": list(case.evidence.models) if case.evidence.roles.model else None,
-            "compare": list(case.compare) if case.compare else None,
-            "python": platform.python_version(),
-            "numpy": version("numpy"),
-            "polars": version("polars"),
-        },
-    }
+        conclusion=messages.nothing_found(usual_lift, detectable.USUAL_PREVALENCE, confirmed),
+        baselines=_baselines(judged),
+        robustness=None
+        if judged.frequency is None
+        else Robustness(splits=judged.frequency.splits, nonempty=judged.frequency.nonempty),
+        ledger=None if opening is None else _recorded_opening(opening),
+        hints=write_hints(judged),
+        examples=_examples(judged, findings),
+        hashes=ReportHashes(
+            evidence=audit.evidence.hash,
+            outcome=audit.evidence.outcome_hash,
+            library=audit.library.hash,
+            plan=audit.plan.seal(),
+            split=audit.split_hash,
+        ),
+        manifest=_manifest(audit.evidence, audit.compare),
+        findings=findings,
+    )
 
 
-def _floor(ruling: Ruling) -> dict[str, Any]:
-    """The floor and its curve; empty for judges that set none, and where nothing could be
-    tested.
-    """
+def _recorded_opening(opening: Opening) -> RecordedOpening:
+    return RecordedOpening(**asdict(opening), sentence=opening.sentence)
+
+
+def _manifest(evidence: Evidence, compare: tuple[str, str] | None) -> Manifest:
+    account, reading = evidence.account, evidence.reading
+    return Manifest(
+        sources=tuple(evidence.provenance),
+        roles=msgspec.convert(asdict(evidence.roles), ColumnRoles),
+        reading=None if reading is None else msgspec.convert(reading, LogReading),
+        account=None if account is None else msgspec.convert(account.to_dict(), ImportAccount),
+        models=tuple(evidence.models) if evidence.roles.model else None,
+        compare=compare and (compare[0], compare[1]),
+        derivation=None,
+        python=platform.python_version(),
+        numpy=version("numpy"),
+        polars=version("polars"),
+    )
+
+
+def _count_obstacles(ruling: Ruling) -> dict[str, int]:
+    """How many untestable hypotheses each reason code applies to."""
+    pairs = zip(ruling.reasons, ruling.verdicts, strict=True)
+    return dict(Counter(code for codes, v in pairs if v is Verdict.UNTESTABLE for code in codes))
+
+
+def _candidate_counts(judged: JudgedAudit) -> CandidateCounts:
+    library, ruling = judged.audit.library, judged.ruling
+    return CandidateCounts(
+        size=len(library),
+        hypotheses=len(ruling.verdicts),
+        tested=sum(v is not Verdict.UNTESTABLE for v in ruling.verdicts),
+        distinct=len(ruling.hypotheses),
+        effective=_effective_tests(judged),
+        sources=dict(library.sources),
+    )
+
+
+def _effective_tests(judged: JudgedAudit) -> float | None:
+    """Independent tests that the tested candidates amount to; None for large libraries."""
+    tested = np.unique(judged.ruling.hypotheses // len(judged.audit.outcomes))
+    if len(tested) > _MAX_CORRELATED:
+        return None
+    marks = judged.audit.marks
+    words = bits.words(min(marks.size, _MAX_CORRELATED_UNITS))
+    on = np.ascontiguousarray(marks.on[tested, :words])
+    rows = bits.unpack(on, min(marks.size, 64 * words))
+    return round(multiple.count_effective_tests(rows), 1)
+
+
+def _decoy_floor(ruling: Ruling) -> DecoyFloor:
+    """The floor and its curve; empty for judges that set none, and where nothing was tested."""
     floor = ruling.screening.floor if ruling.screening else None
     if floor is None:
-        return {"threshold": None, "fdp": None, "inclusive": True, "curve": []}
-    return {
-        "threshold": floor.threshold,
-        "fdp": floor.fdp,
-        "inclusive": floor.inclusive,
-        "curve": floor.curve,
-    }
+        return DecoyFloor(threshold=None, fdp=None, inclusive=True, curve=())
+    return DecoyFloor(
+        threshold=floor.threshold,
+        fdp=floor.fdp,
+        inclusive=floor.inclusive,
+        curve=msgspec.convert(floor.curve, tuple[FloorPoint, ...]),
+    )
 
 
-def _effective(parts: _Parts) -> float | None:
-    """How many independent tests the tested candidates amount to; None for libraries too large to
-    say quickly.
+def _baselines(judged: JudgedAudit) -> Baselines | None:
+    """What weaker rules would have reported, and the winner's curse of the survivors.
+
+    They are the ablations of the Janus paper.
     """
-    tested = np.unique(parts.ruling.judged // len(parts.case.outcomes))
-    if len(tested) > _MOST_CORRELATED:
-        return None
-    marks = parts.case.marks
-    words = bits.words(min(marks.size, _UNITS_CORRELATED))
-    rows = bits.unpack(np.ascontiguousarray(marks.on[tested, :words]), min(marks.size, 64 * words))
-    return round(multiple.effective_tests(rows), 1)
-
-
-def _baselines(parts: _Parts) -> dict[str, Any] | None:
-    """What weaker rules would have reported: the paper's ablations, and the winner's curse of the
-    survivors.
-    """
-    ruling, case = parts.ruling, parts.case
-    if ruling.screening is None or parts.held is None:
+    audit, ruling = judged.audit, judged.ruling
+    if ruling.screening is None or judged.holdout is None:
         return None
     tested = [h for h, v in enumerate(ruling.verdicts) if v is not Verdict.UNTESTABLE]
-    lift, least = parts.seen.margins, exact(case.plan.min_lift or 0)
-    size = np.abs(lift.lift)
     survivors = [
         h for h in tested if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.NOT_REPLICATED)
     ]
-    held = np.abs(parts.held.margins.lift)
-    reaches = lift.reaches(least)
+    tables, min_lift = judged.discovery.tables, exact(audit.plan.min_lift or 0)
+    size, reaches = np.abs(tables.lift), tables.reaches(min_lift)
+    holdout_size = np.abs(judged.holdout.tables.lift)
 
-    def names(hypotheses: Sequence[int]) -> list[str]:
-        return [case.library[h // len(case.outcomes)].name for h in hypotheses]
+    def names(hypotheses: Sequence[int]) -> tuple[str, ...]:
+        return tuple(audit.library[h // len(audit.outcomes)].name for h in hypotheses)
 
-    return {
-        "fixed_lift": names([h for h in tested if reaches[h]]),
-        "top_k": names(sorted(tested, key=lambda h: -size[h])[:_TOP_K]),
-        "decoy_only": names(survivors),
-        "full": names([h for h in tested if ruling.verdicts[h] is Verdict.CONFIRMED]),
-        "survivor_mean_abs_lift": None
+    return Baselines(
+        fixed_lift=names([h for h in tested if reaches[h]]),
+        top_k=names(sorted(tested, key=lambda h: -size[h])[:_TOP_K]),
+        decoy_only=names(survivors),
+        full=names([h for h in tested if ruling.verdicts[h] is Verdict.CONFIRMED]),
+        survivor_mean_abs_lift=None
         if not survivors
-        else {
-            "discovery": float(size[survivors].mean()),
-            "holdout": _number(float(held[survivors].mean())),
-        },
-    }
-
-
-def _hints(parts: _Parts) -> list[str]:
-    case, hints = parts.case, []
-    rate = float(parts.full.losses.mean() / (parts.full.denominator or 1))
-    if case.plan.effect == "risk_difference" and rate < 2 * float(exact(case.plan.min_lift or 0)):
-        hints.append(
-            f"errors are rare ({rate:.1%}): a lift of {float(exact(case.plan.min_lift or 0)):g} may be out of reach; "
-            "effect='risk_ratio' (--effect risk_ratio) asks for a ratio instead"
-        )
-    counts = case.evidence.status_counts
-    unscored = {k: v for k, v in counts.items() if k != "scored" and v}
-    if unscored:
-        said = ", ".join(f"{v} {k}" for k, v in unscored.items())
-        hints.append(
-            f"{said}: not scored, in no error rate; the findings say whether their verdict depends on it"
-        )
-    if case.leaks:
-        named = ", ".join(map(repr, case.leaks))
-        hints.append(
-            f"left out, because over {LEAK:.0%} of the rarer outcome can be told from it: {named}; --allow-leak uses a "
-            "column all the same, --post-outcome says that it follows from the outcome"
-        )
-    edge = _at_the_edge(parts)
-    if edge:
-        low, high = (float(exact(x)) for x in case.plan.prevalence or (0, 1))
-        hints.append(
-            f"{edge} candidate{'s lie' if edge > 1 else ' lies'} within chance of the edge of the prevalence window "
-            f"[{low:g}, {high:g}], and may be tested in one split and not in another; --prevalence sets the window"
-        )
-    if parts.full.strata is not None:
-        hints.append(
-            "groups differ in size: only those of like size are permuted, at random, and p-values are sampled"
-        )
-    elif (
-        parts.ruling.screening
-        and not parts.seen.countable(parts.ruling.judged)
-        and parts.full.denominator
-    ):
-        hints.append(
-            "the grid of losses is too fine to count at this size: laws are approximated and p-values sampled"
-        )
-    elif parts.full.denominator == 0:
-        hints.append(
-            "losses share no grid of 1/100 or coarser: laws are approximated and p-values sampled, with the +1"
-        )
-    return hints
-
-
-def _at_the_edge(parts: _Parts) -> int:
-    """Candidates that another split of the same units could well put on the other side of the
-    prevalence window.
-    """
-    if parts.held is None:
-        return 0
-    n, on = parts.case.marks.counts()
-    share = on / np.maximum(n, 1)
-    spread = np.sqrt(
-        share * (1 - share) / len(parts.seen) * len(parts.held) / parts.case.evidence.unit_count
+        else SurvivorLifts(
+            discovery=float(size[survivors].mean()),
+            holdout=number_or_none(holdout_size[survivors].mean()),
+        ),
     )
-    edges = [float(exact(edge)) for edge in parts.case.plan.prevalence or ()]
-    near = [np.abs(share - edge) < 2 * spread for edge in edges if 0 < edge < 1]
-    return int(np.any(near, axis=0).sum()) if near else 0
 
 
-def _examples(parts: _Parts, findings: Sequence[Finding]) -> dict[str, list[str]]:
-    """A few failed examples of each confirmed slice, by id."""
-    case = parts.case
-    units = case.evidence.unit_names
-    place = {c.name: j for j, c in enumerate(case.library)}
-    failed = np.nan_to_num(case.losses()) > 0
-    out = {}
+def _examples(judged: JudgedAudit, findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
+    """A few failed units of each confirmed slice, by name."""
+    audit = judged.audit
+    units = audit.evidence.unit_names
+    places = {c.name: j for j, c in enumerate(audit.library)}
+    failed = np.nan_to_num(judged.losses) > 0
+    examples = {}
     for finding in findings:
         if finding.confirmed:
-            on = bits.unpack(case.marks.on[[place[finding.name]]], case.marks.size)[0]
+            on = bits.unpack(audit.marks.on[[places[finding.name]]], audit.marks.size)[0]
             side = on if (finding.full.lift or 0) > 0 else ~on
-            chosen = np.flatnonzero(side & failed[case.outcomes.index(finding.outcome)])[:_EXAMPLES]
-            out[finding.key] = [str(units[int(i)]) for i in chosen]
-    return out
+            on_side = np.flatnonzero(side & failed[audit.outcomes.index(finding.outcome)])
+            examples[finding.key] = tuple(str(units[int(i)]) for i in on_side[:_MAX_EXAMPLES])
+    return examples
 
 
-def _detectable(parts: _Parts) -> dict[float, float | None]:
-    case, held = parts.case, len(parts.held) if parts.held else 0
-    design_of = detectable.designs(case.judge, case.plan, parts.seen, held, parts.ruling.judged)
-    return detectable.minimum_detectable_lifts(design_of, case.evidence.unit_count)
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _tidy(value: float) -> float:
-    near = round(float(value))
-    return near if abs(value - near) < 1e-9 else float(value)
+def _detectable_lifts(judged: JudgedAudit) -> dict[float, float | None]:
+    audit, holdout_size = judged.audit, len(judged.holdout) if judged.holdout else 0
+    design_of = detectable.designs(
+        audit.judge, audit.plan, judged.discovery, holdout_size, judged.ruling.hypotheses
+    )
+    return detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)

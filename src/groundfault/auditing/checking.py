@@ -13,7 +13,7 @@ from groundfault.auditing.prepared import prepare
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
-from groundfault.judges.rule import eligibility
+from groundfault.judges.rule import find_obstacles
 from groundfault.stats import power
 
 
@@ -88,12 +88,12 @@ def check(
     Check
     """
     case = prepare(evidence, plan, candidates, finders=finders, compare=compare)
-    seen = case.discovery()
-    reasons = eligibility(case.plan, seen, case.marks)
+    seen = case.discovery_units()
+    reasons = find_obstacles(case.plan, seen, case.marks)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     held = case.evidence.unit_count - len(seen)
     design_of = detectable.designs(case.judge, case.plan, seen, held, eligible)
-    margins = seen.margins
+    margins = seen.tables
     share = case.evidence.unit_count / max(1, len(seen))
     least = np.full(len(reasons), np.nan)
     support = np.rint(margins.on[eligible] * share).astype(np.int64)

@@ -53,7 +53,7 @@ def designs(
             on=on,
             error_rate=rate,
             level=level,
-            least=least,
+            min_effect=least,
             effect=plan.effect,
             variance=variance,
         )
@@ -66,7 +66,7 @@ def designs(
         error_rate=rate,
         floor=floor,
         level=float(exact(plan.alpha)) if judge.confirmation == "exact" else 1.0,
-        least=least,
+        min_effect=least,
         holdout=held / n,
         effect=plan.effect,
         variance=variance,
@@ -84,9 +84,9 @@ def minimum_detectable_lifts(
 
 def _lone_floor(judge: Judge, plan: Plan, seen: Units, hypotheses: NDArray[np.intp]) -> float:
     """The floor that one survivor alone has to clear."""
-    laws, _, counts = seen.laws(hypotheses, pooled=True)
+    laws, _, counts = seen.null_distributions(hypotheses, pooled=True)
     if judge.name == "janus-lite":
-        return float(np.nextafter(laws.pooled_quantile(counts, LITE_LEVEL, plan.effect), np.inf))
+        return float(np.nextafter(laws.pool_quantile(counts, LITE_LEVEL, plan.effect), np.inf))
     return power.lone_floor(laws, counts, float(exact(plan.q)), plan.effect)
 
 

@@ -1,16 +1,17 @@
-"""The one flow: evidence in, candidates frozen, a sealed plan, one opening of the holdout, a report
-out.
-"""
+"""The one flow of an audit: evidence, frozen candidates, sealed plan, one opening, report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
-from groundfault.auditing.prepared import Case, prepare
+from groundfault.auditing.judged import JudgedAudit
+from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report import Report
+from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -19,8 +20,6 @@ from groundfault.judges.rule import Ruling
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger, Opening
-
-Progress = Callable[[str], object]
 
 
 def audit(
@@ -34,7 +33,7 @@ def audit(
     reopen: str | None = None,
     robustness: int = 0,
     jobs: int = 1,
-    progress: Progress = bool,
+    progress: Progress | None = None,
 ) -> Report:
     """Say which proposed explanations of the failures hold up.
 
@@ -59,7 +58,7 @@ def audit(
     jobs : int
         Processes for the repeats; the answer does not depend on it.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message before each step.
 
     Returns
     -------
@@ -78,49 +77,57 @@ def audit(
     >>> evidence = groundfault.Evidence.from_table("results.parquet", id="item_id", outcome="error")  # doctest: +SKIP
     >>> groundfault.audit(evidence).findings  # doctest: +SKIP
     """
-    progress("proposing candidates")
-    case = prepare(evidence, plan, candidates, finders=finders, compare=compare)
-    progress(f"applying {len(case.library)} candidates to {case.evidence.unit_count} units")
-    case.marks  # rules that cannot be applied fail here, before anything is recorded  # noqa: B018
-    opening = _open(case, ledger, reopen)
-    progress(f"judging by {case.judge.name}")
-    losses = case.losses()
-    ruling, seen, held = case.ruling(losses)
-    sensitivity = _sensitivity(case) if _unscored(case.evidence) else {}
-    frequency = None
+    report_progress = listener(progress)
+    report_progress("proposing candidates")
+    prepared = prepare(evidence, plan, candidates, finders=finders, compare=compare)
+    units = prepared.evidence.unit_count
+    report_progress(f"applying {len(prepared.library)} candidates to {units} units")
+    # rules that cannot be applied fail here, before the opening is recorded
+    marks = prepared.marks
+    opening = _open(prepared, ledger, reopen)
+    report_progress(f"judging {len(marks.on)} candidates by {prepared.judge.name}")
+    losses = prepared.losses()
+    ruling, discovery, holdout = prepared.judge_losses(losses)
+    judged = JudgedAudit(prepared, losses, ruling, discovery, holdout, opening)
+    if _count_unscored(prepared.evidence):
+        judged = replace(judged, sensitivity=_judge_extremes(prepared))
     if robustness:
         from groundfault.auditing.robustness import confirmation_frequency
 
-        progress(f"repeating over {robustness} splits")
+        report_progress(f"repeating over {robustness} splits")
         frequency = confirmation_frequency(
-            case.judge, case.plan, case.units(losses), robustness, jobs
+            prepared.judge, prepared.plan, judged.full, robustness, jobs
         )
-    progress("writing the report")
-    return assemble(case, ruling, seen, held, losses, opening, sensitivity, frequency)
+        judged = replace(judged, frequency=frequency)
+    report_progress("writing the report")
+    return assemble(judged)
 
 
-def _unscored(evidence: Evidence) -> int:
+def _count_unscored(evidence: Evidence) -> int:
     return len(evidence) - evidence.status_counts[Status.SCORED]
 
 
-def _sensitivity(case: Case) -> dict[str, Ruling]:
+def _judge_extremes(prepared: PreparedAudit) -> dict[str, Ruling]:
+    """Verdicts had all unscored observations failed, and had all passed."""
     return {
-        name: case.ruling(case.losses(case.evidence.with_unscored_as(loss)))[0]
+        name: prepared.judge_losses(prepared.losses(prepared.evidence.with_unscored_as(loss)))[0]
         for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))
     }
 
 
-def _open(case: Case, ledger: Ledger | str | Path | None, reopen: str | None) -> Opening | None:
+def _open(
+    prepared: PreparedAudit, ledger: Ledger | str | Path | None, reopen: str | None
+) -> Opening | None:
     if ledger is None:
         return None
     from groundfault.base.ledger import Ledger
 
     book = ledger if isinstance(ledger, Ledger) else Ledger(ledger)
     return book.open_holdout(
-        evidence_hash=case.evidence.hash,
-        outcome_hash=case.evidence.outcome_hash,
-        split_hash=case.split_hash,
-        library_hash=case.library.hash,
-        plan_hash=case.plan.seal(),
+        evidence_hash=prepared.evidence.hash,
+        outcome_hash=prepared.evidence.outcome_hash,
+        split_hash=prepared.split_hash,
+        library_hash=prepared.library.hash,
+        plan_hash=prepared.plan.seal(),
         reopen=reopen,
     )

@@ -1,6 +1,4 @@
-"""Gates: does a report hold something that should stop a release, and that the one before did not
-hold?
-"""
+"""Gates: does a report hold a new finding that should stop a release?"""
 
 from __future__ import annotations
 
@@ -8,14 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.report_versions import parse_report, read_report
+from groundfault.base.deprecation import warn_renamed
+from groundfault.core.finding import Finding
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError, PlanError, RuleError, first_line
-from groundfault.readers.safely import json_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +30,7 @@ COLUMNS = {
     "verdict": str,
     "confirmed": bool,
     "reason": str,
-    "lead": str,
+    "representative": str,
     "n_on": int,
     "n_off": int,
     "lift": float,
@@ -45,11 +43,21 @@ COLUMNS = {
 }
 """What an expression may read of a finding, and its type."""
 
-_WORDS = ("name", "rule", "meaning", "source", "outcome", "verdict", "reason", "lead", "sentence")
+_WORDS = (
+    "name",
+    "rule",
+    "meaning",
+    "source",
+    "outcome",
+    "verdict",
+    "reason",
+    "representative",
+    "sentence",
+)
 
 
 @dataclass(frozen=True)
-class Met:
+class GateMatch:
     """A finding that the expression is true of.
 
     Attributes
@@ -83,10 +91,10 @@ class Gate:
     passed : bool
     fail_on : str
         The expression.
-    new : tuple of Met
+    new : tuple of GateMatch
         Findings that it is true of, and was not in the baseline; all of them, where there is no
         baseline.
-    known : tuple of Met
+    known : tuple of GateMatch
         Findings that it was true of in the baseline too. They do not fail the gate.
     gone : tuple of str
         Names of what it was true of in the baseline, and no longer is.
@@ -103,8 +111,8 @@ class Gate:
 
     passed: bool
     fail_on: str
-    new: tuple[Met, ...]
-    known: tuple[Met, ...]
+    new: tuple[GateMatch, ...]
+    known: tuple[GateMatch, ...]
     gone: tuple[str, ...]
     compared: bool
     detectable: float | None
@@ -117,10 +125,10 @@ class Gate:
 
 
 def gate(
-    report: Report | str | Path | Mapping[str, Any],
+    report: ReportData | str | Path | Mapping[str, Any],
     fail_on: str = FAIL_ON,
     *,
-    baseline: Report | str | Path | Mapping[str, Any] | None = None,
+    baseline: ReportData | str | Path | Mapping[str, Any] | None = None,
     must_detect: float | None = None,
 ) -> Gate:
     """Hold a report against a rule, and against the report before it.
@@ -152,26 +160,29 @@ def gate(
     """
     if must_detect is not None and not 0 < must_detect <= 1:
         raise PlanError(f"must_detect is {must_detect}; a lift lies in (0, 1]")
-    rule = _rule(fail_on)
-    now = _Judged(_loaded(report), rule)
-    then = None if baseline is None else _Judged(_loaded(baseline), rule)
+    rule = _parse_rule(fail_on)
+    now = _Matches(_read(report), rule)
+    then = None if baseline is None else _Matches(_read(baseline), rule)
     if then and bool(now.report.manifest.compare) != bool(then.report.manifest.compare):
         raise InputError(
             "one of report and baseline compares two models, the other does not; make both alike"
         )
-    met = {
-        key: _met(row, then.verdicts.get(key[:2]) if then else None) for key, row in now.met.items()
+    matches = {
+        key: _match(row, then.verdicts.get(key[:2]) if then else None)
+        for key, row in now.rows.items()
     }
-    known = set(then.met) if then else set()
-    new = tuple(found for key, found in met.items() if key not in known)
+    known = set(then.rows) if then else set()
+    new = tuple(match for key, match in matches.items() if key not in known)
     detectable = now.report.minimum_detectable_lift
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
         new=new,
-        known=tuple(found for key, found in met.items() if key in known),
-        gone=tuple(row["name"] for key, row in then.met.items() if key not in met) if then else (),
+        known=tuple(match for key, match in matches.items() if key in known),
+        gone=tuple(row["name"] for key, row in then.rows.items() if key not in matches)
+        if then
+        else (),
         compared=then is not None,
         detectable=detectable,
         blind=blind,
@@ -179,107 +190,58 @@ def gate(
     )
 
 
-class _Cell(msgspec.Struct):
-    on: int
-    off: int
-    lift: float | None
-    p: float | None
-    p_adjusted: float | None
-    interval: tuple[float, float] | None
+class _Matches:
+    """A report's findings that a rule is true of, by what makes them the same in another report."""
 
-
-class _Finding(msgspec.Struct):
-    name: str
-    rule: str
-    meaning: str
-    source: str
-    outcome: str
-    verdict: str
-    reason: str
-    sentence: str
-    lead: str | None
-    frequency: float | None
-    discovery: _Cell
-    holdout: _Cell | None
-    full: _Cell
-
-
-class _Manifest(msgspec.Struct):
-    compare: tuple[str, str] | None
-    models: list[str] | None
-
-
-class _Report(msgspec.Struct):
-    """What a gate reads of a report."""
-
-    schema_version: Literal[1]
-    outcomes: list[str]
-    judge: str
-    minimum_detectable_lift: float | None
-    manifest: _Manifest
-    findings: list[_Finding]
-
-    def alike(self, outcome: str) -> str:
-        """What an outcome is called in every report: of a comparison its direction, whatever the
-        models' names.
-        """
-        if self.manifest.compare and outcome in self.outcomes:
-            return f"direction {self.outcomes.index(outcome)}"
-        return outcome
-
-    def row(self, finding: _Finding) -> dict[str, Any]:
-        """A finding as `COLUMNS`, and its sentence."""
-        cell, models = finding.holdout or finding.full, self.manifest.models or []
-        low, high = cell.interval or (None, None)
-        model = finding.outcome or (models[0] if len(models) == 1 else None)
-        return {
-            **{name: getattr(finding, name) for name in _WORDS},
-            **{name: getattr(cell, name) for name in ("lift", "p", "p_adjusted")},
-            "model": None if self.manifest.compare else model,
-            "confirmed": finding.verdict == "confirmed",
-            "n_on": cell.on,
-            "n_off": cell.off,
-            "low": low,
-            "high": high,
-            "discovery_lift": finding.discovery.lift,
-            "frequency": finding.frequency,
-        }
-
-
-class _Judged:
-    """A report, and its findings that a rule is true of, by what makes them the same in another
-    report.
-    """
-
-    def __init__(self, report: _Report, rule: Rule) -> None:
+    def __init__(self, report: ReportData, rule: Rule) -> None:
         self.report = report
-        rows = [report.row(finding) for finding in report.findings]
-        keys = [(row["rule"], report.alike(row["outcome"]), (row["lift"] or 0) < 0) for row in rows]
+        rows = [_row(report, finding) for finding in report.findings]
+        keys = [
+            (row["rule"], _common_name(report, row["outcome"]), (row["lift"] or 0) < 0)
+            for row in rows
+        ]
         self.verdicts = {key[:2]: row["verdict"] for key, row in zip(keys, rows, strict=True)}
-        self.met = {keys[i]: rows[i] for i in _true_of(rule, _table(rows))}
+        self.rows = {keys[i]: rows[i] for i in _true_of(rule, _table(rows))}
 
 
-def _loaded(report: Report | str | Path | Mapping[str, Any]) -> _Report:
-    where, data = "the report", report
-    if isinstance(report, Report):
-        data = report.to_dict()
-    elif not isinstance(report, Mapping):
-        path = Path(report)
-        path = path / "report.json" if path.is_dir() else path
-        if not path.is_file():
-            raise InputError(f"there is no report {path}; write one with audit --json or --out")
-        where, data = str(path), json_file(path, dict[str, Any])
-    try:
-        found = msgspec.convert(data, _Report)
-        if found.minimum_detectable_lift is not None and not math.isfinite(
-            found.minimum_detectable_lift
-        ):
-            raise ValueError("minimum_detectable_lift is not finite")
-        return found
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"{where} is not a report of audit, of schema 1: {first_line(error)}"
-        ) from None
+def _common_name(report: ReportData, outcome: str) -> str:
+    """What an outcome is called in every report.
+
+    Of a comparison it is its direction, whatever the models' names.
+    """
+    if report.manifest.compare and outcome in report.outcomes:
+        return f"direction {report.outcomes.index(outcome)}"
+    return outcome
+
+
+def _row(report: ReportData, finding: Finding) -> dict[str, Any]:
+    """A finding as `COLUMNS`, and its sentence."""
+    cell, models = finding.holdout or finding.full, report.manifest.models or ()
+    low, high = cell.interval or (None, None)
+    model = finding.outcome or (models[0] if len(models) == 1 else None)
+    return {
+        **{name: getattr(finding, name) for name in _WORDS},
+        **{name: getattr(cell, name) for name in ("lift", "p", "p_adjusted")},
+        "verdict": str(finding.verdict),
+        "model": None if report.manifest.compare else model,
+        "confirmed": finding.confirmed,
+        "n_on": cell.on,
+        "n_off": cell.off,
+        "low": low,
+        "high": high,
+        "discovery_lift": finding.discovery.lift,
+        "frequency": finding.frequency,
+    }
+
+
+def _read(report: ReportData | str | Path | Mapping[str, Any]) -> ReportData:
+    if isinstance(report, ReportData):
+        return report
+    stored = parse_report(report) if isinstance(report, Mapping) else read_report(report)
+    least = stored.data.minimum_detectable_lift
+    if least is not None and not math.isfinite(least):
+        raise InputError("a report holds a number that is not finite; no audit writes such")
+    return stored.data
 
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
@@ -289,6 +251,8 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     schema = {name: types[kind] for name, kind in COLUMNS.items()} | {"sentence": pl.String}
     try:
         table = pl.DataFrame([{name: row[name] for name in schema} for row in rows], schema=schema)
+        # the name of version 0.1.0, which rules may use until the next minor release
+        table = table.with_columns(pl.col("representative").alias("lead"))
     except (pl.exceptions.PolarsError, UnicodeEncodeError) as error:
         raise InputError(f"a report holds what no audit writes: {first_line(error)}") from None
     if not table.select(pl.all_horizontal(pl.col(pl.Float64).is_finite().all())).item():
@@ -296,9 +260,11 @@ def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return table
 
 
-def _rule(text: str) -> Rule:
+def _parse_rule(text: str) -> Rule:
     rule = Rule.parse(text)
-    unknown = [name for name in rule.columns if name not in COLUMNS]
+    if "lead" in rule.columns:
+        warn_renamed("the column lead", "representative", stacklevel=4)
+    unknown = [name for name in rule.columns if name not in (*COLUMNS, "lead")]
     if unknown:
         raise RuleError(f"findings have no column {unknown[0]!r}; there are {', '.join(COLUMNS)}")
     return rule
@@ -311,27 +277,27 @@ def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
     import polars as pl
 
     try:
-        met = table.select(rule.to_polars().alias("met")).to_series()
+        truth = table.select(rule.to_polars().alias("truth")).to_series()
     except pl.exceptions.PolarsError as error:
         raise RuleError(f"cannot evaluate {rule.sql!r} on findings: {first_line(error)}") from None
-    if met.dtype not in (pl.Boolean, pl.Null):
-        raise RuleError(f"{rule.sql!r} is {met.dtype}, neither true nor false")
-    open_ = table.filter(met.is_null() & table["confirmed"])
-    if open_.height:
-        row = open_.row(0, named=True)
+    if truth.dtype not in (pl.Boolean, pl.Null):
+        raise RuleError(f"{rule.sql!r} is {truth.dtype}, neither true nor false")
+    undecided = table.filter(truth.is_null() & table["confirmed"])
+    if undecided.height:
+        row = undecided.row(0, named=True)
         empty = ", ".join(name for name in rule.columns if row[name] is None)
         raise RuleError(
             f"{rule.sql!r} cannot be decided of the confirmed finding {row['name']!r}: it has no {empty}"
         )
-    return [int(i) for i in met.fill_null(False).arg_true()]
+    return [int(i) for i in truth.fill_null(False).arg_true()]
 
 
-def _met(row: Mapping[str, Any], before: str | None) -> Met:
-    told = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high")
-    return Met(**{name: row[name] for name in told}, before=before)
+def _match(row: Mapping[str, Any], before: str | None) -> GateMatch:
+    fields = ("name", "outcome", "source", "verdict", "sentence", "lift", "low", "high")
+    return GateMatch(**{name: row[name] for name in fields}, before=before)
 
 
-def _notes(now: _Report, then: _Report) -> tuple[str, ...]:
+def _notes(now: ReportData, then: ReportData) -> tuple[str, ...]:
     notes = []
     if now.judge != then.judge:
         notes.append(f"the baseline was judged by {then.judge}, this report by {now.judge}")

@@ -18,7 +18,7 @@ alike.
 """
 
 
-def leads(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
+def representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
     """Which confirmed hypotheses go under a stronger one of the same outcome, its lead, and which
     one that is.
 
@@ -68,8 +68,14 @@ def leads(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
 
 def _strength(ruling: Ruling) -> dict[int, float]:
     """The p-value that each hypothesis rests on."""
-    p = ruling.confirmed.p if ruling.confirmed else ruling.screening.p if ruling.screening else None
-    return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.position().items()}
+    p = (
+        ruling.holdout_result.p
+        if ruling.holdout_result
+        else ruling.screening.p
+        if ruling.screening
+        else None
+    )
+    return {h: float(p[i]) if p is not None else 1.0 for h, i in ruling.positions().items()}
 
 
 def _alike(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:

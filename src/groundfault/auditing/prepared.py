@@ -26,7 +26,7 @@ from groundfault.judges.rule import Ruling, rule
 
 
 @dataclass(frozen=True)
-class Case:
+class PreparedAudit:
     """An audit made ready: candidates frozen, plan resolved, units split, and the holdout's losses
     still unread.
 
@@ -39,6 +39,9 @@ class Case:
     judge : Judge
     compare : tuple of str, or None
         Two models: outcomes are then "B fails where A passed" and the reverse.
+    discovery_evidence : Evidence, optional
+        Results of the models for discovery, where models are held out; ``evidence`` is then of the
+        held-out models alone.
     """
 
     evidence: Evidence
@@ -46,9 +49,10 @@ class Case:
     plan: Plan
     judge: Judge
     compare: tuple[str, str] | None = None
+    discovery_evidence: Evidence | None = None
 
     @cached_property
-    def seen(self) -> NDArray[np.bool_]:
+    def discovery_mask(self) -> NDArray[np.bool_]:
         """Which units the screen may see: the discovery units, or all for a judge that holds
         nothing out.
         """
@@ -71,7 +75,7 @@ class Case:
             return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
         return self.evidence.models if len(self.evidence.models) > 1 else ("",)
 
-    def what(self, outcome: int) -> str:
+    def describe_outcome(self, outcome: int) -> str:
         """What is counted under an outcome, as a sentence names it."""
         name = self.outcomes[outcome]
         if self.compare:
@@ -86,20 +90,20 @@ class Case:
         a, b = (losses[self.evidence.models.index(name)] for name in self.compare)
         return np.stack([np.maximum(b - a, 0), np.maximum(a - b, 0)])
 
-    def discovery(self) -> Units:
+    def discovery_units(self) -> Units:
         """The units that are seen, alone: no held-out loss is read."""
-        rows = self.seen[self.evidence.unit_index]
-        seen = np.flatnonzero(self.seen)
+        rows = self.discovery_mask[self.evidence.unit_index]
+        seen = np.flatnonzero(self.discovery_mask)
         losses = self.losses(self.evidence.take(rows))
         return Units.of(self.marks.take(seen), losses, _part(self.strata, seen))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
         """The units that are seen, and those held out."""
-        if self.seen.all():
+        if self.discovery_mask.all():
             return self.units(losses), None
         seen, held = (
             Units.of(self.marks.take(part), losses[:, part], _part(self.strata, part))
-            for part in (np.flatnonzero(self.seen), np.flatnonzero(~self.seen))
+            for part in (np.flatnonzero(self.discovery_mask), np.flatnonzero(~self.discovery_mask))
         )
         return seen, held
 
@@ -114,7 +118,7 @@ class Case:
         """
         return size_classes(scored_rows(self.evidence))
 
-    def ruling(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
+    def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
         """Verdicts for these losses, and the units they rest on."""
         seen, held = self.parts(losses)
         return rule(self.judge, self.plan, seen, held, self.marks), seen, held
@@ -123,7 +127,7 @@ class Case:
     def split_hash(self) -> str:
         """SHA-256 of the names of the units that are seen."""
         digest = hashlib.sha256()
-        feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.seen)))
+        feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.discovery_mask)))
         return digest.hexdigest()
 
     @cached_property
@@ -133,21 +137,22 @@ class Case:
         """
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
-        rows = self.seen[self.evidence.unit_index]
-        return leaks(self.evidence, [c for c in columns if c not in roles.allow_leak], rows)
+        rows = self.discovery_mask[self.evidence.unit_index]
+        return leaks(self.evidence, [c for c in columns if c not in roles.allow_leakage], rows)
 
     @cached_property
-    def shown(self) -> Evidence:
+    def visible_evidence(self) -> Evidence:
         """What finders are shown: the units that are seen, without outcomes where nothing is held
         out, and no leaks.
         """
-        blind = self.judge.confirmation == "none"
-        shown = (
-            self.evidence.blind()
-            if blind
-            else self.evidence.take(self.seen[self.evidence.unit_index])
-        )
-        return shown.without(self.leaks)
+        if self.judge.confirmation == "none":
+            return self.evidence.blind().without(self.leaks)
+        discovery = self.evidence if self.discovery_evidence is None else self.discovery_evidence
+        # by name: other models may have answered other units. What is hard for one model is often
+        # hard for the next, so units of the holdout stay unseen for every model
+        holdout = self.evidence.unit_names.filter(pl.Series(~self.discovery_mask))
+        units = np.flatnonzero(~discovery.unit_names.is_in(holdout.implode()).to_numpy())
+        return discovery.take(np.isin(discovery.unit_index, units)).without(self.leaks)
 
     @property
     def origin(self) -> str:
@@ -156,13 +161,13 @@ class Case:
         """
         return f"{self.evidence.outcome_hash[:16]}/{self.split_hash[:16]}"
 
-    def mined_here(self, candidate: Candidate) -> bool:
+    def is_mined_here(self, candidate: Candidate) -> bool:
         """Whether a candidate was found by looking at the outcomes of the very units that are seen
         here.
         """
         return bool(candidate.mined) and candidate.mined == self.origin
 
-    def proposed(self, finders: Sequence[Any], named: Sequence[Candidate] = ()) -> list[Candidate]:
+    def propose(self, finders: Sequence[Any], named: Sequence[Candidate] = ()) -> list[Candidate]:
         """What finders propose from the units that are seen; finds of those that look at outcomes
         are marked as mined.
 
@@ -179,7 +184,9 @@ class Case:
             rules = {
                 (c.rule, c.missing) for c in so_far
             }  # what an earlier finder proposed stays its own
-            proposed = (c for c in finder.propose(self.shown) if (c.rule, c.missing) not in rules)
+            proposed = (
+                c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
+            )
             new = unique_names(proposed, [c.name for c in so_far])
             mined = getattr(finder, "uses_outcomes", False)
             found.extend([replace(c, mined=self.origin) for c in new] if mined else new)
@@ -193,7 +200,7 @@ def prepare(
     *,
     finders: Sequence[Any] | None = None,
     compare: tuple[str, str] | None = None,
-) -> Case:
+) -> PreparedAudit:
     """Freeze everything that is decided before looking, and check that it can be judged.
 
     Parameters
@@ -215,11 +222,16 @@ def prepare(
     PlanError
         If a judge or finder is unknown.
     """
-    case = opened(evidence, plan, compare=compare)
+    case = start_audit(evidence, plan, compare=compare)
     named = list(candidates or ())
     if finders is None:
         finders = [] if candidates is not None else _default_finders()
-    library = Library.of([*named, *case.proposed(finders, named)])
+    if finders and case.plan.holdout_axis == "models" and case.discovery_evidence is None:
+        raise InputError(
+            "all models are held out, so there is nothing to find candidates in: name candidates, or "
+            "leave some models for discovery"
+        )
+    library = Library.of([*named, *case.propose(finders, named)])
     if len(library) == 0:
         raise InputError(
             "no candidates: the evidence has no columns that describe examples; name candidates or columns"
@@ -232,9 +244,9 @@ def prepare(
     return judged
 
 
-def opened(
+def start_audit(
     evidence: Evidence, plan: Plan | None = None, *, compare: tuple[str, str] | None = None
-) -> Case:
+) -> PreparedAudit:
     """A case without candidates as yet: the plan resolved for its judge, and the evidence worth
     explaining.
 
@@ -244,14 +256,22 @@ def opened(
         As `prepare`.
     """
     plan = plan or Plan()
-    judge = judges.get(plan.judge)
+    judge = judges.get(plan.judge, plan.judge_settings)
     plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
+    discovery = None
+    if plan.holdout_axis == "models":
+        if compare:
+            raise PlanError("a comparison needs both of its models: hold out another axis")
+        names, holdout = plan.split_models(evidence)
+        plan = replace(plan, holdout_models=holdout)  # so that the seal covers what was drawn
+        discovery = evidence.select_model(*names) if names else None
+        evidence = evidence.select_model(*holdout)
     if compare:
         evidence = evidence.select_model(*compare)
         if len(set(compare)) < 2:
             raise PlanError("compare needs two different models")
     _require_variation(evidence)
-    case = Case(evidence, Library(()), plan, judge, compare)
+    case = PreparedAudit(evidence, Library(()), plan, judge, compare, discovery)
     if judge.name == "multisplit-e" and case.strata is not None:
         raise PlanError(
             "multisplit-e needs groups of like size, and these are not; judge by max-t, holm or janus"
@@ -288,7 +308,7 @@ def _made(name: str, so_far: Sequence[Candidate]) -> Any:
     return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
-def _require_cause(case: Case, candidate: Candidate) -> None:
+def _require_cause(case: PreparedAudit, candidate: Candidate) -> None:
     """A candidate must not explain failures by failing."""
     roles, columns = case.evidence.roles, set(candidate.columns)
     if columns & {roles.outcome, roles.status}:
@@ -302,16 +322,16 @@ def _require_cause(case: Case, candidate: Candidate) -> None:
     for column in sorted(columns & set(case.leaks)):
         raise RuleError(
             f"candidate {candidate.name!r} reads {column!r}, which tells {case.leaks[column]:.0%} of the outcomes and "
-            "so is likely to follow from them; allow_leak (--allow-leak) lets it be judged all the same"
+            "so is likely to follow from them; allow_leakage (--allow-leakage) lets it be judged all the same"
         )
 
 
-def _require_fresh_holdout(case: Case, library: Library) -> None:
+def _require_fresh_holdout(case: PreparedAudit, library: Library) -> None:
     """A mined candidate may be judged on units that its finder did not see, or on other outcomes
     altogether.
     """
     for candidate in library:
-        if not candidate.mined or case.mined_here(candidate):
+        if not candidate.mined or case.is_mined_here(candidate):
             continue
         if candidate.mined.partition("/")[0] == case.origin.partition("/")[0]:
             raise PlanError(

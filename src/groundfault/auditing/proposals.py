@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.auditing.prepared import Case, opened
+from groundfault.auditing.prepared import PreparedAudit, start_audit
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -108,13 +108,13 @@ def propose(
     >>> [row.name for row in groundfault.propose(evidence).rows]
     ['lang = de']
     """
-    case = opened(evidence, plan)
+    case = start_audit(evidence, plan)
     made = _made(finder)
-    library = Library.of(case.proposed([made])[:most])
+    library = Library.of(case.propose([made])[:most])
     told = _told(made, case)
     losses = _mean_losses(case)
-    marks = replace(case, library=library).marks.take(np.flatnonzero(case.seen))
-    margins = Units.of(marks, losses[None]).margins
+    marks = replace(case, library=library).marks.take(np.flatnonzero(case.discovery_mask))
+    margins = Units.of(marks, losses[None]).tables
     rates = zip(*map(_numbers, (margins.on_rate, margins.off_rate, margins.lift)), strict=True)
     rows = tuple(
         Proposal(
@@ -144,7 +144,7 @@ def configured(name: str, settings: dict[str, Any]) -> Any:
         else list(settings)
     )
     for setting in settings:
-        if setting not in known:
+        if setting not in known and setting not in getattr(maker, "__renamed_fields__", {}):
             raise PlanError(
                 f"the finder {name!r} has no setting {setting!r}; it has {', '.join(known) or 'none'}"
             )
@@ -160,18 +160,21 @@ def _made(finder: Any) -> Any:
     return configured(finder, {}) if isinstance(finder, str) else finder
 
 
-def _told(finder: Any, case: Case) -> dict[str, dict[str, Any]]:
+def _told(finder: Any, case: PreparedAudit) -> dict[str, dict[str, Any]]:
     """Score, group and p by rule, of a finder that tells them."""
     if not hasattr(finder, "find"):
         return {}
-    return {s.rule: {"score": s.score, "group": s.group, "p": s.p} for s in finder.find(case.shown)}
+    return {
+        s.rule: {"score": s.score, "group": s.group, "p": s.p}
+        for s in finder.find(case.visible_evidence)
+    }
 
 
-def _mean_losses(case: Case) -> NDArray[np.float64]:
+def _mean_losses(case: PreparedAudit) -> NDArray[np.float64]:
     """Mean loss of each discovery unit over all outcomes, NaN where none was scored; no held-out
     loss is read.
     """
-    losses = case.losses(case.evidence.take(case.seen[case.evidence.unit_index]))
+    losses = case.losses(case.evidence.take(case.discovery_mask[case.evidence.unit_index]))
     scored = ~np.isnan(losses)
     count = scored.sum(axis=0)
     return np.asarray(np.where(scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))
@@ -181,10 +184,12 @@ def _numbers(values: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def _summary(finder: Any, case: Case, library: Library, rate: float) -> dict[str, Any]:
-    seen = int(case.seen.sum())
+def _summary(finder: Any, case: PreparedAudit, library: Library, rate: float) -> dict[str, Any]:
+    seen = int(case.discovery_mask.sum())
+    # stored under the names of the first release, so that files of all releases compare
+    stored = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
     settings = (
-        {f.name: getattr(finder, f.name) for f in fields(finder) if f.init}
+        {stored.get(f.name, f.name): getattr(finder, f.name) for f in fields(finder) if f.init}
         if is_dataclass(finder)
         else {}
     )

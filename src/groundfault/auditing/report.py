@@ -1,46 +1,89 @@
-"""Reports: all findings, what could not be checked, and the manifest that lets anyone recompute
-them.
-"""
+"""Reports: all findings, what could not be checked, and the manifest to recompute them from."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 
+from groundfault.auditing.report_schema import ReportData, to_plain
+from groundfault.auditing.report_versions import read_report, report_path
+from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import write_text
+from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.finding import Finding, Verdict
 
-SCHEMA_VERSION = 1
+# pages stand above audits, so they are found by name: a report knows nothing of how it is shown
+_PAGES = {
+    "html": "groundfault.render.html:html",
+    "markdown": "groundfault.render.markdown:markdown",
+}
 
 
-@dataclass(frozen=True)
-class Report:
-    """What an audit may say.
+class Report(ReportData, frozen=True, kw_only=True):
+    """What an audit may say; the fields of `ReportData`, and the candidates.
 
     Attributes
     ----------
     findings : tuple of Finding
         One for each candidate and outcome: confirmed first, then by size of discovery effect. None
         is left out.
-    summary : dict
-        Everything else, as plain words and numbers; the keys of `to_json` beside ``findings``.
     library : Library
         The candidates as they were frozen.
     """
 
-    findings: tuple[Finding, ...]
-    summary: dict[str, Any]
-    library: Library = field(repr=False)
+    library: Library
+
+    @classmethod
+    def of(cls, data: ReportData, library: Library) -> Report:
+        """Put the content of a report.json and its candidates together."""
+        return cls(library=library, **msgspec.structs.asdict(data))
+
+    @classmethod
+    def load(cls, place: str | Path) -> Report:
+        """Read a report that `write` wrote.
+
+        Parameters
+        ----------
+        place : path
+            The folder, or the report.json in it; library.json has to be beside it.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it was written by a newer version.
+        """
+        data = read_report(place).data
+        return cls.of(data, Library.load(report_path(place).with_name("library.json")))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Report: {len(self.confirmed)} of {len(self.findings)} findings confirmed by"
+            f" {self.judge}, {self.n:,} {self.unit}s>"
+        )
 
     @property
     def confirmed(self) -> tuple[Finding, ...]:
         """The findings that may be reported."""
         return tuple(f for f in self.findings if f.confirmed)
+
+    @property
+    def data(self) -> ReportData:
+        """The content of report.json: everything but the candidates themselves."""
+        names = ReportData.__struct_fields__
+        return ReportData(**{name: getattr(self, name) for name in names})
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything but the findings as a dict, with the keys of version 1; use the fields."""
+        warn_renamed("Report.summary", "the fields of Report, such as report.error_rate")
+        summary = self.to_dict() | {"library": to_plain(self.candidates)}
+        del summary["findings"], summary["candidates"]
+        return summary
 
     def counts(self) -> dict[str, int]:
         """How many findings have each verdict."""
@@ -48,49 +91,29 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """The whole report as plain words and numbers."""
-        return {**self.summary, "findings": [f.to_dict() for f in self.findings]}
+        return to_plain(self.data)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The whole report as JSON; also written to ``path``, whole or not at all, where one is
-        given.
-        """
-        return _out(json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False), path)
+        """The whole report as JSON; also written to ``path``, whole or not at all."""
+        content = msgspec.to_builtins(self.data)
+        return _write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False), path)
 
     def to_frame(self) -> pl.DataFrame:
         """The findings as a table, one row each."""
-        rows = []
-        for f in self.findings:
-            row: dict[str, Any] = {"name": f.name, "outcome": f.outcome, "verdict": str(f.verdict)}
-            for part in ("discovery", "holdout", "full"):
-                cell = getattr(f, part)
-                for key in ("on", "off", "on_errors", "off_errors", "lift", "p", "p_adjusted"):
-                    row[f"{part}_{key}"] = None if cell is None else getattr(cell, key)
-            rows.append(
-                {
-                    **row,
-                    "reason": f.reason,
-                    "rule": f.rule,
-                    "source": f.source,
-                    "sentence": f.sentence,
-                }
-            )
-        return pl.DataFrame(rows, infer_schema_length=None)
+        return pl.DataFrame([_row(f) for f in self.findings], infer_schema_length=None)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The report as Markdown."""
-        from groundfault.render.markdown import markdown
-
-        return _out(markdown(self), path)
+        return _write(load_object(_PAGES["markdown"])(self), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The report as one self-contained HTML page, with figures and without a network."""
-        from groundfault.render.html import html
-
-        return _out(html(self), path)
+        return _write(load_object(_PAGES["html"])(self), path)
 
     def write(self, directory: str | Path) -> None:
-        """Write report.html, report.md, report.json and library.json into a directory, made where
-        it is missing.
+        """Write report.html, report.md, report.json and library.json into a directory.
+
+        It is made where it is missing.
         """
         place = Path(directory)
         self.library.freeze(place / "library.json")
@@ -99,7 +122,21 @@ class Report:
         self.to_json(place / "report.json")
 
 
-def _out(text: str, path: str | Path | None) -> str:
+def _row(finding: Finding) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": finding.name,
+        "outcome": finding.outcome,
+        "verdict": str(finding.verdict),
+    }
+    for part in ("discovery", "holdout", "full"):
+        cell = getattr(finding, part)
+        for key in ("on", "off", "on_errors", "off_errors", "lift", "p", "p_adjusted"):
+            row[f"{part}_{key}"] = None if cell is None else getattr(cell, key)
+    words = ("reason", "rule", "source", "sentence")
+    return row | {word: getattr(finding, word) for word in words}
+
+
+def _write(text: str, path: str | Path | None) -> str:
     if path is not None:
         write_text(Path(path), text)
     return text

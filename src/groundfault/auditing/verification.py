@@ -1,26 +1,54 @@
-"""Verification: recompute a report from its manifest and evidence, and say whether it
-reproduces.
-"""
+"""Verification: recompute a report from its manifest and evidence, and compare."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from groundfault import judges
 from groundfault.auditing.flow import audit
+from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import (
+    SCHEMA_VERSION,
+    Manifest,
+    RecordedOpening,
+    ReportData,
+    to_plain,
+)
+from groundfault.auditing.report_versions import read_report
 from groundfault.base.json_diff import differences_of
 from groundfault.base.ledger import Ledger
+from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan
 from groundfault.core.roles import LISTS
-from groundfault.errors import InputError, LedgerError
+from groundfault.errors import InputError, LedgerError, PlanError
+
+if TYPE_CHECKING:
+    from groundfault.core.judge import Judge
+    from groundfault.readers import Reader
 
 # what may differ between two machines that agree on every finding
-_VOLATILE = ("ledger", "groundfault_version")
+_VOLATILE = ("schema_version", "ledger", "groundfault_version")
 _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
+# sentences made from the numbers, which a later version may phrase differently
+_TEXTS = ("guarantee", "conclusion", "hints")
+_TEXTS_OF_FINDINGS = ("reason", "sentence")
+_MAX_DIFFERENCES = 100
+
+Rerun = Callable[[Evidence], Report]
+DERIVATIONS = {"taxonomy": "groundfault.taxonomy.use.claims:repeat_claims"}
+"""Kinds of `Derivation`, and who audits such evidence again.
+
+Each is called with the evidence as its sources have it, the manifest, the folder of the report and
+a function that repeats the audit of some evidence; it returns the report.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,9 +70,17 @@ class Verification:
 
 
 def verify(
-    directory: str | Path, *, evidence: str | Path | None = None, ledger: str | Path | None = None
+    directory: str | Path,
+    *,
+    evidence: str | Path | None = None,
+    ledger: str | Path | None = None,
+    judge: Judge | None = None,
+    reader: Reader | None = None,
 ) -> Verification:
-    """Recompute a report and compare every number, verdict and sentence.
+    """Recompute a report and compare every number, verdict and hash.
+
+    Sentences are compared, too, where this version of groundfault wrote them; another version may
+    phrase them differently.
 
     Parameters
     ----------
@@ -56,106 +92,115 @@ def verify(
     ledger : path, optional
         The ledger to check the report's entry against; left out, the one the report names, where it
         still exists.
+    judge : Judge, optional
+        The judge of the report, where it was passed as an object and no installed package
+        registers one under its name.
+    reader : Reader, optional
+        The reader of its logs, likewise.
 
     Raises
     ------
     InputError
         If the directory holds no report, or its evidence is not there.
+    PlanError
+        If the judge or the reader is not known by the name in the report, and was not passed.
     """
     place = Path(directory)
-    reported = load_report(place)
-    library = Library.load(place / "library.json")
-    try:
-        models, compare = reported["manifest"]["models"], reported["manifest"]["compare"]
-        plan = Plan.from_settings(reported["plan"])
-        splits = (reported["robustness"] or {}).get("splits", 0)
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{place / 'report.json'} is not a groundfault report: no {error}"
-        ) from None
-    found = read_again(reported, place, evidence)
-    about = reported["manifest"].get("taxonomy")
-    if about is not None:
-        from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-        from groundfault.taxonomy.use.claims import answered, marked
+    stored = read_report(place)
+    data, library = stored.data, Library.load(place / "library.json")
+    repeat = partial(_repeat_audit, data, library, judge)
+    sources = read_evidence_again(data, place, evidence, reader)
+    if data.manifest.derivation is None:
+        models = data.manifest.models
+        if models is not None and set(models) != set(sources.models):
+            sources = sources.select_model(*models)
+        report = repeat(sources)
+    else:
+        report = _rerun_of(data.manifest)(sources, data.manifest, place, repeat)
+    texts = stored.schema_version == SCHEMA_VERSION and data.groundfault_version == version(
+        "groundfault"
+    )
+    pair = (_comparable(each, texts=texts) for each in (data, report.data))
+    differences = list(differences_of(*pair))
+    message, intact = _check_ledger(data.ledger, ledger)
+    return Verification(not differences and intact, tuple(differences[:_MAX_DIFFERENCES]), message)
 
-        found = answered(Taxonomy.load(place.resolve().parent), found, models or (), about)
-    elif models is not None and set(models) != set(found.models):
-        found = found.select_model(*models)
-    report = audit(
-        found,
+
+def _repeat_audit(
+    data: ReportData, library: Library, judge: Judge | None, evidence: Evidence
+) -> Report:
+    plan = data.plan.to_plan()
+    if judge is not None:
+        plan = replace(plan, judge=judge, judge_settings=None)
+    try:
+        judges.get(plan.judge, plan.judge_settings)
+    except PlanError as error:
+        raise PlanError(
+            f"{error}; a report by a judge of no installed package is verified in Python: "
+            "groundfault.verify(directory, judge=...)"
+        ) from None
+    return audit(
+        evidence,
         plan,
         library,
         finders=(),
-        compare=tuple(compare) if compare else None,
-        robustness=splits,
+        compare=data.manifest.compare,
+        robustness=data.robustness.splits if data.robustness else 0,
     )
-    again = (report if about is None else marked(report, about)).to_dict()
-    differences = list(differences_of(_stable(reported), _stable(json.loads(json.dumps(again)))))
-    said, sound = _check_ledger(reported.get("ledger"), ledger)
-    return Verification(not differences and sound, tuple(differences[:100]), said)
 
 
-def load_report(directory: str | Path) -> dict[str, Any]:
-    """The report that ``Report.write`` wrote into a directory, as plain words and numbers.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
-    path = Path(directory) / "report.json"
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"no report here: {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{path} is not a groundfault report")
-    return data
+def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
+    assert manifest.derivation is not None
+    kind = manifest.derivation.kind
+    if kind not in DERIVATIONS:
+        raise InputError(
+            f"the evidence of this report is derived as {kind!r}, which this groundfault does not"
+            " know; verify it with the groundfault that wrote it"
+        )
+    rerun: Callable[[Evidence, Manifest, Path, Rerun], Report] = load_object(DERIVATIONS[kind])
+    return rerun
 
 
-def read_again(
-    reported: dict[str, Any], directory: str | Path, evidence: str | Path | None = None
+def read_evidence_again(
+    data: ReportData,
+    directory: str | Path,
+    evidence: str | Path | None = None,
+    reader: Reader | None = None,
 ) -> Evidence:
-    """The evidence of a report, read as it was read for it; all models, also those the report is
-    not of.
+    """The evidence of a report, read as it was read for it.
+
+    It is of all models, also those that the report is not of.
 
     Parameters
     ----------
-    reported : dict
-        From `load_report`.
+    data : ReportData
     directory : path
         Where the report is.
     evidence : path, optional
         Where the evidence is now, if it has moved.
+    reader : Reader, optional
+        As in `verify`.
 
     Raises
     ------
     InputError
         If the evidence is not there.
     """
-    try:
-        manifest = reported["manifest"]
-        roles, sources, reading = (
-            dict(manifest["roles"]),
-            manifest["sources"],
-            manifest.get("reading"),
-        )
-    except (KeyError, TypeError) as error:
-        raise InputError(
-            f"{Path(directory) / 'report.json'} is not a groundfault report: no {error}"
-        ) from None
-    if reading is not None:
-        asked = {role: roles[role] for role in ("group", "split", *LISTS)}
-        return Evidence.from_logs(*([evidence] if evidence else sources), **reading, **asked)
-    if roles.pop("numbered", False):
+    manifest = data.manifest
+    roles = to_plain(manifest.roles)
+    if manifest.reading is not None:
+        columns = {role: roles[role] for role in ("group", "split", *LISTS)}
+        reading = msgspec.structs.asdict(manifest.reading)
+        if reader is not None:
+            reading["reader"] = reader
+        sources = [evidence] if evidence else manifest.sources
+        return Evidence.from_logs(*sources, **reading, **columns)
+    if roles.pop("numbered"):
         roles["id"] = None
-    return Evidence.from_table(_source(evidence, sources, Path(directory)), **roles)
+    return Evidence.from_table(_find_table(evidence, manifest.sources, Path(directory)), **roles)
 
 
-def _source(evidence: str | Path | None, sources: list[str], place: Path) -> Path:
+def _find_table(evidence: str | Path | None, sources: tuple[str, ...], directory: Path) -> Path:
     if evidence is not None:
         return Path(evidence)
     if not sources:
@@ -163,27 +208,37 @@ def _source(evidence: str | Path | None, sources: list[str], place: Path) -> Pat
             "the report is of a table in memory; say where the evidence is with --evidence"
         )
     first = Path(sources[0])
-    if first.is_absolute() and not first.exists() and (place / first.name).exists():
-        return place / first.name
+    if first.is_absolute() and not first.exists() and (directory / first.name).exists():
+        return directory / first.name
     if not first.exists():
         raise InputError(f"the evidence {first} is not there; say where it is with --evidence")
     return first if len(sources) == 1 else first.parent
 
 
-def _stable(report: dict[str, Any]) -> dict[str, Any]:
-    kept = {k: v for k, v in report.items() if k not in _VOLATILE}
-    kept["manifest"] = {k: v for k, v in report["manifest"].items() if k not in _VOLATILE_MANIFEST}
-    return kept
+def _comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
+    """What has to be equal in a report and its recomputation."""
+    report = to_plain(data)
+    top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS)
+    of_findings = () if texts else _TEXTS_OF_FINDINGS
+    return _leave_out(report, top) | {
+        "manifest": _leave_out(report["manifest"], _VOLATILE_MANIFEST),
+        "findings": [_leave_out(finding, of_findings) for finding in report["findings"]],
+    }
 
 
-def _check_ledger(entry: dict[str, Any] | None, ledger: str | Path | None) -> tuple[str, bool]:
+def _leave_out(section: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    return {key: value for key, value in section.items() if key not in keys}
+
+
+def _check_ledger(entry: RecordedOpening | None, ledger: str | Path | None) -> tuple[str, bool]:
+    """What the ledger says, and whether that agrees with the report."""
     if entry is None:
         return "the opening of the holdout was not recorded", True
-    path = ledger or entry.get("path")
-    if path is None or ("://" not in str(path) and not Path(path).exists()):
+    path = ledger or entry.path
+    if "://" not in str(path) and not Path(path).exists():
         return f"the ledger {path} is not there to be checked; name it with --ledger", True
     try:
-        Ledger(path).check(head=entry["head"])
+        Ledger(path).check(head=entry.head)
     except (LedgerError, InputError) as error:
         return f"the ledger does not bear the report out: {error}", False
     return f"the ledger {path} is unbroken and holds this opening", True

@@ -10,7 +10,8 @@ import click
 
 from groundfault.auditing.gating import FAIL_ON
 from groundfault.base.files import write_text
-from groundfault.cli.options import require_writable, write_json
+from groundfault.cli.options import json_option
+from groundfault.cli.output import require_writable, write_json
 
 
 @click.command()
@@ -20,26 +21,21 @@ from groundfault.cli.options import require_writable, write_json
     metavar="SQL",
     default=FAIL_ON,
     show_default=True,
-    help="What a finding must not be.",
+    help="Condition on a finding that fails the gate.",
 )
 @click.option(
     "--baseline",
     metavar="FILE",
-    help="The report before: what it holds already does not fail the gate.",
+    help="Earlier report; findings that it has too do not fail the gate.",
 )
 @click.option(
     "--must-detect",
     type=float,
     metavar="LIFT",
-    help="Fail if the audit could not have found such a lift.",
+    help="Fail too if the audit could not have detected a lift of this size.",
 )
 @click.option("--summary", metavar="FILE", help="Write a Markdown summary, for a pull request.")
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the verdict as JSON; - is standard output, alone.",
-)
+@json_option("the verdict")
 def gate(
     report: str,
     fail_on: str,
@@ -48,12 +44,12 @@ def gate(
     summary: str | None,
     json_path: str | None,
 ) -> None:
-    """Exit with status 1 if REPORT holds what it must not, and the baseline did not hold already.
+    """Exit with status 1 if REPORT has a finding that meets --fail-on and the baseline has not.
 
-    REPORT and the baseline are what audit --json wrote, or folders that audit --out wrote. The
-    expression is SQL over what a report says of a finding: name, rule, meaning, source, outcome,
-    model, verdict, confirmed, reason, lead, n_on, n_off, lift, p, p_adjusted, low, high,
-    discovery_lift and frequency.
+    REPORT and the baseline are files that audit --json wrote, or folders that audit --out wrote.
+    The condition is SQL over the columns of a finding: name, rule, meaning, source, outcome, model,
+    verdict, confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift
+    and frequency.
 
     \b
     groundfault gate report.json --fail-on "confirmed and lift > 0" --baseline main/report.json
@@ -71,7 +67,8 @@ def gate(
     if not write_json(text, json_path):
         for finding in verdict.new:
             click.echo(
-                f"{words.clean(words.named(finding.name, finding.outcome))}: {words.clean(finding.sentence)}"
+                f"{words.clean(words.named(finding.name, finding.outcome))}: "
+                f"{words.clean(finding.sentence)}"
             )
         for line in render.lines(verdict):
             click.echo(line)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from groundfault.base.deprecation import rename_fields
 
 
 class Verdict(StrEnum):
@@ -18,7 +20,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a candidate comes to on one set of units.
+    """The numbers of a candidate on one set of units.
 
     Attributes
     ----------
@@ -57,6 +59,7 @@ class Cell:
         return self.off_errors / self.off if self.off else None
 
 
+@rename_fields(lead="representative")
 @dataclass(frozen=True)
 class Finding:
     """One candidate, or one candidate for one of several outcomes, with its verdict.
@@ -79,9 +82,10 @@ class Finding:
         Numbers on held-out units; None for judges that hold nothing out.
     aliases : tuple of str
         Candidates true for the same units; those prefixed "not " for exactly the others.
-    lead : str or None
-        The confirmed finding that this one is not told apart from and grouped under; None for leads
-        and for the unconfirmed. See `groundfault.auditing.grouping.leads`.
+    representative : str or None
+        The stronger confirmed finding that this one is grouped under, because the data cannot
+        separate the two; None for representatives themselves and for the unconfirmed. See
+        `groundfault.auditing.grouping.representatives`.
     decoys : float or None
         Decoys expected at or above this discovery effect.
     sensitivity : dict of str to str
@@ -102,16 +106,14 @@ class Finding:
     holdout: Cell | None
     full: Cell
     aliases: tuple[str, ...] = ()
-    lead: str | None = None
+    representative: str | None = None
     decoys: float | None = None
-    sensitivity: dict[str, str] | None = None
+    sensitivity: dict[str, str] = field(default_factory=dict)
     frequency: float | None = None
 
     @property
     def key(self) -> str:
-        """The name, with the outcome where there are several: no two findings of a report share
-        it.
-        """
+        """The name, with the outcome where there are several: unique in a report."""
         return f"{self.name} · {self.outcome}" if self.outcome else self.name
 
     @property

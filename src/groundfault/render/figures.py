@@ -149,15 +149,15 @@ def _point(report: Report, finding: Finding) -> dict[str, Any]:
         "verdict": words.VERDICTS[finding.verdict],
     }
     # an interval of a ratio has no place on an axis of lifts
-    is_lift = report.summary["plan"]["effect"] == "risk_difference"
+    is_lift = report.plan.effect == "risk_difference"
     if is_lift and finding.holdout.interval and finding.verdict is not Verdict.BELOW_FLOOR:
         point |= dict(zip(("low", "high"), finding.holdout.interval, strict=True))
     return point
 
 
 def _least(report: Report) -> float:
-    plan = report.summary["plan"]
-    return words.decimal(plan["min_lift"]) if plan["effect"] == "risk_difference" else 0.0
+    plan = report.plan
+    return words.decimal(plan.min_lift) if plan.effect == "risk_difference" else 0.0
 
 
 def _counted(points: Sequence[dict[str, Any]]) -> str:
@@ -214,15 +214,14 @@ def floor(report: Report) -> Figure | None:
     """
     import altair as alt
 
-    found = report.summary["floor"]
-    if not found["curve"]:
+    decoy_floor = report.floor
+    if not decoy_floor.curve:
         return None
-    curve = _evenly(found["curve"], MOST_LEVELS)
+    curve = _evenly(decoy_floor.curve, MOST_LEVELS)
     rows = [
-        {"x": c["threshold"], "y": min(c["fdp"], 1.0), "real": c["real"], "decoy": c["decoy"]}
-        for c in curve
+        {"x": c.threshold, "y": min(c.fdp, 1.0), "real": c.real, "decoy": c.decoy} for c in curve
     ]
-    effect = report.summary["plan"]["effect"]
+    effect = report.plan.effect
     what = (
         "|discovery lift|"
         if effect == "risk_difference"
@@ -248,39 +247,37 @@ def floor(report: Report) -> Figure | None:
     if len(rows) <= 60:
         layers.append(base.mark_point(filled=True, size=26, color=MUTED, opacity=1))
     caption, alt_text = _floor_words(report)
-    if found["inclusive"]:  # Procedure A; Janus-lite takes a percentile instead of a target
-        q = words.decimal(report.summary["plan"]["q"])
+    if decoy_floor.inclusive:  # Procedure A; Janus-lite takes a percentile instead of a target
+        q = words.decimal(report.plan.q)
         layers += [
             _line(0, q, right, q, dash=[4, 3], colour=BAD),
             _note(right, q, f"target {q:g}", "right", BAD),
         ]
-    if found["threshold"] is not None:
-        at, leftish = found["threshold"], found["threshold"] < 0.7 * right
+    if decoy_floor.threshold is not None:
+        at, leftish = decoy_floor.threshold, decoy_floor.threshold < 0.7 * right
         place, align = (at + 0.015 * right, "left") if leftish else (at - 0.015 * right, "right")
         layers += [
             _line(at, 0, at, 1, colour=GOOD),
             _note(place, 0.985, f"floor {at:.3g}", align, GOOD),
         ]
-    if len(rows) < len(found["curve"]):
-        caption += (
-            f" {words.count(len(rows))} of {words.count(len(found['curve']))} thresholds are drawn."
-        )
+    if len(rows) < len(decoy_floor.curve):
+        caption += f" {words.count(len(rows))} of {words.count(len(decoy_floor.curve))} thresholds are drawn."
     chart = alt.layer(*layers).properties(width=350, height=350)
     return figure("floor", "Where the floor was set", caption, alt_text, chart, rows)
 
 
 def _floor_words(report: Report) -> tuple[str, str]:
-    found = report.summary["floor"]
+    decoy_floor = report.floor
     read = "Decoys expected at or above each threshold, as a share of the candidates there."
-    if found["threshold"] is None:
+    if decoy_floor.threshold is None:
         said = "No threshold is low enough in expected decoys, so nothing passed the screen."
-    elif found["inclusive"]:
+    elif decoy_floor.inclusive:
         said = (
-            f"The floor, {found['threshold']:.3g}, is the lowest threshold whose proportion ({found['fdp']:.3f}) "
+            f"The floor, {decoy_floor.threshold:.3g}, is the lowest threshold whose proportion ({decoy_floor.fdp:.3f}) "
             "is within the target."
         )
     else:
-        said = f"The floor, {found['threshold']:.3g}, is the 95th percentile of decoys."
+        said = f"The floor, {decoy_floor.threshold:.3g}, is the 95th percentile of decoys."
     return f"{read} {said}", f"Curve of the estimated false-discovery proportion. {said}"
 
 
@@ -297,7 +294,7 @@ def slices(report: Report) -> Figure | None:
             "name": words.label(f),
             "on": shown(f).on_rate,
             "off": shown(f).off_rate,
-            "lead": f.lead is None,
+            "lead": f.representative is None,
         }
         for f in drawn
     ]
@@ -321,7 +318,7 @@ def slices(report: Report) -> Figure | None:
         ),
     ]
     caption = "Filled: on the slice. Open: off it."
-    if any(f.lead for f in drawn):
+    if any(f.representative for f in drawn):
         caption += " Paler ones are not told apart from the full-coloured one above them."
     if len(drawn) < len(found):
         caption += (
@@ -337,7 +334,7 @@ def slices(report: Report) -> Figure | None:
 
 
 def _level(report: Report) -> float:
-    return 1 - words.decimal(report.summary["plan"]["alpha"])
+    return 1 - words.decimal(report.plan.alpha)
 
 
 def _scale(marks: dict[Verdict, str], values: dict[Verdict, str]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from groundfault.auditing.gating import Gate, Met
+from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
 
@@ -54,7 +54,7 @@ def markdown(gate: Gate) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _row(met: Met) -> str:
+def _row(met: GateMatch) -> str:
     interval = (
         ""
         if met.low is None or met.high is None
@@ -69,5 +69,5 @@ def _row(met: Met) -> str:
     return f"| {' | '.join(cells)} | {escape(met.sentence)} |"
 
 
-def _names(mets: tuple[Met, ...]) -> str:
+def _names(mets: tuple[GateMatch, ...]) -> str:
     return words.listing([words.clean(words.named(met.name, met.outcome)) for met in mets])

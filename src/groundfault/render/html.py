@@ -33,7 +33,6 @@ def html(report: Report) -> str:
     return page(
         "report.html.j2",
         report=report,
-        summary=report.summary,
         outline=outline.Outline(report),
         prose=outline,
         tables=tables,

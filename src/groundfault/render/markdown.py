@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding
 from groundfault.render import outline, tables, words
-from groundfault.render.outline import Group, Outline
+from groundfault.render.outline import FindingGroup, Outline
 from groundfault.render.tables import Kind, Table
 
 MOST_ROWS = 5000
@@ -63,11 +63,11 @@ def _answer(said: Outline) -> Iterator[str]:
         yield "\n".join(_lead(group) for group in said.groups)
     yield escape(said.conclusion)
     yield escape(said.footing)
-    if said.report.summary["hints"]:
-        yield _bullets(f"{escape(words.capital(hint))}." for hint in said.report.summary["hints"])
+    if said.report.hints:
+        yield _bullets(f"{escape(words.capital(hint))}." for hint in said.report.hints)
 
 
-def _lead(group: Group) -> str:
+def _lead(group: FindingGroup) -> str:
     lines = [f"- **{code(words.label(group.lead))}** {escape(group.lead.sentence)}"]
     if group.lead.aliases:
         lines.append(f"  Same units as {code(words.listing(group.lead.aliases))}.")
@@ -89,8 +89,8 @@ def _confirmed(said: Outline) -> Iterator[str]:
 
 def _finding(said: Outline, finding: Finding) -> Iterator[str]:
     yield f"### {code(words.label(finding))}"
-    if finding.lead:
-        yield f"Not told apart from {code(finding.lead)}. {escape(finding.sentence)}"
+    if finding.representative:
+        yield f"Not told apart from {code(finding.representative)}. {escape(finding.sentence)}"
     yield set_table(tables.numbers(said.report, finding), caption=False)
     yield _bullets(
         f"{escape(label)}: {code(text) if is_code else escape(text)}"
@@ -118,10 +118,10 @@ def _everything(report: Report) -> Iterator[str]:
 def _limits(said: Outline) -> Iterator[str]:
     report = said.report
     yield "## What this audit could not have seen"
-    yield escape(report.summary["conclusion"])
+    yield escape(report.conclusion)
     yield outline.ASSOCIATION
     yield set_table(tables.detectable(report))
-    if report.summary["ineligible"]:
+    if report.ineligible:
         yield set_table(tables.ineligible(report))
     if said.unscored:
         yield escape(said.unscored)

@@ -32,7 +32,7 @@ _NOTHING = "No reportable finding"
 
 
 @dataclass(frozen=True)
-class Group:
+class FindingGroup:
     """A confirmed finding and those that an audit of single candidates cannot tell apart from
     it.
     """
@@ -60,16 +60,15 @@ class Outline:
     @property
     def title(self) -> str:
         """What was audited."""
-        summary = self.report.summary
-        made = summary["manifest"]
-        sources = made["sources"]
+        manifest = self.report.manifest
+        sources, models = manifest.sources, manifest.models
         what = (
             PurePath(sources[0]).name if len(sources) == 1 else words.plural(len(sources), "source")
         )
-        if made["compare"]:
-            what = "{} against {}: {}".format(*made["compare"], what)
-        elif made["models"] and len(made["models"]) == 1:
-            what = f"{made['models'][0]}: {what}"
+        if manifest.compare:
+            what = "{} against {}: {}".format(*manifest.compare, what)
+        elif models and len(models) == 1:
+            what = f"{models[0]}: {what}"
         return words.clean(what if sources else "a table in memory")
 
     @property
@@ -104,12 +103,12 @@ class Outline:
     @property
     def conclusion(self) -> str:
         """What could have been seen, without repeating the headline."""
-        return str(self.report.summary["conclusion"]).removeprefix(f"{_NOTHING}. ")
+        return self.report.conclusion.removeprefix(f"{_NOTHING}. ")
 
     @property
     def guarantee(self) -> str:
         """What a confirmation is worth."""
-        return f"Judged by {self.report.summary['judge']}: {self.report.summary['guarantee']}."
+        return f"Judged by {self.report.judge}: {self.report.guarantee}."
 
     @property
     def caution(self) -> str:
@@ -124,9 +123,9 @@ class Outline:
     @property
     def ledger(self) -> str:
         """How often the holdout was opened."""
-        ledger = self.report.summary["ledger"]
+        ledger = self.report.ledger
         if ledger is not None:
-            return words.clean(ledger["sentence"])
+            return words.clean(ledger.sentence)
         return (
             "opening not recorded: no ledger" if held_out(self.report) else "nothing was held out"
         )
@@ -134,8 +133,8 @@ class Outline:
     @property
     def reopened(self) -> bool:
         """Whether the holdout had been opened before; then the ledger's sentence is a warning."""
-        ledger = self.report.summary["ledger"]
-        return ledger is not None and (ledger["times"] > 1 or bool(ledger["reasons"]))
+        ledger = self.report.ledger
+        return ledger is not None and (ledger.times > 1 or bool(ledger.reasons))
 
     @property
     def footing(self) -> str:
@@ -149,42 +148,42 @@ class Outline:
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
         """What was audited, in numbers."""
-        summary = self.report.summary
-        library = summary["library"]
-        units = f"{words.count(summary['n'])}"
+        report, counts = self.report, self.report.candidates
+        units = words.count(report.n)
         if held_out(self.report):
-            units += f" ({words.count(summary['n_discovery'])} discovery, {words.count(summary['n_holdout'])} holdout)"
-        candidates = (
-            f"{words.count(library['size'])}, {_of(library['tested'], library['size'])} tested"
-        )
-        if library["hypotheses"] != library["size"]:
+            units += (
+                f" ({words.count(report.n_discovery)} discovery,"
+                f" {words.count(report.n_holdout)} holdout)"
+            )
+        candidates = f"{words.count(counts.size)}, {_of(counts.tested, counts.size)} tested"
+        if counts.hypotheses != counts.size:
             candidates = (
-                f"{words.count(library['size'])} for {words.plural(len(summary['outcomes']), 'outcome')} "
-                f"({words.count(library['tested'])} of {words.count(library['hypotheses'])} tested)"
+                f"{words.count(counts.size)} for {words.plural(len(report.outcomes), 'outcome')} "
+                f"({words.count(counts.tested)} of {words.count(counts.hypotheses)} tested)"
             )
         return (
-            (f"{summary['unit'].capitalize()}s", units),
-            ("Error rate", words.rate(summary["error_rate"])),
+            (f"{report.unit.capitalize()}s", units),
+            ("Error rate", words.rate(report.error_rate)),
             ("Candidates", candidates),
-            ("Judge", str(summary["judge"])),
+            ("Judge", report.judge),
         )
 
     @property
     def steps(self) -> tuple[tuple[str, int], ...]:
         """How many candidates are left after each step."""
-        counts, library = self.report.counts(), self.report.summary["library"]
+        counts, candidates = self.report.counts(), self.report.candidates
         confirmed, failed = counts[Verdict.CONFIRMED], counts[Verdict.NOT_REPLICATED]
-        several = library["hypotheses"] != library["size"]
+        several = candidates.hypotheses != candidates.size
         steps = [
-            ("candidates × outcomes" if several else "in the library", int(library["hypotheses"]))
+            ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
+            ("tested", candidates.tested),
         ]
-        steps.append(("tested", int(library["tested"])))
         if held_out(self.report):
             steps.append(("survived the screen", confirmed + failed))
         return (*steps, ("confirmed", confirmed))
 
     @cached_property
-    def groups(self) -> tuple[Group, ...]:
+    def groups(self) -> tuple[FindingGroup, ...]:
         """The confirmed findings under their leads: those of the measurement first, then the
         largest lift.
         """
@@ -192,11 +191,15 @@ class Outline:
             self.report.confirmed,
             key=lambda f: (f.source != INSTRUMENT, -abs(shown(f).lift or 0.0)),
         )
-        leads = [f for f in confirmed if f.lead is None]
+        leads = [f for f in confirmed if f.representative is None]
         return tuple(
-            Group(
+            FindingGroup(
                 lead,
-                tuple(f for f in confirmed if (f.lead, f.outcome) == (lead.name, lead.outcome)),
+                tuple(
+                    f
+                    for f in confirmed
+                    if (f.representative, f.outcome) == (lead.name, lead.outcome)
+                ),
             )
             for lead in leads
         )
@@ -211,13 +214,13 @@ class Outline:
         """How much smaller the survivors' lifts are on the holdout; empty where nothing
         survived.
         """
-        weaker = self.report.summary["baselines"]
-        mean = weaker and weaker["survivor_mean_abs_lift"]
-        if not mean or mean["holdout"] is None:
+        baselines = self.report.baselines
+        mean = baselines and baselines.survivor_mean_abs_lift
+        if not mean or mean.holdout is None:
             return ""
         return (
-            f"What survived the screen had a mean absolute lift of {mean['discovery']:.2f} on discovery and "
-            f"{mean['holdout']:.2f} on the holdout: the difference is the winner's curse."
+            f"What survived the screen had a mean absolute lift of {mean.discovery:.2f} on discovery and "
+            f"{mean.holdout:.2f} on the holdout: the difference is the winner's curse."
         )
 
     @property
@@ -225,7 +228,7 @@ class Outline:
         """Whether verdicts depend on what could not be scored; empty where everything was
         scored.
         """
-        lost = sum(n for status, n in self.report.summary["statuses"].items() if status != "scored")
+        lost = sum(n for status, n in self.report.statuses.items() if status != "scored")
         if not lost:
             return ""
         turned = sum(
@@ -243,11 +246,12 @@ class Outline:
     @property
     def repeats(self) -> str:
         """What repeating over random splits came to; empty where that was not done."""
-        robust = self.report.summary["robustness"]
-        if not robust:
+        robustness = self.report.robustness
+        if not robustness:
             return ""
         return (
-            f"Of {words.count(robust['splits'])} random splits of the same units, {words.rate(robust['nonempty'])} "
+            f"Of {words.count(robustness.splits)} random splits of the same units, "
+            f"{words.rate(robustness.nonempty)} "
             "confirmed anything. They share one sample: how often a finding is confirmed is not a probability of its "
             "being true."
         )
@@ -276,8 +280,8 @@ class Outline:
             )
         if finding.sensitivity:
             said.append(("Unscored", sensitivity(finding), False))
-        if finding.frequency is not None and self.report.summary["robustness"]:
-            splits = words.count(self.report.summary["robustness"]["splits"])
+        if finding.frequency is not None and self.report.robustness:
+            splits = words.count(self.report.robustness.splits)
             said.append(
                 (
                     "Confirmed again",
@@ -285,7 +289,7 @@ class Outline:
                     False,
                 )
             )
-        examples = self.report.summary["examples"].get(words.key(finding))
+        examples = self.report.examples.get(words.key(finding))
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             said.append((f"Failures {side} it", words.listing(examples), True))

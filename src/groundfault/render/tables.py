@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from msgspec import to_builtins
+
 from groundfault.auditing import messages
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Cell, Finding, Verdict
@@ -16,7 +18,7 @@ _NAMES_SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column's head, and whether it holds words, names from the data, or numbers."""
 
     head: str
@@ -37,7 +39,7 @@ class Table:
     """
 
     caption: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     rows: tuple[tuple[str, ...], ...]
     note: str = ""
 
@@ -57,16 +59,16 @@ class Table:
 
 def held_out(report: Report) -> bool:
     """Whether the judge held anything out."""
-    return bool(report.summary["n_holdout"])
+    return bool(report.n_holdout)
 
 
 def interval_words(report: Report) -> tuple[str, Callable[[Cell | None], str]]:
     """What the intervals of this report are of, and how one is written."""
-    plan = report.summary["plan"]
-    head = f"{words.level(1 - words.decimal(plan['alpha']))} interval"
-    if plan["effect"] == "risk_difference":
+    plan = report.plan
+    head = f"{words.level(1 - words.decimal(plan.alpha))} interval"
+    if plan.effect == "risk_difference":
         return head, words.interval
-    return f"{head} ({plan['effect'].replace('_', ' ')})", words.ratio_interval
+    return f"{head} ({plan.effect.replace('_', ' ')})", words.ratio_interval
 
 
 def numbers(report: Report, finding: Finding) -> Table:
@@ -89,7 +91,7 @@ def numbers(report: Report, finding: Finding) -> Table:
         if cell is not None
     )
     heads = ("Errors on the slice", "Errors off it", "Lift", head, "p", "Adjusted p")
-    columns = (Column("Units"), *(Column(h, "number") for h in heads))
+    columns = (TableColumn("Units"), *(TableColumn(h, "number") for h in heads))
     return Table(f"{words.label(finding)}: errors on and off the slice", columns, rows).lean()
 
 
@@ -110,7 +112,11 @@ def screened(report: Report) -> Table:
         if f.verdict is Verdict.NOT_REPLICATED
     )
     heads = ("Discovery lift (selected)", "Holdout lift", head, "p", "Adjusted p")
-    columns = (Column("Candidate", "code"), *(Column(h, "number") for h in heads), Column("Reason"))
+    columns = (
+        TableColumn("Candidate", "code"),
+        *(TableColumn(h, "number") for h in heads),
+        TableColumn("Reason"),
+    )
     return Table("Screened, not confirmed", columns, rows).lean()
 
 
@@ -126,12 +132,12 @@ def everything(report: Report, most: int) -> Table:
         "Adjusted p",
     )
     columns = (
-        Column("Candidate", "code"),
-        Column("Rule", "code"),
-        Column("Verdict"),
-        *(Column(h, "number") for h in heads),
-        Column("Reason"),
-        Column("If all unscored"),
+        TableColumn("Candidate", "code"),
+        TableColumn("Rule", "code"),
+        TableColumn("Verdict"),
+        *(TableColumn(h, "number") for h in heads),
+        TableColumn("Reason"),
+        TableColumn("If all unscored"),
     )
     note = "Errors and rates are those of all units. The p-value of the screen is two-sided."
     if held_out(report):
@@ -183,7 +189,9 @@ def key(report: Report) -> Table:
         if not codes:
             meanings[words.VERDICTS[f.verdict]] = f.reason
     return Table(
-        "What verdicts and codes mean", (Column("Word"), Column("Meaning")), tuple(meanings.items())
+        "What verdicts and codes mean",
+        (TableColumn("Word"), TableColumn("Meaning")),
+        tuple(meanings.items()),
     )
 
 
@@ -200,27 +208,29 @@ def turns(finding: Finding) -> str:
 
 def detectable(report: Report) -> Table:
     """The least lift that would have been found four times in five, by how common the slice is."""
-    power = report.summary["power"]
+    power = report.power
     rows = tuple(
         (words.level(float(share)), "none, however large" if lift is None else words.bare(lift))
-        for share, lift in power["minimum_detectable_lift"].items()
+        for share, lift in power.minimum_detectable_lift.items()
     )
     columns = (
-        Column("Slice holds this share of units", "number"),
-        Column("Minimum detectable lift", "number"),
+        TableColumn("Slice holds this share of units", "number"),
+        TableColumn("Minimum detectable lift", "number"),
     )
-    return Table(
-        f"What would have been found with {words.level(power['power'])} power", columns, rows
-    )
+    return Table(f"What would have been found with {words.level(power.power)} power", columns, rows)
 
 
 def ineligible(report: Report) -> Table:
     """Why candidates could not be tested, and how many."""
     rows = tuple(
         (code, messages.REASONS.get(code, ""), words.count(number))
-        for code, number in sorted(report.summary["ineligible"].items(), key=lambda item: -item[1])
+        for code, number in sorted(report.ineligible.items(), key=lambda item: -item[1])
     )
-    columns = (Column("Code", "code"), Column("Meaning"), Column("Candidates", "number"))
+    columns = (
+        TableColumn("Code", "code"),
+        TableColumn("Meaning"),
+        TableColumn("Candidates", "number"),
+    )
     note = "One candidate may have several reasons."
     return Table(
         "Candidates that could not be tested", columns, rows, note if len(rows) > 1 else ""
@@ -229,32 +239,31 @@ def ineligible(report: Report) -> Table:
 
 def unscored(report: Report) -> Table:
     """Observations that have no loss, by status."""
-    statuses = report.summary["statuses"]
     rows = tuple(
-        (status, words.count(n)) for status, n in statuses.items() if n or status == "scored"
+        (status, words.count(n)) for status, n in report.statuses.items() if n or status == "scored"
     )
-    columns = (Column("Status"), Column("Observations", "number"))
+    columns = (TableColumn("Status"), TableColumn("Observations", "number"))
     note = "Only scored observations enter an error rate."
     return Table("Observations by status", columns, rows, note)
 
 
 def baselines(report: Report) -> Table | None:
     """What weaker rules would have reported of the same evidence."""
-    weaker: dict[str, Any] | None = report.summary["baselines"]
+    weaker = report.baselines
     if weaker is None:
         return None
-    least = words.decimal(report.summary["plan"]["min_lift"])
+    min_lift = words.decimal(report.plan.min_lift)
     rules = (
-        ("fixed_lift", f"A fixed lift of {least:g} on discovery, no decoys, no holdout"),
-        ("top_k", "The largest lifts on discovery, no decoys, no holdout"),
-        ("decoy_only", "The screen alone, no holdout"),
-        ("full", "The whole rule"),
+        (weaker.fixed_lift, f"A fixed lift of {min_lift:g} on discovery, no decoys, no holdout"),
+        (weaker.top_k, "The largest lifts on discovery, no decoys, no holdout"),
+        (weaker.decoy_only, "The screen alone, no holdout"),
+        (weaker.full, "The whole rule"),
     )
     rows = tuple(
-        (said, words.count(len(weaker[key])), words.listing(_clean(weaker[key]), _NAMES_SHOWN))
-        for key, said in rules
+        (rule, words.count(len(names)), words.listing(_clean(names), _NAMES_SHOWN))
+        for names, rule in rules
     )
-    columns = (Column("Rule"), Column("Reports", "number"), Column("Candidates"))
+    columns = (TableColumn("Rule"), TableColumn("Reports", "number"), TableColumn("Candidates"))
     return Table("What weaker rules would have reported", columns, rows)
 
 
@@ -264,32 +273,34 @@ def _clean(names: Sequence[str]) -> list[str]:
 
 def manifest(report: Report) -> tuple[Table, ...]:
     """Everything needed to recompute the report."""
-    summary, made, ledger = report.summary, report.summary["manifest"], report.summary["ledger"]
+    made, ledger = report.manifest, report.ledger
     roles = {
-        key: value for key, value in made["roles"].items() if value not in (None, "", (), [], False)
+        key: value
+        for key, value in to_builtins(made.roles).items()
+        if value not in (None, "", [], False)
     }
-    versions = {"groundfault": summary["groundfault_version"]}
-    versions |= {key: made[key] for key in ("python", "numpy", "polars")}
-    evidence = {
-        "source": made["sources"],
-        "models": made["models"],
-        "compared": made["compare"],
+    versions = {"groundfault": report.groundfault_version}
+    versions |= {"python": made.python, "numpy": made.numpy, "polars": made.polars}
+    evidence: dict[str, Any] = {
+        "source": made.sources,
+        "models": made.models,
+        "compared": made.compare,
         **roles,
     }
-    evidence |= {"rows": summary["rows"], "units": summary["n"]}
+    evidence |= {"rows": report.rows, "units": report.n}
     return (
         _pairs("Evidence", "Role", evidence),
-        _pairs("Plan, decided before looking", "Setting", summary["plan"]),
-        _pairs("Candidates by source", "Source", summary["library"]["sources"]),
-        _pairs("Hashes (SHA-256)", "Of", summary["hashes"]),
-        _pairs("Ledger", "Of", {key: ledger[key] for key in ("path", "head")} if ledger else {}),
+        _pairs("Plan, decided before looking", "Setting", to_builtins(report.plan)),
+        _pairs("Candidates by source", "Source", report.candidates.sources),
+        _pairs("Hashes (SHA-256)", "Of", to_builtins(report.hashes)),
+        _pairs("Ledger", "Of", {"path": ledger.path, "head": ledger.head} if ledger else {}),
         _pairs("Software", "Package", versions),
     )
 
 
 def _pairs(caption: str, head: str, pairs: dict[str, Any]) -> Table:
     rows = tuple((key, _plain(value)) for key, value in pairs.items() if value is not None)
-    return Table(caption, (Column(head), Column("Value", "code")), rows)
+    return Table(caption, (TableColumn(head), TableColumn("Value", "code")), rows)
 
 
 def _plain(value: Any) -> str:

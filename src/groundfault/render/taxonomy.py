@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from groundfault.auditing.report import Report
+from groundfault.auditing.report_schema import ReportData
+from groundfault.auditing.report_versions import read_report
 from groundfault.base.files import write_text
-from groundfault.core.finding import Cell
 from groundfault.errors import InputError
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, INK, MUTED, REST, RULE, Figure, figure, rows_of
 from groundfault.render.page import Page, Section, html, markdown
-from groundfault.render.tables import Column, Table
+from groundfault.render.tables import Table, TableColumn
 from groundfault.render.taxonomy_labels import section as labels_section
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.words.labelling import Labelling
@@ -56,7 +56,7 @@ def write(
         below the directory.
     """
     taxonomy = replace(taxonomy, title=title or taxonomy.title)
-    texts = _texts(page(taxonomy, claims=None if claims is None else claims.to_dict()))
+    texts = _texts(page(taxonomy, claims=claims))
     taxonomy.save(directory)
     for name, text in texts.items():
         write_text(Path(directory) / name, text)
@@ -74,20 +74,19 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
         write_text(Path(directory) / name, text)
 
 
-def _kept_claims(taxonomy: Taxonomy, directory: Path) -> Mapping[str, Any] | None:
-    """What was said of held-out models, if it is about these clusters: the folder may be of an
-    earlier fit.
+def _kept_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
+    """The report on held-out models, if it is about these clusters.
+
+    The folder may hold one of an earlier fit.
     """
-    told = directory / "claims" / "report.json"
-    if not told.exists():
+    path = directory / "claims" / "report.json"
+    if not path.exists():
         return None
     try:
-        claims = json.loads(told.read_text(encoding="utf-8"))
-        names = {found["name"] for found in claims["findings"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        raise InputError(
-            f"{told} cannot be read; take the folder claims away, or fit again"
-        ) from None
+        claims = read_report(path).data
+    except InputError as error:
+        raise InputError(f"{error}; take the folder claims away, or fit again") from None
+    names = {finding.name for finding in claims.findings}
     return claims if names == {cluster.name for cluster in taxonomy.published} else None
 
 
@@ -98,10 +97,10 @@ def _texts(content: Page) -> dict[str, str]:
 def page(
     taxonomy: Taxonomy,
     title: str = "",
-    claims: Mapping[str, Any] | None = None,
+    claims: ReportData | None = None,
     labels: Labelling | None = None,
 ) -> Page:
-    """What the report says; ``claims`` as `Report.to_dict` gives them."""
+    """What the report says; ``claims`` is the report on held-out models."""
     sections = (
         _clusters("Published clusters", taxonomy, taxonomy.published),
         None if labels is None else labels_section(taxonomy, labels),
@@ -160,7 +159,7 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
         "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over all attributes and "
         "clusters. Most beyond ability: models that fail more, or less, than ability and difficulty explain, in points."
     )
-    columns = tuple(Column(head, kind) for head, kind in zip(heads, kinds, strict=True))  # type: ignore[arg-type]
+    columns = tuple(TableColumn(head, kind) for head, kind in zip(heads, kinds, strict=True))  # type: ignore[arg-type]
     sentences: tuple[str, ...] = ()
     several = sum(len(c.sources) > 1 for c in clusters)
     if any(c.sources for c in clusters):
@@ -319,30 +318,30 @@ def _grid(
     return cells.properties(width=max(240, min(16 * len(names), 760)), height=max(height, 40))
 
 
-def _claims(claims: Mapping[str, Any] | None) -> Section | None:
+def _claims(claims: ReportData | None) -> Section | None:
     if claims is None:
         return None
-    found, models = claims["findings"], ", ".join(claims.get("manifest", {}).get("models") or ())
+    findings, models = claims.findings, ", ".join(claims.manifest.models or ())
     rows = tuple(
         (
-            f["name"],
-            f["outcome"] or models or words.NONE,
-            f["verdict"].replace("_", " "),
-            words.signed((f["holdout"] or f["full"])["lift"]),
-            words.interval(None if f["holdout"] is None else Cell(**f["holdout"])),
+            f.name,
+            f.outcome or models or words.NONE,
+            f.verdict.replace("_", " "),
+            words.signed((f.holdout or f.full).lift),
+            words.interval(f.holdout),
         )
-        for f in found
+        for f in findings
     )
     heads = (
-        Column("Cluster", "code"),
-        Column("Model"),
-        Column("Verdict"),
-        Column("Lift", "number"),
-        Column("Interval"),
+        TableColumn("Cluster", "code"),
+        TableColumn("Model"),
+        TableColumn("Verdict"),
+        TableColumn("Lift", "number"),
+        TableColumn("Interval"),
     )
-    confirmed = sum(f["verdict"] == "confirmed" for f in found)
+    confirmed = sum(f.confirmed for f in findings)
     said = (
-        f"Of {len(found)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
+        f"Of {len(findings)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
         f"{confirmed} are confirmed on held-out examples. The report is in the folder claims."
     )
     return Section(
@@ -364,8 +363,8 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
         for test in taxonomy.tests.values()
     )
     columns = (
-        Column("Statistic"),
-        *(Column(head, "number") for head in ("Observed", "Null", "Draws", "p")),
+        TableColumn("Statistic"),
+        *(TableColumn(head, "number") for head in ("Observed", "Null", "Draws", "p")),
     )
     said = [
         "Worlds without failure modes, where models have one ability each or fail independently, go through the same "
@@ -402,9 +401,9 @@ def _stability(taxonomy: Taxonomy) -> Section | None:
         for how, values in steady.bootstrap.items()
     ]
     columns = (
-        Column(""),
-        Column("Adjusted Rand index", "number"),
-        Column("Jaccard index of clusters", "number"),
+        TableColumn(""),
+        TableColumn("Adjusted Rand index", "number"),
+        TableColumn("Jaccard index of clusters", "number"),
     )
     note = (
         "Other models: two halves that share no model, with each other. Embedding fixed: the paper's bootstrap, in "
@@ -447,11 +446,11 @@ def _apart(taxonomy: Taxonomy) -> Section:
     )
     if not rows:
         return Section("Set apart", ("Nothing was set apart.",))
-    columns = (Column(""), Column("Number", "number"), Column("Such as", "code"))
+    columns = (TableColumn(""), TableColumn("Number", "number"), TableColumn("Such as", "code"))
     said = "These tell no two examples, or no two models, apart, and are in no cluster. All names are in taxonomy.json."
     return Section("Set apart", (said,), (), (Table("Set apart", columns, rows),))
 
 
 def _settings(taxonomy: Taxonomy) -> Table:
     rows = tuple((name, str(value)) for name, value in taxonomy.settings.to_dict().items())
-    return Table("Settings", (Column("Setting", "code"), Column("Value", "code")), rows)
+    return Table("Settings", (TableColumn("Setting", "code"), TableColumn("Value", "code")), rows)

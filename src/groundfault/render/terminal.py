@@ -61,7 +61,7 @@ def show(report: Report, console: Console, written: str | Path | None = None) ->
     console.print(_text(said.footing))
     if said.unscored:
         console.print(_text(said.unscored))
-    for hint in report.summary["hints"]:
+    for hint in report.hints:
         console.print(_text(f"Hint: {hint}.", "yellow"))
     if written is not None:
         console.print(_text(f"Report: {written}", "bold"), soft_wrap=True)
@@ -181,7 +181,9 @@ def _table(said: Outline) -> Table:
         if number > 0:
             table.add_row(_text(f"and {words.count(number)} more", "dim"))
 
-    confirmed = [(f, "  " if f.lead else "") for g in said.groups for f in (g.lead, *g.distinct)]
+    confirmed = [
+        (f, "  " if f.representative else "") for g in said.groups for f in (g.lead, *g.distinct)
+    ]
     for finding, indent in confirmed[:MOST_CONFIRMED]:
         add(finding, "", indent)
     left_out(len(confirmed) - MOST_CONFIRMED)

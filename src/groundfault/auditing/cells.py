@@ -1,0 +1,105 @@
+"""Cells: the numbers of every hypothesis on discovery, on the holdout and on all units."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.auditing.judged import JudgedAudit
+from groundfault.core.finding import Cell
+from groundfault.core.plan import Plan, exact
+from groundfault.core.units import Units
+from groundfault.stats import intervals
+
+Cells = dict[str, list[Cell] | None]
+
+
+def make_cells(judged: JudgedAudit) -> Cells:
+    """The cells of every hypothesis by part, with the p-values that belong there."""
+    size, plan = len(judged.ruling.verdicts), judged.audit.plan
+    p = _p_values(judged)
+    discovery = _cells_of(judged.discovery, plan, *p["discovery"])
+    if judged.holdout is None:
+        return {"discovery": discovery, "holdout": None, "full": discovery}
+    none = np.full(size, np.nan)
+    return {
+        "discovery": discovery,
+        "holdout": _cells_of(judged.holdout, plan, *p["holdout"]),
+        "full": _cells_of(judged.full, plan, none, none),
+    }
+
+
+def number_or_none(value: float) -> float | None:
+    """A number for JSON, which has no NaN."""
+    return None if np.isnan(value) else float(value)
+
+
+def _p_values(
+    judged: JudgedAudit,
+) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Plain and adjusted p-values of every hypothesis, NaN where there is none."""
+    audit, ruling = judged.audit, judged.ruling
+    p, adjusted, holdout_p, holdout_adjusted = (
+        np.full(len(ruling.verdicts), np.nan) for _ in range(4)
+    )
+    for h, i in judged.positions.items():
+        # what was mined from these very units has no p-value on them
+        mined = audit.is_mined_here(audit.library[h // len(audit.outcomes)])
+        screening = None if mined else ruling.screening
+        if screening and screening.p is not None:
+            p[h] = screening.p[i]
+        if screening and screening.p_adjusted is not None:
+            adjusted[h] = screening.p_adjusted[i]
+        if ruling.holdout_result:
+            holdout_p[h] = ruling.holdout_result.p[i]
+            holdout_adjusted[h] = ruling.holdout_result.p_adjusted[i]
+    return {"discovery": (p, adjusted), "holdout": (holdout_p, holdout_adjusted)}
+
+
+def _cells_of(
+    units: Units, plan: Plan, p: NDArray[np.float64], adjusted: NDArray[np.float64]
+) -> list[Cell]:
+    tables = units.tables
+    low, high = _intervals(units, plan)
+    on_sum, total = tables.on_sum / tables.unit, tables.total / tables.unit
+    return [
+        Cell(
+            int(tables.on[h]),
+            int(tables.off[h]),
+            _round_whole(on_sum[h]),
+            _round_whole(total[h] - on_sum[h]),
+            number_or_none(tables.lift[h]),
+            number_or_none(p[h]),
+            number_or_none(adjusted[h]),
+            None if np.isnan(low[h]) else (float(low[h]), float(high[h])),
+        )
+        for h in range(len(tables))
+    ]
+
+
+def _intervals(units: Units, plan: Plan) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lower and upper ends; NaN where a side is empty."""
+    tables = units.tables
+    level, effect = 1 - float(exact(plan.alpha)), plan.effect
+    defined = (tables.on > 0) & (tables.off > 0)
+    low, high = np.full(len(tables), np.nan), np.full(len(tables), np.nan)
+    on, off = tables.on[defined].astype(float), tables.off[defined].astype(float)
+    on_sum = tables.on_sum[defined] / tables.unit
+    off_sum = tables.total[defined] / tables.unit - on_sum
+    if effect != "risk_difference":
+        ends = intervals.log_ratio(effect, on_sum, on, off_sum, off, level)
+    elif tables.denominator == 1:  # 0/1 losses
+        ends = intervals.newcombe(on_sum, on, off_sum, off, level)
+    else:
+        on_squares, squares = (a[defined] for a in units.squares())
+        ends = intervals.welch(
+            (on, on_sum, on_squares), (off, off_sum, squares - on_squares), level
+        )
+    low[defined], high[defined] = ends
+    return low, high
+
+
+def _round_whole(value: float) -> float:
+    """The value, without the rounding error of a sum of 0/1 errors."""
+    near = round(float(value))
+    return float(near) if abs(value - near) < 1e-9 else float(value)

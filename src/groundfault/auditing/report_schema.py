@@ -1,0 +1,318 @@
+"""The form of report.json, version 2: every section and field, typed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, json
+
+from groundfault.core.finding import Finding
+from groundfault.core.plan import Effect, HoldoutAxis, Plan
+
+SCHEMA_VERSION = 2
+"""Rises when a field goes away or changes its meaning; `report_versions` reads the older ones."""
+
+
+def to_plain(value: Struct) -> dict[str, Any]:
+    """A section as dicts, lists, words and numbers, as JSON has them."""
+    content: dict[str, Any] = json.decode(json.encode(value))
+    return content
+
+
+class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a report: none of it can be changed, and a field that is not of it is an error."""
+
+
+# omit_defaults as `Plan.settings` does: plans of 0.1.0 keep their settings, and so their seals
+class PlanSettings(_Section, frozen=True, kw_only=True, omit_defaults=True):
+    """A plan with what was left to its judge filled in; exact decimals are strings.
+
+    The seal is the hash of these settings as JSON; `to_plan` makes a plan of the same seal.
+    """
+
+    judge: str
+    q: str
+    alpha: str
+    min_lift: str | None
+    effect: Effect
+    min_ratio: str
+    holdout: str
+    seed: int
+    min_on: int
+    min_off: int
+    min_on_total: int
+    hold_min_on: int | None
+    hold_min_off: int | None
+    prevalence: tuple[str, str] | None
+    scope: str
+    decoys: int | None
+    correction: str
+    permutations: int
+    splits: int
+    holdout_axis: HoldoutAxis = "examples"
+    holdout_column: str | None = None
+    holdout_models: tuple[str, ...] = ()
+    judge_settings: dict[str, Any] = {}
+
+    def to_plan(self) -> Plan:
+        """The plan of these settings."""
+        return Plan.from_settings(to_plain(self))
+
+
+class CandidateCounts(_Section, frozen=True, kw_only=True):
+    """How many candidates and hypotheses there were.
+
+    Attributes
+    ----------
+    size : int
+        Candidates, declared or proposed.
+    hypotheses : int
+        Candidates times outcomes; as many as there are findings.
+    tested : int
+        Hypotheses that are not untestable.
+    distinct : int
+        Hypotheses after duplicates and complements are counted once, where the judge does so.
+    effective : float or None
+        Independent tests that the tested candidates amount to; None for more than 1,000.
+    sources : dict of str to int
+        Candidates from each source.
+    """
+
+    size: int
+    hypotheses: int
+    tested: int
+    distinct: int
+    effective: float | None
+    sources: dict[str, int]
+
+
+class FloorPoint(_Section, frozen=True, kw_only=True):
+    """One threshold of the curve that the decoy floor is read from."""
+
+    threshold: float
+    real: int
+    decoy: float
+    fdp: float
+
+
+class DecoyFloor(_Section, frozen=True, kw_only=True):
+    """The decoy floor and its curve; empty for judges that set none.
+
+    Attributes
+    ----------
+    threshold : float or None
+        None where no threshold is low enough, and for judges that set none.
+    fdp : float or None
+        Estimated false-discovery proportion at the floor.
+    inclusive : bool
+        Whether an effect equal to the floor survives.
+    curve : tuple of FloorPoint
+        In descending order of threshold.
+    """
+
+    threshold: float | None
+    fdp: float | None
+    inclusive: bool
+    curve: tuple[FloorPoint, ...]
+
+
+class PowerSummary(_Section, frozen=True, kw_only=True):
+    """The least lift found with this power, at each prevalence of a slice."""
+
+    power: float
+    prevalence: float
+    minimum_detectable_lift: dict[str, float | None]
+
+
+class SurvivorLifts(_Section, frozen=True, kw_only=True):
+    """Mean size of the lifts that survived the screen: the shrinkage is the winner's curse."""
+
+    discovery: float
+    holdout: float | None
+
+
+class Baselines(_Section, frozen=True, kw_only=True):
+    """Names of the candidates that weaker rules would have reported."""
+
+    fixed_lift: tuple[str, ...]
+    top_k: tuple[str, ...]
+    decoy_only: tuple[str, ...]
+    full: tuple[str, ...]
+    survivor_mean_abs_lift: SurvivorLifts | None
+
+
+class Robustness(_Section, frozen=True, kw_only=True):
+    """Random splits that the rule was repeated over, and the share that confirmed anything."""
+
+    splits: int
+    nonempty: float
+
+
+class RecordedOpening(_Section, frozen=True, kw_only=True):
+    """What the ledger says of the holdout's opening; see `groundfault.base.ledger.Opening`."""
+
+    path: str
+    head: str
+    replay: bool
+    times: int
+    libraries: int
+    plans: int
+    splits: int
+    versions: int
+    reasons: tuple[str, ...]
+    sentence: str
+
+
+class ReportHashes(_Section, frozen=True, kw_only=True):
+    """SHA-256 of what was audited and decided."""
+
+    evidence: str
+    outcome: str
+    library: str
+    plan: str
+    split: str
+
+
+class ColumnRoles(_Section, frozen=True, kw_only=True):
+    """Which column of the evidence played which part; see `groundfault.core.roles.Roles`."""
+
+    outcome: str
+    id: str | None
+    model: str | None
+    repeat: str | None
+    group: str | None
+    split: str | None
+    status: str | None
+    positive_is_good: bool
+    null_outcome: str | None
+    ignore: tuple[str, ...]
+    instrument: tuple[str, ...]
+    post_outcome: tuple[str, ...]
+    allow_leakage: tuple[str, ...]
+    numbered: bool
+
+
+class LogReading(_Section, frozen=True, kw_only=True):
+    """How logs were read: the arguments of ``Evidence.from_logs``."""
+
+    reader: str | None = None
+    map: dict[str, Any] | None = None
+    scorer: tuple[str, ...] | None = None
+    scale: tuple[float, float] | None = None
+    conflicts: str = "error"
+
+
+class ImportedLog(_Section, frozen=True, kw_only=True):
+    """One log that the evidence was read from."""
+
+    path: str
+    sha256: str
+    reader: str
+    harness: str
+    observations: int
+    notes: tuple[str, ...]
+
+
+class ImportAccount(_Section, frozen=True, kw_only=True):
+    """What became of every row of the logs; see `groundfault.readers.account.Account`."""
+
+    logs: tuple[ImportedLog, ...]
+    unread: tuple[str, ...]
+    scorers: dict[str, int]
+    examples: int
+    matched: int
+    missing: dict[str, int]
+    duplicated: int
+    conflicting: int
+    retried: int
+    beside: int
+    left_out: int
+    notes: tuple[str, ...]
+
+
+class Derivation(_Section, frozen=True, kw_only=True):
+    """How the audited evidence was made from its sources, where it is not them as they stand.
+
+    Attributes
+    ----------
+    kind : str
+        Who can make it again: a key of `groundfault.auditing.verification.DERIVATIONS`.
+    settings : dict of str to str
+        With which settings.
+    """
+
+    kind: str
+    settings: dict[str, str]
+
+
+class Manifest(_Section, frozen=True, kw_only=True):
+    """Where the evidence came from and what computed the report."""
+
+    sources: tuple[str, ...]
+    roles: ColumnRoles
+    reading: LogReading | None
+    account: ImportAccount | None
+    models: tuple[str, ...] | None
+    compare: tuple[str, str] | None
+    derivation: Derivation | None
+    python: str
+    numpy: str
+    polars: str
+
+
+class ReportData(_Section, frozen=True, kw_only=True):
+    """Everything that report.json holds.
+
+    Attributes
+    ----------
+    n, n_discovery, n_holdout : int
+        Units: examples, or groups where there is a group column; of each part.
+    rows : int
+        Observations.
+    outcomes : tuple of str
+        Models, or the two directions of a comparison; one empty name for a single outcome.
+    error_rate : float
+        Mean loss over units and outcomes, of what was scored.
+    statuses, ineligible : dict of str to int
+        Rows of each status; hypotheses with each reason code.
+    minimum_detectable_lift : float or None
+        Least lift found with 80 % power at prevalence 30 %; None where none would be.
+    baselines : Baselines or None
+        None for judges that hold nothing out.
+    robustness : Robustness or None
+        None where the rule was not repeated.
+    ledger : RecordedOpening or None
+        None where the opening was not recorded.
+    examples : dict of str to tuple of str
+        Ids of up to five failed units of each confirmed finding, by `Finding.key`.
+    findings : tuple of Finding
+        One for each candidate and outcome: confirmed first, then by size of discovery lift.
+    """
+
+    schema_version: Literal[2] = SCHEMA_VERSION
+    groundfault_version: str
+    n: int
+    n_discovery: int
+    n_holdout: int
+    rows: int
+    unit: Literal["example", "group"]
+    outcomes: tuple[str, ...]
+    error_rate: float
+    statuses: dict[str, int]
+    judge: str
+    guarantee: str
+    plan: PlanSettings
+    candidates: CandidateCounts
+    ineligible: dict[str, int]
+    floor: DecoyFloor
+    minimum_detectable_lift: float | None
+    power: PowerSummary
+    conclusion: str
+    baselines: Baselines | None
+    robustness: Robustness | None
+    ledger: RecordedOpening | None
+    hints: tuple[str, ...]
+    examples: dict[str, tuple[str, ...]]
+    hashes: ReportHashes
+    manifest: Manifest
+    findings: tuple[Finding, ...]
