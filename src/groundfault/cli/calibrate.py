@@ -11,71 +11,49 @@ import click
 from click.core import ParameterSource
 
 from groundfault.base.files import write_text
-from groundfault.cli.options import (
-    candidate_options,
-    plan_options,
-    read_candidates,
-    read_evidence,
-    read_plan,
-)
+from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
+from groundfault.cli.options import candidate_options, jobs_option, plan_options, table_options
+from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError
 
 
-@click.command()
-@click.option(
+@click.command(
+    cls=GroupedCommand,
+    first="judge source outcome id candidate finders replicates out",
+)
+@option(
     "--like",
     "source",
     type=click.Path(),
     metavar="FILE",
-    help="Your own evidence, its losses permuted.",
+    group=INPUT,
+    help="Simulate on this table, with its losses permuted; the columns below describe it.",
 )
-@click.option(
-    "--outcome", metavar="COL", help="With --like: 0/1 error, true/false, or a loss in [0, 1]."
-)
-@click.option("--id", metavar="COL", help="With --like: example id.")
-@click.option("--group", metavar="COL", help="With --like: clusters of dependent examples.")
-@click.option("--model-column", metavar="COL", help="With --like: which model a row is about.")
-@click.option(
-    "--model",
-    "models",
-    metavar="NAME",
-    multiple=True,
-    help="With --like: only this model; repeatable.",
-)
-@click.option("--repeat", metavar="COL", help="With --like: repeat or epoch.")
-@click.option(
-    "--status",
-    metavar="COL",
-    help="With --like: scored, error, refused, unparsed, artefact or missing.",
-)
-@click.option("--empty", metavar="STATUS", help="With --like: what an empty outcome means.")
-@click.option("--ignore", metavar="COL", multiple=True, help="With --like: no attribute.")
-@click.option(
-    "--positive-is-good", is_flag=True, help="With --like: the outcome says correct, not error."
-)
+@table_options
 @candidate_options
 @plan_options
-@click.option(
+@option(
     "--replicates",
     type=click.IntRange(1),
     default=1000,
     show_default=True,
-    help="Simulations of each world.",
+    group=RULE,
+    help="Number of simulations of each world.",
 )
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
-@click.option(
+@jobs_option()
+@option(
     "--out",
     type=click.Path(),
     metavar="FILE",
-    help="Card as JSON, and beside it as .md; resumed if there.",
+    help="Write the card as JSON to FILE and as .md beside it; an existing card is resumed.",
 )
 def calibrate(**options: Any) -> None:
-    """Measure how often a judge confirms what is not so, and how often it finds what is.
+    """Measure a judge's rate of false confirmations and its power.
 
-    Without --like, on the worlds of the full contract: independent, correlated, clustered, tiny,
-    tied. With it, on your own candidates, with your losses dealt out anew. Exit status 1 if the
-    judge breaks its promise.
+    By default on simulated worlds: independent, correlated, clustered, tiny and tied data. With
+    --like, on your own examples and candidates, with the losses permuted. Exit status 1 if the
+    judge exceeds its error level.
 
     \b
     groundfault calibrate --judge janus
@@ -117,9 +95,7 @@ def calibrate(**options: Any) -> None:
 
 
 def _simulated(options: dict[str, Any]) -> Plan:
-    """The plan as given, with the fewer permutations and splits of a simulation where none were
-    named.
-    """
+    """The plan, with the fewer permutations and splits of a simulation unless they are named."""
     from groundfault.testing.calibration import SIMULATED
 
     source_of = click.get_current_context().get_parameter_source
@@ -128,7 +104,7 @@ def _simulated(options: dict[str, Any]) -> Plan:
 
 
 def _units(options: dict[str, Any]) -> Any:
-    """The evidence as the judge sees it: all units, all eligible and other candidates."""
+    """The units and candidates of the table, as the judge gets them."""
     from groundfault.auditing.prepared import prepare
 
     if not options["outcome"]:

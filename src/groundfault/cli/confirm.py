@@ -10,67 +10,44 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.asking import ask, clean
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.options import (
     candidate_options,
     evidence_options,
+    json_option,
+    label_options,
     plan_options,
-    read_candidates,
-    read_evidence,
-    read_plan,
-    require_writable,
-    write_json,
+    record_options,
 )
+from groundfault.cli.output import require_writable, write_json
+from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError
 
 if TYPE_CHECKING:
     from groundfault.sequential import SequentialConfirmation
 
 
-@click.command()
+@click.command(
+    cls=GroupedCommand,
+    first="outcome id split null_outcome candidate_file label ledger json_path",
+)
 @evidence_options
 @candidate_options
 @plan_options
-@click.option(
-    "--label",
-    type=click.Choice(["ask", "cmd", "file"]),
-    required=True,
-    help="Who gives the scores.",
-)
-@click.option(
-    "--command", "program", metavar="CMD", help="The program: JSON of the case in, a score out."
-)
-@click.option(
-    "--show", metavar="COL", multiple=True, help="Columns shown when asking [all]; repeatable."
-)
-@click.option("--limit", type=int, help="Most labels to buy.")
-@click.option("--cost", type=float, help="Cost of a label; what has been spent is shown.")
-@click.option(
-    "--ledger",
-    metavar="FILE",
-    default="groundfault.db",
-    show_default=True,
-    help="Run again to resume.",
-)
-@click.option(
-    "--no-ledger", is_flag=True, help="Record nothing; an interruption then loses everything."
-)
-@click.option(
-    "--reopen", metavar="REASON", help="Why the holdout is opened again with other candidates."
-)
-@click.option("--gate", is_flag=True, help="Exit status 1 if anything is confirmed.")
-@click.option(
-    "--json", "json_path", metavar="FILE|-", help="The result as JSON; - is standard output, alone."
-)
+@label_options
+@record_options("groundfault.db", gate="a candidate is confirmed")
+@json_option("the result")
 def confirm(**options: Any) -> None:
-    """Confirm what survives the screen by labelling held-out units one at a time.
+    """Label held-out units of SOURCE one at a time until candidates are confirmed.
 
-    Held-out rows of SOURCE may lack an outcome (--empty missing). Each label serves every survivor,
-    and one is confirmed as soon as the evidence is enough: the family-wise error is at most alpha
+    Candidates are screened on the discovery units. Held-out rows need no outcome yet
+    (--null-outcome missing). Each label counts for every candidate that is left, and a candidate
+    is confirmed as soon as its e-value is large enough: the family-wise error is at most alpha
     whenever you stop.
 
     \b
-    groundfault sequential confirm results.parquet --outcome error --id id --split part --empty missing \\
-        --candidates slices.txt --label ask
+    groundfault sequential confirm results.parquet --outcome error --id id --split part \\
+        --null-outcome missing --candidates slices.txt --label ask
     """
     from groundfault.sequential import SequentialConfirmation, answers
 
@@ -92,12 +69,16 @@ def confirm(**options: Any) -> None:
         answer = answers.command(shlex.split(options["program"]))
     else:
         answer = (
-            audit.replay_score if options["label"] == "file" else lambda query: ask(query, options["show"])
+            audit.replay_score
+            if options["label"] == "file"
+            else lambda query: ask(query, options["show"])
         )
     try:
         audit.run(
             answer,
-            lambda _: None if quiet or options["label"] == "file" else _show(audit, options["cost"]),
+            lambda _: (
+                None if quiet or options["label"] == "file" else _show(audit, options["cost"])
+            ),
         )
     except (KeyboardInterrupt, click.Abort):
         click.echo(
@@ -116,7 +97,8 @@ def _show(audit: SequentialConfirmation, cost: float | None) -> None:
         f"{clean(s.name)} {s.e_value:.3g}" for s in audit.survivors if not s.confirmed
     )
     bar = 1 / float(audit.screen.plan.settings["alpha"])
-    line = f"{audit.labelled} labelled{cost_note}; confirmed: {', '.join(map(clean, audit.confirmed)) or 'none'}"
+    confirmed = ", ".join(map(clean, audit.confirmed)) or "none"
+    line = f"{audit.labelled} labelled{cost_note}; confirmed: {confirmed}"
     click.echo(
         f"{line}; e-values of the others ({bar:g} confirms): {standing}" if standing else line
     )

@@ -13,20 +13,21 @@ import click
     type=click.Path(),
     default="groundfault-demo",
     show_default=True,
-    help="Where the report goes.",
+    help="Folder for the report.",
 )
 def demo(out: str) -> None:
-    """Audit a real classifier's real mistakes, offline, in under half a minute.
+    """Audit the mistakes of a small classifier, offline, in under half a minute.
 
     A classifier learns handwritten digits from 200 images and is tested on 1597 others. Declared,
-    threshold, category and pairwise candidates try to explain its mistakes; most do not hold up,
-    and the report says why."""
+    threshold, category and pairwise candidates are proposed to explain its mistakes; most do not
+    hold up, and the report says why.
+    """
     from rich.console import Console
 
     from groundfault.auditing.flow import audit
+    from groundfault.cli.demo_data import DECLARED, digits_results
     from groundfault.core.evidence import Evidence
     from groundfault.render.terminal import show
-    from groundfault_studies.demo import DECLARED, digits_results
 
     console = Console()
     with Console(stderr=True).status("training a classifier on handwritten digits") as status:
@@ -45,7 +46,7 @@ def demo(out: str) -> None:
     show(report, console, written=Path(out) / "report.html")
     rejected = next(f for f in report.findings if f.name == "scanned late")
     console.print(
-        f"\nOne that was declared and did not hold up: {rejected.sentence} Why: {rejected.reason}.",
+        f"\nA candidate that did not hold up: {rejected.sentence} Why: {rejected.reason}.",
         markup=False,
     )
 

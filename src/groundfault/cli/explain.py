@@ -179,7 +179,7 @@ def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
         click.echo(f"{listing(names)} {reason}")
     suffix = "" if pipeline == DEFAULT else f":{pipeline}"
     click.echo(
-        "Nothing is confirmed: a slice that is defined by its texts always has features of its own. "
+        "Nothing is confirmed: a slice defined by its texts always has features of its own. "
         f"To judge features: groundfault audit --finders language{suffix}."
     )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groundfault.cli.options import require_writable, echo_warnings
+from groundfault.cli.output import echo_warnings, require_writable
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
     metavar="COL",
     multiple=True,
     required=True,
-    help="A column of texts; repeatable.",
+    help="Column of texts; repeatable.",
 )
 @click.option(
     "--set",
@@ -34,37 +34,46 @@ _KINDS = (".parquet", ".pq", ".csv", ".jsonl", ".ndjson")
     default="surface,syntax,pragmatic",
     show_default=True,
     metavar="NAMES",
-    help="Sets of features, or features, such as surface,negation.",
+    help="Names of features, or of sets of features, such as surface,negation.",
 )
 @click.option(
     "--pipeline",
     default="en_core_web_sm",
     show_default=True,
     metavar="NAME",
-    help="A spaCy pipeline, its directory, or blank: no parser.",
+    help="Name or directory of the spaCy pipeline, or blank for none.",
 )
-@click.option("--norms", metavar="FILE", help="CSV of word norms: word, arousal, dominance.")
+@click.option("--norms", metavar="FILE", help="CSV file of word norms: word, arousal, dominance.")
 @click.option(
     "--cache",
     metavar="FILE",
-    help="Keep what was annotated here, by hash of the text, for the next time.",
+    help="Store annotations in this file by hash of the text, and reuse them next time.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(1), default=1, show_default=True, help="Processes that annotate."
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Number of processes that annotate.",
 )
 @click.option(
-    "-o", "--out", required=True, metavar="FILE", help="Where to write: .parquet, .csv or .jsonl."
+    "-o",
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="Write the table to this file: .parquet, .csv or .jsonl.",
 )
 def features(**options: Any) -> None:
-    """Add linguistic features of texts to a table, the 38 of the benchmark DEIM.
+    """Add the 38 linguistic features of the benchmark DEIM to a table of texts.
 
-    SOURCE is a table; it is written again with a column a feature, such as question_negation: 1 or
-    0 of what a text has or has not, and a number of what has a degree. What the pipeline cannot
-    tell is listed, with what it would need.
+    SOURCE is a table; it is written again with one column for each feature, such as
+    question_negation: 1 or 0 for what a text has or lacks, a number for what has a degree.
+    Features that the pipeline cannot compute are listed, with what they need.
 
     \b
     groundfault features texts.parquet --text question -o features.parquet
-    groundfault features texts.parquet --text question --set surface,negation --pipeline blank -o features.parquet
+    groundfault features texts.parquet --text question --set surface,negation \\
+        --pipeline blank -o features.parquet
     groundfault audit features.parquet --outcome error --finders declared,thresholds
     """
     from groundfault.exports.slices import write_table
@@ -82,7 +91,8 @@ def features(**options: Any) -> None:
         require_writable(path)
     if not str(options["out"]).lower().endswith(_KINDS):
         raise InputError(
-            f"cannot tell from {options['out']!r} how to write a table; name it .parquet, .csv or .jsonl"
+            f"cannot tell from {options['out']!r} how to write a table; "
+            "name it .parquet, .csv or .jsonl"
         )
     names = chosen([name.strip() for name in options["names"].split(",") if name.strip()])
     if not names:
@@ -136,7 +146,8 @@ def _bar(title: str, texts: int) -> Any:
 def _tell(column: str, features: FeatureTable, seconds: float) -> None:
     rate = features.sentences / seconds if seconds else 0.0
     click.echo(
-        f"{column}: {features.frame.width} features of {features.texts:,} different texts, about {features.sentences:,} "
+        f"{column}: {features.frame.width} features of {features.texts:,} different texts, "
+        f"about {features.sentences:,} "
         f"sentences in {seconds:.1f} s ({rate:,.0f} a second)"
     )
     for name, reason in features.lacking.items():

@@ -48,8 +48,8 @@ def gate(
 
     REPORT and the baseline are files that audit --json wrote, or folders that audit --out wrote.
     The condition is SQL over the columns of a finding: name, rule, meaning, source, outcome, model,
-    verdict, confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted, low, high, discovery_lift
-    and frequency.
+    verdict, confirmed, reason, representative, n_on, n_off, lift, p, p_adjusted, low, high,
+    discovery_lift and frequency.
 
     \b
     groundfault gate report.json --fail-on "confirmed and lift > 0" --baseline main/report.json

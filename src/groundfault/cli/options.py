@@ -1,417 +1,485 @@
-"""Options that several commands share: how a table becomes evidence, candidates and a plan."""
+"""Options that several commands share, each declared once and listed under one group."""
 
 from __future__ import annotations
 
-import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
+from functools import partial
 
 import click
 
-from groundfault.base.files import write_text
-from groundfault.core.candidate import Candidate, Library
-from groundfault.core.evidence import Evidence
-from groundfault.core.plan import Plan
-from groundfault.core.roles import LISTS
-from groundfault.errors import InputError, PlanError
-
-Command = Callable[..., Any]
-Option = Callable[[Command], Command]
-
-_SOURCES = click.argument(
-    "sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE..."
+from groundfault.cli.command import (
+    CANDIDATES,
+    COLUMNS,
+    INPUT,
+    RULE,
+    Decorator,
+    apply,
+    option,
 )
-_MODELS = click.option(
-    "--model", "models", metavar="NAME", multiple=True, help="Only this model; repeatable."
-)
-_EVIDENCE: list[Option] = [
-    _SOURCES,
-    click.option(
-        "--outcome", metavar="COL", help="Of a table: 0/1 error, true/false, or a loss in [0, 1]."
-    ),
-    click.option(
-        "--id", metavar="COL", help="Example id; left out, each row is an example of its own."
-    ),
-    click.option("--positive-is-good", is_flag=True, help="The outcome says correct, not error."),
-    click.option("--model-column", metavar="COL", help="Which model a row is about."),
-    _MODELS,
-    click.option("--repeat", metavar="COL", help="Repeat or epoch of the same example and model."),
-    click.option(
-        "--group", metavar="COL", help="Clusters of dependent examples; the group becomes the unit."
-    ),
-    click.option("--split", metavar="COL", help="Column with the words discovery and holdout."),
-    click.option(
-        "--status", metavar="COL", help="scored, error, refused, unparsed, artefact or missing."
-    ),
-    click.option(
-        "--empty",
-        metavar="STATUS",
-        help="What an empty outcome means: missing, error, refused, unparsed, artefact.",
-    ),
-    click.option("--ignore", metavar="COL", multiple=True, help="Not to be used by any finder."),
-    click.option(
-        "--instrument",
-        metavar="COL",
-        multiple=True,
-        help="Describes the measurement, not the example.",
-    ),
-    click.option(
-        "--post-outcome",
-        metavar="COL",
-        multiple=True,
-        help="Follows from failing; no candidate may read it.",
-    ),
-    click.option(
-        "--allow-leak",
-        metavar="COL",
-        multiple=True,
-        help="May tell failed from passed almost perfectly.",
-    ),
-]
 
-_LOGS: list[Option] = [
-    click.option(
-        "--scorer", metavar="NAME", multiple=True, help="Of logs: whose score is the outcome."
-    ),
-    click.option(
+SOURCES = click.argument("sources", type=click.Path(), nargs=-1, required=True, metavar="SOURCE...")
+
+_input = partial(option, group=INPUT)
+_column = partial(option, group=COLUMNS)
+_candidate = partial(option, group=CANDIDATES)
+_rule = partial(option, group=RULE)
+_label = partial(option, group="Labelling")
+_example = partial(option, group="Examples")
+_call = partial(option, group="Model calls")
+
+MODELS = _input(
+    "--model",
+    "models",
+    metavar="NAME",
+    multiple=True,
+    help="Use only the results of this model; repeatable.",
+)
+_LOGS: list[Decorator] = [
+    _input(
         "--reader",
         metavar="NAME",
-        help="Of logs: who reads them, such as inspect [told by what they hold].",
+        help="Reader of the logs, such as inspect; the default is recognised by their content.",
     ),
-    click.option(
-        "--map",
-        "mapping",
-        metavar="FILE",
-        help="Of tables: a mapping file says what their columns are.",
+    _input(
+        "--scorer",
+        metavar="NAME",
+        multiple=True,
+        help="Scorer in the logs whose score becomes the outcome; repeatable, one for each task.",
     ),
-    click.option(
+    _input(
         "--scale",
         type=float,
         nargs=2,
         metavar="WORST BEST",
-        help="Of logs: the scorer's range, if not 0 1.",
+        help="Range of that scorer's values, where it is not 0 to 1.",
     ),
-    click.option(
+    _input(
+        "--map",
+        "mapping",
+        metavar="FILE",
+        help="Mapping file (TOML) that names the columns of tables with another layout.",
+    ),
+    _input(
         "--conflicts",
         type=click.Choice(["error", "keep"]),
         default="error",
         show_default=True,
-        help="Of logs: same id with another text, or with another result.",
+        help="Stop where logs give one id two texts, or one answer two results; or keep both.",
     ),
 ]
 
-_CANDIDATES: list[Option] = [
-    click.option(
-        "--declare",
-        metavar="GLOB",
-        multiple=True,
-        help="0/1 columns that are candidates, such as 'd__*'.",
+_SPLIT = _column(
+    "--split", metavar="COL", help="Column that says discovery or holdout for each row."
+)
+_COLUMNS: list[Decorator] = [
+    _column(
+        "--outcome",
+        metavar="COL",
+        help="Column of a table with the outcome: 0/1 error, true/false, or a loss in [0, 1].",
     ),
-    click.option(
+    _column(
+        "--positive-is-good",
+        is_flag=True,
+        help="Read the outcome as success (1 = correct) instead of error (1 = wrong).",
+    ),
+    _column(
+        "--id",
+        metavar="COL",
+        help="Column of example ids; by default each row is an example of its own.",
+    ),
+    _column("--model-column", metavar="COL", help="Column that names the model of each row."),
+    _column(
+        "--repeat",
+        metavar="COL",
+        help="Column that numbers repeats (epochs) of the same example and model.",
+    ),
+    _column(
+        "--group",
+        metavar="COL",
+        help="Column of groups of dependent examples; each group then counts as one unit.",
+    ),
+    _SPLIT,
+    _column(
+        "--status",
+        metavar="COL",
+        help="Column that says scored, error, refused, unparsed, artefact or missing.",
+    ),
+    _column(
+        "--null-outcome",
+        metavar="STATUS",
+        old_name="--empty",
+        help="Status of rows without an outcome: missing, error, refused, unparsed or artefact.",
+    ),
+    _column(
+        "--ignore",
+        metavar="COL",
+        multiple=True,
+        help="Column that no finder may use; repeatable.",
+    ),
+    _column(
+        "--instrument",
+        metavar="COL",
+        multiple=True,
+        help="Column that describes the measurement, not the example; repeatable.",
+    ),
+    _column(
+        "--post-outcome",
+        metavar="COL",
+        multiple=True,
+        help="Column that is a consequence of failing, so no candidate may use it; repeatable.",
+    ),
+    _column(
+        "--allow-leakage",
+        metavar="COL",
+        multiple=True,
+        old_name="--allow-leak",
+        help="Skip the leakage check for this column, although it predicts the outcome almost "
+        "perfectly; repeatable.",
+    ),
+]
+
+_CANDIDATES: list[Decorator] = [
+    _candidate(
         "--candidate",
         metavar="'NAME: SQL'",
         multiple=True,
-        help="A rule such as 'long: n_words > 400'.",
+        help="Judge this rule, such as 'long: n_words > 400'; repeatable.",
     ),
-    click.option(
+    _candidate(
         "--candidates",
         "candidate_file",
         metavar="FILE",
-        help="Rules from a text, TOML or library file.",
+        help="Judge the rules in a text, TOML or library file.",
     ),
-    click.option(
-        "--library", metavar="FILE", help="A library frozen before; nothing else is proposed."
+    _candidate(
+        "--declare",
+        metavar="GLOB",
+        multiple=True,
+        help="Judge the 0/1 columns whose names match, such as 'd__*'; repeatable.",
     ),
-    click.option(
+    _candidate(
         "--finders",
         metavar="NAMES",
-        help="Proposers, such as thresholds,categories,text,interactions:2.",
+        help="Finders that propose candidates, such as thresholds,categories,interactions:2.",
     ),
-    click.option(
+    _candidate(
+        "--library",
+        metavar="FILE",
+        help="Judge the candidates frozen in this library, and no others.",
+    ),
+    _candidate(
         "--missing",
         type=click.Choice(["reject", "off", "drop"]),
         default="reject",
         show_default=True,
-        help="What a rule that is NULL means, for named candidates.",
+        help="Where a rule is NULL: reject the rule, count the row as off it, or drop the row.",
     ),
 ]
 
-_PLAN: list[Option] = [
-    click.option("--judge", default="janus", show_default=True, help="The rule that confirms."),
-    click.option(
+_PLAN: list[Decorator] = [
+    _rule(
+        "--judge", default="janus", show_default=True, help="Judge: the rule that confirms or not."
+    ),
+    _rule(
         "--q",
         default="0.10",
         show_default=True,
-        help="False-discovery target of screens, bh and by.",
+        help="False-discovery rate that screens, bh and by aim at.",
     ),
-    click.option(
+    _rule(
         "--alpha",
         default="0.10",
         show_default=True,
-        help="Family-wise level of exact confirmations.",
+        help="Family-wise error level of exact confirmations.",
     ),
-    click.option(
-        "--min-lift", help="Least |lift| worth confirming (0.10, or none for full-sample judges)."
+    _rule(
+        "--min-lift",
+        help="Smallest |lift| worth confirming; default 0.10, none for judges without a holdout.",
     ),
-    click.option(
-        "--effect", default="risk_difference", show_default=True, help="Or risk_ratio, odds_ratio."
+    _rule(
+        "--effect",
+        default="risk_difference",
+        show_default=True,
+        help="Effect size: risk_difference, risk_ratio or odds_ratio.",
     ),
-    click.option(
-        "--min-ratio", default="1.5", show_default=True, help="Least ratio worth confirming."
+    _rule(
+        "--min-ratio",
+        default="1.5",
+        show_default=True,
+        help="Smallest ratio worth confirming, for risk_ratio and odds_ratio.",
     ),
-    click.option("--holdout", default="0.5", show_default=True, help="Share of units held out."),
-    click.option(
+    _rule(
+        "--holdout", default="0.5", show_default=True, help="Share of the units that is held out."
+    ),
+    _rule(
         "--prevalence",
         nargs=2,
         metavar="LO HI",
-        help="Window of the share on the slice, inclusive.",
+        help="Smallest and largest share of units on a slice; the default depends on the judge.",
     ),
-    click.option(
-        "--min-on", type=int, default=8, show_default=True, help="Fewest units on the slice."
+    _rule(
+        "--min-on",
+        type=int,
+        default=8,
+        show_default=True,
+        help="Smallest number of units on a slice.",
     ),
-    click.option(
-        "--min-off", type=int, default=8, show_default=True, help="Fewest units off the slice."
+    _rule(
+        "--min-off",
+        type=int,
+        default=8,
+        show_default=True,
+        help="Smallest number of units off a slice.",
     ),
-    click.option(
-        "--min-on-total", type=int, default=0, show_default=True, help="Fewest on it in both parts."
+    _rule(
+        "--min-on-total",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Smallest number of units on a slice in both parts together.",
     ),
-    click.option("--hold-min-on", type=int, help="Fewest on the slice held out [as --min-on]."),
-    click.option("--hold-min-off", type=int, help="Fewest off it held out [as --min-off]."),
-    click.option(
+    _rule(
+        "--hold-min-on",
+        type=int,
+        help="Smallest number of holdout units on a slice; default as --min-on.",
+    ),
+    _rule(
+        "--hold-min-off",
+        type=int,
+        help="Smallest number of holdout units off a slice; default as --min-off.",
+    ),
+    _rule(
         "--scope",
         default="discovery",
         show_default=True,
-        help="Judge eligibility on discovery or full.",
+        help="Units whose counts decide which candidates are eligible: discovery or full.",
     ),
-    click.option(
-        "--decoys", type=int, metavar="K", help="Draw K decoys instead of the exact floor."
+    _rule(
+        "--decoys",
+        type=int,
+        metavar="K",
+        help="Draw K decoys at random instead of computing the floor exactly.",
     ),
-    click.option(
+    _rule(
         "--correction",
         default="none",
         show_default=True,
-        help="+1 of drawn decoys: none, paper, inside.",
+        help="Where +1 is added for decoys drawn at random: none, paper or inside.",
     ),
-    click.option(
-        "--permutations", type=int, default=9999, show_default=True, help="Permutations of max-t."
+    _rule(
+        "--permutations",
+        type=int,
+        default=9999,
+        show_default=True,
+        help="Number of permutations of max-t.",
     ),
-    click.option(
-        "--splits", type=int, default=50, show_default=True, help="Splits of multisplit-e."
+    _rule(
+        "--splits",
+        type=int,
+        default=50,
+        show_default=True,
+        help="Number of random splits of multisplit-e.",
     ),
-    click.option(
-        "--seed", type=int, default=0, show_default=True, help="Seed of every random act."
-    ),
+    _rule("--seed", type=int, default=0, show_default=True, help="Seed of every random draw."),
 ]
 
+evidence_options = apply([SOURCES, MODELS, *_LOGS, *_COLUMNS])
+"""How tables, or logs, become evidence."""
 
-def evidence_options(command: Command) -> Command:
-    """How a table, or logs, become evidence."""
-    return _apply([*_EVIDENCE, *_LOGS], command)
+log_options = apply([SOURCES, *_LOGS])
+"""How logs become evidence."""
+
+results_options = apply([*_LOGS, *_COLUMNS])
+"""How a file that another option names becomes evidence of one model."""
+
+table_options = apply([MODELS, *(column for column in _COLUMNS if column is not _SPLIT)])
+"""How a table that another option names becomes evidence, none of it held out."""
+
+candidate_options = apply(_CANDIDATES)
+"""Where candidates come from."""
+
+plan_options = apply(_PLAN)
+"""What is decided in advance."""
+
+holdout_options = apply(
+    [
+        _rule(
+            "--holdout",
+            default="0.5",
+            show_default=True,
+            help="Share of the units that is held out, and not looked at here.",
+        ),
+        _rule(
+            "--seed",
+            type=int,
+            default=0,
+            show_default=True,
+            help="Seed that draws the held-out units; audit with the same seed.",
+        ),
+    ]
+)
+"""Which units a search leaves to a later audit."""
+
+settings_option = option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    group="Search",
+    help="Any other setting of the finder; repeatable.",
+)
+
+label_options = apply(
+    [
+        _label(
+            "--label",
+            type=click.Choice(["ask", "cmd", "file"]),
+            required=True,
+            help="Source of the scores: you at the prompt, a program, or a column of the file.",
+        ),
+        _label(
+            "--command",
+            "program",
+            metavar="CMD",
+            help="Program for --label cmd: reads a case as JSON and prints its score.",
+        ),
+        _label(
+            "--show",
+            metavar="COL",
+            multiple=True,
+            help="Column to show at the prompt, all by default; repeatable.",
+        ),
+        _label("--limit", type=int, help="Largest number of cases to label."),
+        _label("--cost", type=float, help="Cost of one label; progress then shows the total."),
+    ]
+)
+"""Who scores one case at a time."""
 
 
-def log_options(command: Command) -> Command:
-    """How logs become evidence."""
-    return _apply([_SOURCES, *_LOGS], command)
-
-
-def results_options(command: Command) -> Command:
-    """How a file that another option names becomes evidence of one model."""
-    columns = [option for option in _EVIDENCE if option not in (_SOURCES, _MODELS)]
-    return _apply([*columns, *_LOGS], command)
-
-
-def candidate_options(command: Command) -> Command:
-    """Where candidates come from."""
-    return _apply(_CANDIDATES, command)
-
-
-def plan_options(command: Command) -> Command:
-    """What is decided in advance."""
-    return _apply(_PLAN, command)
-
-
-_OF_TABLES = ("id", "model_column", "repeat", "status", "empty", "positive_is_good", "instrument")
-_OF_LOGS = ("scorer", "reader", "mapping", "scale")
-
-
-def read_evidence(options: dict[str, Any], progress: Callable[[str], object] = bool) -> Evidence:
-    """Evidence from the options, narrowed to the models asked for.
-
-    With ``--outcome`` the source is a table and the options say what its columns are; without it,
-    sources are logs."""
-    evidence = _from_table(options) if options["outcome"] else _from_logs(options, progress)
-    return evidence.select_model(*options["models"]) if options.get("models") else evidence
-
-
-def _from_table(options: dict[str, Any]) -> Evidence:
-    misplaced = [name for name in _OF_LOGS if options.get(name)]
-    if misplaced:
-        raise InputError(
-            f"{_flag(misplaced[0])} is for logs, --outcome for tables: leave one of them out"
-        )
-    if len(options["sources"]) > 1:
-        raise InputError("with --outcome name one table, or one directory of tables of a kind")
-    return Evidence.from_table(
-        options["sources"][0],
-        outcome=options["outcome"],
-        id=options["id"],
-        model=options["model_column"],
-        repeat=options["repeat"],
-        group=options["group"],
-        split=options["split"],
-        status=options["status"],
-        positive_is_good=options["positive_is_good"],
-        empty=options["empty"],
-        **{name: options.get(name, ()) for name in (*LISTS, "instrument")},
+def record_options(ledger: str, gate: str) -> Decorator:
+    """Where a sequential audit is recorded, and what fails a build."""
+    return apply(
+        [
+            option(
+                "--ledger",
+                metavar="FILE",
+                default=ledger,
+                show_default=True,
+                help="Record of the audit; run the command again to resume from it.",
+            ),
+            option(
+                "--no-ledger",
+                is_flag=True,
+                help="Record nothing; an interruption then loses every label.",
+            ),
+            option(
+                "--reopen",
+                metavar="REASON",
+                help="Start again with other settings or candidates; the reason is recorded.",
+            ),
+            option("--gate", is_flag=True, help=f"Exit with status 1 if {gate}."),
+        ]
     )
 
 
-def _from_logs(options: dict[str, Any], progress: Callable[[str], object]) -> Evidence:
-    misplaced = [name for name in _OF_TABLES if options.get(name)]
-    if misplaced:
-        raise InputError(
-            f"{_flag(misplaced[0])} says what a column of a table is; say its outcome too (--outcome)"
-        )
-    return Evidence.from_logs(
-        *options["sources"],
-        scorer=options["scorer"] or None,
-        reader=options["reader"],
-        map=options["mapping"],
-        scale=options["scale"],
-        conflicts=options["conflicts"],
-        group=options.get("group"),
-        split=options.get("split"),
-        **{name: options.get(name, ()) for name in LISTS},
-        progress=progress,
+def json_option(what: str) -> Decorator:
+    """Where to write the result as JSON."""
+    return option(
+        "--json",
+        "json_path",
+        metavar="FILE|-",
+        help=f"Write {what} as JSON to FILE; - prints the JSON and nothing else.",
     )
 
 
-def _flag(name: str) -> str:
-    return {"mapping": "--map"}.get(name, "--" + name.replace("_", "-"))
-
-
-def read_plan(options: dict[str, Any]) -> Plan:
-    """The plan from the options."""
-    names = (
-        "judge q alpha min_lift effect min_ratio holdout min_on min_off min_on_total hold_min_on hold_min_off scope "
-        "decoys correction permutations splits seed".split()
+def jobs_option(default: int = -1) -> Decorator:
+    """How many processes work."""
+    return option(
+        "--jobs",
+        type=int,
+        default=default,
+        show_default=True,
+        help="Number of processes (-1: one for each core); results do not depend on it.",
     )
-    return Plan(**{name: options[name] for name in names}, prevalence=options["prevalence"] or None)
 
 
-def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:
-    """Candidates named, and finders; two times None where the default finders are to propose."""
-    if options["library"]:
-        mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if options[o]]
-        if mixed:
-            raise PlanError(
-                f"--library is judged as it was frozen: leave out --{mixed[0].replace('_file', 's')}"
-            )
-        return list(Library.load(options["library"])), []
-    from groundfault.finders.declared import Declared
-    from groundfault.finders.declared import read_candidates as from_file
+examples_options = apply(
+    [
+        _example(
+            "--examples",
+            metavar="FILE",
+            help="Table that describes the examples, joined by --id.",
+        ),
+        _example(
+            "--vectors",
+            metavar="COL",
+            help="Column of vectors of the examples, used instead of their texts.",
+        ),
+        _example("--benchmark", metavar="COL", help="Column of the benchmark of an example."),
+    ]
+)
+"""What describes the examples whose failures are clustered."""
 
-    candidates = [Candidate.from_text(text, missing=options["missing"]) for text in options["candidate"]]
-    if options["candidate_file"]:
-        candidates += from_file(options["candidate_file"])
-    finders: list[Any] = (
-        [Declared(tuple(options["declare"]), missing=options["missing"])] if options["declare"] else []
-    )
-    finders += [name.strip() for name in (options["finders"] or "").split(",") if name.strip()]
-    if not candidates and not finders:
-        return None, None
-    return candidates, finders
+score_options = apply(
+    [
+        _rule(
+            "--score",
+            type=float,
+            default=0.7,
+            show_default=True,
+            help="Score from which a try is a pass.",
+        ),
+        _rule(
+            "--rate",
+            type=float,
+            default=0.5,
+            show_default=True,
+            help="Share of passed tries from which an example is passed.",
+        ),
+    ]
+)
+"""When an example with several graded tries is passed."""
 
+call_options = apply(
+    [
+        _call(
+            "--record",
+            metavar="FILE",
+            help="Database of model calls, to resume and replay; by default calls.db beside the "
+            "output.",
+        ),
+        _call(
+            "--concurrency",
+            type=int,
+            default=8,
+            show_default=True,
+            help="Largest number of calls at a time.",
+        ),
+        _call(
+            "--timeout",
+            type=float,
+            default=120.0,
+            show_default=True,
+            help="Time limit of one attempt, in seconds.",
+        ),
+        _call("--temperature", type=float, help="Temperature; by default the server's."),
+        _call(
+            "--max-tokens",
+            type=int,
+            help="Largest number of tokens of a reply; by default the server's.",
+        ),
+        _call(
+            "--seed",
+            type=int,
+            default=0,
+            show_default=True,
+            help="Seed of every random draw; it is sent to the model too.",
+        ),
+    ]
+)
+"""How a language model is called."""
 
-def require_writable(path: str | None, *, directory: bool = False) -> None:
-    """Fail before anything is computed or recorded, not after."""
-    if not path or path == "-":
-        return
-    place = Path(path)
-    if directory and place.exists() and not place.is_dir():
-        raise InputError(f"cannot write {path}: it is a file; name a directory")
-    if not directory and place.is_dir():
-        raise InputError(f"cannot write {path}: it is a directory; name a file")
-    home = place if directory and place.exists() else place.parent
-    while not home.exists():
-        home = home.parent
-    try:
-        tempfile.TemporaryFile(dir=home).close()  # permission bits tell less, above all to root
-    except OSError as error:
-        why = f"{error.strerror} ({home})"
-        raise InputError(
-            f"cannot write {path}: {why}; choose a place that can be written"
-        ) from None
-
-
-def write_json(text: str, path: str | None) -> bool:
-    """Write JSON where it was asked for; whether that was standard output, where nothing else may
-    then be said.
-    """
-    if path == "-":
-        click.echo(text)
-    elif path:
-        write_text(Path(path), text)
-    return path == "-"
-
-
-def read_settings(pairs_text: Sequence[str]) -> list[tuple[str, str]]:
-    """Names and values of ``--set NAME=VALUE``."""
-    pairs = []
-    for text in pairs_text:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise PlanError(f"--set {text!r} is not of the form NAME=VALUE")
-        pairs.append((name, value))
-    return pairs
-
-
-def read_value(text: str) -> str | int | float | bool | None:
-    """A word of the shell as the number, true/false or none that it says."""
-    words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
-    if text.lower() in words:
-        return words[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-@contextmanager
-def echo_warnings() -> Iterator[None]:
-    """Warnings of what is done within become notes on standard error, once it is done."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        click.echo(f"note: {message}", err=True)
-
-
-def show_progress(quiet: bool) -> Any:
-    """A spinner that tells what is going on, on standard error, where a person looks at it."""
-    from rich.console import Console
-    from rich.text import Text
-
-    from groundfault.render.words import clean
-
-    @contextmanager
-    def spinner() -> Any:
-        console = Console(stderr=True)
-        if quiet or not console.is_terminal:
-            yield bool
-            return
-        with console.status("reading") as status:
-            yield lambda message: status.update(Text(clean(message), overflow="ellipsis", no_wrap=True))
-
-    return spinner()
-
-
-def _apply(options: list[Option], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
+store_option = option(
+    "--store",
+    metavar="FILE|URL",
+    help="Database of review decisions; by default reviews.db in RUNS.",
+)

@@ -36,10 +36,11 @@ _NOTHING = {
     "model_wrong": "Is that wrong? To give no answer is, where there is one.",
 }
 _HELP = (
-    "Prompt: valid if its entities, relations, operations and constraints are the task's, and the expected answer is "
-    "right for it. If it is not, nothing is an error of the model, whatever it answered.",
-    "Extraction: valid if what was read is the answer on which the response ends, or if nothing was read of a response "
-    "that ends on none.",
+    "Prompt: valid if its entities, relations, operations and constraints are the task's, and "
+    "the expected answer is right for it. "
+    "If it is not, nothing is an error of the model, whatever it answered.",
+    "Extraction: valid if the extracted answer is the one on which the response ends, or if none "
+    "was extracted from a response that ends on none.",
     "Model: wrong if its final answer is not equivalent to the expected one.",
     "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one.",
 )
@@ -72,8 +73,8 @@ def review(
     console.print()
     ending = (
         "all are decided"
-        if not session.left
-        else f"{plural(session.left, 'item')} left: run the same command again"
+        if not session.remaining
+        else f"{plural(session.remaining, 'item')} left: run the same command again"
     )
     console.print(Text(f"{plural(session.total, 'item')}; {ending}"))
 
@@ -86,7 +87,7 @@ def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> 
         console.clear()
     _show(session, item, console)
     answers: dict[str, str] = {}
-    note = session.said.note if session.said else ""
+    note = session.previous.note if session.previous else ""
     while (question := _next(answers)) is not None:
         _prompt(question, item, console)
         pressed = read_key().lower()
@@ -130,11 +131,11 @@ def _next(answers: dict[str, str]) -> str | None:
 
 def _show(session: Session, item: Item, console: Console) -> None:
     who = "adjudication, " if session.role == "adjudicator" else ""
-    title = Text(clean(f"{who}{session.total - session.left} of {session.total} decided"))
+    title = Text(clean(f"{who}{session.total - session.remaining} of {session.total} decided"))
     console.print(Rule(title, align="left"), width=_width(console))
     _texts(item, console, most=_MOST)
-    if session.said is not None:
-        console.print(Text(f"you said: {_describe(session.said)}", style="italic"))
+    if session.previous is not None:
+        console.print(Text(f"you said: {_describe(session.previous)}", style="italic"))
     console.print(Rule(), width=_width(console))
 
 
@@ -164,7 +165,8 @@ def _lines(text: str, most: int | None) -> str:
     """A text line by line, cleaned; of a long one its start and its end."""
     if most is not None and len(text) > most:
         n_cut = len(text) - most
-        text = f"{text[: most // 2]}\n[... {n_cut:,} characters are not shown; a shows all ...]\n{text[-(most // 2) :]}"
+        start, end = text[: most // 2], text[-(most // 2) :]
+        text = f"{start}\n[... {n_cut:,} characters are not shown; a shows all ...]\n{end}"
     return "\n".join(clean(line) for line in text.split("\n")) or "(empty)"
 
 

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from groundfault.cli.options import (
-    evidence_options,
-    read_evidence,
-    read_settings,
-    read_value,
-    require_writable,
-    show_progress,
-    echo_warnings,
-    write_json,
-)
+from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.options import evidence_options, holdout_options, json_option, settings_option
+from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
+from groundfault.cli.reading import read_evidence, read_settings, read_value
 
 if TYPE_CHECKING:
     from groundfault.auditing.proposals import Proposals
@@ -25,60 +19,60 @@ if TYPE_CHECKING:
 _PERMUTATIONS = 200
 
 
-@click.command()
-@evidence_options
-@click.option(
-    "--finder", default="sliceline", show_default=True, metavar="NAME", help="Who proposes."
+@click.command(
+    cls=GroupedCommand,
+    first="outcome id positive_is_good finder most settings library json_path",
 )
-@click.option(
+@evidence_options
+@option(
+    "--finder",
+    default="sliceline",
+    show_default=True,
+    metavar="NAME",
+    group="Search",
+    help="Finder that searches for slices.",
+)
+@option(
     "-k",
     "most",
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="At most so many slices.",
+    group="Search",
+    help="Largest number of slices.",
 )
-@click.option("--max-level", type=click.IntRange(1), help="Most predicates of a slice [3].")
-@click.option(
+@option(
+    "--max-level",
+    type=click.IntRange(1),
+    group="Search",
+    help="Largest number of predicates in a slice; default 3.",
+)
+@option(
     "--permutations",
     type=click.IntRange(0),
-    help=f"Replays of the whole search, for p [{_PERMUTATIONS}].",
+    group="Search",
+    help=f"Number of times the search is repeated on permuted losses, for p; "
+    f"default {_PERMUTATIONS}.",
 )
-@click.option(
-    "--set",
-    "settings",
-    metavar="NAME=VALUE",
-    multiple=True,
-    help="Any other setting of the finder.",
+@settings_option
+@holdout_options
+@option(
+    "--library",
+    metavar="FILE",
+    help="Freeze the slices in this library, for audit --library.",
 )
-@click.option(
-    "--holdout",
-    default="0.5",
-    show_default=True,
-    help="Share of units held out, and not looked at.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Which ones; audit with the same seed."
-)
-@click.option(
-    "--library", metavar="FILE", help="Freeze the slices into this library, for audit --library."
-)
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the slices as JSON; - is standard output, alone.",
-)
+@json_option("the slices")
 def slices(**options: Any) -> None:
-    """Propose slices on which SOURCE fails more often; nothing is confirmed by this.
+    """Propose slices of SOURCE with high error rates; nothing is confirmed by this.
 
-    Only the discovery units are searched, so that an audit with the same seed can judge what was
-    found on the others. The finders that look for slices: sliceline, tree, pysubgroup; edisa,
-    domino, spotlight (embeddings); and the baselines confidence and random.
+    Only the discovery units are searched, so that an audit with the same seed can judge the slices
+    on the held-out units. Finders of slices: sliceline, tree, pysubgroup; edisa, domino, spotlight
+    (with embeddings); and the baselines confidence and random.
 
     \b
-    groundfault slices results.parquet --id item_id --outcome error --finder sliceline -k 10 --max-level 3
-    groundfault slices results.parquet --id item_id --outcome error --finder edisa --set n_slices=64 --library l.json
+    groundfault slices results.parquet --id item_id --outcome error -k 10 --max-level 3
+    groundfault slices results.parquet --id item_id --outcome error --finder edisa \\
+        --set n_slices=64 --library l.json
     groundfault audit results.parquet --id item_id --outcome error --library l.json
     """
     from groundfault.auditing.proposals import propose
@@ -101,7 +95,7 @@ def slices(**options: Any) -> None:
 
 
 def _finder(options: dict[str, Any]) -> Any:
-    """The finder, with the settings that were named and, where it can, replays."""
+    """The finder with its settings, and with permutations where it has them."""
     from dataclasses import fields, is_dataclass
 
     from groundfault.auditing.proposals import configured
@@ -131,12 +125,14 @@ def _show(proposals: Proposals, console: Console, library: str | None) -> None:
 
     summary, star = proposals.summary, "*" if proposals.summary["selected"] else ""
     console.print(
-        f"{words.plural(len(proposals.rows), 'slice')} proposed by {words.clean(summary['finder'])}",
+        f"{words.plural(len(proposals.rows), 'slice')} proposed "
+        f"by {words.clean(summary['finder'])}",
         style="bold",
     )
     console.print(
-        f"{words.count(summary['n_discovery'])} of {words.count(summary['n'])} units were looked at, of error rate "
-        f"{words.rate(summary['discovery_error_rate'])}; the others are held out.",
+        f"{words.count(summary['n_discovery'])} of {words.count(summary['n'])} units were searched, "
+        f"with error rate {words.rate(summary['discovery_error_rate'])}; "
+        "the others are held out.",
         highlight=False,
     )
     if proposals.rows:
@@ -170,13 +166,14 @@ def _show(proposals: Proposals, console: Console, library: str | None) -> None:
 
 
 def _footing(proposals: Proposals, library: str | None) -> list[str]:
-    """What the numbers are, and what may be done with them."""
+    """What the numbers mean, and the next step."""
     from groundfault.render import words
 
     notes = []
     if proposals.summary["left_out"]:
         notes = [
-            f"Left out, since they tell the outcome: {words.listing(proposals.summary['left_out'], 6)} (--allow-leak)."
+            "Left out, because they predict the outcome almost perfectly: "
+            f"{words.listing(proposals.summary['left_out'], 6)} (--allow-leakage uses them)."
         ]
     if not proposals.rows:
         return [*notes, "Nothing to propose: no slice of these units stands out to this finder."]
@@ -184,15 +181,18 @@ def _footing(proposals: Proposals, library: str | None) -> list[str]:
         notes += ["Nothing is confirmed: these are proposals."]
     else:
         notes += [
-            "* selected: found by looking at these very units, so too large on average. Nothing is confirmed."
+            "* selected: computed on the units that were searched, so too large on average. "
+            "Nothing is confirmed."
         ]
     if any(row.p is not None for row in proposals.rows):
         times = proposals.summary["settings"].get("permutations")
         notes.append(
-            f"p: how often the same search among errors dealt at random scores as well ({times} replays)."
+            "p: how often the same search scores as well on permuted errors "
+            f"({times} permutations)."
         )
     where = library or "a library (--library FILE)"
     notes.append(
-        f"To judge them on the held-out units: groundfault audit --library, with {where} and the same seed."
+        "To judge them on the held-out units: groundfault audit --library, "
+        f"with {where} and the same seed."
     )
     return notes

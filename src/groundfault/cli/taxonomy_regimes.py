@@ -1,6 +1,4 @@
-"""``taxonomy depth`` and ``taxonomy gaps``: conversations of growing depth, and attacks judged and
-executed.
-"""
+"""``taxonomy depth`` and ``taxonomy gaps``: failures by depth, and graders against execution."""
 
 from __future__ import annotations
 
@@ -9,18 +7,21 @@ from typing import Any
 
 import click
 
-from groundfault.cli.options import (
-    evidence_options,
-    read_evidence,
-    require_writable,
-    show_progress,
-)
+from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
+from groundfault.cli.options import evidence_options, score_options
+from groundfault.cli.output import require_writable, show_progress
+from groundfault.cli.reading import read_evidence
 
-_OUT = click.option(
-    "--out", metavar="FILE", help="Write every number here: .parquet, .csv or .jsonl."
+_OUT = option(
+    "--out", metavar="FILE", help="Write all numbers to this file: .parquet, .csv or .jsonl."
 )
-_LEVEL = click.option(
-    "--level", type=float, default=0.95, show_default=True, help="Of each interval."
+_LEVEL = option(
+    "--level",
+    type=float,
+    default=0.95,
+    show_default=True,
+    group=RULE,
+    help="Confidence level of the intervals.",
 )
 
 
@@ -30,33 +31,30 @@ def attach(group: click.Group) -> None:
         group.add_command(command)
 
 
-@click.command()
+@click.command(cls=GroupedCommand, first="outcome id model_column repeat column score rate out")
 @evidence_options
-@click.option(
-    "--depth", "column", required=True, metavar="COL", help="Turns, budget, or another order."
+@option(
+    "--depth",
+    "column",
+    required=True,
+    metavar="COL",
+    group=COLUMNS,
+    help="Column of the depth: turns, budget, or another order.",
 )
-@click.option(
-    "--score", type=float, default=0.7, show_default=True, help="A try passes from this score on."
-)
-@click.option(
-    "--rate",
-    type=float,
-    default=0.5,
-    show_default=True,
-    help="An example passes from this share of its tries on.",
-)
+@score_options
 @_LEVEL
 @_OUT
 def depth(
     column: str, out: str | None, score: float, rate: float, level: float, **options: Any
 ) -> None:
-    """Failure rates of each model by depth of the conversation.
+    """Show the failure rate of each model by depth of the conversation.
 
-    Each has Wilson's interval. An example that is met at several depths has --repeat name the
-    depth, too.
+    Rates have Wilson intervals. Where an example occurs at several depths, name the depth column in
+    --repeat too.
 
     \b
-    groundfault taxonomy depth mint.parquet --id id --model-column model --repeat turns --depth turns --outcome error
+    groundfault taxonomy depth mint.parquet --id id --model-column model --outcome error \\
+        --repeat turns --depth turns
     """
     from groundfault.render.regimes import depths
     from groundfault.taxonomy.use.regimes import depth_profile
@@ -70,31 +68,39 @@ def depth(
     _say(depths(profile, column, title, level), profile, out)
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("traces", type=click.Path(), metavar="TRACES")
-@click.option(
-    "--judge", required=True, metavar="COL", help="0/1: the judge says that it succeeded."
+@option(
+    "--grader",
+    "judge",
+    required=True,
+    metavar="COL",
+    old_name="--judge",
+    help="Column of the grader's verdicts, 1 for success and 0 for none.",
 )
-@click.option(
-    "--execution", required=True, metavar="COL", help="0/1: execution shows that it succeeded."
+@option(
+    "--execution",
+    required=True,
+    metavar="COL",
+    help="Column of execution results, 1 for success and 0 for none.",
 )
-@click.option(
+@option(
     "--by",
     multiple=True,
     metavar="COL",
-    help="What makes a cell, such as attack or model; repeatable.",
+    help="Column that splits the table into cells, such as attack or model; repeatable.",
 )
 @_LEVEL
 @_OUT
 def gaps(
     traces: str, judge: str, execution: str, by: tuple[str, ...], level: float, out: str | None
 ) -> None:
-    """Where a judge's word departs from what execution shows.
+    """Compare an LLM grader's verdicts with execution results.
 
-    TRACES is a table with a row for each trace.
+    TRACES is a table with one row for each trace.
 
     \b
-    groundfault taxonomy gaps traces.csv --judge judged --execution ran --by attack --by model
+    groundfault taxonomy gaps traces.csv --grader graded --execution ran --by attack --by model
     """
     from groundfault.readers.table import read_table
     from groundfault.render.regimes import gap_table

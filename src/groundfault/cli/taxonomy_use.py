@@ -1,6 +1,4 @@
-"""``taxonomy diagnose``, ``predict`` and ``evaluate``: what a taxonomy says of a model it never
-met, and how well.
-"""
+"""``taxonomy diagnose``, ``predict`` and ``evaluate``: a taxonomy and a model new to it."""
 
 from __future__ import annotations
 
@@ -10,14 +8,16 @@ from typing import Any
 import click
 
 from groundfault.base.files import write_text
+from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.options import (
     evidence_options,
-    read_evidence,
-    require_writable,
+    examples_options,
+    jobs_option,
+    json_option,
     results_options,
-    show_progress,
-    write_json,
 )
+from groundfault.cli.output import require_writable, show_progress, write_json
+from groundfault.cli.reading import read_evidence
 from groundfault.errors import InputError, PlanError
 
 
@@ -27,50 +27,70 @@ def attach(group: click.Group) -> None:
         group.add_command(command)
 
 
-@click.command()
+@click.command(cls=GroupedCommand, first="results name outcome id budget strategy out json_path")
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option(
-    "--model", "results", metavar="FILE", help="The model's answers so far; left out, it has none."
+@option(
+    "--model",
+    "results",
+    metavar="FILE",
+    group=INPUT,
+    help="File of the model's answers so far; left out for a model without any.",
 )
-@click.option("--name", metavar="MODEL", help="Which model of that file, where it holds several.")
-@click.option("--budget", type=int, default=50, show_default=True, help="Examples to run next.")
-@click.option(
+@option(
+    "--name",
+    metavar="MODEL",
+    group=INPUT,
+    help="Name of the model, where that file has several.",
+)
+@option(
+    "--budget",
+    type=int,
+    default=50,
+    show_default=True,
+    group=RULE,
+    help="Number of examples to run next.",
+)
+@option(
     "--strategy",
     default="taxonomy",
     show_default=True,
-    help="random, benchmark, difficulty, irt, uncertainty or taxonomy.",
+    group=RULE,
+    help="Strategy that picks them: random, benchmark, difficulty, irt, uncertainty or taxonomy.",
 )
-@click.option(
+@option(
     "--allocation",
     default="proportional",
     show_default=True,
-    help="Of taxonomy: proportional or uniform.",
+    group=RULE,
+    help="Allocation to clusters, for the strategy taxonomy: proportional or uniform.",
 )
-@click.option(
+@option(
     "--benchmark",
     metavar="COL",
-    help="Of benchmark: which attribute of the taxonomy's examples says it.",
+    group=RULE,
+    help="Column of the taxonomy's examples with their benchmark, for the strategy benchmark.",
 )
-@click.option("--level", type=float, default=0.9, show_default=True, help="Of each interval.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draw.")
-@click.option("--out", metavar="FILE", help="Write the ids to run next here, one a line.")
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the diagnosis as JSON; - is standard output, alone.",
+@option(
+    "--level",
+    type=float,
+    default=0.9,
+    show_default=True,
+    group=RULE,
+    help="Confidence level of the intervals.",
 )
+@option("--seed", type=int, default=0, show_default=True, group=RULE, help="Seed that draws them.")
+@option("--out", metavar="FILE", help="Write the ids to run next to this file, one on a line.")
+@json_option("the diagnosis")
 @results_options
 def diagnose(directory: str, results: str | None, **options: Any) -> None:
-    """Say in which clusters of DIR a new model fails, from the few answers it has given, and what
-    to run next.
+    """Say in which clusters of DIR a new model fails, and which examples to run next.
 
-    DIR is what `groundfault taxonomy fit` wrote. The flags that say what the columns are are those
-    of an audit.
+    DIR is what `groundfault taxonomy fit` wrote. A few answers of the model are enough; their
+    columns are described by the same flags as for an audit.
 
     \b
     groundfault taxonomy diagnose taxonomy/ --budget 50 --out first.txt
-    groundfault taxonomy diagnose taxonomy/ --model new.parquet --id id --outcome error --budget 50
+    groundfault taxonomy diagnose taxonomy/ --model new.parquet --id id --outcome error
     """
     import json
 
@@ -90,29 +110,41 @@ def diagnose(directory: str, results: str | None, **options: Any) -> None:
     _say(diagnosis, options["out"])
 
 
-@click.command()
+@click.command(cls=GroupedCommand, first="results name outcome id positive_is_good method out")
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option(
-    "--from", "results", metavar="FILE", required=True, help="The model's answers so far."
+@option(
+    "--from",
+    "results",
+    metavar="FILE",
+    required=True,
+    group=INPUT,
+    help="File of the model's answers so far.",
 )
-@click.option("--name", metavar="MODEL", help="Which model of that file, where it holds several.")
-@click.option(
+@option(
+    "--name",
+    metavar="MODEL",
+    group=INPUT,
+    help="Name of the model, where that file has several.",
+)
+@option(
     "--method",
     default="ability",
     show_default=True,
-    help="majority, nearest, neighbours, ability or low_rank.",
+    group=RULE,
+    help="Method: majority, nearest, neighbours, ability or low_rank.",
 )
-@click.option(
+@option(
     "--out",
     metavar="FILE",
-    help="Write every example and its chance of failing here: .parquet, .csv or .jsonl.",
+    help="Write each example with its probability of failing: .parquet, .csv or .jsonl.",
 )
 @results_options
 def predict(directory: str, results: str, method: Any, out: str | None, **options: Any) -> None:
-    """Expected failures of a model on the examples of DIR that it has not been run on.
+    """Predict how a model fails on the examples of DIR that it has not been run on.
 
     \b
-    groundfault taxonomy predict taxonomy/ --from few.parquet --id id --outcome error --out expected.parquet
+    groundfault taxonomy predict taxonomy/ --from few.parquet --id id --outcome error \\
+        --out expected.parquet
     """
     from groundfault.exports.slices import write_table
     from groundfault.render import words
@@ -132,7 +164,8 @@ def predict(directory: str, results: str, method: Any, out: str | None, **option
         write_table(prediction.frame, out)
     n_examples = len(prediction.frame)
     click.echo(
-        f"{words.plural(prediction.answers, 'answer')}; {words.plural(n_examples, 'example')} not yet run"
+        f"{words.plural(prediction.answers, 'answer')}; "
+        f"{words.plural(n_examples, 'example')} not yet run"
     )
     if not n_examples:
         return
@@ -142,71 +175,86 @@ def predict(directory: str, results: str, method: Any, out: str | None, **option
     click.echo(f"written to {out}" if out else "name a file for all of them (--out)")
 
 
-@click.command()
+@click.command(cls=GroupedCommand, first="outcome id model_column text trials jobs out json_path")
 @evidence_options
-@click.option(
-    "--examples", metavar="FILE", help="A table that describes the examples, joined by --id."
+@examples_options
+@option(
+    "--text", metavar="COL", group="Examples", help="Column of texts, for the paper's clusters."
 )
-@click.option("--text", metavar="COL", help="What an example says: for the paper's clusters.")
-@click.option("--vectors", metavar="COL", help="Vectors of the examples, in place of their texts.")
-@click.option("--benchmark", metavar="COL", help="Which benchmark an example comes from.")
-@click.option(
+@option(
     "--frontier",
     metavar="MODEL",
     multiple=True,
-    help="The paper's filter [the four that pass most].",
+    group=RULE,
+    help="Model of the paper's filter; repeatable; by default the four that pass most.",
 )
-@click.option(
+@option(
     "--trials",
     type=int,
     default=20,
     show_default=True,
-    help="Random splits and draws of each fold.",
+    group=RULE,
+    help="Number of random splits and draws for each model left out.",
 )
-@click.option("--worlds", type=int, default=99, show_default=True, help="Null worlds of each kind.")
-@click.option(
-    "--refits", type=int, default=20, show_default=True, help="On halves of examples and of models."
+@option(
+    "--worlds",
+    type=int,
+    default=99,
+    show_default=True,
+    group=RULE,
+    help="Number of null worlds of each kind.",
 )
-@click.option(
-    "--permutations", type=int, default=1000, show_default=True, help="Of the label-fixed test."
+@option(
+    "--refits",
+    type=int,
+    default=20,
+    show_default=True,
+    group=RULE,
+    help="Number of refits on halves of the examples and of the models.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of every random act.")
-@click.option("--jobs", type=int, default=-1, show_default=True, help="Processes (-1: all cores).")
-@click.option(
+@option(
+    "--permutations",
+    type=int,
+    default=1000,
+    show_default=True,
+    group=RULE,
+    help="Number of permutations of the paper's label-fixed test.",
+)
+@option(
+    "--seed", type=int, default=0, show_default=True, group=RULE, help="Seed of every random draw."
+)
+@jobs_option()
+@option(
     "--out",
     type=click.Path(),
     metavar="DIR",
-    help="Write taxonomy.md, taxonomy.json and figures here.",
+    help="Write taxonomy.md, taxonomy.json and figures to this folder.",
 )
-@click.option(
-    "--json",
-    "json_path",
-    metavar="FILE|-",
-    help="Write the study as JSON; - is standard output, alone.",
-)
+@json_option("the study")
 def evaluate(**options: Any) -> None:
-    """Leave out one model of SOURCE at a time: do clusters of the others' failures help to diagnose
-    it?
+    """Test whether clusters help to diagnose models: leave out each model of SOURCE in turn.
 
-    Prints the tables of FailureScope in form, beside the numbers that paper gives for its models
-    and data, what the same procedure finds in worlds without failure modes, and in plain sentences
-    what holds. Given the same --out, an evaluation that was interrupted goes on where it stopped.
+    Prints the tables of FailureScope beside the numbers of that paper, the results of the same
+    procedure in worlds without failure modes, and conclusions. An interrupted evaluation resumes if
+    --out is the same.
 
     \b
-    groundfault taxonomy evaluate answers.parquet --id id --model-column model --outcome error --out evaluated/
+    groundfault taxonomy evaluate answers.parquet --id id --model-column model --outcome error \\
+        --out evaluated/
     """
     import shutil
 
-    from groundfault.cli.study import show
-    from groundfault_studies.taxonomy import study
+    from groundfault.cli.study import STUDIES, show
 
     require_writable(options["out"], directory=True)
     require_writable(options["json_path"])
     keep = Path(options["out"]) / ".replicates" if options["out"] else None
-    names = "examples text vectors benchmark frontier trials worlds refits permutations seed jobs".split()
+    names = (
+        "examples text vectors benchmark frontier trials worlds refits permutations seed jobs"
+    ).split()
     with show_progress(options["json_path"] == "-") as progress:
         evidence = read_evidence(options, progress)
-        result = study(
+        result = STUDIES.get("taxonomy")(
             evidence, keep=keep, progress=progress, **{name: options[name] for name in names}
         )
     if options["out"]:
@@ -229,7 +277,11 @@ def _answers(results: str | None, options: dict[str, Any]) -> Any:
         raise InputError("say which column holds the ids of the examples (--id)")
     with show_progress(False) as progress:
         return read_evidence(
-            {**options, "sources": (results,), "models": (options["name"],) if options["name"] else ()},
+            {
+                **options,
+                "sources": (results,),
+                "models": (options["name"],) if options["name"] else (),
+            },
             progress,
         )
 
@@ -241,17 +293,20 @@ def _say(diagnosis: Any, out: str | None) -> None:
     for w in diagnosis.weaknesses:
         mark = "" if w.published else "  (unstable)"
         click.echo(
-            f"  fails {words.rate(w.rate):>6} [{words.rate(w.low)}, {words.rate(w.high)}]  by ability "
-            f"{words.rate(w.expected):>6}  {w.failed} of {w.asked} asked, {w.size:,} there are  "
+            f"  fails {words.rate(w.rate):>6} [{words.rate(w.low)}, {words.rate(w.high)}]  "
+            f"by ability {words.rate(w.expected):>6}  {w.failed} of {w.asked} run, of {w.size:,}  "
             f"{words.clean(w.name)}{mark}"
         )
     if diagnosis.unknown:
         click.echo(
-            f"{words.plural(diagnosis.unknown, 'example')} answered that no cluster is made of: not counted"
+            f"{words.plural(diagnosis.unknown, 'example')} answered that the taxonomy does not "
+            "have: not counted"
         )
     if out:
         click.echo(f"{words.plural(len(diagnosis.next), 'example')} to run next: written to {out}")
         return
-    click.echo(f"{words.plural(len(diagnosis.next), 'example')} to run next, by {diagnosis.strategy}:")
+    click.echo(
+        f"{words.plural(len(diagnosis.next), 'example')} to run next, by {diagnosis.strategy}:"
+    )
     for name in diagnosis.next:
         click.echo(f"  {words.clean(name)}")

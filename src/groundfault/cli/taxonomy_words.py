@@ -1,41 +1,19 @@
-"""``taxonomy label`` and ``taxonomy generate``: what a language model calls clusters, and new tasks
-like theirs.
-"""
+"""``taxonomy label`` and ``taxonomy generate``: names of clusters, and new tasks like theirs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from groundfault.cli.options import require_writable, show_progress
+from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.options import call_options
+from groundfault.cli.output import require_writable, show_progress
 
-_ASKING = (
-    click.option(
-        "--record",
-        metavar="FILE",
-        help="Where calls are kept, to resume and replay [calls.db beside what is written].",
-    ),
-    click.option(
-        "--concurrency", type=int, default=8, show_default=True, help="Most calls at a time."
-    ),
-    click.option(
-        "--timeout", type=float, default=120.0, show_default=True, help="Seconds for one attempt."
-    ),
-    click.option("--temperature", type=float, help="Left to the model's server, where left out."),
-    click.option(
-        "--max-tokens", type=int, help="Most tokens of a reply; left to the server, where left out."
-    ),
-    click.option(
-        "--seed",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Of every random act; the model gets it too.",
-    ),
-)
+_task = partial(option, group="Tasks")
+_call = partial(option, group="Model calls")
 
 
 def attach(group: click.Group) -> None:
@@ -44,14 +22,8 @@ def attach(group: click.Group) -> None:
         group.add_command(command)
 
 
-def _asking(command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(_ASKING):
-        command = option(command)
-    return command
-
-
 def _options(options: dict[str, Any], home: str) -> dict[str, Any]:
-    """For `groundfault.models.ask`."""
+    """The arguments of `groundfault.models.ask`."""
     limits = {name: options[name] for name in ("concurrency", "timeout")}
     settings = {
         name: options[name] for name in ("temperature", "max_tokens") if options[name] is not None
@@ -64,34 +36,42 @@ def _options(options: dict[str, Any], home: str) -> dict[str, Any]:
     }
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option(
-    "--model", required=True, metavar="TARGET", help="Who labels, such as openai/gpt-4o-mini."
+@option(
+    "--model",
+    required=True,
+    metavar="TARGET",
+    help="Model that writes the labels, such as openai/gpt-4o-mini.",
 )
-@click.option(
+@option(
     "--second",
     metavar="TARGET",
-    help="Who checks the labels; the same model is asked at another seed.",
+    help="Model that checks them; by default the same one with another seed.",
 )
-@click.option("--text", metavar="COL", help="What an example says [the only column of prose].")
-@click.option(
-    "--shown",
+@option(
+    "--text",
+    metavar="COL",
+    help="Column of texts; by default the only column of prose.",
+)
+@option(
+    "--check-size",
+    "shown",
     type=int,
     default=5,
     show_default=True,
-    help="Members, and others, in a check of membership.",
+    old_name="--shown",
+    help="Number of members, and of others, that a check of a label shows.",
 )
-@_asking
+@call_options
 def label(
     directory: str, model: str, second: str | None, text: str | None, shown: int, **options: Any
 ) -> None:
-    """Have a model name each cluster of DIR from the tasks nearest to its centre, and a second one
-    check the names.
+    """Let a model name each cluster of DIR, and a second one check the names.
 
-    DIR is what `groundfault taxonomy fit` wrote. The labels go into labels.json and the report
-    there, beside the words that set a cluster apart. Run again after an interruption, and only what
-    is missing is asked.
+    DIR is what `groundfault taxonomy fit` wrote. The model sees the tasks nearest to a cluster's
+    centre. Labels are written to labels.json and the report there, beside the words that are
+    frequent in a cluster. After an interruption, run it again: no question is asked twice.
 
     \b
     groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
@@ -123,89 +103,92 @@ def label(
     click.echo(f"written to {Path(directory) / 'labels.json'} and the report")
 
 
-@click.command()
+@click.command(cls=GroupedCommand, first="clusters model kinds text answer count variants out")
 @click.argument("directory", type=click.Path(), metavar="DIR")
-@click.option(
+@_task(
     "--cluster",
     "clusters",
     type=int,
-    metavar="N",
     multiple=True,
-    help="Repeatable [all that are published].",
+    help="Number of a cluster; repeatable; by default all published ones.",
 )
-@click.option(
-    "--model",
-    metavar="TARGET",
-    help="Who writes new tasks; left out, variants are made by rule alone.",
-)
-@click.option(
-    "--solver", metavar="TARGET", help="Who solves what the model wrote [the model itself]."
-)
-@click.option(
+@_task(
     "--kind",
     "kinds",
     metavar="NAME",
     multiple=True,
-    help="Only this kind, of those above; repeatable [all].",
+    help="Kind of task, of those above; repeatable; by default all.",
 )
-@click.option("--text", metavar="COL", help="What an example says [the only column of prose].")
-@click.option(
+@_task("--text", metavar="COL", help="Column of texts; by default the only column of prose.")
+@_task(
     "--answer",
     metavar="COL",
-    help="The key of an example, or its worked solution down to '#### key'.",
+    help="Column of expected answers, or of worked solutions that end in '#### answer'.",
 )
-@click.option(
-    "--solution", metavar="COL", help="Its worked solution, with calculations such as <<2*3=6>>."
+@_task(
+    "--solution",
+    metavar="COL",
+    help="Column of worked solutions, with calculations such as <<2*3=6>>.",
 )
-@click.option(
+@_task(
     "--count",
     type=int,
     default=10,
     show_default=True,
-    help="New tasks of each level and cluster [paper 50].",
+    help="Number of new tasks of each level and cluster (50 in the paper).",
 )
-@click.option(
+@_task(
     "--variants",
     type=int,
     default=20,
     show_default=True,
-    help="Examples of each cluster that are varied.",
+    help="Number of examples of each cluster that are varied.",
 )
-@click.option(
+@_task(
+    "--against",
+    metavar="FILE",
+    multiple=True,
+    help="Table with more texts that must not be copied, in the column --text; repeatable.",
+)
+@_call(
+    "--model",
+    metavar="TARGET",
+    help="Model that writes new tasks; without one, variants are made by rule only.",
+)
+@_call(
+    "--solver",
+    metavar="TARGET",
+    help="Model that solves the new tasks; by default --model.",
+)
+@_call(
     "--solves",
     type=int,
     default=3,
     show_default=True,
-    help="Times that a model's task is solved to be keyed.",
+    help="Number of solutions that must agree for an expected answer.",
 )
-@click.option(
-    "--against",
-    metavar="FILE",
-    multiple=True,
-    help="More texts that must not be copied: a table with --text.",
-)
-@_asking
-@click.option(
+@call_options
+@option(
     "--out",
     required=True,
     type=click.Path(),
     metavar="TASKS",
-    help="Write tasks and their account here.",
+    help="Write the tasks and the account of all candidates to this folder.",
 )
 def generate(directory: str, against: tuple[str, ...], out: str, **options: Any) -> None:
-    """Make new tasks from clusters of DIR: variants by rule, and with a model also new tasks of
-    three levels.
+    """Make new tasks from clusters of DIR: variants by rule and, with a model, new tasks.
 
     \b
     by rule   numbers, names, options, sentences, distractor, step
     by model  easy, medium, hard; rephrase, swap, reorder, complexity
 
-    TASKS gets tasks.jsonl and tasks.py, which Inspect runs; candidates.jsonl holds every candidate
-    with what became of it, those that were turned down or whose answer needs a check among them.
+    TASKS gets tasks.jsonl and tasks.py, which Inspect runs, and candidates.jsonl: every candidate
+    and its status, also those that were rejected or whose answer needs a check.
 
     \b
     groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/
-    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --model openai/gpt-4o --out tasks/
+    groundfault taxonomy generate taxonomy/ --cluster 3 --answer answer --out tasks/ \\
+        --model openai/gpt-4o
     """
     from groundfault.exports.inspect_task import write
     from groundfault.render import words
@@ -218,7 +201,9 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
     taxonomy = Taxonomy.load(directory)
     names = "clusters model solver kinds text answer solution count variants solves".split()
     with show_progress(False) as progress:
-        column = text_column(taxonomy.matrix, options["text"], (options["answer"], options["solution"]))
+        column = text_column(
+            taxonomy.matrix, options["text"], (options["answer"], options["solution"])
+        )
         texts = {name: text for file in against for name, text in _texts(file, column)}
         asking = _options(options, out)
         generation = run(
@@ -235,7 +220,9 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
     for how, reasons in generation.skipped.items():
         for reason, number in reasons.items():
             click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
-    shaky = sorted({task.cluster for task in generation.tasks} & set(generation.settings["unstable"]))
+    shaky = sorted(
+        {task.cluster for task in generation.tasks} & set(generation.settings["unstable"])
+    )
     if shaky:
         click.echo(
             f"note: not published, so perhaps no failure mode: cluster {', '.join(map(str, shaky))}"
@@ -245,12 +232,13 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
             "note: no column of answers is named (--answer), so few variants by rule can be keyed"
         )
     click.echo(
-        f"{len(generation.keyed):,} of {words.plural(len(generation.tasks), 'candidate')} are keyed: written to {out}"
+        f"{len(generation.keyed):,} of {words.plural(len(generation.tasks), 'candidate')} "
+        f"are keyed: written to {out}"
     )
 
 
 def _texts(file: str, column: str) -> list[tuple[str, str]]:
-    """Texts of a table, each under a name that says where it is from."""
+    """The texts of a table, each under the name of its file and row."""
     import polars as pl
 
     from groundfault.errors import InputError

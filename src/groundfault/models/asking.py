@@ -107,42 +107,48 @@ async def ask_async(
     -----
     Calls on their way when the process is killed, at most ``concurrency`` of them, may have been
     paid for and are asked again: their replies never arrived."""
-    chosen = get(target) if isinstance(target, str) else target
+    model = get(target) if isinstance(target, str) else target
     if concurrency < 1 or retries < 0 or not timeout > 0:
         raise PlanError(
             f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, above 0"
         )
-    asked = _questions(prompts, settings)
-    wanted = {question.hash: question for question in asked}
-    kept = record if isinstance(record, Record) or record is None else Record(record)
-    found = (
-        await asyncio.to_thread(kept.answers, chosen.name, list(wanted)) if kept and wanted else {}
+    questions = _questions(prompts, settings)
+    by_hash = {question.hash: question for question in questions}
+    open_record = record if isinstance(record, Record) or record is None else Record(record)
+    responses = (
+        await asyncio.to_thread(open_record.answers, model.name, list(by_hash))
+        if open_record and by_hash
+        else {}
     )
     run = _Run(
-        chosen,
-        _Writer(kept),
+        model,
+        _Writer(open_record),
         timeout,
         retries,
         progress,
-        found,
-        len(wanted),
+        responses,
+        len(by_hash),
         max(_IN_A_ROW, 2 * concurrency),
     )
-    rest = (question for name, question in wanted.items() if name not in found)
-    await _together(run.work(rest) for _ in range(min(concurrency, len(wanted) - len(found))))
+    rest = (question for name, question in by_hash.items() if name not in responses)
+    await _together(run.work(rest) for _ in range(min(concurrency, len(by_hash) - len(responses))))
     if run.stopped:
-        safe = f"; what was answered is in {kept.place}: run again to go on" if kept else ""
-        raise InputError(f"{chosen.name} cannot be asked: {run.stopped}{safe}")
-    return [run.found[question.hash] for question in asked]
+        safe = (
+            f"; what was answered is in {open_record.place}: run again to go on"
+            if open_record
+            else ""
+        )
+        raise InputError(f"{model.name} cannot be asked: {run.stopped}{safe}")
+    return [run.responses[question.hash] for question in questions]
 
 
 def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -> list[Question]:
     if isinstance(prompts, str):
         raise InputError("prompts is one string; give a list, as in ask(target, [prompt])")
-    made = []
+    questions = []
     for number, prompt in enumerate(prompts, start=1):
         try:
-            made.append(
+            questions.append(
                 replace(prompt, **settings)
                 if isinstance(prompt, Question)
                 else Question(prompt, **settings)
@@ -153,7 +159,7 @@ def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -
             raise PlanError(
                 f"there is no such setting of a question among {', '.join(settings)}"
             ) from None
-    return made
+    return questions
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
@@ -175,7 +181,7 @@ class _Run:
     timeout: float
     retries: int
     progress: Callable[[str], object] | None
-    found: dict[str, Response]
+    responses: dict[str, Response]
     total: int
     most_failures: int
     errors: int = 0
@@ -186,7 +192,7 @@ class _Run:
     async def work(self, questions: Iterator[Question]) -> None:
         for question in questions:
             response = await self._settle(question)
-            self.found[question.hash] = response
+            self.responses[question.hash] = response
             self.failures = self.failures + 1 if response.again else 0
             if response.fatal:
                 self.stopped = response.error
@@ -197,7 +203,7 @@ class _Run:
             self.errors += bool(response.error)
             if self.progress:
                 failed = f", {self.errors:,} errors" if self.errors else ""
-                self.progress(f"{len(self.found):,} of {self.total:,} asked{failed}")
+                self.progress(f"{len(self.responses):,} of {self.total:,} asked{failed}")
             if self.stopped:  # calls of others on their way are paid for: they finish
                 return
 

@@ -66,7 +66,7 @@ class InspectModel:
                 f"inspect/{model} needs a library: {first_line(error)}"
             ) from None
         except Exception as error:  # each provider raises its own
-            raise PlanError(f"inspect/{model} cannot be opened: {_said(error)}") from None
+            raise PlanError(f"inspect/{model} cannot be opened: {_describe_error(error)}") from None
         client: Any = getattr(self._model.api, "client", None)
         if hasattr(
             client, "max_retries"
@@ -91,9 +91,9 @@ class InspectModel:
         try:
             output = await model.generate(messages, config=self._config(question), cache=False)
         except RetryError as error:
-            return self._failed(error.last_attempt.exception() or error)
+            return self._failure(error.last_attempt.exception() or error)
         except Exception as error:  # each provider raises its own
-            return self._failed(error)
+            return self._failure(error)
         return self._read(output, question)
 
     def _drawing(self) -> Any:
@@ -106,7 +106,7 @@ class InspectModel:
     def _config(self, question: Question) -> Any:
         from inspect_ai.model import GenerateConfig
 
-        given = {
+        fields = {
             "temperature": (question.temperature or None) if self._local else question.temperature,
             "top_p": question.top_p,
             "max_tokens": question.max_tokens,
@@ -116,15 +116,17 @@ class InspectModel:
             "top_logprobs": question.logprobs or None,
             "extra_body": dict(question.extra) or None,
         }
-        return GenerateConfig(**{name: value for name, value in given.items() if value is not None})
+        return GenerateConfig(
+            **{name: value for name, value in fields.items() if value is not None}
+        )
 
-    def _failed(self, error: BaseException) -> Response:
+    def _failure(self, error: BaseException) -> Response:
         status = getattr(error, "status_code", None)
         if not isinstance(error, Exception):
             raise error
         decision = self._model.api.should_retry(error)
         return Response.failed(
-            _said(error),
+            _describe_error(error),
             again=bool(decision),
             after=getattr(decision, "retry_after", None),
             fatal=not decision
@@ -181,14 +183,16 @@ def hugging_face(path: str, **options: Any) -> InspectModel:
 
 def _name(model: str, options: dict[str, Any]) -> str:
     """The model, and what else decides its answers; no key, and no password in an address."""
-    shown = {
+    settings = {
         name: value
         for name, value in options.items()
         if value is not None and not name.endswith(_HIDDEN)
     }
-    if "base_url" in shown:
-        shown["base_url"] = public(shown["base_url"])
-    return f"inspect/{model}" + (json.dumps(shown, sort_keys=True, default=_kind) if shown else "")
+    if "base_url" in settings:
+        settings["base_url"] = public(settings["base_url"])
+    return f"inspect/{model}" + (
+        json.dumps(settings, sort_keys=True, default=_kind) if settings else ""
+    )
 
 
 def _check_local(question: Question) -> None:
@@ -215,7 +219,7 @@ def _usage(usage: Any) -> dict[str, int]:
     return {"input": usage.input_tokens + cached, "output": usage.output_tokens}
 
 
-def _said(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """What an error says, without the request that Inspect prints above it."""
     return (
         str(getattr(error, "provider_message", None) or "")

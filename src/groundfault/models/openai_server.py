@@ -94,8 +94,8 @@ class OpenAIServer:
                 error.status_code, error.response.headers, error.response.text
             ).without(self._secrets)
         except openai.APIConnectionError as error:
-            said = f"no connection: {first_line(error.__cause__ or error)}"
-            return Response.failed(said, again=True).without(self._secrets)
+            message = f"no connection: {first_line(error.__cause__ or error)}"
+            return Response.failed(message, again=True).without(self._secrets)
 
     def _connected(self) -> openai.AsyncOpenAI:
         """The client, whose connections belong to the loop it was made on."""
@@ -103,19 +103,19 @@ class OpenAIServer:
 
         loop = asyncio.get_running_loop()
         if self._client is None or self._client[0] is not loop:
-            made = openai.AsyncOpenAI(
+            client = openai.AsyncOpenAI(
                 api_key=self._key or "none",
                 base_url=self._url,
                 max_retries=0,
                 timeout=openai.Timeout(None),
             )
-            self._client = (loop, made)
+            self._client = (loop, client)
         return self._client[1]
 
     def _request(self, question: Question) -> dict[str, Any]:
         # OpenAI's newer models refuse max_tokens, and most other servers know nothing else
         at_home = self._url is None or urlsplit(self._url).hostname == _HOME
-        given = {
+        fields = {
             "temperature": question.temperature,
             "top_p": question.top_p,
             "max_completion_tokens" if at_home else "max_tokens": question.max_tokens,
@@ -125,8 +125,8 @@ class OpenAIServer:
             "top_logprobs": question.logprobs or None,
             "extra_body": dict(question.extra) or None,
         }
-        asked = {name: value for name, value in given.items() if value is not None}
-        return {"model": self._model, "messages": [dict(m) for m in question.messages], **asked}
+        body = {name: value for name, value in fields.items() if value is not None}
+        return {"model": self._model, "messages": [dict(m) for m in question.messages], **body}
 
 
 def _read(body: str) -> Response:
@@ -134,7 +134,9 @@ def _read(body: str) -> Response:
     try:
         data = json.loads(body)
         if data.get("error"):
-            return Response.failed(f"the server says: {_said(data)}", raw=body, again=True)
+            return Response.failed(
+                f"the server says: {_describe_error(data)}", raw=body, again=True
+            )
         choice = data["choices"][0]
         message, finish = choice["message"], str(choice.get("finish_reason") or "")
         refusal = message.get("refusal")
@@ -163,21 +165,21 @@ def _declined(status: int, headers: Mapping[str, str], body: str) -> Response:
     except (ValueError, RecursionError):
         data = {}
     code = json.dumps(data)
-    said = f"{status}: {_said(data) or body[:200] or 'no message'}"
+    message = f"{status}: {_describe_error(data) or body[:200] or 'no message'}"
     if status in (400, 403) and any(f'"{word}"' in code for word in _FILTERS):
         return Response("", finish="content_filter", refused=True, raw=body)
     if status in (401, 403, 404) or any(f'"{word}"' in code for word in _EMPTY_PURSE):
-        return Response.failed(said, raw=body, fatal=True)
+        return Response.failed(message, raw=body, fatal=True)
     if status in (408, 409, 425, 429) or status >= 500:
-        return Response.failed(said, raw=body, again=True, after=seconds_asked(headers))
-    return Response.failed(said, raw=body)
+        return Response.failed(message, raw=body, again=True, after=seconds_asked(headers))
+    return Response.failed(message, raw=body)
 
 
-def _said(data: Any) -> str:
+def _describe_error(data: Any) -> str:
     """The message of an error, however the server wraps it."""
     error = data.get("error", data) if isinstance(data, Mapping) else data
-    said = error.get("message") or error.get("detail") if isinstance(error, Mapping) else error
-    return str(said or "")
+    message = error.get("message") or error.get("detail") if isinstance(error, Mapping) else error
+    return str(message or "")
 
 
 def seconds_asked(headers: Mapping[str, str]) -> float | None:
@@ -210,8 +212,8 @@ def _text(content: Any) -> str:
 
 
 def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
-    named = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
-    return {name: int(count) for name, count in named.items() if count is not None}
+    counts = {"input": usage.get("prompt_tokens"), "output": usage.get("completion_tokens")}
+    return {name: int(count) for name, count in counts.items() if count is not None}
 
 
 def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:

@@ -101,12 +101,12 @@ class Question:
     @property
     def settings(self) -> dict[str, Any]:
         """The settings that were given; neither messages nor repeat."""
-        given = {
+        settings = {
             f.name: getattr(self, f.name)
             for f in fields(self)
             if f.name not in ("messages", "repeat")
         }
-        return {name: _plain(value) for name, value in given.items() if value not in (None, (), {})}
+        return {name: _plain(value) for name, value in settings.items() if value not in (None, (), {})}
 
     @cached_property
     def hash(self) -> str:
@@ -203,17 +203,17 @@ class Response:
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it; what is as ever is left out."""
         plain = asdict(Response(None))
-        told = {k: v for k, v in asdict(self).items() if v != plain[k] and k != "recorded"}
-        return {"text": self.text, **told}
+        data = {k: v for k, v in asdict(self).items() if v != plain[k] and k != "recorded"}
+        return {"text": self.text, **data}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Response:
         """What `to_dict` made, marked as recorded."""
-        known = {f.name for f in fields(cls)}
-        given = {k: v for k, v in data.items() if k in known}
+        names = {f.name for f in fields(cls)}
+        values = {k: v for k, v in data.items() if k in names}
         if not isinstance(data.get("text"), str | None):
             raise InputError("the text of a response is text, or null after an error")
-        return cls(**{**given, "logprobs": tuple(data.get("logprobs", ())), "recorded": True})
+        return cls(**{**values, "logprobs": tuple(data.get("logprobs", ())), "recorded": True})
 
 
 def whole_text(text: str) -> str:
@@ -222,13 +222,13 @@ def whole_text(text: str) -> str:
 
 
 def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
-    given = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
-    if not isinstance(given, Sequence) or not given:
+    messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    if not isinstance(messages, Sequence) or not messages:
         raise InputError(
             f"a prompt is a string or a list of messages, not {type(prompt).__name__} {prompt!r:.60}"
         )
-    made = []
-    for number, message in enumerate(given, start=1):
+    copies = []
+    for number, message in enumerate(messages, start=1):
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
             raise InputError(
                 f"message {number} of a prompt must have role and content, and nothing else"
@@ -242,8 +242,8 @@ def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
             raise InputError(
                 f"message {number} of a prompt holds half of a surrogate pair, which no server can read"
             )
-        made.append({"role": role, "content": content})
-    return tuple(made)
+        copies.append({"role": role, "content": content})
+    return tuple(copies)
 
 
 def _number(name: str, value: Any) -> float:

@@ -41,13 +41,13 @@ class Call:
 
     def to_dict(self) -> dict[str, Any]:
         """As a line of JSON holds it."""
-        asked = {
+        question = {
             "time": self.time,
             "target": self.target,
             "hash": self.question.hash,
             **self.question.to_dict(),
         }
-        return {**asked, "response": self.response.to_dict()}
+        return {**question, "response": self.response.to_dict()}
 
 
 class Record:
@@ -105,7 +105,7 @@ class Record:
             If a call cannot be read.
         """
         table = _table()
-        found: dict[str, Response] = {}
+        responses: dict[str, Response] = {}
         with self._database.transaction(table) as connection:
             for start in range(0, len(hashes), _MOST):
                 wanted = table.c.question.in_(hashes[start : start + _MOST])
@@ -113,8 +113,8 @@ class Record:
                 for row in connection.execute(query):
                     response = self._call(row).response
                     if not response.error:
-                        found.setdefault(row.question, response)
-        return found
+                        responses.setdefault(row.question, response)
+        return responses
 
     def calls(self) -> Iterator[Call]:
         """Every call, oldest first, those that failed among them.

@@ -46,7 +46,9 @@ class Replay:
         self._loose: dict[str, Response] = {}
         self._settings: dict[str, dict[str, Any]] = {}  # under which a prompt was recorded
         whose = set()
-        for call, loose in _recorded(source) if _is_database(source) else _written(Path(source)):
+        for call, loose in (
+            _read_record(source) if _is_database(source) else _read_jsonl(Path(source))
+        ):
             if target in (None, call.target):
                 whose.add(call.target)
                 self._keep(call, loose)
@@ -56,18 +58,18 @@ class Replay:
             raise InputError(
                 f"{source} holds answers of {', '.join(sorted(whose))}; say whose (target=)"
             )
-        held = [
+        problems = [
             sorted((key, r.text or "") for key, r in answers.items())
             for answers in (self._exact, self._loose)
         ]
-        self.name = f"replay:{Path(source).name}#{hashlib.sha256(json.dumps(held).encode()).hexdigest()[:12]}"
+        self.name = f"replay:{Path(source).name}#{hashlib.sha256(json.dumps(problems).encode()).hexdigest()[:12]}"
 
     async def answer(self, question: Question) -> Response:
         """The recorded answer; an error where there is none."""
         plain = _plain(question)
-        found = self._exact.get(question.hash) or self._loose.get(plain)
-        if found is not None:
-            return found
+        response = self._exact.get(question.hash) or self._loose.get(plain)
+        if response is not None:
+            return response
         if plain in self._settings:
             return Response.failed(
                 f"this prompt was recorded with the settings {json.dumps(self._settings[plain])}"
@@ -91,11 +93,11 @@ def _is_database(source: str) -> bool:
     return "://" in source or head(Path(source), 16) == b"SQLite format 3\0"
 
 
-def _recorded(source: str) -> Iterator[tuple[Call, bool]]:
+def _read_record(source: str) -> Iterator[tuple[Call, bool]]:
     return ((call, False) for call in Record(source).calls())
 
 
-def _written(path: Path) -> Iterator[tuple[Call, bool]]:
+def _read_jsonl(path: Path) -> Iterator[tuple[Call, bool]]:
     """Calls of a file, and whether their settings are unknown."""
     times: Counter[str] = Counter()
     for number, data in enumerate(json_lines(path, dict[str, Any]), start=1):
@@ -123,9 +125,9 @@ def _question(data: Mapping[str, Any], times: Counter[str]) -> Question:
 
 
 def _response(data: Mapping[str, Any]) -> Response:
-    found = next((data[key] for key in _TEXTS if key in data), None)
-    if isinstance(found, Mapping):
-        return Response.from_dict(found)
-    if not isinstance(found, str):
+    content = next((data[key] for key in _TEXTS if key in data), None)
+    if isinstance(content, Mapping):
+        return Response.from_dict(content)
+    if not isinstance(content, str):
         raise InputError('no response; write its text, as in {"prompt": ..., "response": ...}')
-    return Response(whole_text(found), finish=str(data.get("finish", "")), recorded=True)
+    return Response(whole_text(content), finish=str(data.get("finish", "")), recorded=True)

@@ -11,7 +11,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import held, listing, mapping, said, text
+from groundfault.readers.values import drop_empty, listing, mapping, text, texts_by
 
 _NAME = re.compile(r"(?P<version>BFCL_v\d+)_(?P<category>.+)_score")
 _FIRST = re.compile(rb'\s*\{\s*"accuracy"\s*:[^{}]*"correct_count"\s*:[^{}]*"total_count"\s*:')
@@ -40,8 +40,8 @@ class Bfcl:
 
 
 def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
-    named = _NAME.fullmatch(path.stem)
-    category = named["category"] if named else path.stem
+    name_match = _NAME.fullmatch(path.stem)
+    category = name_match["category"] if name_match else path.stem
     model = next(
         (p.name for p in path.resolve().parents if p.parent.name == "score"),
         path.resolve().parent.name,
@@ -65,7 +65,9 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
         row, result = failed.get(name), results.get(name, {})
         status, value = _outcome(row, result)
         prompt = mapping(row.get("prompt")).get("question", row.get("prompt")) if row else None
-        asked = [words for turn in [prompt, *listing(prompt)] for words in said(turn, "user")]
+        user_turns = [
+            words for turn in [prompt, *listing(prompt)] for words in texts_by(turn, "user")
+        ]
         measured = {
             "position": position,
             "error_type": text(row.get("error_type") or mapping(row.get("error")).get("error_type"))
@@ -74,7 +76,7 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             "seconds": result.get("latency"),
             "output_tokens": result.get("output_token_count"),
         }
-        given = result.get(
+        answer = result.get(
             "result", row.get("model_result_raw", row.get("model_result")) if row else None
         )
         yield Observation(
@@ -84,11 +86,11 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             scorer="valid",
             model=model.replace("_", "/", 1),
             task=category,
-            prompt=asked[-1] if asked else None,
-            response=text(given),
+            prompt=user_turns[-1] if user_turns else None,
+            response=text(answer),
             target=text(row.get("possible_answer")) if row else None,
             attributes={"category": category},
-            measured=held(measured),
+            measured=drop_empty(measured),
         )
 
 
@@ -111,12 +113,12 @@ def _results(path: Path) -> dict[str, dict[str, Any]]:
     beside = [path.parent / name] if name != path.name else []
     if score is not None and beside:
         beside.append(Path(*parts[:score], "result", *parts[score + 1 : -1], name))
-    found = next((place for place in beside if place.is_file()), None)
-    if found is None:
+    result_file = next((place for place in beside if place.is_file()), None)
+    if result_file is None:
         return {}
     return {
         str(row.get("id", position)): row
-        for position, row in enumerate(json_lines(found, dict[str, Any]), 1)
+        for position, row in enumerate(json_lines(result_file, dict[str, Any]), 1)
     }
 
 
@@ -127,7 +129,7 @@ def _id(row: dict[str, Any], results: dict[str, dict[str, Any]]) -> str:
     own = mapping(row.get("prompt")).get("id")
     if isinstance(own, str):
         return own
-    given = row.get("id")
-    if isinstance(given, int) and str(given) not in results and 1 <= given <= len(results):
-        return list(results)[given - 1]
-    return str(given)
+    id_value = row.get("id")
+    if isinstance(id_value, int) and str(id_value) not in results and 1 <= id_value <= len(results):
+        return list(results)[id_value - 1]
+    return str(id_value)

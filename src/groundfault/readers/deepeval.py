@@ -12,7 +12,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
-from groundfault.readers.values import held, mapping, number, said, text
+from groundfault.readers.values import drop_empty, mapping, number, text, texts_by
 
 
 class _Metric(msgspec.Struct, rename="camel"):
@@ -87,10 +87,12 @@ class DeepEval:
 
 
 def _observations(cases: list[_Case], run: _Run) -> Iterator[Observation]:
-    seen: set[str] = set()
+    example_ids: set[str] = set()
     for position, case in enumerate(cases, 1):
-        name = case.name if case.name not in seen else f"{case.name}#{case.order or position}"
-        seen.add(name)
+        name = (
+            case.name if case.name not in example_ids else f"{case.name}#{case.order or position}"
+        )
+        example_ids.add(name)
         metrics = case.metrics_data or []
         failed = bool(metrics) and all(metric.error is not None for metric in metrics)
         overall = _Metric("success", case.success, error=metrics[0].error if failed else None)
@@ -127,22 +129,22 @@ def _observation(case: _Case, metric: _Metric, name: str, run: _Run, position: i
         scorer=metric.name,
         model=_model(case, run),
         task=run.dataset_alias or run.test_file or "",
-        prompt=text(case.input) or case.scenario or next(iter(said(turns, "user")), None),
-        response=text(case.actual_output) or "\n".join(said(turns, "assistant")) or None,
+        prompt=text(case.input) or case.scenario or next(iter(texts_by(turns, "user")), None),
+        response=text(case.actual_output) or "\n".join(texts_by(turns, "assistant")) or None,
         target=text(case.expected_output) or case.expected_outcome,
-        attributes=held(attributes),
-        measured=held(measured),
+        attributes=drop_empty(attributes),
+        measured=drop_empty(measured),
     )
 
 
 def _model(case: _Case, run: _Run) -> str:
     """The model among the hyperparameters, else the only one that the trace of the case names."""
-    named = mapping(run.hyperparameters).get("model")
+    model = mapping(run.hyperparameters).get("model")
     spans = mapping(case.trace).get("llmSpans")
     models = (
         {text(mapping(span).get("model")) for span in spans}
-        if isinstance(spans, list) and not named
+        if isinstance(spans, list) and not model
         else set()
     )
     only = [model for model in models if isinstance(model, str)]
-    return text(named) or (only[0] if len(only) == 1 else "")
+    return text(model) or (only[0] if len(only) == 1 else "")

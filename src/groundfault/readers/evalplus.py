@@ -13,7 +13,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
-from groundfault.readers.values import held, mapping, number, text
+from groundfault.readers.values import drop_empty, mapping, number, text
 
 _TASK = re.compile(rb'"eval"\s*:\s*\{\s*("[\w-]+/\d+"\s*:\s*[\[{]|\})')
 _NAME = re.compile(
@@ -43,8 +43,8 @@ class EvalPlus:
     def read(self, path: Path) -> Log:
         """One observation an answer and kind of test."""
         results = json_file(path, _Results)
-        named = _NAME.fullmatch(path.name.removesuffix(".json"))
-        model = named["model"].replace("--", "/") if named else path.parent.resolve().name
+        name_match = _NAME.fullmatch(path.name.removesuffix(".json"))
+        model = name_match["model"].replace("--", "/") if name_match else path.parent.resolve().name
         notes = [] if results.eval else ["no samples"]
         if any("profiled" in mapping(task) for task in results.eval.values()):
             notes.append(
@@ -59,12 +59,12 @@ class EvalPlus:
 
 
 def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Observation]:
-    for position, (task, said) in enumerate(tasks.items(), 1):
-        if not isinstance(said, list | dict):
+    for position, (task, answers_data) in enumerate(tasks.items(), 1):
+        if not isinstance(answers_data, list | dict):
             raise InputError(
-                f"{path}: the results of {task!r} are {type(said).__name__}, not a list of answers"
+                f"{path}: the results of {task!r} are {type(answers_data).__name__}, not a list of answers"
             )
-        answers = said if isinstance(said, list) else _answers(said)
+        answers = answers_data if isinstance(answers_data, list) else _answers(answers_data)
         shared: dict[str, Any] = {
             "example_id": task,
             "model": model,
@@ -72,7 +72,10 @@ def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Obs
         }
         for epoch, answer in enumerate(answers or [{}], 1):
             for scorer, value in _values(mapping(answer)).items():
-                measured = {"position": position, "test_status": _said(mapping(answer), scorer)}
+                measured = {
+                    "position": position,
+                    "test_status": _test_status(mapping(answer), scorer),
+                }
                 yield Observation(
                     **shared,
                     value=value,
@@ -80,18 +83,18 @@ def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Obs
                     scorer=scorer,
                     epoch=epoch,
                     response=text(mapping(answer).get("solution")),
-                    measured=held(measured),
+                    measured=drop_empty(measured),
                 )
 
 
-def _answers(said: dict[str, Any]) -> list[Any]:
+def _answers(task_data: dict[str, Any]) -> list[Any]:
     """The answers to a task in EvalPerf's full files, and in files of EvalPlus 0.1 (``base``,
     ``plus``: lists).
     """
-    if isinstance(said.get("results"), list) and said["results"]:
-        return list(said["results"])
-    if isinstance(base := said.get("base"), list):
-        plus = said["plus"] if isinstance(said.get("plus"), list) else []
+    if isinstance(task_data.get("results"), list) and task_data["results"]:
+        return list(task_data["results"])
+    if isinstance(base := task_data.get("base"), list):
+        plus = task_data["plus"] if isinstance(task_data.get("plus"), list) else []
         first = [
             [each[0] if isinstance(each, list) and each else None for each in kind]
             for kind in (base, plus)
@@ -100,17 +103,17 @@ def _answers(said: dict[str, Any]) -> list[Any]:
         return [
             {"base_status": b, "plus_status": p} for b, p in zip(first[0], padded, strict=False)
         ]
-    return [said]
+    return [task_data]
 
 
 def _values(answer: dict[str, Any]) -> dict[str, float | None]:
     if "base_status" in answer:
-        base = _passed(answer["base_status"])
-        if (plus := _passed(answer.get("plus_status"))) is None:
+        base = _as_value(answer["base_status"])
+        if (plus := _as_value(answer.get("plus_status"))) is None:
             return {"base": base}
         return {"base": base, "plus": None if base is None else base * plus}
     if "status" in answer:
-        return {"pass": _passed(answer["status"])}
+        return {"pass": _as_value(answer["status"])}
     if "pass" in answer:
         return {"pass": number(answer["pass"])}
     percent = {
@@ -119,10 +122,10 @@ def _values(answer: dict[str, Any]) -> dict[str, float | None]:
     return {name: None if n is None else n / 100 for name, n in percent.items()} or {"pass": None}
 
 
-def _passed(status: Any) -> float | None:
+def _as_value(status: Any) -> float | None:
     return float(status == "pass") if isinstance(status, str) else None
 
 
-def _said(answer: dict[str, Any], scorer: str) -> str | None:
+def _test_status(answer: dict[str, Any], scorer: str) -> str | None:
     """What the tests said: pass, fail or timeout."""
     return text(answer.get(f"{scorer}_status", answer.get("status")))

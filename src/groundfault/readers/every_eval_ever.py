@@ -16,7 +16,7 @@ from groundfault.base.files import write_bytes
 from groundfault.core.status import UNSCORED, Status
 from groundfault.readers.log import COLUMNS, Log, Observation
 from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import mapping, number, said, text
+from groundfault.readers.values import mapping, number, text, texts_by
 
 SCHEMA = "0.2.2"
 """The version of the instance-level schema that is written."""
@@ -83,7 +83,7 @@ def _observations(path: Path, log: Log) -> Iterator[Observation]:
 
 
 def _observation(record: _Record, position: int) -> Observation:
-    given, evaluation = mapping(record.input), mapping(record.evaluation)
+    question_data, evaluation = mapping(record.input), mapping(record.evaluation)
     noted = {key: _typed(value) for key, value in mapping(record.metadata).items()}
     attribution = _terminal(record.answer_attribution)
     value = number(evaluation.get("score"))
@@ -104,7 +104,7 @@ def _observation(record: _Record, position: int) -> Observation:
         for key in list(noted)
         if key.startswith(_MEASURED)
     }
-    choices = given.get("choices")
+    choices = question_data.get("choices")
     attributes = (
         {**noted, "choices": len(choices)} if isinstance(choices, list) and choices else noted
     )
@@ -117,32 +117,34 @@ def _observation(record: _Record, position: int) -> Observation:
         task=record.evaluation_name,
         epoch=epoch if type(epoch) is int and epoch > 0 else 1,
         group=None if group is None else text(mapping(record.metadata)["group"]),
-        prompt=text(given.get("raw")),
+        prompt=text(question_data.get("raw")),
         response=_response(record),
         answer=text(attribution.get("extracted_value")),
-        target=text(given.get("reference")) or None,
+        target=text(question_data.get("reference")) or None,
         confidence=number(confidence),
         logprob=number(logprob),
         attributes=attributes,
-        measured={**_measured(record, evaluation, position), **measured},
+        measured={**_measurements(record, evaluation, position), **measured},
     )
 
 
-def _measured(record: _Record, evaluation: dict[str, Any], position: int) -> dict[str, Any]:
+def _measurements(record: _Record, evaluation: dict[str, Any], position: int) -> dict[str, Any]:
     tokens, performance = mapping(record.token_usage), mapping(record.performance)
-    spent = number(performance.get("latency_ms"))
-    spent = number(performance.get("generation_time_ms")) if spent is None else spent
-    found = {
+    milliseconds = number(performance.get("latency_ms"))
+    milliseconds = (
+        number(performance.get("generation_time_ms")) if milliseconds is None else milliseconds
+    )
+    measurements = {
         "position": position,
         "input_tokens": tokens.get("input_tokens"),
         "output_tokens": tokens.get("output_tokens"),
-        "seconds": None if spent is None else spent / 1000,
+        "seconds": None if milliseconds is None else milliseconds / 1000,
         "turns": evaluation.get("num_turns"),
         "tool_calls": evaluation.get("tool_calls_count"),
         "interaction_type": record.interaction_type,
         "error": text(record.error),
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in measurements.items() if value is not None}
 
 
 def _status(error: Any) -> str:
@@ -165,7 +167,7 @@ def _response(record: _Record) -> str | None:
         return "\n".join(map(str, output)) if output else None
     if output is not None:
         return text(output)
-    answers = said(record.messages, "assistant")
+    answers = texts_by(record.messages, "assistant")
     return answers[-1] if answers else None
 
 
@@ -203,14 +205,14 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
     The format has no unscored record: one is written with its status as ``error`` and a score of 0,
     which who reads it must not count. `EveryEvalEver` reads it back as what it was."""
     lines = [
-        json.dumps(_written(row, measured), ensure_ascii=False, allow_nan=False)
+        json.dumps(_to_record(row, measured), ensure_ascii=False, allow_nan=False)
         for row in frame.iter_rows(named=True)
     ]
     write_bytes(Path(path), "".join(f"{line}\n" for line in lines).encode())
     return len(lines)
 
 
-def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
     status, value = str(row["status"]), row["value"]
     prompt, references = (
         row.get("prompt") or "",
@@ -221,9 +223,9 @@ def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         row.get("task") or "evaluation",
         row.get("model") or "",
     )
-    kept = [key for key in row if (key not in COLUMNS or key in _NOTED) and key not in _PLACED]
-    said_of = {key: f"{_MEASURED}{key}" if key in measured else key for key in kept}
-    metadata = {said_of[key]: _as_text(row[key]) for key in kept if row[key] is not None}
+    keys = [key for key in row if (key not in COLUMNS or key in _NOTED) and key not in _PLACED]
+    names = {key: f"{_MEASURED}{key}" if key in measured else key for key in keys}
+    metadata = {names[key]: _as_text(row[key]) for key in keys if row[key] is not None}
     if row.get("epoch") in (None, 1):
         metadata.pop("epoch", None)
     hashed = json.dumps(
@@ -245,7 +247,7 @@ def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
             "score": value if status == Status.SCORED else 0.0,
             "is_correct": value == 1.0,
         },
-        **_spent(row),
+        **_token_usage(row),
     }
     for name, place in (("turns", "num_turns"), ("tool_calls", "tool_calls_count")):
         if row.get(name):
@@ -258,23 +260,23 @@ def _written(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
 def _attribution(answer: str | None, scorer: str) -> list[dict[str, Any]]:
     if answer is None:
         return []
-    taken = {"source": "output.raw", "extracted_value": answer, "extraction_method": scorer}
-    return [{"turn_idx": 0, **taken, "is_terminal": True}]
+    source = {"source": "output.raw", "extracted_value": answer, "extraction_method": scorer}
+    return [{"turn_idx": 0, **source, "is_terminal": True}]
 
 
-def _spent(row: dict[str, Any]) -> dict[str, Any]:
+def _token_usage(row: dict[str, Any]) -> dict[str, Any]:
     """Tokens, of which the format wants all or none, and time."""
-    found: dict[str, Any] = {}
+    usage: dict[str, Any] = {}
     if row.get("input_tokens") is not None and row.get("output_tokens") is not None:
-        given, made = int(row["input_tokens"]), int(row["output_tokens"])
-        found["token_usage"] = {
-            "input_tokens": given,
-            "output_tokens": made,
-            "total_tokens": given + made,
+        input_tokens, output_tokens = int(row["input_tokens"]), int(row["output_tokens"])
+        usage["token_usage"] = {
+            "input_tokens": input_tokens,
+            "output_tokens": output_tokens,
+            "total_tokens": input_tokens + output_tokens,
         }
     if row.get("seconds") is not None:
-        found["performance"] = {"latency_ms": 1000 * row["seconds"]}
-    return found
+        usage["performance"] = {"latency_ms": 1000 * row["seconds"]}
+    return usage
 
 
 def _as_text(value: Any) -> str:

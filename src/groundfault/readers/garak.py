@@ -104,7 +104,7 @@ def _prompt(prompt: Any) -> str | None:
     turns = listing(mapping(prompt).get("turns"))
     if not turns:
         return _text(prompt)
-    asked = [
+    user_turns = [
         _text(mapping(turn).get("content")) for turn in turns if mapping(turn).get("role") == "user"
     ]
-    return asked[-1] if asked else None
+    return user_turns[-1] if user_turns else None

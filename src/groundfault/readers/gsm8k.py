@@ -38,10 +38,10 @@ def _observations(path: Path) -> Iterator[Observation]:
         if not isinstance(question, str):
             raise InputError(f"{path}, line {position} has no question")
         target = text(row.get("ground_truth"))
-        for model, given in row.items():
-            if "is_correct" not in mapping(given):
+        for model, answer in row.items():
+            if "is_correct" not in mapping(answer):
                 continue
-            value = number(mapping(given)["is_correct"])
+            value = number(mapping(answer)["is_correct"])
             yield Observation(
                 name_of(question),
                 value,
@@ -50,7 +50,7 @@ def _observations(path: Path) -> Iterator[Observation]:
                 model=model,
                 task="GSM8K",
                 prompt=question,
-                response=text(mapping(given).get("solution")),
+                response=text(mapping(answer).get("solution")),
                 target=target.rpartition("\nA: ")[2] if target else None,
                 measured={"position": position},
             )

@@ -14,7 +14,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import json_file
-from groundfault.readers.values import mapping, number, said, text
+from groundfault.readers.values import mapping, number, text, texts_by
 
 _STATS, _STATES = "per_instance_stats.json", "scenario_state.json"
 _SHOWN, _INSTANCES = "display_predictions.json", "instances.json"
@@ -118,8 +118,8 @@ class _Run:
     notes: list[str] = field(default_factory=list)
 
     def observations(self) -> Iterator[Observation]:
-        shown = self._entries(_SHOWN) if (self.path / _SHOWN).is_file() else {}
-        entries = self._entries(_STATS) if (self.path / _STATS).is_file() else shown
+        displays = self._entries(_SHOWN) if (self.path / _SHOWN).is_file() else {}
+        entries = self._entries(_STATS) if (self.path / _STATS).is_file() else displays
         states = self._states()
         if not states:
             self.notes.append(f"no {_STATES} or {_INSTANCES}: the questions are unknown")
@@ -128,21 +128,21 @@ class _Run:
         varied = {key[0] for key in (*states, *entries) if key[1]}
         for position, key in enumerate(dict.fromkeys([*states, *entries]), 1):
             scores = _means(entries[key]) if key in entries else {}
-            state = self._chosen(states.get(key, []), scores)
-            base = self._base(key, state, shown.get(key), scores, position)
+            state = self._best_state(states.get(key, []), scores)
+            base = self._base(key, state, displays.get(key), scores, position)
             base.group = key[0] if varied else None
-            yield from _scored(base, scores, state)
+            yield from _observations(base, scores, state)
 
     def _entries(self, name: str) -> dict[Key, _Entry]:
-        found: dict[Key, _Entry] = {}
+        entries: dict[Key, _Entry] = {}
         for entry in json_file(self.path / name, list[_Entry]):
             key = (str(entry.instance_id), _variant(entry.perturbation), entry.train_trial_index)
-            if key in found and isinstance(entry.stats, list):
+            if key in entries and isinstance(entry.stats, list):
                 # each metric writes a list of its own
-                before = found[key].stats
+                before = entries[key].stats
                 entry.stats = [*(before if isinstance(before, list) else []), *entry.stats]
-            found[key] = entry
-        return found
+            entries[key] = entry
+        return entries
 
     def _states(self) -> dict[Key, list[_State]]:
         """Requests by what they are about; several where each choice is asked about on its own."""
@@ -154,7 +154,7 @@ class _Run:
             ]
         else:
             listed = []
-        found: dict[Key, list[_State]] = {}
+        states: dict[Key, list[_State]] = {}
         for state in listed:
             key = (
                 str(state.instance.id),
@@ -162,10 +162,10 @@ class _Run:
                 state.train_trial_index,
             )
             if state.request_mode != "calibration":
-                found.setdefault(key, []).append(state)
-        return found
+                states.setdefault(key, []).append(state)
+        return states
 
-    def _chosen(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
+    def _best_state(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
         """The request of the answer: where each choice was asked about, of the choice that the
         metric took.
         """
@@ -179,7 +179,7 @@ class _Run:
         self,
         key: Key,
         state: _State | None,
-        shown: _Entry | None,
+        display: _Entry | None,
         scores: dict[str, float | None],
         position: int,
     ) -> Observation:
@@ -188,8 +188,8 @@ class _Run:
         response = (
             text(completion.get("text"))
             if completion
-            else text(shown.predicted_text)
-            if shown
+            else text(display.predicted_text)
+            if display
             else None
         )
         logprob = number(completion.get("logprob"))
@@ -215,7 +215,7 @@ class _Run:
         answer = (
             choices.get(response.strip())
             if choices and response is not None
-            else shown and shown.mapped_output
+            else display and display.mapped_output
         )
         if (
             state
@@ -228,7 +228,7 @@ class _Run:
             if answer is not None or choices
             else (response.strip() if response else response)
         )
-        base.measured = _measured(state, completion, scores, position)
+        base.measured = _measurements(state, completion, scores, position)
         if choices and response is not None:
             base.measured = {**base.measured, "parsed": answer is not None}
         return base
@@ -237,36 +237,36 @@ class _Run:
         """The run's name without what names the model: instances of two subjects share their
         ids.
         """
-        name, _, given = self.spec.name.partition(":")
-        kept = [
+        name, _, arguments = self.spec.name.partition(":")
+        parts = [
             p
-            for p in given.split(",")
+            for p in arguments.split(",")
             if p and p.partition("=")[0] not in ("model", "model_deployment")
         ]
-        return f"{name}:{','.join(kept)}" if kept else name
+        return f"{name}:{','.join(parts)}" if parts else name
 
     def _attributes(self, instance: _Instance, variant: str) -> dict[str, Any]:
-        found = {
+        attributes = {
             k: v
             for k, v in mapping(mapping(self.spec.scenario_spec).get("args")).items()
             if v is not None
         }
-        given = {
+        extra = {
             "split": instance.split,
             "sub_split": instance.sub_split,
             **mapping(instance.extra_data),
         }
-        found |= {k: v for k, v in given.items() if v is not None}
+        attributes |= {k: v for k, v in extra.items() if v is not None}
         if instance.references:
-            found["references"] = len(instance.references)
+            attributes["references"] = len(instance.references)
         if variant:
-            found["perturbation"] = variant
+            attributes["perturbation"] = variant
         if self.spec.groups:
-            found["groups"] = text(self.spec.groups)
-        return found
+            attributes["groups"] = text(self.spec.groups)
+        return attributes
 
 
-def _scored(
+def _observations(
     base: Observation, scores: dict[str, float | None], state: _State | None
 ) -> Iterator[Observation]:
     """A row a metric, or one that says why there is none."""
@@ -290,15 +290,15 @@ def _scored(
         )  # fmt: skip
 
 
-def _measured(
+def _measurements(
     state: _State | None, completion: dict[str, Any], scores: dict[str, float | None], position: int
 ) -> dict[str, Any]:
-    given = mapping(completion.get("finish_reason")).get("reason")
+    finish_reason = mapping(completion.get("finish_reason")).get("reason")
     marked = (
         name[14:] for name, value in scores.items() if name.startswith("finish_reason_") and value
     )
-    reason = given or next(marked, None)
-    found = {
+    reason = finish_reason or next(marked, None)
+    measurements = {
         "position": position,
         "finish_reason": reason,
         "truncated": None if reason in (None, "unknown") else reason == "length",
@@ -307,29 +307,29 @@ def _measured(
         "seconds": scores.get("inference_runtime"),
     }
     if state:
-        found["prompt_truncated"] = state.prompt_truncated
-        found["num_train_instances"] = state.num_train_instances
-    return found
+        measurements["prompt_truncated"] = state.prompt_truncated
+        measurements["num_train_instances"] = state.num_train_instances
+    return measurements
 
 
 def _means(entry: _Entry) -> dict[str, float | None]:
     """The statistics of one instance by name; of several of a name, the first that was observed."""
     if isinstance(entry.stats, dict):
         return {name: number(value) for name, value in entry.stats.items()}
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for stat in entry.stats:
         name = str(mapping(stat.name).get("name", stat.name))
-        if found.get(name) is None:
-            found[name] = number(stat.mean) if stat.count != 0 else None
-    return found
+        if means.get(name) is None:
+            means[name] = number(stat.mean) if stat.count != 0 else None
+    return means
 
 
-def _question(given: Any) -> str | None:
+def _question(question: Any) -> str | None:
     """The text of an input; of a conversation, the last thing that the user said."""
-    if isinstance(given, str):
-        return given
-    users = said(mapping(given).get("messages"), "user")
-    return text(mapping(given).get("text")) or (users[-1] if users else None)
+    if isinstance(question, str):
+        return question
+    users = texts_by(mapping(question).get("messages"), "user")
+    return text(mapping(question).get("text")) or (users[-1] if users else None)
 
 
 def _completion(state: _State | None) -> dict[str, Any]:
@@ -342,31 +342,31 @@ def _target(instance: _Instance) -> str | None:
         words
         for reference in map(mapping, instance.references)
         if "correct" in (text(reference.get("tags")) or "").split(" | ")
-        and (words := _said(reference)) is not None
+        and (words := _reference_text(reference)) is not None
     ]
     return text(correct) if correct else None
 
 
 def _reference(instance: _Instance, index: int) -> str | None:
     return (
-        _said(mapping(instance.references[index]))
+        _reference_text(mapping(instance.references[index]))
         if 0 <= index < len(instance.references)
         else None
     )
 
 
-def _said(reference: dict[str, Any]) -> str | None:
+def _reference_text(reference: dict[str, Any]) -> str | None:
     output = reference.get("output")
     return output if isinstance(output, str) else text(mapping(output).get("text"))
 
 
 def _variant(perturbation: Any) -> str:
     """The name of a perturbation with what sets it apart from others of the name."""
-    given = mapping(perturbation)
-    name = str(given.pop("name", ""))
+    details = mapping(perturbation)
+    name = str(details.pop("name", ""))
     settings = {
         k: v
-        for k, v in sorted(given.items())
+        for k, v in sorted(details.items())
         if isinstance(v, str | int | float) and not isinstance(v, bool)
     }
     set_to = ",".join(

@@ -17,11 +17,11 @@ from groundfault.readers.inspect_layout import (
     Output,
     Sample,
     Score,
-    opened,
+    open_log,
 )
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head
-from groundfault.readers.values import mapping, number, said, text
+from groundfault.readers.values import mapping, number, text, texts_by
 
 _FIRST_ENTRY = re.compile(
     rb"PK\x03\x04.{26}(_journal/start|header|summaries|reductions|samples/.+_epoch_\d+)", re.DOTALL
@@ -73,7 +73,7 @@ class Inspect:
 
     def read(self, path: Path) -> Log:
         """The samples of one run."""
-        header, samples = opened(path)
+        header, samples = open_log(path)
         run = _Run(header)
         harness = f"inspect_ai {mapping(header.eval.packages).get('inspect_ai', '')}".strip()
         return Log(run.observations(samples), harness, run.notes)
@@ -105,9 +105,9 @@ class _Run:
     def observations(self, samples: Iterator[tuple[Sample, Attachments]]) -> Iterator[Observation]:
         """What each sample came to, then the samples that never came to anything."""
         names: set[str] = set()
-        seen: set[tuple[str, int]] = set()
+        keys: set[tuple[str, int]] = set()
         for position, (sample, attachments) in enumerate(samples, 1):
-            seen.add((str(sample.id), sample.epoch))
+            keys.add((str(sample.id), sample.epoch))
             base = self._sample(sample, attachments, position)
             scored = list(self._scores(sample, base, attachments))
             names.update(row.scorer for row in scored)
@@ -116,11 +116,11 @@ class _Run:
                 # of the scorer that is not there; who reads the log takes it for any
                 status = base.status if base.status != Status.SCORED else Status.MISSING
                 yield _like(base, status=status)
-        if seen and not names:
+        if keys and not names:
             self.notes.append("no sample is scored")
-        yield from self._absent(seen)
+        yield from self._absent(keys)
 
-    def _absent(self, seen: set[tuple[str, int]]) -> Iterator[Observation]:
+    def _absent(self, keys: set[tuple[str, int]]) -> Iterator[Observation]:
         """The samples that were to be run and are not in the log."""
         header, spec = self.header, self.header.eval
         ids, epochs = mapping(spec.dataset).get("sample_ids"), mapping(spec.config).get("epochs")
@@ -129,19 +129,19 @@ class _Run:
             range(1, epochs + 1) if isinstance(epochs, int) and 0 < epochs <= _MOST_EPOCHS else (1,)
         )
         planned = [(each, epoch) for epoch in times for each in ids]
-        missing = [key for key in planned if key not in seen]
+        missing = [key for key in planned if key not in keys]
         count = (
-            f"{len(seen):,} of {len(planned):,} samples" if planned else f"{len(seen):,} samples"
+            f"{len(keys):,} of {len(planned):,} samples" if planned else f"{len(keys):,} samples"
         )
-        if not seen:
+        if not keys:
             self.notes.append("no samples")
         if header.status != "success":
-            said_of = {"error": "ended in an error", "started": "not finished: read"}.get(
+            reason = {"error": "ended in an error", "started": "not finished: read"}.get(
                 header.status, header.status
             )
             error = text(mapping(header.error).get("message"))
-            self.notes.append(f"{said_of} after {count}" + (f": {_first(error)}" if error else ""))
-        elif missing and seen:
+            self.notes.append(f"{reason} after {count}" + (f": {_first(error)}" if error else ""))
+        elif missing and keys:
             self.notes.append(f"holds {count} of the run")
         for each, epoch in missing:
             yield Observation(
@@ -163,7 +163,7 @@ class _Run:
             target=_resolved(text(sample.target), attachments),
             logprob=_logprob(choice.logprobs),
             attributes={"choices": len(sample.choices), **metadata} if sample.choices else metadata,
-            measured=self._measured(sample, output, choice, position),
+            measured=self._measurements(sample, output, choice, position),
         )
         if self.cluster is not None and metadata.get(self.cluster) is not None:
             base.group = text(metadata[self.cluster])
@@ -173,7 +173,7 @@ class _Run:
             base.status = Status.ARTEFACT
         return base
 
-    def _measured(
+    def _measurements(
         self, sample: Sample, output: Output, choice: Choice, position: int
     ) -> dict[str, Any]:
         messages = sample.messages or []
@@ -184,7 +184,7 @@ class _Run:
             mapping(mapping(sample.model_usage).get(self.header.eval.model)) if turns > 1 else {}
         )
         usage = all_calls or mapping(output.usage)
-        found = {
+        measurements = {
             "position": position,
             "finish_reason": choice.stop_reason,
             "truncated": choice.stop_reason in ("max_tokens", "model_length")
@@ -199,10 +199,10 @@ class _Run:
             "output_model": output.model or None,
         }
         if sample.error is not None:
-            found["error"] = _first(
+            measurements["error"] = _first(
                 text(mapping(sample.error).get("message")) or text(sample.error)
             )
-        return {**found, **self.arguments} if self.arguments else found
+        return {**measurements, **self.arguments} if self.arguments else measurements
 
     def _scores(
         self, sample: Sample, base: Observation, attachments: Attachments
@@ -215,14 +215,14 @@ class _Run:
             reason = _reason(score)
             remarks = self._remarks(name, score, reason)
             answer = _resolved(text(score.answer), attachments)
-            for scorer, given in _single(name, score.value):
-                value, status = _value(given, reason, filtered)
+            for scorer, raw in _single(name, score.value):
+                value, status = _value(raw, reason, filtered)
                 if base.status != Status.SCORED:
                     value, status = None, base.status
                 row = _like(base, status, scorer, answer)
                 row.value = value
                 own = {
-                    "score_given": text(given),
+                    "score_given": text(raw),
                     "parsed": status != Status.UNPARSED and remarks.get("parsed"),
                 }
                 row.measured = {
@@ -243,8 +243,8 @@ class _Run:
         if isinstance(score.history, list) and len(score.history) > 1:
             remarks["edited"] = True
         graded = metadata.get("grading")
-        said_by = [mapping(m).get("model") for m in graded] if isinstance(graded, list) else []
-        version = next((model for model in reversed(said_by) if model), None)
+        graders = [mapping(m).get("model") for m in graded] if isinstance(graded, list) else []
+        version = next((model for model in reversed(graders) if model), None)
         if (
             version
             or name.startswith(_GRADED)
@@ -258,11 +258,11 @@ class _Run:
         itself.
         """
         options = self.scorers.get(name, {})
-        named = (_model_name(options.get(key)) for key in _JUDGES)
+        grader_names = (_model_name(options.get(key)) for key in _JUDGES)
         role = options.get("model_role", "grader")
         in_role = mapping(self.header.eval.model_roles).get(str(mapping(role).get("name", role)))
         itself = self.header.eval.model if name.startswith(_GRADED) or "model" in options else None
-        return next(filter(None, named), None) or _model_name(in_role) or itself
+        return next(filter(None, grader_names), None) or _model_name(in_role) or itself
 
 
 def _like(
@@ -284,21 +284,21 @@ def _single(name: str, value: Any) -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
-def _value(given: Any, reason: str | None, filtered: bool) -> tuple[float | None, str]:
+def _value(raw: Any, reason: str | None, filtered: bool) -> tuple[float | None, str]:
     """The number that a score stands for, or the status that says why there is none."""
-    value = number(given)
-    if isinstance(given, str):
-        value = _LETTERS.get(given, _WORDS.get(given.lower()))
-        if value is None and given != _NO_ANSWER:
+    value = number(raw)
+    if isinstance(raw, str):
+        value = _LETTERS.get(raw, _WORDS.get(raw.lower()))
+        if value is None and raw != _NO_ANSWER:
             try:
-                value = number(float(given))
+                value = number(float(raw))
             except ValueError:
                 value = None
     if value == 1:
         return value, Status.SCORED
     if reason in _REASONS:
         return None, _REASONS[reason]
-    if filtered or given == _NO_ANSWER:
+    if filtered or raw == _NO_ANSWER:
         return None, Status.REFUSED
     return value, Status.SCORED if value is not None else Status.MISSING
 
@@ -314,17 +314,17 @@ def _reason(score: Score) -> str | None:
     return None
 
 
-def _prompt(given: Any) -> str | None:
-    if isinstance(given, list):
-        users = said(given, "user")
+def _prompt(prompt: Any) -> str | None:
+    if isinstance(prompt, list):
+        users = texts_by(prompt, "user")
         return users[-1] if users else None
-    return given if isinstance(given, str) else None
+    return prompt if isinstance(prompt, str) else None
 
 
 def _response(output: Output) -> str | None:
     if output.choices:
         message = mapping(output.choices[0].message)
-        return (said([message], "assistant") or [""])[0]
+        return (texts_by([message], "assistant") or [""])[0]
     return output.completion if isinstance(output.completion, str) and output.completion else None
 
 
@@ -356,11 +356,11 @@ def _metrics(scorers: list[Any]) -> Iterator[dict[str, Any]]:
         yield from map(mapping, metrics if isinstance(metrics, list) else [])
 
 
-def _model_name(given: Any) -> str | None:
-    if isinstance(given, list):
-        names = [name for each in given if (name := _model_name(each))]
+def _model_name(model: Any) -> str | None:
+    if isinstance(model, list):
+        names = [name for each in model if (name := _model_name(each))]
         return ", ".join(names) or None
-    return text(given.get("model")) if isinstance(given, Mapping) else text(given)
+    return text(model.get("model")) if isinstance(model, Mapping) else text(model)
 
 
 def _short(value: Any) -> bool:
@@ -369,5 +369,5 @@ def _short(value: Any) -> bool:
     )
 
 
-def _first(said_of: str | None) -> str | None:
-    return first_line(ValueError(said_of)) if said_of else None
+def _first(message: str | None) -> str | None:
+    return first_line(ValueError(message)) if message else None

@@ -110,7 +110,7 @@ class _WholeAttached(msgspec.Struct):
 Attachments = Callable[[], Mapping[str, str]]
 
 
-def opened(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
+def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
     """What a log says of its run, and its samples, each with a way to what is attached to it.
 
     Raises
@@ -121,19 +121,19 @@ def opened(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
     if not head(path).startswith(b"PK"):
         return _of_json(path)
     archive = Archive(path)
-    named = next((name for name in _HEADERS if name in archive), None)
-    if named is None:
+    header_name = next((name for name in _HEADERS if name in archive), None)
+    if header_name is None:
         raise InputError(f"{path} has neither {' nor '.join(_HEADERS)}; is it a log of Inspect?")
-    return archive.json(named, Header), _of_archive(archive)
+    return archive.json(header_name, Header), _of_archive(archive)
 
 
 def _of_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
     for name in archive.names():
-        found = _SAMPLE.fullmatch(name)
-        if not found:
+        name_match = _SAMPLE.fullmatch(name)
+        if not name_match:
             continue
         sample = archive.json(name, Sample)
-        if found[2] == ".json":
+        if name_match[2] == ".json":
             yield sample, partial(_beside, archive, name)
         else:
             # a sample in parts, each an entry of its own
@@ -154,11 +154,11 @@ def _in_parts(archive: Archive, folder: str) -> dict[str, str]:
         for name in archive.names()
         if name.startswith(folder) and name.endswith(".json")
     ]
-    found = {}
+    part_names = {}
     for start in sorted(int(start) for start in starts if start.isdecimal()):
         parts = archive.json(f"{folder}{start}.json", list[str])
-        found.update({str(start + i): part for i, part in enumerate(parts)})
-    return found
+        part_names.update({str(start + i): part for i, part in enumerate(parts)})
+    return part_names
 
 
 def _of_json(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:

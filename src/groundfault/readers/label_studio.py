@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.core.status import Status
-from groundfault.readers.exports import keys, opened, plain, rows, verdict
+from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.values import held, listing, mapping, number, text
+from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _WORDS = {
     "model": ("model",),
@@ -36,8 +36,8 @@ class LabelStudio:
         """Whether it has tasks with annotations and their results, or the columns of the short
         exports.
         """
-        found = keys(path)
-        return {"annotations", "data", "was_cancelled"} <= found or found >= _MIN
+        names = keys(path)
+        return {"annotations", "data", "was_cancelled"} <= names or names >= _MIN
 
     def read(self, path: Path) -> Log:
         """One observation a decision."""
@@ -61,11 +61,14 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             epoch = epochs[name] = epochs.get(name, 0) + 1
             decisions = _short(data) if short else list(_decisions(annotation))
             for scorer, decision in decisions or [("", None)]:
-                made = _observation(name, data, annotation, scorer, decision)
-                made.epoch, made.measured = epoch, {"position": position, **made.measured}
-                if made.status == Status.MISSING and "label" in made.measured:
-                    labels.add(f"{scorer}={made.measured['label']}")
-                yield made
+                observation = _observation(name, data, annotation, scorer, decision)
+                observation.epoch, observation.measured = (
+                    epoch,
+                    {"position": position, **observation.measured},
+                )
+                if observation.status == Status.MISSING and "label" in observation.measured:
+                    labels.add(f"{scorer}={observation.measured['label']}")
+                yield observation
     if labels:
         notes.append(f"labels that are no verdict are missing: {', '.join(sorted(labels)[:5])}")
 
@@ -87,12 +90,12 @@ def _short(data: dict[str, Any]) -> list[tuple[str, Any]]:
     """In the short exports every column that is no part of the task may be a control; those with
     verdicts are.
     """
-    told = {name: opened(value) for name, value in data.items() if name not in _OURS}
-    found = [(name, mapping(value).get("rating", value)) for name, value in told.items()]
+    values = {name: parse_cell(value) for name, value in data.items() if name not in _OURS}
+    ratings = [(name, mapping(value).get("rating", value)) for name, value in values.items()]
     return [
         (name, value)
-        for name, value in found
-        if verdict(value) is not None or "rating" in mapping(told[name])
+        for name, value in ratings
+        if verdict(value) is not None or "rating" in mapping(values[name])
     ]
 
 
@@ -102,7 +105,7 @@ def _observation(
     value = number(decision)
     if value is None:
         value = verdict(decision)
-    known = {
+    fields = {
         ours: plain(next((data[n] for n in names if n in data), None))
         for ours, names in _WORDS.items()
     }
@@ -122,11 +125,11 @@ def _observation(
         value,
         Status.MISSING if value is None else Status.SCORED,
         scorer=scorer,
-        model=known["model"] or "",
-        task=known["task"] or "",
-        prompt=known["prompt"],
-        response=known["response"],
-        target=known["target"],
-        attributes={key: kept for key, kept in data.items() if key not in _OURS and key != scorer},
-        measured=held(measured),
+        model=fields["model"] or "",
+        task=fields["task"] or "",
+        prompt=fields["prompt"],
+        response=fields["response"],
+        target=fields["target"],
+        attributes={key: content for key, content in data.items() if key not in _OURS and key != scorer},
+        measured=drop_empty(measured),
     )

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.core.status import Status
-from groundfault.readers.exports import keys, opened, plain, rows, verdict
+from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.values import held, listing, mapping, number, text
+from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _COLUMNS = set(
     "id bookmarked comments completionStartTime costDetails createdAt endTime environment htmlPath input level "
@@ -31,13 +31,13 @@ class Langfuse:
 
     def sniff(self, path: Path) -> bool:
         """Whether it has the keys of scores, or of traces or observations of a project."""
-        found = {name.replace("_", "").lower() for name in keys(path)}
-        return {"traceid", "datatype", "source", "name"} <= found or {
+        names = {name.replace("_", "").lower() for name in keys(path)}
+        return {"traceid", "datatype", "source", "name"} <= names or {
             "projectid",
             "input",
             "output",
             "name",
-        } <= found
+        } <= names
 
     def read(self, path: Path) -> Log:
         """The scores of an export."""
@@ -49,19 +49,19 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     categories: set[str] = set()
     position = 0
     for row in rows(path):
-        for traced, score, epoch in _scored(row):
+        for traced, score, epoch in _score_rows(row):
             position += 1
-            made = _observation(traced, score, epoch, position)
-            if made.status == Status.MISSING and made.measured.get("category"):
-                categories.add(f"{made.scorer}={made.measured['category']}")
-            yield made
+            observation = _observation(traced, score, epoch, position)
+            if observation.status == Status.MISSING and observation.measured.get("category"):
+                categories.add(f"{observation.scorer}={observation.measured['category']}")
+            yield observation
     if categories:
         notes.append(
             f"categories that are no verdict are missing: {', '.join(sorted(categories)[:5])}"
         )
 
 
-def _scored(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
+def _score_rows(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
     """What is scored, a score of it, and which of the scores of that name."""
     trace = mapping(row.get("trace")) or row
     if _either(row, "dataType", "data_type") is not None:
@@ -73,12 +73,12 @@ def _scored(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any
             scored = by_id.get(str(_either(score, "observationId", "observation_id")), trace)
             yield {"traceId": trace.get("id")} | scored, score, 1
     else:
-        columns = {name: opened(value) for name, value in row.items() if name not in _COLUMNS}
-        given = {name: values for name, values in columns.items() if isinstance(values, list)}
-        for name, values in given.items():
+        columns = {name: parse_cell(value) for name, value in row.items() if name not in _COLUMNS}
+        lists = {name: values for name, values in columns.items() if isinstance(values, list)}
+        for name, values in lists.items():
             for epoch, value in enumerate(values, 1):
                 yield row, {"name": name, "value": value}, epoch
-        if not any(given.values()):
+        if not any(lists.values()):
             yield row, {}, 1
 
 
@@ -86,10 +86,10 @@ def _observation(
     traced: dict[str, Any], score: dict[str, Any], epoch: int, position: int
 ) -> Observation:
     trace = text(_either(traced, "traceId", "trace_id"))
-    told = score.get("value")
-    value = _number(told)
+    raw = score.get("value")
+    value = _number(raw)
     category = text(_either(score, "stringValue", "string_value")) or (
-        told if isinstance(told, str) else None
+        raw if isinstance(raw, str) else None
     )
     if (
         _either(score, "dataType", "data_type") in ("CATEGORICAL", "TEXT", "CORRECTION")
@@ -115,8 +115,11 @@ def _observation(
         group=trace,
         prompt=plain(traced.get("input")),
         response=plain(traced.get("output")),
-        attributes={**mapping(opened(traced.get("metadata"))), "tags": opened(traced.get("tags"))},
-        measured=held(measured),
+        attributes={
+            **mapping(parse_cell(traced.get("metadata"))),
+            "tags": parse_cell(traced.get("tags")),
+        },
+        measured=drop_empty(measured),
     )
 
 

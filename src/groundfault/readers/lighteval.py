@@ -51,12 +51,12 @@ class LightEval:
 
 
 def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator[Observation]:
-    named = _NAME.fullmatch(path.stem)
+    name_match = _NAME.fullmatch(path.stem)
     model = _model(path)
     for position, row in enumerate(frame.iter_rows(named=True), 1):
         doc, response, metrics = _parts(row)
         task = text(doc.get("task_name")) or (
-            named["task"].replace("|", ":") if named else path.stem
+            name_match["task"].replace("|", ":") if name_match else path.stem
         )
         choices = _choices(doc, response)
         shared: dict[str, Any] = {
@@ -71,8 +71,8 @@ def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator
                 "output_tokens": _length(response.get("output_tokens")),
             },
         }
-        for scorer, given in _numbers(metrics, notes).items():
-            value = number(given)
+        for scorer, score in _numbers(metrics, notes).items():
+            value = number(score)
             status = Status.MISSING if value is None else Status.SCORED
             words = text(next(iter(listing(response.get("text"))), response.get("text")))
             yield Observation(
@@ -111,9 +111,9 @@ def _numbers(metrics: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         if value is None or isinstance(value, bool | int | float)
     }
     for name in metrics.keys() - single.keys():
-        said = f"{name} is not one number for each example: it is left out"
-        if said not in notes:
-            notes.append(said)
+        note = f"{name} is not one number for each example: it is left out"
+        if note not in notes:
+            notes.append(note)
     return single or {"": None}
 
 

@@ -49,13 +49,13 @@ class _Results(msgspec.Struct):
         if isinstance(arguments, str):
             arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
         arguments = mapping(arguments)
-        found = (
+        name = (
             self.model_name
             or arguments.get("pretrained")
             or arguments.get("model")
             or self.config.get("model")
         )
-        return text(found)
+        return text(name)
 
 
 class LmEval:
@@ -82,9 +82,11 @@ class LmEval:
 
     def read(self, path: Path) -> Log:
         """The samples of one task."""
-        named = _NAME.fullmatch(path.name)
+        name_match = _NAME.fullmatch(path.name)
         task, results, notes = _companion(
-            path, named["task"] if named else None, named["date"] if named else None
+            path,
+            name_match["task"] if name_match else None,
+            name_match["date"] if name_match else None,
         )
         model = results.model()
         if model is None:
@@ -112,7 +114,7 @@ def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Re
         beside.sort(key=lambda p: date in p.name)
     for place in reversed(beside):
         try:
-            found = json_file(place, _Results)
+            results = json_file(place, _Results)
         except InputError as error:
             return (
                 task or path.stem,
@@ -120,13 +122,13 @@ def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Re
                 [f"the results file beside it is not read: {error}"],
             )
         # files of before 2024-06 are named <arguments of the model>_<task>.jsonl
-        known = [
+        tasks = [
             name
-            for name in {**found.results, **found.configs}
+            for name in {**results.results, **results.configs}
             if name == task or path.stem.endswith(f"_{name}")
         ]
-        if known:
-            return task or max(known, key=len), found, []
+        if tasks:
+            return task or max(tasks, key=len), results, []
     return task or path.stem, _Results(), []
 
 
@@ -183,23 +185,23 @@ class _Run:
         """
         if "filter" in row:
             return str(row["filter"])
-        seen = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
+        repeat = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
         listed = mapping(self.results.configs.get(self.task)).get("filter_list")
         names = [mapping(each).get("name") for each in listed] if isinstance(listed, list) else []
         return (
-            str(names[seen])
-            if seen < len(names)
-            else ("none" if seen == 0 else f"filter {seen + 1}")
+            str(names[repeat])
+            if repeat < len(names)
+            else ("none" if repeat == 0 else f"filter {repeat + 1}")
         )
 
     def _one_number(self, metric: str, value: Any) -> bool:
-        said = f"{metric} is computed over the whole task, not for each document: it is left out"
+        note = f"{metric} is computed over the whole task, not for each document: it is left out"
         if metric == "bypass":
-            said = "predicted only (--predict_only): nothing is scored"
+            note = "predicted only (--predict_only): nothing is scored"
         elif value is None or isinstance(value, bool | int | float):
             return True
-        if said not in self.notes:
-            self.notes.append(said)
+        if note not in self.notes:
+            self.notes.append(note)
         return False
 
     def _id(self, doc: dict[str, Any], doc_id: Any) -> str:
@@ -233,25 +235,28 @@ def _observation(
     row: dict[str, Any],
     position: int,
 ) -> Observation:
-    made = Observation(
+    observation = Observation(
         **shared, scorer=scorer, value=number(value), measured={"position": position}
     )
     if choices:
-        chosen = choices.chosen(scorer.startswith("acc_norm"))
-        made.answer, made.logprob, made.confidence = (
-            choices.labels[chosen],
-            choices.logs[chosen],
-            choices.share(chosen),
+        choice = choices.best(scorer.startswith("acc_norm"))
+        observation.answer, observation.logprob, observation.confidence = (
+            choices.labels[choice],
+            choices.logs[choice],
+            choices.share(choice),
         )
     else:
-        made.answer = _first(row.get("filtered_resps"))
+        observation.answer = _first(row.get("filtered_resps"))
         if row.get("filter", "none") != "none":
-            made.measured = {**made.measured, "parsed": made.answer != _NO_ANSWER}
-    if made.answer == _NO_ANSWER:
-        made.value, made.status = None, Status.UNPARSED
-    elif made.value is None:
-        made.status = Status.MISSING
-    return made
+            observation.measured = {
+                **observation.measured,
+                "parsed": observation.answer != _NO_ANSWER,
+            }
+    if observation.answer == _NO_ANSWER:
+        observation.value, observation.status = None, Status.UNPARSED
+    elif observation.value is None:
+        observation.status = Status.MISSING
+    return observation
 
 
 @dataclass(frozen=True)
@@ -265,14 +270,16 @@ class _Choices:
     @classmethod
     def of(cls, row: dict[str, Any]) -> _Choices | None:
         """Those of a row; None where it is no multiple choice."""
-        given = row.get("filtered_resps")
-        logs = [_log(pair) for pair in given] if isinstance(given, list) else []
+        responses = row.get("filtered_resps")
+        logs = [_log(pair) for pair in responses] if isinstance(responses, list) else []
         # mutual information asks for every choice again, without the question
-        kept = [i for i in range(len(logs)) if _argument(row, i, 0) != ""] or list(range(len(logs)))
-        likely = [log for i in kept if (log := logs[i]) is not None]
-        if len(kept) < 2 or len(likely) < len(kept):
+        positions = [i for i in range(len(logs)) if _argument(row, i, 0) != ""] or list(
+            range(len(logs))
+        )
+        likely = [log for i in positions if (log := logs[i]) is not None]
+        if len(positions) < 2 or len(likely) < len(positions):
             return None
-        words = [_argument(row, i, 1) or "" for i in kept]
+        words = [_argument(row, i, 1) or "" for i in positions]
         labels = [word.strip() for word in words]
         distinct = len(set(labels)) == len(labels)
         return cls(
@@ -281,7 +288,7 @@ class _Choices:
             likely,
         )
 
-    def chosen(self, by_length: bool) -> int:
+    def best(self, by_length: bool) -> int:
         """Which the model chose; ``by_length`` divides by the characters of the choice, as
         ``acc_norm`` does.
         """
@@ -301,10 +308,15 @@ class _Choices:
 
     def label(self, target: Any) -> str | None:
         """The target as a choice's text, where it is the number of a choice."""
-        said = text(target)
-        if said is not None and said.isdecimal() and len(said) < 6 and int(said) < len(self.labels):
-            return self.labels[int(said)]
-        return said
+        label = text(target)
+        if (
+            label is not None
+            and label.isdecimal()
+            and len(label) < 6
+            and int(label) < len(self.labels)
+        ):
+            return self.labels[int(label)]
+        return label
 
 
 def _log(pair: Any) -> float | None:
@@ -318,26 +330,32 @@ def _log(pair: Any) -> float | None:
     ):
         return None
     try:
-        made = float(pair[0])
+        logprob = float(pair[0])
     except (TypeError, ValueError):
         return None
-    return None if math.isnan(made) else made
+    return None if math.isnan(logprob) else logprob
 
 
 def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
     """An argument of a request: ``{"gen_args_0": {"arg_0": ...}}``, or lists of lists in old
     files.
     """
-    given = row.get("arguments")
-    if isinstance(given, dict):
-        found = mapping(given.get(f"gen_args_{request}")).get(f"arg_{which}")
+    arguments = row.get("arguments")
+    if isinstance(arguments, dict):
+        argument = mapping(arguments.get(f"gen_args_{request}")).get(f"arg_{which}")
     else:
         try:
-            found = given[request][which]  # type: ignore[index]
+            argument = arguments[request][which]  # type: ignore[index]
         except (TypeError, IndexError, KeyError):
             return None
     # a conversation is one text of JSON in a list
-    return found if isinstance(found, str) else _first(found) if isinstance(found, list) else None
+    return (
+        argument
+        if isinstance(argument, str)
+        else _first(argument)
+        if isinstance(argument, list)
+        else None
+    )
 
 
 def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
@@ -348,13 +366,13 @@ def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
     question."""
     whole = prompt or ""
     for key in _QUESTIONS:
-        asked = doc.get(key)
+        question = doc.get(key)
         if (
-            isinstance(asked, str)
-            and asked.strip()
-            and (asked in whole or json.dumps(asked)[1:-1] in whole)
+            isinstance(question, str)
+            and question.strip()
+            and (question in whole or json.dumps(question)[1:-1] in whole)
         ):
-            return asked
+            return question
     return prompt
 
 

@@ -150,8 +150,8 @@ def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
             for name, dtype in COLUMNS.items()
         ]
         names = set(COLUMNS)
-        measured = _spread([row.measured for row in rows], names)
-        described = _spread([row.attributes for row in rows], names)
+        measured = _as_columns([row.measured for row in rows], names)
+        described = _as_columns([row.attributes for row in rows], names)
     except RecursionError:
         raise InputError(
             f"something about {rows[0].example_id!r} or an example after it is nested too deeply"
@@ -159,7 +159,7 @@ def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
     return pl.DataFrame([*columns, *described, *measured]), frozenset(s.name for s in measured)
 
 
-def _spread(rows: list[Mapping[str, Any]], taken: set[str]) -> list[pl.Series]:
+def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series]:
     """Mappings as columns, whose names become taken; one that is taken already gets ``_given`` at
     its end.
     """
@@ -175,16 +175,16 @@ def _spread(rows: list[Mapping[str, Any]], taken: set[str]) -> list[pl.Series]:
                     _allow(name, values)
                     values[name] = [None] * len(rows)
                 values[name][i] = inner
-    made = []
+    columns = []
     for name, column in values.items():
         if name == OURS or name.startswith(f"{OURS}_"):
             continue
         free = name or "_"
-        while free in taken:
+        while free in names:
             free += "_given"
-        taken.add(free)
-        made.append(_series(free, column))
-    return made
+        names.add(free)
+        columns.append(_series(free, column))
+    return columns
 
 
 def _allow(name: str, values: dict[str, Any]) -> None:
@@ -213,10 +213,10 @@ def _series(name: str, values: list[Any]) -> pl.Series:
             return pl.Series(name, numbers, dtype=pl.Float64)
         except OverflowError:  # a whole number beyond any float is kept as its digits
             pass
-    return _made(name, [_text(v) for v in values] if kinds != {str} else values, pl.String)
+    return _make_series(name, [_text(v) for v in values] if kinds != {str} else values, pl.String)
 
 
-def _made(name: str, values: list[Any], dtype: Any) -> pl.Series:
+def _make_series(name: str, values: list[Any], dtype: Any) -> pl.Series:
     try:
         return pl.Series(name, values, dtype=dtype, strict=False)
     except UnicodeEncodeError:
@@ -236,7 +236,7 @@ def _clean(value: Any) -> Any:
     return value
 
 
-def joined(frames: list[pl.DataFrame]) -> pl.DataFrame:
+def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
     """Tables one under the other; a column of several types is a number if all are, and text
     otherwise.
     """

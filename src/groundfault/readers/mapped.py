@@ -16,7 +16,7 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
-from groundfault.readers.log import COLUMNS, TableLog, joined
+from groundfault.readers.log import COLUMNS, TableLog, stack
 from groundfault.readers.safely import escaped, json_file
 from groundfault.readers.table import read_table
 
@@ -79,28 +79,30 @@ class Mapped:
         """
         try:
             data = tomllib.loads(Path(path).read_text("utf-8"))
-            given = msgspec.convert(data, _File)
+            file = msgspec.convert(data, _File)
         except OSError as error:
             raise InputError(f"cannot read the mapping {path}: {error.strerror or error}") from None
         except (ValueError, RecursionError) as error:
             raise InputError(f"{path} is not a mapping: {first_line(error)}") from None
-        strange = [word for word in (*given.columns, *given.constants) if word not in COLUMNS]
+        strange = [word for word in (*file.columns, *file.constants) if word not in COLUMNS]
         if strange:
             raise InputError(f"{path}: {strange[0]!r} is none of the words {', '.join(COLUMNS)}")
-        known = {str(status) for status in Status}
-        wrong = [status for status in given.statuses.values() if status not in known]
+        statuses = {str(status) for status in Status}
+        wrong = [status for status in file.statuses.values() if status not in statuses]
         if wrong:
-            raise InputError(f"{path}: status {wrong[0]!r} is none of {', '.join(sorted(known))}")
-        if set(given.wide) - {"models"}:
+            raise InputError(
+                f"{path}: status {wrong[0]!r} is none of {', '.join(sorted(statuses))}"
+            )
+        if set(file.wide) - {"models"}:
             raise InputError(f"{path}: [wide] takes models = [...] alone")
         return cls(
-            given.columns,
-            given.constants,
-            given.values,
-            given.statuses,
-            tuple(given.wide.get("models", ())),
-            tuple(given.measured),
-            tuple(given.ignore),
+            file.columns,
+            file.constants,
+            file.values,
+            file.statuses,
+            tuple(file.wide.get("models", ())),
+            tuple(file.measured),
+            tuple(file.ignore),
         )
 
     def sniff(self, path: Path) -> bool:
@@ -144,14 +146,14 @@ class Mapped:
         models = [c for c in models if c not in self.columns.values()]
         if not models:
             raise InputError(f"{where}: no column matches [wide] models = {list(self.wide)}")
-        kept = [c for c in frame.columns if c not in models]
-        clash = {"model", "value"} & set(kept)
+        index = [c for c in frame.columns if c not in models]
+        clash = {"model", "value"} & set(index)
         if clash:
             raise InputError(
                 f"{where}: column {clash.pop()!r} stands beside one column a model; leave it out by ignore"
             )
         words = frame.with_columns(pl.col(models).cast(pl.String))
-        return words.unpivot(models, index=kept, variable_name="model", value_name="value")
+        return words.unpivot(models, index=index, variable_name="model", value_name="value")
 
     def _valued(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
         """The value as a number, and a status for every row."""
@@ -182,21 +184,23 @@ class Mapped:
     def _status(
         self, frame: pl.DataFrame, words: pl.Series, value: pl.Series, where: str
     ) -> pl.Series:
-        meant = {"": str(Status.MISSING), **self.statuses}
-        of_value = words.replace_strict(meant, default=None, return_dtype=pl.String)
+        meanings = {"": str(Status.MISSING), **self.statuses}
+        of_value = words.replace_strict(meanings, default=None, return_dtype=pl.String)
         of_value = pl.select(pl.when(value.is_null()).then(of_value)).to_series()
         if "status" not in frame.columns:
             return of_value.fill_null(str(Status.SCORED))
-        given = frame["status"].cast(pl.String).fill_null("")
-        named = {str(status): str(status) for status in Status} | {"": None} | dict(self.statuses)
-        unknown = given.filter(~given.is_in(list(named)))
+        raw = frame["status"].cast(pl.String).fill_null("")
+        names = {str(status): str(status) for status in Status} | {"": None} | dict(self.statuses)
+        unknown = raw.filter(~raw.is_in(list(names)))
         if len(unknown):
             raise InputError(
                 f"{where}: status {unknown[0]!r} is not known; say what it means under [statuses]"
             )
-        said = given.replace_strict(named, return_dtype=pl.String)
-        said = pl.select(pl.when(said == Status.SCORED).then(None).otherwise(said)).to_series()
-        return pl.select(pl.coalesce(said, of_value, pl.lit(str(Status.SCORED)))).to_series()
+        statuses = raw.replace_strict(names, return_dtype=pl.String)
+        statuses = pl.select(
+            pl.when(statuses == Status.SCORED).then(None).otherwise(statuses)
+        ).to_series()
+        return pl.select(pl.coalesce(statuses, of_value, pl.lit(str(Status.SCORED)))).to_series()
 
 
 class Canonical:
@@ -253,13 +257,15 @@ def _renamed(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
     """The mapped columns under their words; a column that had the word for a name gets ``_given``
     at its end.
     """
-    taken = {
+    clashes = {
         word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c
     }
-    frame = frame.rename({name: new for name, new in taken.items() if name not in columns.values()})
+    frame = frame.rename(
+        {name: new for name, new in clashes.items() if name not in columns.values()}
+    )
     wanted = [pl.col(column).alias(word) for word, column in columns.items()]
-    kept = [c for c in frame.columns if c not in columns.values()]
-    return frame.select(*wanted, *(c for c in kept if c not in columns))
+    others = [c for c in frame.columns if c not in columns.values()]
+    return frame.select(*wanted, *(c for c in others if c not in columns))
 
 
 def _typed(frame: pl.DataFrame, where: str) -> pl.DataFrame:
@@ -277,6 +283,6 @@ def _typed(frame: pl.DataFrame, where: str) -> pl.DataFrame:
         lost = frame[name].is_not_null() & typed[name].is_null()
         if lost.any():
             raise InputError(f"{where}: {name} {frame[name].filter(lost)[0]!r} is no number")
-    whole = joined([empty, typed])
+    whole = stack([empty, typed])
     blank = pl.col("task", "model", "scorer").fill_null("")
     return whole.with_columns(blank, pl.col("epoch").fill_null(1))

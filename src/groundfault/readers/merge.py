@@ -13,7 +13,7 @@ import polars as pl
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers.account import Account, LogRead
-from groundfault.readers.log import joined
+from groundfault.readers.log import stack
 
 _KEY = ("example_id", "model", "epoch")
 _ANSWER = (*_KEY, "task", "log")
@@ -29,8 +29,8 @@ one's.
 """
 
 
-def one_scorer(
-    table: pl.DataFrame, chosen: tuple[str, ...], verdicts: Sequence[str]
+def select_scorer(
+    table: pl.DataFrame, scorers: tuple[str, ...], verdicts: Sequence[str]
 ) -> tuple[pl.DataFrame, list[str], int, tuple[str, ...]]:
     """The rows of one scorer for each answer.
 
@@ -48,23 +48,23 @@ def one_scorer(
         The rows; the other scorers; rows of answers that the chosen ones did not score, which are
         left out; what to say of all that.
     """
-    named = table.filter(pl.col("scorer") != "")
-    present = sorted(named["scorer"].unique())
-    unknown = [name for name in chosen if name not in present]
+    scored_rows = table.filter(pl.col("scorer") != "")
+    present = sorted(scored_rows["scorer"].unique())
+    unknown = [name for name in scorers if name not in present]
     if unknown:
         raise InputError(f"no scorer {unknown[0]!r}; there are {_some(present) or 'none'}")
     notes = []
-    if not chosen:
-        chosen = _verdicts(named, verdicts)
-        if not chosen:
+    if not scorers:
+        scorers = _verdicts(scored_rows, verdicts)
+        if not scorers:
             return table, [], 0, ()
         notes.append(
-            f"the outcome is {' or '.join(map(repr, chosen))}, the tool's own verdict (--scorer takes another)"
+            f"the outcome is {' or '.join(map(repr, scorers))}, the tool's own verdict (--scorer takes another)"
         )
-    mine = table.filter(pl.col("scorer").is_in(chosen))
+    mine = table.filter(pl.col("scorer").is_in(scorers))
     both = (
         mine.filter(pl.col("scorer").n_unique().over(_ANSWER) > 1)
-        if len(chosen) > 1
+        if len(scorers) > 1
         else mine.clear()
     )
     if both.height:
@@ -77,29 +77,29 @@ def one_scorer(
     )
     run = ["task", "model", "log"]
     nobody = nobody.join(
-        named.join(mine, on=run, how="anti"), on=run, how="anti", maintain_order="left"
+        scored_rows.join(mine, on=run, how="anti"), on=run, how="anti", maintain_order="left"
     )
-    answered = joined([mine, nobody])
-    left_out = table.select(_ANSWER).join(answered, on=_ANSWER, how="anti")
+    answers = stack([mine, nobody])
+    left_out = table.select(_ANSWER).join(answers, on=_ANSWER, how="anti")
     if left_out.height:
-        lost = left_out.unique().height
-        said = "1 answer has" if lost == 1 else f"{lost:,} answers have"
+        n_lost = left_out.unique().height
+        subject = "1 answer has" if n_lost == 1 else f"{n_lost:,} answers have"
         notes.append(
-            f"{said} no score by {' or '.join(map(repr, chosen))} and {'was' if lost == 1 else 'were'} left out"
+            f"{subject} no score by {' or '.join(map(repr, scorers))} and {'was' if n_lost == 1 else 'were'} left out"
         )
-    return answered, [name for name in present if name not in chosen], left_out.height, tuple(notes)
+    return answers, [name for name in present if name not in scorers], left_out.height, tuple(notes)
 
 
-def _verdicts(named: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
+def _verdicts(scored_rows: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
     """The scorers that are the outcome where none was chosen; none where there is but one of each
     task.
     """
-    runs = named.group_by("task", "model", "log").agg(pl.col("scorer").n_unique())
+    runs = scored_rows.group_by("task", "model", "log").agg(pl.col("scorer").n_unique())
     ambiguous = runs.filter(pl.col("scorer") > 1)["log"].unique().to_list()
     own = {verdicts[i] for i in ambiguous}
-    if not own <= set(named["scorer"].unique()):
-        raise InputError(_several(named))
-    alone = named.filter(~pl.col("log").is_in(ambiguous))
+    if not own <= set(scored_rows["scorer"].unique()):
+        raise InputError(_several(scored_rows))
+    alone = scored_rows.filter(~pl.col("log").is_in(ambiguous))
     # one task, scored by one in one log and by another in another, would compare models by
     # different measures
     others = alone.filter(~pl.col("scorer").is_in(list(own)))
@@ -108,21 +108,19 @@ def _verdicts(named: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*alone["scorer"].unique(), *own})) if own else ()
 
 
-def _several(named: pl.DataFrame) -> str:
+def _several(scored_rows: pl.DataFrame) -> str:
     by_task = {
         task: sorted(names)
-        for task, names in named.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
+        for task, names in scored_rows.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
     }
     if len(set(map(tuple, by_task.values()))) == 1:
         names = _some([repr(name) for name in next(iter(by_task.values()))])
         return f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never averaged"
-    said = "; ".join(
+    by_task_text = "; ".join(
         f"{_some([repr(name) for name in names])} of {task!r}"
         for task, names in sorted(by_task.items())[:_MOST_SAID]
     )
-    return (
-        f"several scorers: {said}; choose one of each task (scorer=[...], or --scorer A --scorer B)"
-    )
+    return f"several scorers: {by_task_text}; choose one of each task (scorer=[...], or --scorer A --scorer B)"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -130,7 +128,9 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_SAID]) + more
 
 
-def beside(answered: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]) -> pl.DataFrame:
+def add_other_scores(
+    answers: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]
+) -> pl.DataFrame:
     """The answers with what other scorers said of them in columns ``score_...``, and whether one of
     them disagrees.
 
@@ -142,19 +142,19 @@ def beside(answered: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]) -
         *_ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
     )
     if not scores.height:
-        return answered
+        return answers
     wide = scores.pivot(
         "scorer", index=_ANSWER, values="value", aggregate_function="first", sort_columns=True
     )
     new = [c for c in wide.columns if c not in _ANSWER]
-    answered = answered.rename({c: f"{c}_given" for c in (*new, DISAGREE) if c in answered.columns})
-    answered = answered.join(wide, on=_ANSWER, how="left", maintain_order="left")
-    alike = [c for c in new if answered.select(pl.col(c).is_between(0, 1).all()).item()]
+    answers = answers.rename({c: f"{c}_given" for c in (*new, DISAGREE) if c in answers.columns})
+    answers = answers.join(wide, on=_ANSWER, how="left", maintain_order="left")
+    alike = [c for c in new if answers.select(pl.col(c).is_between(0, 1).all()).item()]
     apart = [(pl.col(c) - pl.col("value")).abs() >= 0.5 for c in alike]
-    return answered.with_columns(pl.any_horizontal(apart).alias(DISAGREE)) if apart else answered
+    return answers.with_columns(pl.any_horizontal(apart).alias(DISAGREE)) if apart else answers
 
 
-def scaled(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:
+def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFrame:
     """Values in [0, 1], 1 the best; none where the answer was not scored."""
     if scale:
         worst, best = scale
@@ -162,19 +162,19 @@ def scaled(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFra
     table = table.with_columns(pl.when(pl.col("status") == Status.SCORED).then(pl.col("value")))
     out = table.filter(~pl.col("value").is_between(0, 1))
     if out.height:
-        given = (
+        advice = (
             "which is outside that range"
             if scale
             else "say which is worst and best (scale=, or --scale)"
         )
         raise InputError(
             f"scorer {out['scorer'][0]!r} gives {out['example_id'][0]!r} the value {out['value'][0]:g} "
-            f"({out.height} rows are not in [0, 1]); {given}"
+            f"({out.height} rows are not in [0, 1]); {advice}"
         )
     return table
 
 
-def named_by_task(table: pl.DataFrame) -> pl.DataFrame:
+def prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
     """Ids that tell the examples of several tasks apart."""
     if table["task"].n_unique() > 1:
         prefix = pl.when(pl.col("task") == "").then(pl.lit("")).otherwise(pl.format("{}/", "task"))
@@ -182,7 +182,7 @@ def named_by_task(table: pl.DataFrame) -> pl.DataFrame:
     return table
 
 
-def reconciled(
+def reconcile(
     table: pl.DataFrame, conflicts: str, read: Sequence[LogRead]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
     """The table with one row for each answer, and how many rows were retried, there twice, and kept
@@ -211,13 +211,13 @@ def reconciled(
         )
     if other_text.height:
         tagged = pl.concat_str("example_id", pl.lit("#"), pl.col("question_hash").str.slice(0, 8))
-        named = (
+        ids = (
             pl.when(texts & pl.col("question_hash").is_not_null())
             .then(tagged)
             .otherwise("example_id")
         )
         unique = unique.with_columns(
-            pl.coalesce("group", "example_id").alias("group"), named.alias("example_id")
+            pl.coalesce("group", "example_id").alias("group"), ids.alias("example_id")
         )
     again = unique.filter(pl.struct(_KEY).is_duplicated())
     if again.height and conflicts == "error":
@@ -226,8 +226,8 @@ def reconciled(
             "repeats by conflicts='keep' (--conflicts keep)"
         )
     if again.height:
-        counted = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example_id", "model")
-        unique = unique.with_columns(counted.alias("epoch"))
+        epoch = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example_id", "model")
+        unique = unique.with_columns(epoch.alias("epoch"))
     return unique, counts | {"conflicting": other_text.height + again.height}
 
 
@@ -268,10 +268,10 @@ def account(
     notes: tuple[str, ...],
 ) -> Account:
     """What became of everything that was read."""
-    answered = table.select("example_id", "model").unique()
-    examples = answered["example_id"].n_unique()
-    rows_of = dict(answered["model"].value_counts().sort("model").iter_rows())
-    each = answered["example_id"].value_counts()
+    answers = table.select("example_id", "model").unique()
+    examples = answers["example_id"].n_unique()
+    rows_of = dict(answers["model"].value_counts().sort("model").iter_rows())
+    each = answers["example_id"].value_counts()
     matched = int((each["count"] == len(rows_of)).sum())
     missing = {str(m): examples - int(n) for m, n in rows_of.items()} if len(rows_of) > 1 else {}
     return Account(

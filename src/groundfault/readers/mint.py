@@ -12,7 +12,7 @@ import msgspec
 from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import mapping, said, text
+from groundfault.readers.values import mapping, text, texts_by
 
 _NAME = re.compile(r"(?P<model>.+)_max\d+_(?P<task>.+)\.results")
 
@@ -54,9 +54,9 @@ class Mint:
 
     def read(self, path: Path) -> Log:
         """One observation an episode."""
-        named = _NAME.fullmatch(path.stem)
-        if named:
-            return Log(_observations(path, named["model"], named["task"]), "mint")
+        name_match = _NAME.fullmatch(path.stem)
+        if name_match:
+            return Log(_observations(path, name_match["model"], name_match["task"]), "mint")
         parts = path.resolve().parts
         turn = next((i for i, part in enumerate(parts) if part.startswith("F=")), 0)
         return Log(
@@ -73,7 +73,7 @@ def _observations(path: Path, model: str, task: str) -> Iterator[Observation]:
         )
         failed = state.error is not None or state.terminate_reason == "error"
         value = None if failed or state.success is None else float(state.success)
-        turns = said(state.history, "assistant")
+        turns = texts_by(state.history, "assistant")
         yield Observation(
             str(row.task.task_id),
             value,

@@ -12,7 +12,7 @@ import msgspec
 from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_lines
-from groundfault.readers.values import held, number, said, text
+from groundfault.readers.values import drop_empty, number, text, texts_by
 
 
 class _Spec(msgspec.Struct):
@@ -84,23 +84,26 @@ class _Run:
 
     def _scores(self, name: str, kind: str, data: dict[str, Any]) -> Iterator[Observation]:
         if kind == "match":
-            known = ("correct", "score", "expected", "picked", "sampled", "prompt")
-            measured = {key: value for key, value in data.items() if key not in known}
-            made = self._observation(
+            names = ("correct", "score", "expected", "picked", "sampled", "prompt")
+            measured = {key: value for key, value in data.items() if key not in names}
+            observation = self._observation(
                 name,
                 "match",
                 number(data.get("correct", data.get("score"))),
                 Status.MISSING,
                 measured,
             )
-            made.answer, made.target = text(data.get("picked")), text(data.get("expected"))
-            yield made
+            observation.answer, observation.target = (
+                text(data.get("picked")),
+                text(data.get("expected")),
+            )
+            yield observation
             return
         choice = text(data.get("choice"))
         unscored = Status.UNPARSED if choice == "__invalid__" else Status.MISSING
-        for metric, given in data.items():
-            if given is None or isinstance(given, bool | int | float):
-                value = None if unscored == Status.UNPARSED else number(given)
+        for metric, raw in data.items():
+            if raw is None or isinstance(raw, bool | int | float):
+                value = None if unscored == Status.UNPARSED else number(raw)
                 yield self._observation(name, metric, value, unscored, {"label": choice})
 
     def _observation(
@@ -125,13 +128,13 @@ class _Run:
             epoch=epoch,
             prompt=prompt,
             response=response,
-            measured=held({**measured, "judge": judge}),
+            measured=drop_empty({**measured, "judge": judge}),
         )
 
 
 def _exchange(data: dict[str, Any]) -> tuple[str | None, str | None]:
     """The last user message and what was sampled."""
     prompt, sampled = data.get("prompt"), data.get("sampled")
-    asked = said(prompt, "user")
+    user_turns = texts_by(prompt, "user")
     one = sampled[0] if isinstance(sampled, list) and len(sampled) == 1 else sampled
-    return (asked[-1] if asked else text(prompt)), text(one)
+    return (user_turns[-1] if user_turns else text(prompt)), text(one)

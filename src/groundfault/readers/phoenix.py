@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.core.status import Status
-from groundfault.readers.exports import keys, opened, plain, rows, verdict
+from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.values import held, listing, mapping, number, text
+from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _COLUMN = re.compile(r"annotation_(.+)_(label|score|explanation|annotator_kind|error)")
 
@@ -26,12 +26,12 @@ class Phoenix:
 
     def sniff(self, path: Path) -> bool:
         """Whether it has the keys of an experiment's runs, or of annotated spans."""
-        found = keys(path)
-        runs = {"example_id", "repetition_number", "reference_output"} <= found
+        names = keys(path)
+        runs = {"example_id", "repetition_number", "reference_output"} <= names
         return (
             runs
-            or {"evaluation_runs", "task_runs"} <= found
-            or {"span_id", "annotator_kind"} <= found
+            or {"evaluation_runs", "task_runs"} <= names
+            or {"span_id", "annotator_kind"} <= names
         )
 
     def read(self, path: Path) -> Log:
@@ -46,10 +46,10 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     for row in rows(path):
         for run, annotation in _annotated(row):
             position += 1
-            made = _observation(run, annotation, position)
-            if made.status == Status.MISSING and annotation.get("label"):
-                labels.add(f"{made.scorer}={annotation['label']}")
-            yield made
+            observation = _observation(run, annotation, position)
+            if observation.status == Status.MISSING and annotation.get("label"):
+                labels.add(f"{observation.scorer}={annotation['label']}")
+            yield observation
     if labels:
         notes.append(f"labels that are no verdict are missing: {', '.join(sorted(labels)[:5])}")
 
@@ -58,11 +58,11 @@ def _annotated(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, 
     """Each annotation of a row, with the run it is about; an empty one where there is none."""
     if "evaluation_runs" in row:
         runs = {str(mapping(run).get("id")): mapping(run) for run in listing(row.get("task_runs"))}
-        for told in map(mapping, listing(row["evaluation_runs"])):
-            run = runs.get(str(told.get("experiment_run_id")), {})
+        for evaluation in map(mapping, listing(row["evaluation_runs"])):
+            run = runs.get(str(evaluation.get("experiment_run_id")), {})
             yield (
                 run | {"example_id": run.get("dataset_example_id")},
-                told | mapping(told.get("result")),
+                evaluation | mapping(evaluation.get("result")),
             )
         return
     if "span_id" in row and "annotator_kind" in row:
@@ -77,11 +77,11 @@ def _annotated(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, 
 
 def _columns(row: dict[str, Any]) -> list[dict[str, Any]]:
     """The annotations of a CSV row, whose columns are ``annotation_<name>_score`` and the like."""
-    found: dict[str, dict[str, Any]] = {}
+    columns: dict[str, dict[str, Any]] = {}
     for column, value in row.items():
         if (parts := _COLUMN.fullmatch(column)) and value is not None:
-            found.setdefault(parts[1], {"name": parts[1]})[parts[2]] = value
-    return list(found.values())
+            columns.setdefault(parts[1], {"name": parts[1]})[parts[2]] = value
+    return list(columns.values())
 
 
 def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int) -> Observation:
@@ -109,6 +109,6 @@ def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int)
         prompt=plain(run.get("input")),
         response=plain(run.get("output")),
         target=plain(run.get("reference_output")),
-        attributes=mapping(opened(run.get("metadata"))),
-        measured=held(measured),
+        attributes=mapping(parse_cell(run.get("metadata"))),
+        measured=drop_empty(measured),
     )

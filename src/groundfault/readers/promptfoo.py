@@ -16,7 +16,7 @@ from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import escaped, head, json_file, json_lines
-from groundfault.readers.values import mapping, name_of, number, said, text
+from groundfault.readers.values import mapping, name_of, number, text, texts_by
 
 PASS = "pass"
 """The scorer that says whether all assertions held; metrics that the tests name stand beside it."""
@@ -118,7 +118,7 @@ class _Run:
         labels = dict.fromkeys(row.label for row in self.rows())
         position = 0
         for position, row in enumerate(self.rows(), 1):
-            yield from _scored(row, self._base(row, labels, position))
+            yield from _observations(row, self._base(row, labels, position))
         if position == 0:
             self.notes.append("no samples")
 
@@ -146,7 +146,7 @@ class _Run:
             example, group = f"{test_id}/{short}", test_id
             attributes["prompt_label"] = row.label
         logprobs = response.get("logProbs")
-        given = [number(each) for each in logprobs] if isinstance(logprobs, list) else []
+        values = [number(each) for each in logprobs] if isinstance(logprobs, list) else []
         return Observation(
             example_id=example,
             model=model,
@@ -155,13 +155,15 @@ class _Run:
             prompt=_prompt(row.prompt),
             response=text(response.get("output")),
             target=_target(test),
-            logprob=sum(x for x in given if x is not None) if given and None not in given else None,
+            logprob=sum(x for x in values if x is not None)
+            if values and None not in values
+            else None,
             attributes=attributes,
-            measured=_measured(row, response, test, position),
+            measured=_measurements(row, response, test, position),
         )
 
 
-def _scored(row: _Row, base: Observation) -> Iterator[Observation]:
+def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
     response = _response(row)
     grading = mapping(row.grading_result)
     passed = row.success if isinstance(row.success, bool) else grading.get("pass")
@@ -180,9 +182,9 @@ def _scored(row: _Row, base: Observation) -> Iterator[Observation]:
     if base.status != Status.SCORED:
         yield base
         return
-    named = mapping(row.named_scores) or mapping(grading.get("namedScores"))
-    for name, given in {PASS: passed, **named}.items():
-        value = number(given)
+    metrics = mapping(row.named_scores) or mapping(grading.get("namedScores"))
+    for name, raw in {PASS: passed, **metrics}.items():
+        value = number(raw)
         status = Status.SCORED if value is not None else Status.MISSING
         yield Observation(
             base.example_id, value, status, name, base.model, base.task, base.epoch, base.group, base.prompt,
@@ -190,7 +192,7 @@ def _scored(row: _Row, base: Observation) -> Iterator[Observation]:
         )  # fmt: skip
 
 
-def _measured(
+def _measurements(
     row: _Row, response: dict[str, Any], test: dict[str, Any], position: int
 ) -> dict[str, Any]:
     usage = mapping(response.get("tokenUsage")) or mapping(row.token_usage)
@@ -203,8 +205,8 @@ def _measured(
         else []
     )
     judges = [_name(each["provider"]) for each in asserted if each.get("provider")]
-    chosen = mapping(test.get("options")).get("provider")
-    found = {
+    provider = mapping(test.get("options")).get("provider")
+    measurements = {
         "position": position,
         "score": number(row.score),
         "finish_reason": reason,
@@ -214,11 +216,11 @@ def _measured(
         "seconds": latency / 1000 if latency is not None else None,
         "cached": response.get("cached"),
         "cost": number(row.cost),
-        "judge": ", ".join(dict.fromkeys(judges)) or (_name(chosen) if chosen else None),
+        "judge": ", ".join(dict.fromkeys(judges)) or (_name(provider) if provider else None),
     }
     if any(each.get("type") == "human" for each in asserted):
-        found["edited"] = True
-    return {key: value for key, value in found.items() if value is not None}
+        measurements["edited"] = True
+    return {key: value for key, value in measurements.items() if value is not None}
 
 
 def _response(row: _Row) -> dict[str, Any]:
@@ -227,9 +229,9 @@ def _response(row: _Row) -> dict[str, Any]:
 
 def _name(provider: Any) -> str:
     """The provider's label, which a user gives, else its id."""
-    given = mapping(provider)
+    details = mapping(provider)
     return str(
-        given.get("label") or given.get("id") or (provider if isinstance(provider, str) else "")
+        details.get("label") or details.get("id") or (provider if isinstance(provider, str) else "")
     )
 
 
@@ -238,7 +240,7 @@ def _prompt(prompt: Any) -> str | None:
     raw = mapping(prompt).get("raw") if not isinstance(prompt, str) else prompt
     if isinstance(raw, str) and raw.lstrip().startswith("["):
         try:
-            users = said(json.loads(raw), "user")
+            users = texts_by(json.loads(raw), "user")
         except (ValueError, RecursionError):
             users = []
         return users[-1] if users else raw
@@ -249,8 +251,8 @@ def _target(test: dict[str, Any]) -> str | None:
     asserted = test.get("assert")
     each = [mapping(one) for one in asserted] if isinstance(asserted, list) else []
     values = [one.get("value") for one in each if _EXPECTED.fullmatch(str(one.get("type")))]
-    found = [said_of for value in values if (said_of := text(value)) is not None]
-    return text(list(dict.fromkeys(found))) if found else None
+    texts = [words for value in values if (words := text(value)) is not None]
+    return text(list(dict.fromkeys(texts))) if texts else None
 
 
 def _of_csv(path: Path) -> Iterator[_Row]:
@@ -269,17 +271,17 @@ def _of_csv(path: Path) -> Iterator[_Row]:
         variables = dict(zip(header[: starts[0]], cells, strict=False))
         description = variables.pop("Description", None)
         for begin, end in zip(starts, [*starts[1:], len(header)], strict=True):
-            named = dict(zip(header[begin + 1 : end], cells[begin + 1 : end], strict=False))
+            columns = dict(zip(header[begin + 1 : end], cells[begin + 1 : end], strict=False))
             provider, _, label = header[begin].removeprefix("[").partition("] ")
-            status = str(named.get("Status"))
+            status = str(columns.get("Status"))
             scores = {
                 name[8:]: _number(v)
-                for name, v in named.items()
+                for name, v in columns.items()
                 if name.startswith("Metric: ") and v
             }
             yield _Row(
                 success=status == "PASS",
-                score=_number(named.get("Score")),
+                score=_number(columns.get("Score")),
                 failure_reason={"PASS": 0, "FAIL": 1}.get(status, _ERROR),
                 error="ERROR" if status == "ERROR" else None,
                 test_idx=index,

@@ -65,7 +65,7 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         yield from json_lines(path, dict[str, Any])
 
 
-def opened(value: Any) -> Any:
+def parse_cell(value: Any) -> Any:
     """A value that a CSV cell holds as JSON."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
@@ -77,7 +77,7 @@ def opened(value: Any) -> Any:
 
 def plain(value: Any) -> str | None:
     """Text; of a mapping with one entry, such as ``{"question": ...}``, that entry."""
-    value = opened(value)
+    value = parse_cell(value)
     if isinstance(value, dict) and len(value) == 1:
         value = next(iter(value.values()))
     return text(value)

@@ -86,34 +86,34 @@ def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
         path.name.removesuffix(".json").removesuffix("eval_results").rstrip("._-")
         or path.parent.name
     )
-    for position, (instance, said) in enumerate(content.items(), 1):
-        if not isinstance(said, bool | dict | None):
+    for position, (instance, verdict) in enumerate(content.items(), 1):
+        if not isinstance(verdict, bool | dict | None):
             raise InputError(
-                f"{path}: the outcome of {instance!r} is {type(said).__name__}, not true, false or a report"
+                f"{path}: the outcome of {instance!r} is {type(verdict).__name__}, not true, false or a report"
             )
         if path.stem == "report" and path.parent.name == instance:
             model = path.parent.parent.name
-        details = mapping(said)
-        value = number(details.get("resolved") if details else said)
+        details = mapping(verdict)
+        value = number(details.get("resolved") if details else verdict)
         status = Status.SCORED if value is not None else Status.MISSING
         if details.get("infra_failure"):
             value, status = None, Status.ERROR
         elif details.get("patch_is_None") or details.get("patch_exists") is False:
             value, status = None, Status.UNPARSED
-        kept = {
+        extra = {
             name: flag
             for name, flag in details.items()
             if isinstance(flag, bool) and name != "resolved"
         }
-        yield _observation(instance, model, value, status, {"position": position, **kept})
+        yield _observation(instance, model, value, status, {"position": position, **extra})
 
 
 def _observation(
     instance: str, model: str, value: float | None, status: Status, measured: dict[str, Any]
 ) -> Observation:
-    known = _INSTANCE.fullmatch(instance)
-    attributes = {"repo": f"{known['org']}/{known['repo']}"} if known else {}
-    version = known["version"] if known else None
+    name_match = _INSTANCE.fullmatch(instance)
+    attributes = {"repo": f"{name_match['org']}/{name_match['repo']}"} if name_match else {}
+    version = name_match["version"] if name_match else None
     return Observation(
         instance.removesuffix(version or ""),
         value,

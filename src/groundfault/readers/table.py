@@ -29,9 +29,9 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
         raise InputError(
             f"{path} has two columns named {doubled[0].rpartition('_duplicated_')[0]!r}; rename one"
         )
-    kept = {column: pl.String for column in text if column in header}
+    schema = {column: pl.String for column in text if column in header}
     return pl.read_csv(
-        escaped(path), separator=separator, infer_schema_length=10_000, schema_overrides=kept
+        escaped(path), separator=separator, infer_schema_length=10_000, schema_overrides=schema
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
 from groundfault.readers.safely import head, json_file
-from groundfault.readers.values import mapping, number, said, text
+from groundfault.readers.values import mapping, number, text, texts_by
 
 _FIRST = re.compile(rb'\s*\[\s*\{\s*"task_id"\s*:')
 _NAME = re.compile(
@@ -79,10 +79,10 @@ class TauBench:
 
 
 def _episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation]:
-    named = _NAME.fullmatch(path.stem)
-    model = (named["model"] or named["short"]) if named else path.stem
+    name_match = _NAME.fullmatch(path.stem)
+    model = (name_match["model"] or name_match["short"]) if name_match else path.stem
     policies = (
-        _POLICY.match(words) for each in episodes for words in said(each.traj[:1], "system")
+        _POLICY.match(words) for each in episodes for words in texts_by(each.traj[:1], "system")
     )
     domain = next((policy[1].lower() for policy in policies if policy), "")
     for position, one in enumerate(episodes, 1):
@@ -99,14 +99,14 @@ def _episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation]:
             task=f"tau-bench {domain}".strip(),
             epoch=one.trial + 1,
             prompt=text(task.get("instruction")),
-            response=next(reversed(said(one.traj, "assistant")), None),
+            response=next(reversed(texts_by(one.traj, "assistant")), None),
             target=text(actions),
             attributes={"user_id": task.get("user_id"), "gold_actions": len(actions)}
             if isinstance(actions, list)
             else {},
             measured={
                 "position": position,
-                **_counted(one.traj),
+                **_counts(one.traj),
                 "user_cost": number(one.info.get("user_cost")),
             },
         )
@@ -120,7 +120,7 @@ def _simulations(results: _Results) -> Iterator[Observation]:
         failed = one.termination_reason in _NOT_EVALUABLE
         value = None if failed else number(mapping(one.reward_info).get("reward"))
         task, messages = tasks.get(str(one.task_id), {}), one.messages or []
-        measured = {"position": position, **_counted(messages), "seconds": number(one.duration)}
+        measured = {"position": position, **_counts(messages), "seconds": number(one.duration)}
         yield Observation(
             str(one.task_id),
             value,
@@ -130,14 +130,14 @@ def _simulations(results: _Results) -> Iterator[Observation]:
             task=f"tau2-bench {domain}".strip(),
             epoch=(one.trial or 0) + 1,
             prompt=text(mapping(task.get("user_scenario")).get("instructions")),
-            response=next(reversed(said(messages, "assistant")), None),
+            response=next(reversed(texts_by(messages, "assistant")), None),
             target=text(mapping(task.get("evaluation_criteria")).get("actions")),
             attributes={"description": mapping(task.get("description")).get("purpose")},
             measured={**measured, "termination_reason": one.termination_reason},
         )
 
 
-def _counted(messages: list[dict[str, Any]]) -> dict[str, int]:
+def _counts(messages: list[dict[str, Any]]) -> dict[str, int]:
     return {
         "turns": sum(message.get("role") == "user" for message in messages),
         "tool_calls": sum(message.get("role") == "tool" for message in messages),

@@ -13,10 +13,10 @@ def number(value: Any) -> float | None:
     """A finite number or a true/false; None for anything else, also NaN and numbers in quotes."""
     if isinstance(value, bool | int | float):
         try:
-            made = float(value)
+            result = float(value)
         except OverflowError:
             return None
-        return made if math.isfinite(made) else None
+        return result if math.isfinite(result) else None
     return None
 
 
@@ -39,12 +39,12 @@ def listing(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def held(values: Mapping[str, Any]) -> dict[str, Any]:
+def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
     """The entries that hold something."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def said(messages: Any, role: str) -> list[str]:
+def texts_by(messages: Any, role: str) -> list[str]:
     """What one role said in a conversation, message by message; parts that are no text are left
     out.
     """

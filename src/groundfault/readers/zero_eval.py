@@ -45,8 +45,8 @@ class ZeroEval:
         """
         start = head(path)
         first = start.lstrip()[:400]
-        named = first.startswith(b"[") and b'"session_id"' in first and b'"chat_history"' in start
-        return path.suffix == ".json" and named and b'"model_input"' in start
+        is_chat = first.startswith(b"[") and b'"session_id"' in first and b'"chat_history"' in start
+        return path.suffix == ".json" and is_chat and b'"model_input"' in start
 
     def read(self, path: Path) -> Log:
         """One observation an answer."""
@@ -61,7 +61,7 @@ def _observations(rows: list[dict[str, Any]]) -> Iterator[Observation]:
     for position, row in enumerate(rows, 1):
         outputs = row.get("output")
         chat = row.get("chat_history")
-        asked = text(row.get("question")) or (
+        question = text(row.get("question")) or (
             text(chat[0]) if isinstance(chat, list) and chat else None
         )
         for epoch, output in enumerate(outputs if isinstance(outputs, list) else [outputs], 1):
@@ -77,11 +77,11 @@ def _observations(rows: list[dict[str, Any]]) -> Iterator[Observation]:
                 model=text(row.get("generator")) or "",
                 task=text(row.get("dataset")) or "",
                 epoch=epoch,
-                prompt=asked,
+                prompt=question,
                 response=response,
                 answer=answer,
                 target=target,
-                attributes={key: kept for key, kept in row.items() if key not in _KNOWN},
+                attributes={key: content for key, content in row.items() if key not in _KNOWN},
                 measured={"position": position, "parsed": answer is not None},
             )
 
@@ -90,11 +90,11 @@ def _answer(output: str) -> str | None:
     """The answer of the first JSON object, else of what looks like one."""
     start, end = output.find("{"), output.rfind("}")
     try:
-        made = json.loads(output[start : end + 1].replace("\n", ""))
+        data = json.loads(output[start : end + 1].replace("\n", ""))
     except (ValueError, RecursionError):
-        found = _ANSWER.search(output)
-        return (found[1] if found[1] is not None else found[2]) if found else None
-    return str(made["answer"]) if isinstance(made, dict) and "answer" in made else None
+        match = _ANSWER.search(output)
+        return (match[1] if match[1] is not None else match[2]) if match else None
+    return str(data["answer"]) if isinstance(data, dict) and "answer" in data else None
 
 
 def _grade(dataset: str, answer: str | None, target: str | None) -> tuple[float | None, Status]:
@@ -104,11 +104,11 @@ def _grade(dataset: str, answer: str | None, target: str | None) -> tuple[float 
         return None, Status.UNPARSED
     if dataset in _EXACT:
         return float(_bare(answer) == _bare(target)), Status.SCORED
-    given, right = (
+    grade, right = (
         _NUMBER.search(words.replace("$", "").replace(",", "")) for words in (answer, target)
     )
     return float(
-        given is not None and right is not None and float(given[0]) == float(right[0])
+        grade is not None and right is not None and float(grade[0]) == float(right[0])
     ), Status.SCORED
 
 
