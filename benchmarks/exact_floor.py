@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from groundfault.stats import decoys, null_distributions
-from groundfault.stats.contingency import Margins
+from groundfault.stats.contingency import ContingencyTables
 
 
 def plain(
@@ -28,9 +28,9 @@ def plain(
     return lifts
 
 
-def exact(margins: Margins, levels: np.ndarray) -> np.ndarray:
-    distinct, _, counts = null_distributions.distinct(margins)
-    return null_distributions.hypergeometric(distinct, pooled=True).pooled_tail(counts, levels)
+def exact(margins: ContingencyTables, levels: np.ndarray) -> np.ndarray:
+    distinct, _, counts = null_distributions.find_distinct(margins)
+    return null_distributions.from_errors(distinct, pooled=True).pool_tail(counts, levels)
 
 
 def main() -> None:
@@ -46,7 +46,7 @@ def main() -> None:
     error = rng.random(n) < 0.36
     columns = rng.random((size, n)) < rng.uniform(0.1, 0.9, size)[:, None]
     on, on_sum = columns.sum(axis=1), (columns & error).sum(axis=1)
-    margins = Margins(np.full(size, n), on, np.full(size, error.sum()), on_sum)
+    margins = ContingencyTables(np.full(size, n), on, np.full(size, error.sum()), on_sum)
     scores = margins.score()
     levels = np.unique(scores)
     exact(margins, levels)  # compiled once, kept on disk
@@ -58,7 +58,7 @@ def main() -> None:
         start = time.perf_counter()
         drawn = plain(columns, error, given.decoys, rng)
         slow.append(time.perf_counter() - start)
-    sampled = decoys.scaled_counts(drawn, levels, size)
+    sampled = decoys.scale_counts(drawn, levels, size)
     print(f"units {n}, candidates {size}, decoys {given.decoys}, median of {given.runs}")
     print(f"exact floor      {1e3 * np.median(fast):10.2f} ms")
     print(f"shuffled decoys  {1e3 * np.median(slow):10.2f} ms")

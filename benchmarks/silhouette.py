@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 from sklearn.metrics import silhouette_score
 
-from groundfault.stats.silhouette import combined, shuffled, silhouette
+from groundfault.stats.silhouette import combine, shuffle_silhouettes, silhouette
 
 N, M, CLUSTERS, CALLS = 1_253, 18, 25, 100
 
@@ -30,18 +30,18 @@ def main() -> None:
     values = (rng.random((N, M)) < rng.uniform(0.05, 0.75, M)).astype(np.float64)
     labels = rng.integers(0, CLUSTERS, N)
     filled = np.where(rng.random((N, M)) < 0.55, values.mean(axis=0), values)
-    texts = combined(rng.normal(size=(N, 100)))
+    texts = combine(rng.normal(size=(N, 100)))
     print(f"{N:,} x {M}, {CLUSTERS} clusters; milliseconds a silhouette, of the wall (of the CPU)")
     for name, matrix, fixed, alpha in (
         ("bits", values, None, 0.0),
         ("filled", filled, None, 0.0),
         ("texts", filled, texts, 0.1),
     ):
-        points = combined(matrix, fixed, alpha)
+        points = combine(matrix, fixed, alpha)
         np.testing.assert_allclose(
             silhouette(points, labels), silhouette_score(points, labels), atol=1e-9
         )
-        run = partial(shuffled, matrix, labels, rng=rng, fixed=fixed, weight=alpha)
+        run = partial(shuffle_silhouettes, matrix, labels, rng=rng, fixed=fixed, weight=alpha)
         run(4)  # compile
         theirs = timed(
             lambda points=points: [silhouette_score(points, labels) for _ in range(CALLS)], CALLS

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
-from groundfault.stats.discovery import Discovery, discovery
+from groundfault.stats.discovery import Discovery, score_discovery
 from groundfault_studies.charts import lines
 from groundfault_studies.real_models import Predictions, of_texts, shipped
 from groundfault_studies.tables import Kind, Row, Study, Table, Value
@@ -146,7 +146,7 @@ def measure(fit: Fit, given: Predictions, size: float = 1.0) -> Discovery:
     """
     first, rest = given.split(FITTED)
     part, _ = first.split(size)
-    return discovery(fit(part)(rest), rest.wrong, rest.probability)
+    return score_discovery(fit(part)(rest), rest.wrong, rest.probability)
 
 
 def sized(
@@ -313,4 +313,4 @@ def _row(label: str, measured: Sequence[Discovery]) -> Row:
 
 
 def _found(measured: Sequence[Discovery]) -> Iterator[Discovery]:
-    return (one for one in measured if one.found)
+    return (one for one in measured if one.count)

@@ -26,14 +26,14 @@ from groundfault.finders.edisa import Edisa
 from groundfault.improve import (
     Acquisition,
     Auditor,
-    Confidence,
     Flipping,
     Improvement,
     Learning,
-    Random,
+    LeastConfident,
+    RandomOrder,
     SelectivePrediction,
     Slicer,
-    Slices,
+    SuspectSlices,
     active_learning,
 )
 from groundfault.stats.paired import sign_flips
@@ -233,8 +233,8 @@ def learnt(
     where left out.
     """
     kept = _kept(keep) if keep else {}
-    slicers = [Slices(kind(**parameters)) for kind, parameters in SLICERS.values()]
-    chosen = policies or [Confidence(), *slicers, Auditor(), Random()]
+    slicers = [SuspectSlices(kind(**parameters)) for kind, parameters in SLICERS.values()]
+    chosen = policies or [LeastConfident(), *slicers, Auditor(), RandomOrder()]
 
     def told(so_far: Learning) -> None:
         progress(f"active learning, {task.name}: {len(so_far.runs)} of {seeds * len(chosen)} runs")

@@ -25,7 +25,7 @@ import polars as pl
 
 from groundfault.core.candidate import Candidate
 from groundfault.errors import InputError
-from groundfault.sequential import Audit, AuditPlan, Pool, policies
+from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
 from groundfault_studies.audited import DEGRADATIONS, Remembered
 from groundfault_studies.resumed import resumed
@@ -128,11 +128,11 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
     rows = []
     for bet in BETS:
         for budget in BUDGETS:
-            plan = AuditPlan(
+            plan = SequentialPlan(
                 threshold=THRESHOLD, budget=budget, policy=policy, bet=bet, seed=seed, limit=TESTED + warm_up,
                 warm_up=warm_up, **WAYS[way],
             )  # fmt: skip
-            audit = Audit.of(pool, plan, policy=remembered)
+            audit = SequentialAudit.of(pool, plan, policy=remembered)
             verdict = audit.run(replay(pool))
             rows.append(
                 {
@@ -143,7 +143,7 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
                     "bet": bet,
                     "m": budget,
                     "verdict": verdict,
-                    "labelled": audit.rounds_told,
+                    "labelled": audit.labelled,
                     "true": bool(_reaches(pool)),
                 }
             )
@@ -186,7 +186,7 @@ def _points(folder: Path) -> Any:
 def _strata(folder: Path) -> tuple[Candidate, ...]:
     table, _ = _read(folder)
     every = Pool.from_table(table, id="question_id", groups=_GROUPS)
-    least = AuditPlan(threshold=THRESHOLD, epsilon=EPSILON).least(len(every))
+    least = SequentialPlan(threshold=THRESHOLD, epsilon=EPSILON).min_cases(len(every))
     sizes = dict(zip(every.groups, every.sizes.tolist(), strict=True))
     kept = [name for name in every.groups[1:] if sizes[name] >= least]
     return tuple(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.render import words
-from groundfault.stats.ranks import bands
+from groundfault.stats.ranks import bootstrap_bands
 from groundfault.taxonomy.use.strategies import STRATEGIES
 from groundfault_studies.taxonomy_folds import UNIFORM
 
@@ -138,7 +138,7 @@ def with_error(values: Floats, digits: int = 2) -> str | None:
     """Mean over folds and half of its 95 % interval."""
     if not len(values):
         return None
-    mean, _, high = bands(values[:, None])
+    mean, _, high = bootstrap_bands(values[:, None])
     half, said = float(high[0] - mean[0]), plain(float(mean[0]), digits)
     return f"{said} ± {half:.{digits}f}" if np.isfinite(half) else said
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from groundfault.render import words
-from groundfault.stats.ranks import bands
+from groundfault.stats.ranks import bootstrap_bands
 from groundfault_studies import taxonomy_paper as printed
 from groundfault_studies.tables import Kind, Row, Table
 from groundfault_studies.taxonomy_cells import (
@@ -114,7 +114,9 @@ def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str,
             ("tau", "ranks them better than"),
             ("mae", "estimates rates more closely than"),
         ):
-            mean, low, high = (float(x[0]) for x in bands(gain(folds, what, base)[ours][:, None]))
+            mean, low, high = (
+                float(x[0]) for x in bootstrap_bands(gain(folds, what, base)[ours][:, None])
+            )
             good = low > 0 if what == "tau" else high < 0
             claim = f"Asking by {where}, with shrunk rates, {word} {name}"
             yield claim, _yes(good), f"difference {interval(mean, low, high)}"
@@ -127,7 +129,7 @@ def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str,
             ("prior", "the training models alone"),
         ):
             gains = gain(folds, what, base)
-            joint = bands(np.column_stack(list(gains.values())))
+            joint = bootstrap_bands(np.column_stack(list(gains.values())))
             best = int(joint[0].argmax() if what == "tau" else joint[0].argmin())
             strategy, kind = list(gains)[best]
             difference = interval(*(float(x[best]) for x in joint))
@@ -160,7 +162,7 @@ def _prediction_claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
                 for r in folds
             ]
         )
-        mean, low, high = bands(gains)
+        mean, low, high = bootstrap_bands(gains)
         best = int(mean.argmin())
         nothing = float(np.mean([r["prediction"]["nothing"] for r in folds]))
         difference = interval(*(float(x[best]) for x in (mean, low, high)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from groundfault.stats.ranks import bands
+from groundfault.stats.ranks import bootstrap_bands
 from groundfault_studies import taxonomy_paper as printed
 from groundfault_studies.charts import lines
 from groundfault_studies.taxonomy_cells import Evaluated, Floats, Folds, cell, usable, values
@@ -62,5 +62,5 @@ def _points(
 
 
 def _mean(found: Floats) -> tuple[float, float, float]:
-    mean, low, high = (float(end[0]) for end in bands(found[:, None]))
+    mean, low, high = (float(end[0]) for end in bootstrap_bands(found[:, None]))
     return (mean, low, high) if np.isfinite(low) else (mean, mean, mean)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.render import words
-from groundfault.stats.ranks import bands, rho
+from groundfault.stats.ranks import bootstrap_bands, rho
 from groundfault.taxonomy.use.prediction import METHODS
 from groundfault.taxonomy.use.strategies import STRATEGIES
 from groundfault_studies import taxonomy_paper as printed
@@ -188,7 +188,7 @@ def _pairs(found: Evaluated, preset: str) -> Table:
                 gains = gain(folds, what, base)
                 if (strategy, kind) in gains:
                     at = list(gains).index((strategy, kind))
-                    mean, low, high = bands(np.column_stack(list(gains.values())))
+                    mean, low, high = bootstrap_bands(np.column_stack(list(gains.values())))
                     here[f"{what}_{base}"] = interval(
                         float(mean[at]), float(low[at]), float(high[at])
                     )
@@ -426,7 +426,7 @@ def _beyond(found: Evaluated) -> Table:
             scale = np.sqrt(power * variance)
             here: dict[str, Value] = {
                 "error": f"{error.mean():.3f}",
-                "gain": interval(*(float(x[0]) for x in bands(less[:, None])))
+                "gain": interval(*(float(x[0]) for x in bootstrap_bands(less[:, None])))
                 if power > 1e-9
                 else words.NONE,
                 "match": plain(product / scale) if scale > 1e-9 else words.NONE,

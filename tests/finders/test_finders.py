@@ -607,7 +607,7 @@ def test_interactions_take_the_strictest_treatment_of_missing_values(
 def test_interactions_are_refused_rather_than_cut():
     data, bases = bits("a", "b", "c", "d")
     assert len(Interactions(bases, max_candidates=10).propose(data)) == 10
-    with pytest.raises(PlanError, match="above most=9"):
+    with pytest.raises(PlanError, match="above max_candidates=9"):
         Interactions(bases, max_candidates=9).propose(data)
     with pytest.raises(PlanError, match="order"):
         Interactions(bases, order=(1, 2))
@@ -664,8 +664,10 @@ def test_packages_add_finders_and_a_name_taken_twice_is_told(
     with pytest.warns(UserWarning, match="two are named") as error:
         assert finders.get("mine") is Text
     assert sorted(str(w.message) for w in error) == [
-        "two are named 'mine' in groundfault.finders: groundfault.finders.text:Text is used, not second:Text",
-        "two are named 'text' in groundfault.finders: groundfault.finders.text:Text is used, not second:Text",
+        "two are named 'mine' in groundfault.finders: "
+        "groundfault.finders.text:Text is used, not second:Text",
+        "two are named 'text' in groundfault.finders: "
+        "groundfault.finders.text:Text is used, not second:Text",
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

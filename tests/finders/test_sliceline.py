@@ -507,7 +507,7 @@ def test_float_arrays_with_gaps():
         ({"missing": "drop"}, "missing must be value or unmatched"),
         ({"ties": "any"}, "ties must be keep or cut"),
         ({"max_parents": 0}, "max_parents must be a whole number from 1"),
-        ({"least_share": 1.0}, r"least_share must be a share in \[0, 1\)"),
+        ({"min_share": 1.0}, r"min_share must be a share in \[0, 1\)"),
         ({"permutations": -1}, "permutations must be a whole number from 0"),
     ],
 )

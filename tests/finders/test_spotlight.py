@@ -11,12 +11,12 @@ import pytest
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.spotlight import Spotlight
 from groundfault.stats.discovery import share
-from groundfault.stats.spotlight import Window, climb, inside, objective
+from groundfault.stats.spotlight import Window, climb, is_inside, objective
 
 DATASETS = ("pub_a", "pub_b")
 
 
-def loaded(shared: Path, dataset: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+def load_golden(shared: Path, dataset: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     folder = shared / "edisa_public"
     return dict(np.load(folder / f"{dataset}_input.npz")), dict(
         np.load(folder / f"{dataset}__spotlight.npz")
@@ -26,7 +26,7 @@ def loaded(shared: Path, dataset: str) -> tuple[dict[str, np.ndarray], dict[str,
 @pytest.mark.parametrize("dataset", DATASETS)
 def test_weights_are_the_reference(shared: Path, dataset: str) -> None:
     """Its weights sum to 1 over the examples, and were kept in single precision."""
-    data, out = loaded(shared, dataset)
+    data, out = load_golden(shared, dataset)
     z = data["Z_val"].astype(float)
     for number, theirs in enumerate(out["weights_val"].T):
         ours = Window(out["means"][number].astype(float), out["log_precisions"][number]).weights(z)
@@ -38,7 +38,7 @@ def test_the_climb_is_the_reference(shared: Path, dataset: str) -> None:
     """In the units of the embedding, on losses with a second softmax; the reference runs in single
     precision.
     """
-    data, out = loaded(shared, dataset)
+    data, out = load_golden(shared, dataset)
     p, y = data["P_val"].astype(float), data["y_val"]
     losses = np.log(np.exp(p).sum(axis=1)) - p[np.arange(len(y)), y]
     slicer = Spotlight(pca=None, reference=True, learning_rate=1e-3).fit_losses(
@@ -54,15 +54,15 @@ def test_windows_leave_the_start_and_find_what_is_planted(shared: Path, dataset:
     """The reference's five slices hold 0.91, 0.01, 0.19, 0.19, 0.19 of planted examples on the
     first data set.
     """
-    data, _ = loaded(shared, dataset)
+    data, _ = load_golden(shared, dataset)
     slicer = Spotlight().fit(data["Z_val"], data["y_val"], data["P_val"])
     members = slicer.members(data["Z_test"])
     planted = data["planted_test"] >= 0
     for slice_members in members.T:
         assert 0.01 < slice_members.mean() < 0.04
         assert share(planted, slice_members) > 0.9
-    found = {int(np.bincount(data["planted_test"][m & planted]).argmax()) for m in members.T}
-    assert len(found) >= 4
+    slices = {int(np.bincount(data["planted_test"][m & planted]).argmax()) for m in members.T}
+    assert len(slices) >= 4
 
 
 def bump(n: int = 1000, d: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -109,11 +109,11 @@ def test_the_gradient_is_the_slope_of_the_objective() -> None:
         _, gradient = objective(window, z, losses, floor, scale)
         for i in range(4):
             step = np.eye(4)[i] * 1e-6
-            moved = [
+            shift = [
                 Window(window.centre + s * step[:3], window.log_precision + s * step[3])
                 for s in (1, -1)
             ]
-            up, down = (objective(w, z, losses, floor, scale)[0] for w in moved)
+            up, down = (objective(w, z, losses, floor, scale)[0] for w in shift)
             assert gradient[i] == pytest.approx((up - down) / 2e-6, abs=1e-6)
 
 
@@ -133,7 +133,7 @@ def test_as_near_as_the_last_is_inside_too() -> None:
 
 def test_inside_is_at_most_the_radius() -> None:
     ball = {"middle": np.array([1.0, 0.0]), "square": np.array([4.0])}
-    assert inside(ball, np.array([[3.0, 0.0], [3.1, 0.0], [1.0, 2.0]])).tolist() == [1, 0, 1]
+    assert is_inside(ball, np.array([[3.0, 0.0], [3.1, 0.0], [1.0, 2.0]])).tolist() == [1, 0, 1]
 
 
 def test_bad_input_is_refused() -> None:

@@ -15,7 +15,7 @@ from groundfault.core.units import Marks
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.confidence import Confidence
 from groundfault.finders.tree import Tree
-from groundfault.stats.discovery import least_confident
+from groundfault.stats.discovery import find_least_confident
 from groundfault.testing import check_finder
 
 
@@ -43,11 +43,11 @@ def test_the_tree_is_barlow(shared: Path, dataset: str) -> None:
         error=wrong.astype(int)
     )
     table = Evidence.from_table(frame, outcome="error")
-    proposed = Library.of(Tree(min_size=1, columns=("z_*",)).propose(table))
+    candidates = Library.of(Tree(min_size=1, columns=("z_*",)).propose(table))
     rates = [wrong[out["leaf_member_val"] == leaf].mean() for leaf in range(int(out["n_leaves"]))]
     bad = [leaf for leaf, rate in enumerate(rates) if rate > wrong.mean()]
-    assert len(proposed) == len(bad)
-    for candidate, leaf in zip(proposed, bad, strict=True):
+    assert len(candidates) == len(bad)
+    for candidate, leaf in zip(candidates, bad, strict=True):
         inside = frame.select(candidate.parsed.to_polars()).to_series().to_numpy()
         np.testing.assert_array_equal(inside, out["leaf_member_val"] == leaf)
 
@@ -90,7 +90,7 @@ def test_confidence_is_the_least_confident_examples() -> None:
         .to_series()
         .to_numpy()
     )
-    assert (on == least_confident(p, int(on.sum()))).all()
+    assert (on == find_least_confident(p, int(on.sum()))).all()
 
 
 def test_confidence_needs_columns_of_numbers() -> None:

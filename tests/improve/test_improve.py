@@ -20,17 +20,17 @@ import groundfault
 from groundfault.errors import InputError, PlanError
 from groundfault.finders import Domino, Edisa
 from groundfault.improve import (
+    AcquisitionRound,
     Auditor,
-    Confidence,
     Flipping,
     Learning,
-    Random,
-    Round,
+    LeastConfident,
+    RandomOrder,
     SelectivePrediction,
-    Slices,
+    SuspectSlices,
     active_learning,
 )
-from groundfault.stats.improvement import best_threshold, rejection, relabelling, summed
+from groundfault.stats.improvement import find_best_threshold, reject, relabel, sum_in_order
 from groundfault.stats.paired import more_errors, sign_flips, sign_test
 
 # ------------------------------------------------------------------------------------------ by hand
@@ -44,7 +44,7 @@ SUSPICION = np.array([0.9, 0.1, 0.8, 0.5, 0.2, 0.0])
 
 
 def test_rejection_by_hand() -> None:
-    found = rejection(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
+    found = reject(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
     # rejected: wrong, wrong, right; by confidence .55, .55, .60: two equals, both wrong, then one
     # that is right
     assert found.original == pytest.approx(3 / 6)
@@ -63,7 +63,7 @@ def test_rejection_by_hand() -> None:
 
 def test_relabelling_by_hand() -> None:
     new = np.where(PRONE, 1 - PROBABILITY.argmax(axis=1), PROBABILITY.argmax(axis=1))
-    found = relabelling(SUSPICION, PRONE, PROBABILITY, TRUTH, new)
+    found = relabel(SUSPICION, PRONE, PROBABILITY, TRUTH, new)
     np.testing.assert_allclose(found.accuracy, [4 / 6, 5 / 6, 4 / 6], rtol=1e-12)
     np.testing.assert_allclose(found.confidence, [4 / 6, 5 / 6, 4 / 6], rtol=1e-12)
     assert found.improvement == pytest.approx(1 / 6)
@@ -79,7 +79,7 @@ def test_relabelling_of_several_classes_by_hand() -> None:
         np.array([2, 0, 2, 1]),
     )  # the first is mended; the third and fourth stay
     prone = np.array([True, False, True, True])
-    found = relabelling(np.array([0.9, 0.0, 0.8, 0.7]), prone, probability, label, new)
+    found = relabel(np.array([0.9, 0.0, 0.8, 0.7]), prone, probability, label, new)
     assert found.original == 0.5
     np.testing.assert_allclose(
         found.accuracy, [0.75, 0.75, 0.75]
@@ -99,7 +99,7 @@ def test_a_printed_row_of_the_paper() -> None:
     wrong[:24] = True  # 24 of the 38 found
     wrong[38 : 38 + 228 - 24] = True
     prone = np.arange(1043) < 38
-    found = rejection(prone.astype(float), prone, np.tile([0.4, 0.6], (1043, 1)), wrong)
+    found = reject(prone.astype(float), prone, np.tile([0.4, 0.6], (1043, 1)), wrong)
     assert 100 * found.improvement == pytest.approx(1.56, abs=0.005)
     assert found.p < 1e-6
 
@@ -107,8 +107,8 @@ def test_a_printed_row_of_the_paper() -> None:
 def test_nothing_found_changes_nothing() -> None:
     nobody = np.zeros(6, dtype=bool)
     for found in (
-        rejection(SUSPICION, nobody, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH),
-        relabelling(SUSPICION, nobody, PROBABILITY, TRUTH, PROBABILITY.argmax(axis=1)),
+        reject(SUSPICION, nobody, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH),
+        relabel(SUSPICION, nobody, PROBABILITY, TRUTH, PROBABILITY.argmax(axis=1)),
     ):
         assert (found.steps, found.improvement, found.c_improvement, found.p, found.c_p) == (
             0,
@@ -122,7 +122,7 @@ def test_nothing_found_changes_nothing() -> None:
 
 
 def test_everybody_rejected_leaves_no_accuracy() -> None:
-    found = rejection(
+    found = reject(
         SUSPICION, np.ones(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH
     )
     assert math.isnan(found.accuracy[-1])
@@ -133,10 +133,10 @@ def test_everybody_rejected_leaves_no_accuracy() -> None:
 
 def test_best_threshold_relabels_least_among_equals() -> None:
     confidence = np.array([0.3, 0.5, 0.5, 0.9])
-    assert best_threshold(confidence, np.array([1.0, 0.0, 0.0, 0.0])) == pytest.approx(0.4)
-    assert best_threshold(confidence, np.array([1.0, 1.0, -1.0, 1.0])) == math.inf
-    assert best_threshold(confidence, np.array([-1.0, 1.0, 0.0, 0.0])) == 0.0
-    assert best_threshold(np.array([]), np.array([])) == 0.0
+    assert find_best_threshold(confidence, np.array([1.0, 0.0, 0.0, 0.0])) == pytest.approx(0.4)
+    assert find_best_threshold(confidence, np.array([1.0, 1.0, -1.0, 1.0])) == math.inf
+    assert find_best_threshold(confidence, np.array([-1.0, 1.0, 0.0, 0.0])) == 0.0
+    assert find_best_threshold(np.array([]), np.array([])) == 0.0
 
 
 def test_exact_tests_by_hand() -> None:
@@ -193,9 +193,9 @@ def drawn(seed: int, classes: int) -> tuple[Any, ...]:
 def test_two_classes_rejected_or_flipped_are_ahead_at_the_same_steps(seed: int) -> None:
     suspicion, prone, probability, label, _ = drawn(seed, 2)
     predicted = probability.argmax(axis=1)
-    rejected = rejection(suspicion, prone, probability, predicted != label)
+    rejected = reject(suspicion, prone, probability, predicted != label)
     new = np.where(prone, 1 - predicted, predicted)
-    flipped = relabelling(suspicion, prone, probability, label, new)
+    flipped = relabel(suspicion, prone, probability, label, new)
     ours, theirs = rejected.accuracy - rejected.confidence, flipped.accuracy - flipped.confidence
     np.testing.assert_array_equal(np.sign(ours.round(9)), np.sign(theirs.round(9)))
     if prone.any():
@@ -206,7 +206,7 @@ def test_two_classes_rejected_or_flipped_are_ahead_at_the_same_steps(seed: int) 
 def test_improvement_depends_on_counts_alone(seed: int) -> None:
     suspicion, prone, probability, label, _ = drawn(seed, 3)
     wrong = probability.argmax(axis=1) != label
-    found = rejection(suspicion, prone, probability, wrong)
+    found = reject(suspicion, prone, probability, wrong)
     n, m, errors, efficacy = len(wrong), prone.sum(), wrong.sum(), wrong[prone].sum()
     assert found.original + found.improvement == pytest.approx(
         (n - errors - (m - efficacy)) / (n - m)
@@ -221,14 +221,12 @@ def test_curves_do_not_depend_on_the_order_of_rows(seed: int) -> None:
     wrong = probability.argmax(axis=1) != label
     for one, other in (
         (
-            rejection(suspicion, prone, probability, wrong),
-            rejection(suspicion[order], prone[order], probability[order], wrong[order]),
+            reject(suspicion, prone, probability, wrong),
+            reject(suspicion[order], prone[order], probability[order], wrong[order]),
         ),
         (
-            relabelling(suspicion, prone, probability, label, new),
-            relabelling(
-                suspicion[order], prone[order], probability[order], label[order], new[order]
-            ),
+            relabel(suspicion, prone, probability, label, new),
+            relabel(suspicion[order], prone[order], probability[order], label[order], new[order]),
         ),
     ):
         np.testing.assert_allclose(one.accuracy, other.accuracy, atol=1e-12)
@@ -244,14 +242,14 @@ def test_equals_are_summed_over_all_their_orders(pairs: list[tuple[int, int]]) -
         if all(score[a] >= score[b] for a, b in pairwise(o))
     ]
     expected = np.mean([np.cumsum(value[list(o)]) for o in orders], axis=0) if pairs else []
-    np.testing.assert_allclose(summed(score, value), expected, atol=1e-12)
+    np.testing.assert_allclose(sum_in_order(score, value), expected, atol=1e-12)
 
 
 @given(CASES)
 def test_the_best_threshold_is_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
     confidence, gain = rng.random(12).round(1), rng.integers(-1, 2, 12).astype(float)
-    chosen = best_threshold(confidence, gain)
+    chosen = find_best_threshold(confidence, gain)
     every = [gain[confidence < cut].sum() for cut in [0.0, *np.unique(confidence), math.inf]]
     assert gain[confidence < chosen].sum() == max(every)
 
@@ -401,7 +399,7 @@ def test_curves_by_any_trainer_are_the_same_in_parallel_and_resumed(tmp_path: Pa
     from joblib import parallel_config
     from sklearn.neighbors import KNeighborsClassifier
 
-    policies = [Random(), Confidence(), Slices(SLICER), Auditor()]
+    policies = [RandomOrder(), LeastConfident(), SuspectSlices(SLICER), Auditor()]
     so_far: list[Learning] = []
     whole = active_learning(neighbour, *task(), policies, **SETTINGS, progress=so_far.append)
     assert whole.policies == ("random", "confidence", "edisa", "auditor")
@@ -421,14 +419,22 @@ def test_curves_by_any_trainer_are_the_same_in_parallel_and_resumed(tmp_path: Pa
         active_learning(neighbour, *task(), policies, **SETTINGS | {"batch": 5}, resume=whole)
     with pytest.raises(InputError, match="another policy edisa"):
         active_learning(
-            neighbour, *task(), [Slices(replace(SLICER, delta=0.4))], **SETTINGS, resume=whole
+            neighbour,
+            *task(),
+            [SuspectSlices(replace(SLICER, delta=0.4))],
+            **SETTINGS,
+            resume=whole,
         )
     with pytest.raises(InputError, match="another data"):
         active_learning(neighbour, *task(1), policies, **SETTINGS, resume=whole)
 
 
 def test_slices_and_the_auditor_beat_confidence_where_pockets_are_not_learnt() -> None:
-    policies = [Confidence(), Slices(Edisa(n_slices=12, embedding_weight=1.0)), Auditor()]
+    policies = [
+        LeastConfident(),
+        SuspectSlices(Edisa(n_slices=12, embedding_weight=1.0)),
+        Auditor(),
+    ]
     found = active_learning(neighbour, *task(), policies, start=12, batch=4, rounds=4, seeds=8)
     for comparison in found.compare():
         assert comparison.gain > 0.02
@@ -439,24 +445,31 @@ def test_slices_and_the_auditor_beat_confidence_where_pockets_are_not_learnt() -
 
 
 def test_policies_that_are_the_same_are_not_told_apart() -> None:
-    policies = [Confidence(), Random(), Random("random again")]
+    policies = [LeastConfident(), RandomOrder(), RandomOrder("random again")]
     found = active_learning(neighbour, *task(), policies, start=20, batch=8, rounds=3, seeds=8)
     (comparison,) = [c for c in found.compare("random") if c.policy == "random again"]
     assert comparison.p > 0.05
     assert comparison.verdict() == "no difference shown"
 
 
-def a_round(n: int = 60, batch: int = 5, classes: int = 3) -> Round:
+def a_round(n: int = 60, batch: int = 5, classes: int = 3) -> AcquisitionRound:
     rng = np.random.default_rng(0)
     p, seen = rng.dirichlet(np.ones(classes), n), rng.dirichlet(np.ones(classes), 200)
     Z = rng.normal(size=(200, 4))
     label = np.where(Z[:, 0] > 0.5, (seen.argmax(axis=1) + 1) % classes, seen.argmax(axis=1))
-    return Round(rng.normal(size=(n, 4)), p, Z, seen, label, batch)
+    return AcquisitionRound(rng.normal(size=(n, 4)), p, Z, seen, label, batch)
 
 
 @pytest.mark.parametrize(
     "policy",
-    [Random(), Confidence(), Slices(SLICER), Auditor(), Auditor("uniform"), Auditor("stratified")],
+    [
+        RandomOrder(),
+        LeastConfident(),
+        SuspectSlices(SLICER),
+        Auditor(),
+        Auditor("uniform"),
+        Auditor("stratified"),
+    ],
     ids=lambda policy: getattr(policy, "policy", policy.name),
 )
 def test_policies_rank_every_row_once_and_by_seed(policy: Any) -> None:
@@ -477,22 +490,22 @@ def test_the_auditor_looks_where_failures_were_seen() -> None:
     with pytest.raises(PlanError, match="shown=1"):
         Auditor(shown=1)
     assert (
-        Confidence().rank(seen, np.random.default_rng(0))[0]
+        LeastConfident().rank(seen, np.random.default_rng(0))[0]
         == seen.probability.max(axis=1).argmin()
     )
 
 
 def test_without_errors_to_learn_from_slices_are_chance() -> None:
     seen = a_round()
-    perfect = replace(seen, seen_label=seen.seen_probability.argmax(axis=1))
-    order = Slices(SLICER).rank(perfect, np.random.default_rng(5))
-    np.testing.assert_array_equal(order, Random().rank(perfect, np.random.default_rng(5)))
+    perfect = replace(seen, validation_label=seen.validation_probability.argmax(axis=1))
+    order = SuspectSlices(SLICER).rank(perfect, np.random.default_rng(5))
+    np.testing.assert_array_equal(order, RandomOrder().rank(perfect, np.random.default_rng(5)))
 
 
 def test_classes_that_were_not_learnt_have_probability_0() -> None:
     parts = task()
     odd = [(x, np.where(np.arange(len(y)) % 50 == 0, "c", np.where(y, "a", "b"))) for x, y in parts]
-    found = active_learning(neighbour, *odd, [Confidence(), Slices(SLICER)], **SETTINGS)
+    found = active_learning(neighbour, *odd, [LeastConfident(), SuspectSlices(SLICER)], **SETTINGS)
     assert np.isfinite(found.curves("edisa")).all()
 
 
@@ -502,9 +515,9 @@ def test_sparse_examples_need_an_embedding() -> None:
 
     parts = [(csr_array(x), y) for x, y in task()]
     with pytest.raises(InputError, match="sparse; give embed"):
-        active_learning(LogisticRegression(), *parts, [Confidence()], **SETTINGS)
+        active_learning(LogisticRegression(), *parts, [LeastConfident()], **SETTINGS)
     found = active_learning(
-        LogisticRegression(), *parts, [Confidence()], **SETTINGS, embed=lambda _, x: x.toarray()
+        LogisticRegression(), *parts, [LeastConfident()], **SETTINGS, embed=lambda _, x: x.toarray()
     )
     assert found.curves("confidence").shape == (2, 5)
 
@@ -517,11 +530,11 @@ def test_texts_are_learnt_from_as_they_are() -> None:
     words = [(["it is good" if label else "it is bad" for label in y], y) for _, y in task()]
     texts = make_pipeline(CountVectorizer(), MultinomialNB())
     with pytest.raises(InputError, match="examples are no numbers; give embed"):
-        active_learning(texts, *words, [Slices(SLICER)], **SETTINGS)
+        active_learning(texts, *words, [SuspectSlices(SLICER)], **SETTINGS)
     found = active_learning(
         texts,
         *words,
-        [Slices(SLICER), Auditor()],
+        [SuspectSlices(SLICER), Auditor()],
         **SETTINGS,
         embed=lambda model, x: model[0].transform(x).toarray(),
     )
@@ -536,7 +549,7 @@ class Certain:
 class Stubborn:
     name = "stubborn"
 
-    def rank(self, seen: Round, rng: np.random.Generator) -> np.ndarray:
+    def rank(self, seen: AcquisitionRound, rng: np.random.Generator) -> np.ndarray:
         return np.zeros(len(seen.embedding), dtype=int)
 
 
@@ -546,28 +559,28 @@ def test_bad_input_of_active_learning_is_said_plainly() -> None:
     pool, validation, test = task()
     run = lambda *args, **more: active_learning(neighbour, *args, **SETTINGS | more)  # noqa: E731
     with pytest.raises(InputError, match=r"validation: x has shape \(5, 2\) and y \(300,\)"):
-        run(pool, (validation[0][:5], validation[1]), test, [Random()])
+        run(pool, (validation[0][:5], validation[1]), test, [RandomOrder()])
     with pytest.raises(InputError, match="nothing to learn"):
-        run(*((x, np.zeros(len(y))) for x, y in (pool, validation, test)), [Random()])
+        run(*((x, np.zeros(len(y))) for x, y in (pool, validation, test)), [RandomOrder()])
     with pytest.raises(PlanError, match="need 1012 examples, and the pool has 300"):
-        run(pool, validation, test, [Random()], batch=250)
+        run(pool, validation, test, [RandomOrder()], batch=250)
     with pytest.raises(PlanError, match="batch must be a whole number"):
-        run(pool, validation, test, [Random()], batch=0)
+        run(pool, validation, test, [RandomOrder()], batch=0)
     with pytest.raises(PlanError, match=r"names of their own.*random, random"):
-        run(pool, validation, test, [Random(), Random()])
+        run(pool, validation, test, [RandomOrder(), RandomOrder()])
     with pytest.raises(InputError, match="stubborn must rank the 288 rows"):
         run(pool, validation, test, [Stubborn()])
     with pytest.raises(
         PlanError, match=r"with seed \d the start=1 examples are all of class [01]; raise start"
     ):
-        run(pool, validation, test, [Random()], start=1)
+        run(pool, validation, test, [RandomOrder()], start=1)
     with pytest.raises(InputError, match="Perceptron has no predict_proba"):
-        active_learning(Perceptron(), pool, validation, test, [Random()], **SETTINGS)
+        active_learning(Perceptron(), pool, validation, test, [RandomOrder()], **SETTINGS)
     with pytest.raises(InputError, match="predict_proba gave shape"):
         active_learning(
-            lambda x, y, seed: Certain(), pool, validation, test, [Random()], **SETTINGS
+            lambda x, y, seed: Certain(), pool, validation, test, [RandomOrder()], **SETTINGS
         )
-    found = run(pool, validation, test, [Random(), Confidence()])
+    found = run(pool, validation, test, [RandomOrder(), LeastConfident()])
     with pytest.raises(PlanError, match="no policy 'domino' was run; there are random, confidence"):
         found.compare("domino")
     part = replace(
@@ -585,7 +598,7 @@ def test_bad_input_of_active_learning_is_said_plainly() -> None:
 
 
 def test_summaries_say_what_is_not_shown() -> None:
-    nothing = rejection(
+    nothing = reject(
         SUSPICION, np.zeros(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH
     )
     assert nothing.summary() == "no example is error-prone, so none was rejected"
@@ -593,7 +606,7 @@ def test_summaries_say_what_is_not_shown() -> None:
     good = SelectivePrediction(SLICER).fit(*fitted).measure(*fresh).summary()
     assert "examples rejected: accuracy 8" in good
     assert "not shown" not in good
-    few = rejection(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH).summary()
+    few = reject(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH).summary()
     assert few == (
         "3 examples rejected: accuracy 50.0% before, 66.7% after, 66.7% by confidence; "
         "not shown to be better than chance (p = 0.5), not shown to be better than confidence (p = 0.83)"
@@ -654,3 +667,41 @@ def test_questions_are_learnt_too(shared: Path) -> None:
 
 def test_the_room_is_public() -> None:
     assert groundfault.improve.Flipping is Flipping
+
+
+def test_a_slicer_that_computes_both_at_once_gives_the_same() -> None:
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(400, 3))
+    y = rng.integers(0, 2, 400)
+    p = np.where((y == 1) ^ (Z[:, 0] > 1), 0.9, 0.1)
+    p = np.column_stack([1 - p, p])
+    slicer = Edisa(n_slices=6, embedding_weight=1.0).fit(Z, y, p)
+    error_prone, suspicion = slicer.suspect(Z, p)
+    assert (error_prone == slicer.error_prone(Z, p)).all()
+    assert (suspicion == slicer.error_probability(Z, p)).all()
+
+
+def test_old_names_of_policies_and_fields_warn() -> None:
+    import groundfault.improve as improve
+
+    for old, new in {"Confidence": "LeastConfident", "Slices": "SuspectSlices"}.items():
+        with pytest.warns(DeprecationWarning, match=f"is now called .*{new}"):
+            assert getattr(improve, old) is getattr(improve, new)
+    empty = np.zeros((1, 2))
+    state = improve.AcquisitionRound(empty, empty, empty, empty, np.zeros(1, dtype=np.int64), 1)
+    with pytest.warns(DeprecationWarning, match="validation_label"):
+        assert state.seen_label is state.validation_label  # type: ignore[attr-defined]
+
+
+def test_curves_of_0_1_0_resume_under_the_new_names_of_policies() -> None:
+    from sklearn.naive_bayes import GaussianNB
+
+    x = np.random.default_rng(0).normal(size=(90, 2))
+    y = (x[:, 0] > 0).astype(int)
+    parts = [(x[i : i + 30], y[i : i + 30]) for i in (0, 30, 60)]
+    numbers = {"start": 10, "batch": 5, "rounds": 1}
+    once = active_learning(GaussianNB(), *parts, [RandomOrder()], **numbers, seeds=1)
+    assert "policy random" in once.settings
+    old = Learning(once.settings | {"policy random": "Random(name='random')"}, once.runs)
+    again = active_learning(GaussianNB(), *parts, [RandomOrder()], **numbers, seeds=2, resume=old)
+    assert again.runs["random", 0] == once.runs["random", 0]

@@ -16,23 +16,23 @@ from sklearn.metrics import precision_recall_fscore_support, v_measure_score
 from groundfault.core.plan import Plan
 from groundfault.finders import Edisa
 from groundfault.language import FEATURES
-from groundfault.language.explain import LEAST, Measured, compare
-from groundfault.language.synthetic import Detection, Mix, Score, detect, mixes, naming
-from groundfault.stats.slice_features import fit, larger_inside, v_measure, weighted_v
+from groundfault.language.explain import LEAST, FeatureValues, compare
+from groundfault.language.synthetic import Detection, DetectionScore, Mix, detect, mixes, naming
+from groundfault.stats.slice_features import average_v, compare_means, measure_fit, v_measure
 
 BINARY = tuple(f for f in FEATURES.values() if not f.graded)
 PLANTED = "negation"
 
 
-def world(seed: int, n: int = 600, features: int = 12) -> tuple[Measured, Any]:
+def world(seed: int, n: int = 600, features: int = 12) -> tuple[FeatureValues, Any]:
     """Independent features of texts, and errors at random."""
     rng = np.random.default_rng(seed)
     chosen = BINARY[:features]
     values = (rng.random((features, n)) < rng.uniform(0.2, 0.4, features)[:, None]).astype(float)
-    return Measured(chosen, values, {}), rng.random(n) < 0.4
+    return FeatureValues(chosen, values, {}), rng.random(n) < 0.4
 
 
-def mix_of(name: str, texts: Measured, wrong: Any, seed: int = 0, fewest: int = 20) -> Mix:
+def mix_of(name: str, texts: FeatureValues, wrong: Any, seed: int = 0, fewest: int = 20) -> Mix:
     return next(m for m in mixes(texts, wrong, Plan(seed=seed), fewest=fewest) if m.feature == name)
 
 
@@ -53,7 +53,7 @@ def test_a_mix_holds_every_target_once_and_as_many_others() -> None:
 
 def test_mixes_follow_the_seed_and_no_other_feature() -> None:
     texts, wrong = world(1)
-    alone = Measured(texts.features[:1], texts.values[:1], {})
+    alone = FeatureValues(texts.features[:1], texts.values[:1], {})
     first, again = mix_of(PLANTED, texts, wrong), mix_of(PLANTED, alone, wrong)
     np.testing.assert_array_equal(first.rows, again.rows)
     assert not np.array_equal(first.rows, mix_of(PLANTED, texts, wrong, seed=1).rows)
@@ -118,7 +118,7 @@ def test_slices_that_hold_the_targets_are_named_after_them() -> None:
         texts, wrong = world(seed)
         mix = mix_of(PLANTED, texts, wrong, seed)
         found = detect(mix, mix.target[None], texts, wrong, Plan(seed=seed), permutations=199)
-        assert found.grouping == Score(1.0, 1.0)
+        assert found.grouping == DetectionScore(1.0, 1.0)
         assert found.first == PLANTED
         assert PLANTED in found.corrected
         by_paper += len(found.named) > 1
@@ -173,12 +173,12 @@ def test_naming_by_hand() -> None:
         detection("negation", "length", ""),
         detection("length", "length negation voice", "length"),
     ]
-    assert naming(seen, "negation", corrected=False) == Score(1 / 2, 1 / 2)
-    assert naming(seen, "negation") == Score(1.0, 1 / 2)
-    assert naming(seen, "length", corrected=False) == Score(1 / 3, 1.0)
+    assert naming(seen, "negation", corrected=False) == DetectionScore(1 / 2, 1 / 2)
+    assert naming(seen, "negation") == DetectionScore(1.0, 1 / 2)
+    assert naming(seen, "length", corrected=False) == DetectionScore(1 / 3, 1.0)
     assert naming(seen, "negation").f1 == pytest.approx(2 / 3)
     assert np.isnan(naming(seen, "voice").recall)
-    assert seen[0].grouping == Score(0.6, 0.75)
+    assert seen[0].grouping == DetectionScore(0.6, 0.75)
 
 
 def test_small_slices_are_found_but_not_tested() -> None:
@@ -203,7 +203,7 @@ def test_footnote_7_is_precision_recall_and_f1_of_the_slice_as_a_classifier() ->
         rng.random((4, 300)) < 0.3,
         rng.random(300) < 0.4,
     )
-    said = fit(members, wrong, shown)
+    said = measure_fit(members, wrong, shown)
     for s in range(5):
         for f in range(4):
             oracle = precision_recall_fscore_support(
@@ -229,7 +229,7 @@ def test_p_values_are_those_of_scipy() -> None:
     rng = np.random.default_rng(7)
     values = rng.integers(0, 3, (3, 40)).astype(float)
     members = np.arange(40)[None] < 12
-    said = larger_inside(members, values, 4_999, rng)
+    said = compare_means(members, values, 4_999, rng)
     for f in range(3):
         other = permutation_test(
             (values[f, :12], values[f, 12:]),
@@ -243,8 +243,8 @@ def test_p_values_are_those_of_scipy() -> None:
 
 
 def test_a_data_set_without_a_mark_counts_as_nothing_found() -> None:
-    assert weighted_v([0.5, 0.0], [0.4, float("nan")]) == pytest.approx(0.1)
-    assert np.isnan(weighted_v([], []))
+    assert average_v([0.5, 0.0], [0.4, float("nan")]) == pytest.approx(0.1)
+    assert np.isnan(average_v([], []))
     texts, wrong = world(8)
     texts.values[:] = 1  # of a feature that all texts have, no slice has more
     members = np.arange(600)[None] < 200

@@ -11,13 +11,16 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from groundfault.render.page import Page, Section, fitted, markdown, show
-from groundfault.render.tables import Column, Table
+from groundfault.render.tables import Table, TableColumn
 
 WIDE = Table(
     "Resolved audit",
     (
-        Column("Policy"),
-        *(Column(head, "number") for head in ("Routed rows", "Unaudited rows", "Mean best score")),
+        TableColumn("Policy"),
+        *(
+            TableColumn(head, "number")
+            for head in ("Routed rows", "Unaudited rows", "Mean best score")
+        ),
     ),
     (
         ("stratified", "1,234", "12", "1.0000"),
@@ -43,7 +46,10 @@ def test_every_number_and_word_of_a_head_stays_whole(
 ) -> None:
     rows = tuple((name, *(f"{value:,}" for _, value in columns)) for name in names)
     lines = printed(
-        Table("t", (Column("Name"), *(Column(head, "number") for head, _ in columns)), rows), width
+        Table(
+            "t", (TableColumn("Name"), *(TableColumn(head, "number") for head, _ in columns)), rows
+        ),
+        width,
     )
     assert max(map(len, lines)) <= width
     words = " ".join(lines).split()

@@ -43,12 +43,12 @@ def test_the_same_texts_give_the_same_numbers():
 
 
 def test_fit_then_apply_is_embed_and_new_texts_need_no_refit():
-    fitted = fit(TEXTS, dimensions=3)
-    np.testing.assert_array_equal(fitted.apply(TEXTS), embed(TEXTS, dimensions=3))
-    new = fitted.apply(["the capital of Spain", "entirely unknown vocabulary"])
-    np.testing.assert_allclose(new[0], fitted.apply(TEXTS)[6], atol=1e-15)
+    embedding = fit(TEXTS, dimensions=3)
+    np.testing.assert_array_equal(embedding.apply(TEXTS), embed(TEXTS, dimensions=3))
+    new = embedding.apply(["the capital of Spain", "entirely unknown vocabulary"])
+    np.testing.assert_allclose(new[0], embedding.apply(TEXTS)[6], atol=1e-15)
     np.testing.assert_array_equal(new[1], 0)
-    assert fitted.apply([]).shape == (0, 3)
+    assert embedding.apply([]).shape == (0, 3)
 
 
 def test_the_projection_is_the_leading_one():
@@ -63,10 +63,10 @@ def test_the_projection_is_the_leading_one():
 
 
 def test_a_fitted_embedding_survives_json():
-    fitted = fit(TEXTS, dimensions=3)
-    again = Embedding.from_dict(json.loads(json.dumps(fitted.to_dict())))
-    np.testing.assert_array_equal(again.apply(TEXTS), fitted.apply(TEXTS))
-    broken = {**fitted.to_dict(), "words": ["two"]}
+    embedding = fit(TEXTS, dimensions=3)
+    again = Embedding.from_dict(json.loads(json.dumps(embedding.to_dict())))
+    np.testing.assert_array_equal(again.apply(TEXTS), embedding.apply(TEXTS))
+    broken = {**embedding.to_dict(), "words": ["two"]}
     for data in ({}, {"how": "tfidf"}, broken, {**broken, "axes": 3}):
         with pytest.raises(InputError, match="not a fitted embedding"):
             Embedding.from_dict(data)
@@ -89,9 +89,9 @@ def test_there_are_no_more_directions_than_texts():
     ],
 )
 def test_what_cannot_be_embedded(texts, how, dimensions, message):
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=message) as error:
         embed(texts, how, dimensions=dimensions)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
 def test_the_extra_is_named_where_it_is_missing(monkeypatch):

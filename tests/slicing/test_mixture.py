@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from groundfault.errors import InputError, PlanError
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
-from groundfault.stats.discovery import discovery, least_confident, share
+from groundfault.stats.discovery import find_least_confident, score_discovery, share
 from groundfault.stats.mixture import ROWS, blocks, em, log_joint, responsibilities
 from groundfault.stats.mixture_predict import principal_axes
 
@@ -50,14 +50,14 @@ class Golden:
 
     def settings(self) -> dict[str, Any]:
         meta = self.meta
-        known = {
+        names = {
             "n_slices": meta["k"],
             "pca": None,
             "random_state": meta["random_state"],
             "min_size": 1,
         }
         init = self.out["init_labels"] if meta["init"] == "kmeans" else meta["init"]
-        return known | {
+        return names | {
             "init": init,
             "delta": meta.get("delta", 0.5),
             "max_iter": meta.get("max_iter", 100),
@@ -170,12 +170,12 @@ def test_edisa_is_the_reference_where_labels_are_not_known(edisa: tuple[Golden, 
 def test_edisa_discovers_what_the_reference_discovers(edisa: tuple[Golden, Edisa]) -> None:
     golden, slicer = edisa
     prone = slicer.error_prone(golden.z_test, golden.p_test)
-    found = discovery(prone, golden.p_test.argmax(axis=1) != golden.y_test, golden.p_test)
+    discovery = score_discovery(prone, golden.p_test.argmax(axis=1) != golden.y_test, golden.p_test)
     meta = golden.meta
-    assert found.found == meta["n_error_prone_test"]
-    assert found.efficacy == pytest.approx(meta["efficacy"], abs=EXACT)
-    assert found.confidence == pytest.approx(meta["confidence_baseline_efficacy"], abs=EXACT)
-    assert found.chance == pytest.approx(meta["random_efficacy"], abs=EXACT)
+    assert discovery.count == meta["n_error_prone_test"]
+    assert discovery.efficacy == pytest.approx(meta["efficacy"], abs=EXACT)
+    assert discovery.confidence == pytest.approx(meta["confidence_baseline_efficacy"], abs=EXACT)
+    assert discovery.chance == pytest.approx(meta["random_efficacy"], abs=EXACT)
     assert share(golden.planted, prone) == pytest.approx(meta["planted_precision"], abs=EXACT)
     assert share(prone, golden.planted) == pytest.approx(meta["planted_recall"], abs=EXACT)
 
@@ -207,8 +207,8 @@ def test_domino_is_the_reference_where_labels_are_not_known(
 
 def test_domino_assigns_labelled_examples_as_the_original(shared: Path) -> None:
     golden = Golden(shared / "edisa_public", "pub_b", "dominomain_kmeans")
-    said = golden.domino().predict(golden.z_test, golden.p_test, golden.y_test)
-    np.testing.assert_array_equal(said, golden.out["assign_test_with_labels"])
+    slices = golden.domino().predict(golden.z_test, golden.p_test, golden.y_test)
+    np.testing.assert_array_equal(slices, golden.out["assign_test_with_labels"])
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
@@ -254,8 +254,8 @@ def test_the_joint_is_the_papers_equation_4_and_8() -> None:
     error = m.view(slice(d, d + c))
     without = slow_joint(slicer, z, y, p) - log_joint(error, np.eye(c)[y] - p)
     summed = without + logsumexp([log_joint(error, np.eye(c)[[k]] - p) for k in range(c)], axis=0)
-    chosen = summed.argmax(axis=1)
-    np.testing.assert_array_equal(slicer.predict(z, p), chosen)
+    number = summed.argmax(axis=1)
+    np.testing.assert_array_equal(slicer.predict(z, p), number)
     responsibility = np.exp(summed - logsumexp(summed, axis=1, keepdims=True))
     np.testing.assert_allclose(slicer.predict_proba(z, p), responsibility, atol=1e-12)
     expected = responsibility[:, slicer.error_slices_].sum(axis=1)
@@ -269,17 +269,17 @@ def test_the_likelihood_never_falls(seed: int, d: int, k: int, c: int) -> None:
     x = rng.normal(size=(400, d)) + 3 * rng.integers(0, 2, (400, 1))
     exponent, table = rng.uniform(0.1, 1.5, d), np.eye(c)[rng.integers(0, c, 400)]
     start = rng.dirichlet(np.ones(k), size=400)
-    fitted = em(
+    slicer = em(
         x,
         exponent,
         [start],
         tables=[table],
         table_exponents=[1.7],
         tolerance=0,
-        most_iterations=15,
+        max_iterations=15,
         floor=0.0,
     )
-    assert np.diff(fitted.history).min() > -1e-10
+    assert np.diff(slicer.history).min() > -1e-10
 
 
 @settings(max_examples=25, deadline=None)
@@ -292,7 +292,7 @@ def test_a_floor_costs_no_more_likelihood_than_it_explains(seed: int, floor: flo
     x, exponent, k = rng.normal(size=(60, 3)), rng.uniform(0.1, 1.5, 3), 8
     start = rng.dirichlet(np.full(k, 0.1), size=60)
     fits = [
-        em(x, exponent, [start], tolerance=0, most_iterations=t, floor=floor) for t in range(1, 9)
+        em(x, exponent, [start], tolerance=0, max_iterations=t, floor=floor) for t in range(1, 9)
     ]
     for before, after in pairwise(fits):
         shares = log_joint(before.mixture, x)
@@ -336,10 +336,10 @@ def test_planted_errors_are_found() -> None:
     z, y, p = clustered(3000)
     slicer = Edisa(n_slices=24, embedding_weight=1.0).fit(z[:2000], y[:2000], p[:2000])
     wrong = p.argmax(axis=1) != y
-    found = discovery(slicer.error_prone(z[2000:], p[2000:]), wrong[2000:], p[2000:])
-    assert found.efficacy > 0.7 > 0.4 > found.chance
-    assert found.efficacy > found.confidence
-    assert found.recall > 0.5
+    slices = score_discovery(slicer.error_prone(z[2000:], p[2000:]), wrong[2000:], p[2000:])
+    assert slices.efficacy > 0.7 > 0.4 > slices.chance
+    assert slices.efficacy > slices.confidence
+    assert slices.recall > 0.5
     order = slicer.error_probability(z[2000:], p[2000:])
     assert order[wrong[2000:]].mean() > order[~wrong[2000:]].mean() + 0.3
 
@@ -349,9 +349,9 @@ def test_a_floor_of_size_drops_slices_of_few_examples() -> None:
     start = np.arange(len(z)) % 40
     small = Edisa(n_slices=40, init=start, min_size=1, max_iter=3).fit(z, y, p)
     floored = Edisa(n_slices=40, init=start, min_size=20, max_iter=3).fit(z, y, p)
-    kept = [j for j in small.error_slices_ if small.slice_sizes_[j] >= 20]
-    assert floored.error_slices_.tolist() == kept
-    assert set(kept) <= set(small.error_slices_.tolist())
+    slices = [j for j in small.error_slices_ if small.slice_sizes_[j] >= 20]
+    assert floored.error_slices_.tolist() == slices
+    assert set(slices) <= set(small.error_slices_.tolist())
 
 
 @pytest.mark.parametrize("kind", [Edisa, Domino])
@@ -409,8 +409,8 @@ def test_estimator_conventions() -> None:
 
 def test_confidence_takes_the_first_of_equals() -> None:
     p = np.array([[0.5, 0.5], [0.9, 0.1], [0.5, 0.5], [0.3, 0.7]])
-    assert least_confident(p, 2).tolist() == [True, False, True, False]
-    assert least_confident(p, 1).tolist() == [True, False, False, False]
+    assert find_least_confident(p, 2).tolist() == [True, False, True, False]
+    assert find_least_confident(p, 1).tolist() == [True, False, False, False]
     assert np.isnan(share(np.array([True]), np.array([False])))
 
 
@@ -427,7 +427,7 @@ def refused(
     **parameters: Any,
 ) -> None:
     good = clustered(200)
-    data = [good[i] if given is None else given for i, given in enumerate((z, y, p))]
+    data = [good[i] if arguments is None else arguments for i, arguments in enumerate((z, y, p))]
     with pytest.raises((InputError, PlanError), match=message):
         kind(**{"n_slices": 10, **parameters}).fit(*data)
 

@@ -38,7 +38,7 @@ def test_krippendorffs_worked_examples() -> None:
     binary = [[0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]]
     assert of(krippendorff, np.transpose(binary), 2).value == pytest.approx(0.095, abs=5e-4)
     ben, gerry = (
-        [ord(letter) - 97 for letter in said] for said in ("aabbdcccedda", "babbbcccEddd".lower())
+        [ord(letter) - 97 for letter in value] for value in ("aabbdcccedda", "babbbcccEddd".lower())
     )
     assert of(krippendorff, np.transpose([ben, gerry]), 5).value == pytest.approx(0.692, abs=5e-4)
 
@@ -68,27 +68,27 @@ def test_four_raters_with_holes() -> None:
 @settings(max_examples=60)
 def test_kappa_is_that_of_scikit_learn_and_statsmodels(table: list[list[int]]) -> None:
     first, second = np.transpose(table)
-    found = of(cohen, table, resamples=5)
+    kappa = of(cohen, table, resamples=5)
     counts = np.zeros((3, 3))
     np.add.at(counts, (first, second), 1)
     if len({*first, *second}) == 1:
-        assert np.isnan(found.value)
-        assert "one category" in found.reason
+        assert np.isnan(kappa.value)
+        assert "one category" in kappa.reason
     else:
-        assert found.value == pytest.approx(cohen_kappa_score(first, second))
-        assert found.value == pytest.approx(inter_rater.cohens_kappa(counts).kappa)
+        assert kappa.value == pytest.approx(cohen_kappa_score(first, second))
+        assert kappa.value == pytest.approx(inter_rater.cohens_kappa(counts).kappa)
 
 
 @given(tables(st.integers(2, 5), missing=False))
 @settings(max_examples=60)
 def test_alpha_is_fleiss_kappa_corrected_for_small_samples(table: list[list[int]]) -> None:
     """Where nothing is missing, 1 - alpha is (1 - kappa)(1 - 1/n) of n ratings."""
-    found = of(krippendorff, table, resamples=5)
+    alpha = of(krippendorff, table, resamples=5)
     if len(np.unique(table)) == 1:
-        assert np.isnan(found.value)
+        assert np.isnan(alpha.value)
         return
     fleiss = inter_rater.fleiss_kappa(inter_rater.aggregate_raters(np.asarray(table))[0])
-    assert 1 - found.value == pytest.approx((1 - fleiss) * (1 - 1 / np.size(table)))
+    assert 1 - alpha.value == pytest.approx((1 - fleiss) * (1 - 1 / np.size(table)))
 
 
 # --------------------------------------------------------------------------------------------- laws
@@ -119,17 +119,17 @@ def test_names_of_items_raters_and_categories_do_not_matter(
 def test_a_coefficient_is_at_most_1_and_1_only_where_all_agree(
     name: str, table: list[list[int]]
 ) -> None:
-    found = of(MEASURES[name], table, resamples=50)
-    if np.isnan(found.value):
-        assert found.reason
-        assert np.isnan(found.low)
+    result = of(MEASURES[name], table, resamples=50)
+    if np.isnan(result.value):
+        assert result.reason
+        assert np.isnan(result.low)
         return
     alike = all(len(set(row) - {X}) <= 1 for row in table)
-    assert found.value <= 1 + 1e-12
-    assert (found.value > 1 - 1e-12) == alike
-    assert np.isnan(found.low) == bool(found.reason)
-    if not found.reason:
-        assert found.low <= found.high <= 1 + 1e-12
+    assert result.value <= 1 + 1e-12
+    assert (result.value > 1 - 1e-12) == alike
+    assert np.isnan(result.low) == bool(result.reason)
+    if not result.reason:
+        assert result.low <= result.high <= 1 + 1e-12
 
 
 @given(tables(st.just(2)))
@@ -156,10 +156,10 @@ def test_one_category_that_prevails_ruins_kappa_and_not_ac1() -> None:
     "table", [np.empty((0, 2)), [[X, X]], [[0, X], [X, 1]]], ids=["none", "empty", "apart"]
 )
 def test_without_an_item_in_common_there_is_a_reason(measure: Any, table: Any) -> None:
-    found = of(measure, table)
-    assert np.isnan([found.value, found.low, found.high]).all()
-    assert found.reason == "no item was rated by two raters"
-    assert found.items == 0
+    result = of(measure, table)
+    assert np.isnan([result.value, result.low, result.high]).all()
+    assert result.reason == "no item was rated by two raters"
+    assert result.items == 0
 
 
 def test_where_all_ratings_are_alike() -> None:
@@ -174,10 +174,10 @@ def test_where_all_ratings_are_alike() -> None:
 
 
 def test_too_few_items_have_no_interval() -> None:
-    found = of(krippendorff, [[0, 0], [0, 0], [1, 2]])
-    assert not np.isnan(found.value)
-    assert np.isnan(found.low)
-    assert "too few" in found.reason
+    result = of(krippendorff, [[0, 0], [0, 0], [1, 2]])
+    assert not np.isnan(result.value)
+    assert np.isnan(result.low)
+    assert "too few" in result.reason
 
 
 @pytest.mark.parametrize("table", [[[0, 3]], [[-2, 0]], [0, 1], [[[0, 1]]]])
@@ -198,12 +198,12 @@ def test_the_bootstrap_is_that_over_items() -> None:
     """Resampling patterns by their counts gives the same law as resampling rows."""
     rng = np.random.default_rng(1)
     table = rng.integers(0, 2, (40, 2))
-    drawn = [
+    values = [
         of(krippendorff, table[rng.integers(0, 40, 40)], 2, resamples=2).value for _ in range(3000)
     ]
-    found = of(krippendorff, table, 2, resamples=3000)
-    assert [found.low, found.high] == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.04)
-    assert of(krippendorff, table, 2, resamples=3000) == found
+    result = of(krippendorff, table, 2, resamples=3000)
+    assert [result.low, result.high] == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=0.04)
+    assert of(krippendorff, table, 2, resamples=3000) == result
 
 
 @pytest.mark.parametrize("name", [*MEASURES, "kappa"])
@@ -219,6 +219,6 @@ def test_intervals_cover_in_a_simulated_world(name: str) -> None:
         return (truth[:, None] ^ (rng.random((size, 2)) < 0.1)).astype(int)
 
     value = of(measure, world(400_000), 2, resamples=2).value
-    found = [measure(world(80), 2, rng, resamples=300) for _ in range(400)]
-    covered = np.mean([each.low <= value <= each.high for each in found])
+    result = [measure(world(80), 2, rng, resamples=300) for _ in range(400)]
+    covered = np.mean([each.low <= value <= each.high for each in result])
     assert 0.90 <= covered <= 0.98

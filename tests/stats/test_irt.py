@@ -23,64 +23,64 @@ def world(
     ability = (ability - ability.mean()) / ability.std()
     truth = ItemResponse(np.exp(rng.normal(0.3, 0.4, n)), rng.normal(0.5, 1.5, n), ability)
     trials = (rng.random((n, m)) >= holes).astype(np.int64)
-    passed = (rng.random((n, m)) < truth.probability()) & (trials > 0)
-    return truth, passed.astype(np.int64), trials
+    passes = (rng.random((n, m)) < truth.probability()) & (trials > 0)
+    return truth, passes.astype(np.int64), trials
 
 
 def test_new_items_maximise_the_penalised_likelihood() -> None:
-    truth, passed, trials = world(12, 40)
+    truth, passes, trials = world(12, 40)
     like = ItemResponse(truth.slope, truth.intercept, truth.ability, centre=(0.3, 0.5))
-    fitted = irt.fit_items(passed, trials, like)
+    model = irt.fit_items(passes, trials, like)
     for i in range(12):
 
         def loss(x: np.ndarray, i: int = i) -> float:
             p = expit(np.exp(x[0]) * truth.ability + x[1])
-            fit = passed[i] * np.log(p) + (trials[i] - passed[i]) * np.log1p(-p)
+            fit = passes[i] * np.log(p) + (trials[i] - passes[i]) * np.log1p(-p)
             return -fit.sum() + (x[0] - 0.3) ** 2 / (2 * 0.25) + (x[1] - 0.5) ** 2 / (2 * 4.0)
 
         best = minimize(loss, [0.3, 0.5], tol=1e-12).x
-        np.testing.assert_allclose([np.log(fitted.slope[i]), fitted.intercept[i]], best, atol=1e-4)
+        np.testing.assert_allclose([np.log(model.slope[i]), model.intercept[i]], best, atol=1e-4)
 
 
 def test_what_was_planted_is_found() -> None:
-    truth, passed, trials = world(2000, 30)
-    fitted = irt.fit(passed, trials)
-    assert fitted.converged
-    assert fitted.ability.mean() == pytest.approx(0, abs=1e-9)
-    assert fitted.ability.std() == pytest.approx(1, abs=1e-9)
-    assert np.corrcoef(fitted.ability, truth.ability)[0, 1] > 0.99
-    assert np.corrcoef(fitted.intercept, truth.intercept)[0, 1] > 0.9
-    assert np.corrcoef(np.log(fitted.slope), np.log(truth.slope))[0, 1] > 0.5
-    assert np.log(fitted.slope).mean() == pytest.approx(np.log(truth.slope).mean(), abs=0.1)
-    one = irt.fit(passed, trials, parameters=1)
+    truth, passes, trials = world(2000, 30)
+    model = irt.fit(passes, trials)
+    assert model.converged
+    assert model.ability.mean() == pytest.approx(0, abs=1e-9)
+    assert model.ability.std() == pytest.approx(1, abs=1e-9)
+    assert np.corrcoef(model.ability, truth.ability)[0, 1] > 0.99
+    assert np.corrcoef(model.intercept, truth.intercept)[0, 1] > 0.9
+    assert np.corrcoef(np.log(model.slope), np.log(truth.slope))[0, 1] > 0.5
+    assert np.log(model.slope).mean() == pytest.approx(np.log(truth.slope).mean(), abs=0.1)
+    one = irt.fit(passes, trials, parameters=1)
     assert one.converged
     assert np.ptp(one.slope) < 1e-9
 
 
 def test_a_model_that_passes_everything_has_a_finite_ability() -> None:
-    _, passed, trials = world(100, 6)
-    passed[:, 0] = trials[:, 0]
-    fitted = irt.fit(passed, trials)
-    assert np.isfinite(fitted.ability).all()
-    assert fitted.ability.argmax() == 0
+    _, passes, trials = world(100, 6)
+    passes[:, 0] = trials[:, 0]
+    model = irt.fit(passes, trials)
+    assert np.isfinite(model.ability).all()
+    assert model.ability.argmax() == 0
 
 
 @settings(max_examples=10)
 @given(st.integers(0, 2**31))
 def test_order_does_not_matter(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    _, passed, trials = world(60, 8, seed)
+    _, passes, trials = world(60, 8, seed)
     rows, columns = rng.permutation(60), rng.permutation(8)
-    fitted = irt.fit(passed, trials, tolerance=1e-7)
-    moved = irt.fit(passed[rows][:, columns], trials[rows][:, columns], tolerance=1e-7)
-    np.testing.assert_allclose(fitted.ability[columns], moved.ability, atol=1e-6)
-    np.testing.assert_allclose(fitted.slope[rows], moved.slope, atol=1e-6)
+    model = irt.fit(passes, trials, tolerance=1e-7)
+    reordered = irt.fit(passes[rows][:, columns], trials[rows][:, columns], tolerance=1e-7)
+    np.testing.assert_allclose(model.ability[columns], reordered.ability, atol=1e-6)
+    np.testing.assert_allclose(model.slope[rows], reordered.slope, atol=1e-6)
 
 
 def test_repeats_are_tries_not_items() -> None:
-    _, passed, trials = world(50, 8)
-    once = irt.fit_items(passed, trials, irt.fit(passed, trials))
-    thrice = irt.fit_items(3 * passed, 3 * trials, irt.fit(passed, trials))
+    _, passes, trials = world(50, 8)
+    once = irt.fit_items(passes, trials, irt.fit(passes, trials))
+    thrice = irt.fit_items(3 * passes, 3 * trials, irt.fit(passes, trials))
     assert (
         np.abs(thrice.intercept - thrice.centre[1]).mean()
         > np.abs(once.intercept - once.centre[1]).mean()
@@ -88,8 +88,8 @@ def test_repeats_are_tries_not_items() -> None:
 
 
 def test_residuals_have_the_spread_that_the_model_gives_them() -> None:
-    truth, passed, trials = world(4000, 20)
-    residual = irt.residuals(passed, trials, truth)
+    truth, passes, trials = world(4000, 20)
+    residual = irt.compute_residuals(passes, trials, truth)
     assert (residual[trials == 0] == 0).all()
     wide = trials.astype(bool) & (np.abs(truth.probability() - 0.5) < 0.3)
     assert residual[wide].mean() == pytest.approx(0, abs=0.02)
@@ -97,14 +97,14 @@ def test_residuals_have_the_spread_that_the_model_gives_them() -> None:
 
 
 def test_a_new_model_is_placed() -> None:
-    _, passed, trials = world(400, 20)
-    fitted = irt.fit(passed, trials)
-    density = irt.log_posterior(passed, trials, irt.curves(fitted))
-    mean, spread = irt.moments(density)
-    assert np.abs(mean - fitted.ability).max() < 0.3
-    assert ((spread > 0) & (spread < 0.3)).all()
-    nothing, _ = irt.moments(
-        irt.log_posterior(passed[:, :1], 0 * trials[:, :1], irt.curves(fitted))
+    _, passes, trials = world(400, 20)
+    model = irt.fit(passes, trials)
+    density = irt.compute_log_posterior(passes, trials, irt.compute_curves(model))
+    mean, deviation = irt.compute_moments(density)
+    assert np.abs(mean - model.ability).max() < 0.3
+    assert ((deviation > 0) & (deviation < 0.3)).all()
+    nothing, _ = irt.compute_moments(
+        irt.compute_log_posterior(passes[:, :1], 0 * trials[:, :1], irt.compute_curves(model))
     )
     assert nothing[0] == pytest.approx(0, abs=1e-9)
 

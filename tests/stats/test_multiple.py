@@ -29,11 +29,11 @@ def test_adjusted_p_values_are_statsmodels(p: np.ndarray) -> None:
     q=st.sampled_from([0.05, 0.1, 0.2]),
 )
 def test_e_bh_selects_the_largest_set_that_pays(e: np.ndarray, q: float) -> None:
-    chosen = multiple.e_benjamini_hochberg(e, q)
+    selection = multiple.e_benjamini_hochberg(e, q)
     sizes = [k for k in range(1, len(e) + 1) if np.sort(e)[-k] * k * q >= len(e)]
-    assert chosen.sum() >= max(sizes, default=0)
-    assert not sizes or (e[chosen].min() >= len(e) / (q * chosen.sum()) * (1 - 1e-12))
-    assert ((multiple.e_adjusted(e) <= q * (1 + 1e-12)) | ~chosen).all()
+    assert selection.sum() >= max(sizes, default=0)
+    assert not sizes or (e[selection].min() >= len(e) / (q * selection.sum()) * (1 - 1e-12))
+    assert ((multiple.e_adjusted(e) <= q * (1 + 1e-12)) | ~selection).all()
 
 
 def test_newcombe_is_statsmodels() -> None:
@@ -69,8 +69,8 @@ def test_intervals_cover_as_often_as_they_say(kind: str) -> None:
 def test_effective_tests_of_copies_and_of_strangers() -> None:
     rng = np.random.default_rng(0)
     strangers = rng.random((20, 5000)) < 0.4
-    assert multiple.effective_tests(strangers) == pytest.approx(20, rel=0.02)
-    assert multiple.effective_tests(np.repeat(strangers[:1], 20, axis=0)) == pytest.approx(
+    assert multiple.count_effective_tests(strangers) == pytest.approx(20, rel=0.02)
+    assert multiple.count_effective_tests(np.repeat(strangers[:1], 20, axis=0)) == pytest.approx(
         1, abs=1e-3
     )
-    assert multiple.effective_tests(np.ones((3, 50), dtype=bool)) == 0
+    assert multiple.count_effective_tests(np.ones((3, 50), dtype=bool)) == 0

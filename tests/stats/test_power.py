@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from groundfault.stats import critical_regions
 from groundfault.stats import null_distributions as lawbook
-from groundfault.stats.contingency import Margins
+from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.decoys import procedure_a
 from groundfault.stats.power import (
     Design,
@@ -68,7 +68,7 @@ def _passes(stage: Stage, on_errors: int, off_errors: int) -> int:
         "risk_ratio": abs(log(a * (n - on + 1) / (b * (on + 1)))),
         "odds_ratio": abs(log(a * (n - on + 1 - b) / (b * (on + 1 - a)))),
     }[stage.effect]
-    if shift == 0 or size < Fraction(str(stage.least)):
+    if shift == 0 or size < Fraction(str(stage.min_effect)):
         return 0
     sign = 1 if shift > 0 else -1
     tail = 0
@@ -99,7 +99,7 @@ def stages(draw: st.DrawFn) -> Stage:
         on=draw(st.integers(1, n - 1)),
         level=draw(st.sampled_from([1.0, 0.3007, 0.1003, 0.0101])),
         sides=draw(st.sampled_from([1, 2])),
-        least=draw(st.sampled_from([0.0, 0.1, 0.25, 0.5])),
+        min_effect=draw(st.sampled_from([0.0, 0.1, 0.25, 0.5])),
         effect=draw(st.sampled_from(["risk_difference", "risk_ratio", "odds_ratio"])),
     )
 
@@ -127,9 +127,9 @@ def test_complement_and_relabelling_flip_the_sign(
     n: int, share: float, rate: float, where: float
 ) -> None:
     on = min(max(round(n * share), 1), n - 1)
-    design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.01, least=0.1)
+    design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.01, min_effect=0.1)
     lift = where * design.largest
-    relabelled = Design.full_sample(n=n, on=on, error_rate=1 - rate, level=0.01, least=0.1)
+    relabelled = Design.full_sample(n=n, on=on, error_rate=1 - rate, level=0.01, min_effect=0.1)
     assert _mirror(design).power(-lift) == pytest.approx(design.power(lift), abs=1e-9)
     assert relabelled.power(-lift) == pytest.approx(design.power(lift), abs=1e-9)
 
@@ -154,14 +154,14 @@ def _simulate(design: Design, lift: float, draws: int) -> float:
     """The share of drawn audits that confirm, with the p-values and lifts of the judges."""
     rng = np.random.default_rng(5)
     on_rate, off_rate = design.rates(lift)
-    passed = {1: np.ones(draws, dtype=bool), -1: np.ones(draws, dtype=bool)}
+    passes = {1: np.ones(draws, dtype=bool), -1: np.ones(draws, dtype=bool)}
     for stage in design.stages:
         x = rng.binomial(stage.on, on_rate, draws)
         total = x + rng.binomial(stage.n - stage.on, off_rate, draws)
-        margins = Margins(np.full(draws, stage.n), np.full(draws, stage.on), total, x)
-        distinct, which, _ = lawbook.distinct(margins)
-        law = lawbook.hypergeometric(distinct, pooled=False)
-        for sign, so_far in passed.items():
+        margins = ContingencyTables(np.full(draws, stage.n), np.full(draws, stage.on), total, x)
+        distinct, which, _ = lawbook.find_distinct(margins)
+        law = lawbook.from_errors(distinct, pooled=False)
+        for sign, so_far in passes.items():
             if stage.sides == 2:
                 p = law.two_sided(which, x.astype(float))
             else:
@@ -169,21 +169,23 @@ def _simulate(design: Design, lift: float, draws: int) -> float:
             so_far &= (
                 (margins.sign == sign)
                 & (p <= stage.level)
-                & (margins.score(stage.effect) >= stage.least)
+                & (margins.score(stage.effect) >= stage.min_effect)
             )
-    return float((passed[1] | passed[-1]).mean())
+    return float((passes[1] | passes[-1]).mean())
 
 
 @pytest.mark.parametrize(
     "design",
     [
         Design.full_sample(n=160, on=48, error_rate=0.36, level=0.10 / 34),
-        Design.full_sample(n=2001, on=30, error_rate=0.05, level=0.10 / 200, least=0.1),
+        Design.full_sample(n=2001, on=30, error_rate=0.05, level=0.10 / 200, min_effect=0.1),
         Design.full_sample(
-            n=3000, on=900, error_rate=0.03, level=0.01, least=log(1.5), effect="risk_ratio"
+            n=3000, on=900, error_rate=0.03, level=0.01, min_effect=log(1.5), effect="risk_ratio"
         ),
-        Design.split(n=161, on=49, error_rate=0.36, floor=0.25, level=0.1, least=0.1),
-        Design.split(n=900, on=90, error_rate=0.2, floor=0.17, level=0.1, least=0.1, holdout=0.3),
+        Design.split(n=161, on=49, error_rate=0.36, floor=0.25, level=0.1, min_effect=0.1),
+        Design.split(
+            n=900, on=90, error_rate=0.2, floor=0.17, level=0.1, min_effect=0.1, holdout=0.3
+        ),
     ],
 )
 def test_power_is_what_simulation_gives(design: Design) -> None:
@@ -252,7 +254,7 @@ def test_minimum_detectable_lift_is_the_least_to_three_digits(
 ) -> None:
     on = round(n * share)
     if split:
-        design = Design.split(n=n, on=on, error_rate=rate, floor=0.15, level=0.1, least=0.1)
+        design = Design.split(n=n, on=on, error_rate=rate, floor=0.15, level=0.1, min_effect=0.1)
     else:
         design = Design.full_sample(n=n, on=on, error_rate=rate, level=0.003)
     lift = minimum_detectable_lift(design)
@@ -296,7 +298,7 @@ def test_interpolated_totals_move_power_little(monkeypatch: pytest.MonkeyPatch) 
 
 def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
     def design(on: int) -> Design:
-        return Design.split(n=1500, on=on, error_rate=0.3, floor=0.12, level=0.1, least=0.1)
+        return Design.split(n=1500, on=on, error_rate=0.3, floor=0.12, level=0.1, min_effect=0.1)
 
     on = np.array([3, 8, 9, 60, 1440, 60, *range(101, 1399, 20)])
     together = minimum_detectable_lifts(on, design)
@@ -323,16 +325,18 @@ def test_lone_floor_is_where_procedure_a_keeps_one_alone(
 ) -> None:
     floor = decoy_floor(np.array(on), n=40, errors=errors, q=0.1, effect=effect)
     ones = np.ones(len(on), dtype=np.int64)
-    margins, _, counts = lawbook.distinct(Margins(ones * 40, np.array(on), ones * errors, ones * 0))
-    law = lawbook.hypergeometric(margins, pooled=False)
+    margins, _, counts = lawbook.find_distinct(
+        ContingencyTables(ones * 40, np.array(on), ones * errors, ones * 0)
+    )
+    law = lawbook.from_errors(margins, pooled=False)
     assert lone_floor(law, counts, 0.1, effect) == pytest.approx(floor, rel=1e-7)
     for k in np.unique(on):
         sums = np.arange(max(0, k + errors - 40), min(k, errors) + 1)
         column = (np.full(len(sums), v) for v in (40, k, errors))
-        scores = np.unique(Margins(*column, sums).score(effect))
-        for score, tail in zip(scores, law.pooled_tail(counts, scores, effect), strict=True):
-            kept = procedure_a(np.array([score]), np.array([tail]), 0.1)
-            assert (kept.threshold is not None) == (score >= floor)
+        scores = np.unique(ContingencyTables(*column, sums).score(effect))
+        for score, tail in zip(scores, law.pool_tail(counts, scores, effect), strict=True):
+            survivors = procedure_a(np.array([score]), np.array([tail]), 0.1)
+            assert (survivors.threshold is not None) == (score >= floor)
 
 
 def test_lone_floor_rises_with_the_library_and_may_be_out_of_reach() -> None:
@@ -346,6 +350,6 @@ def test_lone_floor_rises_with_the_library_and_may_be_out_of_reach() -> None:
 def test_a_holdout_share_worked_out_from_counts_gives_the_counts_again(
     n: int, data: st.DataObject
 ) -> None:
-    held = data.draw(st.integers(1, n - 1))
-    design = Design.split(n=n, on=1, error_rate=0.3, floor=0.1, holdout=held / n)
-    assert [s.n for s in design.stages] == [n - held, held]
+    holdout_n = data.draw(st.integers(1, n - 1))
+    design = Design.split(n=n, on=1, error_rate=0.3, floor=0.1, holdout=holdout_n / n)
+    assert [s.n for s in design.stages] == [n - holdout_n, holdout_n]

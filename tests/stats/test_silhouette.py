@@ -12,14 +12,14 @@ from scipy.stats import binomtest
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
 from groundfault.stats.partitions import adjusted_rand, best_jaccard
-from groundfault.stats.proportions import mcnemar, paired_difference, wilson
+from groundfault.stats.proportions import mcnemar, newcombe_pairs, wilson
 from groundfault.stats.silhouette import (
-    _deal,
-    _dealt,
-    _shuffled_bits,
-    _shuffled_floats,
-    combined,
-    shuffled,
+    _deal_bits,
+    _deal_floats,
+    _shuffle_bits,
+    _shuffle_floats,
+    combine,
+    shuffle_silhouettes,
     silhouette,
 )
 
@@ -36,9 +36,9 @@ def test_silhouette_is_scikit_learns(seed: int, n: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     points, labels = rng.normal(size=(n, d)), rng.integers(-1, 4, n)
     labels[:4] = [0, 0, 1, 1]
-    kept = labels >= 0
+    inside = labels >= 0
     assert silhouette(points, labels) == pytest.approx(
-        silhouette_score(points[kept], labels[kept]), abs=1e-9
+        silhouette_score(points[inside], labels[inside]), abs=1e-9
     )
 
 
@@ -62,11 +62,11 @@ def test_shuffled_bits_are_the_silhouettes_of_shuffles() -> None:
     place[order] = np.arange(len(order))
     starts = np.r_[0, np.flatnonzero(np.diff(labels[order])) + 1, len(order)]
     columns, seeds = np.ascontiguousarray(values.T == 1), np.arange(5, dtype=np.uint64)
-    drawn = _shuffled_bits(columns, place, starts, seeds)
-    for seed, value in zip(seeds, drawn, strict=True):
-        words = _deal(columns, place, len(order), seed)
+    silhouettes = _shuffle_bits(columns, place, starts, seeds)
+    for seed, value in zip(seeds, silhouettes, strict=True):
+        words = _deal_bits(columns, place, len(order), seed)
         rows = (words[:, None] >> np.arange(18, dtype=np.uint32) & 1).astype(np.float64)
-        assert silhouette(combined(rows), labels[order]) == pytest.approx(value, abs=1e-6)
+        assert silhouette(combine(rows), labels[order]) == pytest.approx(value, abs=1e-6)
 
 
 @pytest.mark.parametrize("m", [4, 18])
@@ -81,14 +81,14 @@ def test_shuffled_floats_are_the_silhouettes_of_shuffles(n: int, m: int) -> None
     order = np.argsort(labels, kind="stable")
     order = order[labels[order] >= 0]
     starts = np.r_[0, np.flatnonzero(np.diff(labels[order])) + 1, len(order)]
-    fixed = combined(rng.normal(size=(n, 3)))[order]
+    fixed = combine(rng.normal(size=(n, 3)))[order]
     apart = ((fixed[:, None] - fixed) ** 2).sum(axis=2) * 0.3**2
     columns, seeds = np.ascontiguousarray(filled.T, dtype=np.float32), np.arange(3, dtype=np.uint64)
     for share, still in ((1.0, np.zeros((1, len(order)))), (0.7, apart)):
         wide = np.pad(still, ((0, 0), (0, 8 - len(order) % 8))).astype(np.float32)
-        drawn = _shuffled_floats(columns, share, wide, order, starts, seeds)
-        for seed, value in zip(seeds, drawn, strict=True):
-            rows = _dealt(columns, share, order, seed)[:m, : len(order)].T.astype(np.float64)
+        silhouettes = _shuffle_floats(columns, share, wide, order, starts, seeds)
+        for seed, value in zip(seeds, silhouettes, strict=True):
+            rows = _deal_floats(columns, share, order, seed)[:m, : len(order)].T.astype(np.float64)
             np.testing.assert_allclose(
                 np.sqrt((rows**2).sum(axis=1))[rows.any(axis=1)], share, rtol=1e-6
             )
@@ -100,7 +100,7 @@ def test_dealt_floats_keep_columns_and_are_uniform() -> None:
     columns = np.array([[3.0, 4.0, 0, 0, 0, 0], [4.0, 4.0, 4.0, 4.0, 4.0, 4.0]], dtype=np.float32)
     counts = np.zeros(6)
     for seed in range(3000):
-        slope = np.divide(*_dealt(columns, 1.0, np.arange(6), np.uint64(seed))[:2, :6])
+        slope = np.divide(*_deal_floats(columns, 1.0, np.arange(6), np.uint64(seed))[:2, :6])
         assert sorted(slope.round(5).tolist()) == [0, 0, 0, 0, 0.75, 1.0]
         counts += slope > 0
     np.testing.assert_allclose(counts / 3000, 1 / 3, atol=0.04)
@@ -112,7 +112,7 @@ def test_dealing_keeps_columns_and_is_uniform() -> None:
     place = np.arange(6)
     counts = np.zeros((2, 6))
     for seed in range(3000):
-        words = _deal(columns, place, 6, np.uint64(seed))
+        words = _deal_bits(columns, place, 6, np.uint64(seed))
         bits = words[None] >> np.arange(2, dtype=np.uint32)[:, None] & 1
         assert bits.sum(axis=1).tolist() == [2, 5]
         counts += bits
@@ -122,8 +122,8 @@ def test_dealing_keeps_columns_and_is_uniform() -> None:
 def test_both_paths_draw_from_one_law() -> None:
     values, labels = binary(150, 12)
     rng = np.random.default_rng(0)
-    bits = shuffled(values, labels, 400, rng)
-    floats = shuffled(
+    bits = shuffle_silhouettes(values, labels, 400, rng)
+    floats = shuffle_silhouettes(
         np.hstack([values, np.full((150, 1), 1e-9)]), labels, 400, rng
     )  # no longer zeros and ones
     assert abs(bits.mean() - floats.mean()) < 4 * floats.std() / np.sqrt(200)
@@ -132,8 +132,10 @@ def test_both_paths_draw_from_one_law() -> None:
 
 def test_what_examples_say_stays_where_it_is() -> None:
     values, labels = binary(120, 6)
-    fixed = combined(np.random.default_rng(1).normal(size=(120, 3)))
-    all_fixed = shuffled(values, labels, 3, np.random.default_rng(0), fixed=fixed, weight=1.0)
+    fixed = combine(np.random.default_rng(1).normal(size=(120, 3)))
+    all_fixed = shuffle_silhouettes(
+        values, labels, 3, np.random.default_rng(0), fixed=fixed, weight=1.0
+    )
     np.testing.assert_allclose(all_fixed, silhouette(fixed, labels), atol=1e-9)
 
 
@@ -156,9 +158,9 @@ def test_jaccard_of_the_cluster_most_alike() -> None:
 
 @pytest.mark.parametrize(("x", "n"), [(0, 30), (7, 10), (11, 11), (3, 200)])
 def test_wilson_is_scipys(x: int, n: int) -> None:
-    found = binomtest(x, n).proportion_ci(0.95, method="wilson")
+    ends = binomtest(x, n).proportion_ci(0.95, method="wilson")
     low, high = wilson([x], [n])
-    assert (low[0], high[0]) == pytest.approx((found.low, found.high), abs=1e-12)
+    assert (low[0], high[0]) == pytest.approx((ends.low, ends.high), abs=1e-12)
 
 
 @pytest.mark.parametrize(("b", "c"), [(0, 9), (3, 8), (5, 5), (0, 0), (40, 20)])
@@ -171,9 +173,9 @@ def test_paired_intervals_cover() -> None:
     shares = np.array([0.5, 0.2, 0.1, 0.2])
     hits = 0
     for table in rng.multinomial(50, shares, 800):
-        low, high = paired_difference(*table.tolist())
+        low, high = newcombe_pairs(*table.tolist())
         hits += low <= 0.1 <= high
     assert 0.93 <= hits / 800 <= 0.98
-    assert paired_difference(0, 30, 0, 0)[1] == 1.0
-    low, high = paired_difference(5, 0, 9, 6)
-    assert (low, high) == pytest.approx(tuple(-x for x in paired_difference(5, 9, 0, 6)[::-1]))
+    assert newcombe_pairs(0, 30, 0, 0)[1] == 1.0
+    low, high = newcombe_pairs(5, 0, 9, 6)
+    assert (low, high) == pytest.approx(tuple(-x for x in newcombe_pairs(5, 9, 0, 6)[::-1]))

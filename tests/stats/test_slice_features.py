@@ -10,22 +10,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groundfault.stats.slice_features import fit, larger_inside, shows, v_measure, weighted_v
+from groundfault.stats.slice_features import (
+    average_v,
+    compare_means,
+    mark_features,
+    measure_fit,
+    v_measure,
+)
 
 
 def test_p_values_are_those_of_all_permutations() -> None:
     values = np.array([[0, 1, 0, 2, 3, 5.0, 1, 0], [1, 0, 1, 1, 0, 1, 0, 0]])
     members = np.array([[0, 0, 0, 1, 1, 1, 0, 0]], dtype=bool)
-    said = larger_inside(members, values, 20_000, np.random.default_rng(0))
+    result = compare_means(members, values, 20_000, np.random.default_rng(0))
     for f in range(2):
-        means = [values[f, list(chosen)].mean() for chosen in combinations(range(8), 3)]
+        means = [values[f, list(subset)].mean() for subset in combinations(range(8), 3)]
         exact = np.mean(np.array(means) >= values[f, 3:6].mean() - 1e-12)
-        assert said.p[0, f] == pytest.approx(
+        assert result.p[0, f] == pytest.approx(
             exact, abs=4 * np.sqrt(exact * (1 - exact) / 20_000) + 1e-4
         )
-    np.testing.assert_allclose(said.inside[0], values[:, 3:6].mean(axis=1))
-    np.testing.assert_allclose(said.outside[0], values[:, [0, 1, 2, 6, 7]].mean(axis=1))
-    assert (said.adjusted >= said.p).all()
+    np.testing.assert_allclose(result.inside[0], values[:, 3:6].mean(axis=1))
+    np.testing.assert_allclose(result.outside[0], values[:, [0, 1, 2, 6, 7]].mean(axis=1))
+    assert (result.p_adjusted >= result.p).all()
 
 
 def test_the_correction_keeps_the_family_of_tests_at_its_level() -> None:
@@ -42,9 +48,9 @@ def test_the_correction_keeps_the_family_of_tests_at_its_level() -> None:
         members = np.zeros((5, 60), dtype=bool)
         for row in members:
             row[rng.choice(60, 12, replace=False)] = True
-        said = larger_inside(members, values, 99, rng)
-        raw += bool((said.p <= 0.05).any())
-        corrected += bool((said.adjusted <= 0.05).any())
+        result = compare_means(members, values, 99, rng)
+        raw += bool((result.p <= 0.05).any())
+        corrected += bool((result.p_adjusted <= 0.05).any())
     assert raw > 140
     assert corrected <= 150 * 0.05 + 3 * np.sqrt(150 * 0.05 * 0.95)
 
@@ -56,10 +62,10 @@ def test_a_planted_feature_is_found_and_one_that_does_not_vary_is_not() -> None:
     values = (rng.random((4, 200)) < 0.2).astype(float)
     values[1, :50] = rng.random(50) < 0.7
     values[3] = 1.0
-    said = larger_inside(members, values, 499, rng)
-    assert said.adjusted[0, 1] == 1 / 500
-    assert said.p[:, 3].tolist() == said.adjusted[:, 3].tolist() == [1, 1]
-    assert said.p[1, 1] > 0.5  # larger outside
+    result = compare_means(members, values, 499, rng)
+    assert result.p_adjusted[0, 1] == 1 / 500
+    assert result.p[:, 3].tolist() == result.p_adjusted[:, 3].tolist() == [1, 1]
+    assert result.p[1, 1] > 0.5  # larger outside
 
 
 def test_rare_features_of_small_slices_do_not_drown_a_large_one() -> None:
@@ -71,8 +77,8 @@ def test_rare_features_of_small_slices_do_not_drown_a_large_one() -> None:
         slices = np.concatenate([np.zeros(120), 1 + np.arange(480) // 12])
         lead = rng.random(600) < np.where(slices == 0, 0.5, 0.27)
         values = np.vstack([lead, rng.random((40, 600)) < 0.01]).astype(float)
-        said = larger_inside(slices == np.arange(41)[:, None], values, 199, rng)
-        assert said.adjusted[0, 0] <= 0.05
+        result = compare_means(slices == np.arange(41)[:, None], values, 199, rng)
+        assert result.p_adjusted[0, 0] <= 0.05
 
 
 @pytest.mark.parametrize("odd", [1.0, 5_000.0])
@@ -82,13 +88,13 @@ def test_one_odd_example_and_a_tiny_slice_do_not_drown_a_large_feature(odd: floa
     """
     slices, row = np.repeat([0, 1, 2], [300, 8, 5_692]), np.arange(6_000)
     lead = np.where(slices == 0, row < 110, row % 100 < 27)
-    said = larger_inside(
+    result = compare_means(
         slices == np.arange(2)[:, None],
         np.array([lead, odd * (row == 999)], float),
         199,
         np.random.default_rng(0),
     )
-    assert said.adjusted[0, 0] <= 0.05
+    assert result.p_adjusted[0, 0] <= 0.05
 
 
 def test_equal_values_tie_whatever_the_skew() -> None:
@@ -99,25 +105,25 @@ def test_equal_values_tie_whatever_the_skew() -> None:
             [np.arange(n) == 0, np.arange(n) > 0, (np.arange(n) < 3) / 3, np.exp(-np.arange(n))],
             float,
         )
-        said = larger_inside(np.arange(n)[None] < size, values, 199, rng)
-        assert (said.adjusted >= said.p).all()
+        result = compare_means(np.arange(n)[None] < size, values, 199, rng)
+        assert (result.p_adjusted >= result.p).all()
 
 
 @pytest.mark.parametrize("members", [[[False] * 4], [[True] * 4]])
 def test_a_slice_of_nothing_or_all_is_refused(members: Any) -> None:
     with pytest.raises(ValueError, match="some of the examples and not all"):
-        larger_inside(np.array(members), np.zeros((1, 4)), 9, np.random.default_rng(0))
+        compare_means(np.array(members), np.zeros((1, 4)), 9, np.random.default_rng(0))
 
 
 def test_homogeneity_completeness_and_v_by_hand() -> None:
     members = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0, 1, 1]], dtype=bool)
     wrong = np.array([1, 1, 1, 0, 1, 0, 0, 0], dtype=bool)
-    shown = np.array([[1, 1, 0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 1, 0]], dtype=bool)
-    said = fit(members, wrong, shown)
-    np.testing.assert_allclose(said.homogeneity, [[2 / 4, 0], [0, 0]])
-    np.testing.assert_allclose(said.completeness, [[2 / 3, np.nan], [0, np.nan]])
+    marks = np.array([[1, 1, 0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0, 1, 0]], dtype=bool)
+    result = measure_fit(members, wrong, marks)
+    np.testing.assert_allclose(result.homogeneity, [[2 / 4, 0], [0, 0]])
+    np.testing.assert_allclose(result.completeness, [[2 / 3, np.nan], [0, np.nan]])
     np.testing.assert_allclose(
-        said.v, [[2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3), np.nan], [0, np.nan]]
+        result.v, [[2 * (1 / 2) * (2 / 3) / (1 / 2 + 2 / 3), np.nan], [0, np.nan]]
     )
 
 
@@ -141,7 +147,7 @@ def test_edisa_in_table_10_is_the_harmonic_mean_of_its_columns() -> None:
         v_measure(homogeneity, completeness), v, atol=0.1
     )  # of QQP; the others by 0.02
     proportions = [0.8125, 0.5, 0.5, 0.5, 0.6875, 0.8125, 1.0, 0.75, 1.0]
-    assert weighted_v(proportions, v) == pytest.approx(17.5, abs=0.1)  # the paper prints 21.74
+    assert average_v(proportions, v) == pytest.approx(17.5, abs=0.1)  # the paper prints 21.74
 
 
 @settings(max_examples=50)
@@ -157,23 +163,23 @@ def test_laws(seed: int, n: int, slices: int, features: int) -> None:
     members[:, 0], members[:, -1] = True, False
     values = rng.integers(0, 3, (features, n)).astype(float)
     wrong = rng.random(n) < 0.4
-    shown = shows(values, [False] * features)
-    assert (shown == (values > 0)).all()
-    said = fit(members, wrong, shown)
-    for share in (said.homogeneity, said.completeness, said.v):
+    marks = mark_features(values, [False] * features)
+    assert (marks == (values > 0)).all()
+    result = measure_fit(members, wrong, marks)
+    for share in (result.homogeneity, result.completeness, result.v):
         assert ((share >= 0) & (share <= 1) | np.isnan(share)).all()
-    whole = fit(np.ones((1, n), dtype=bool), wrong, shown)
+    whole = measure_fit(np.ones((1, n), dtype=bool), wrong, marks)
     np.testing.assert_array_equal(whole.completeness[whole.completeness == whole.completeness], 1.0)
-    first = larger_inside(members, values, 19, np.random.default_rng(1))
-    shifted = larger_inside(members, 10 + 2 * values, 19, np.random.default_rng(1))
+    first = compare_means(members, values, 19, np.random.default_rng(1))
+    shifted = compare_means(members, 10 + 2 * values, 19, np.random.default_rng(1))
     np.testing.assert_array_equal(first.p, shifted.p)
-    np.testing.assert_array_equal(first.adjusted, shifted.adjusted)
-    assert (first.adjusted >= first.p).all()
+    np.testing.assert_array_equal(first.p_adjusted, shifted.p_adjusted)
+    assert (first.p_adjusted >= first.p).all()
 
 
 def test_of_degree_means_clearly_above_the_mean() -> None:
     values = np.array([[0.0, 1, 2, 3, 10], [0, 0, 1, 1, 1]])
-    assert shows(values, [True, False]).tolist() == [
+    assert mark_features(values, [True, False]).tolist() == [
         [False] * 4 + [True],
         [False, False, True, True, True],
     ]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from groundfault.stats.discovery import discovery
+from groundfault.stats.discovery import score_discovery
 from groundfault_studies import discover
 from groundfault_studies.discover import domino, edisa, measure, spotlight, study
 from groundfault_studies.real_models import of_texts, shipped
@@ -34,7 +34,7 @@ def test_slicers_find_errors_of_digits_better_than_confidence() -> None:
     digits = next(iter(shipped(1)))
     for fit in (edisa(), edisa(embedding_weight=1.0), domino()):
         found = measure(fit, digits)
-        assert found.found > 50
+        assert found.count > 50
         assert found.efficacy > found.confidence > found.chance
     balls = measure(spotlight(), digits)
     assert balls.efficacy > balls.chance
@@ -46,16 +46,16 @@ def test_efficacy_counts_what_is_said() -> None:
         np.array([True, False, True, True, False]),
     )
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.55, 0.45], [0.8, 0.2], [0.7, 0.3]])
-    found = discovery(prone, wrong, p)
-    assert found.found == 3
+    found = score_discovery(prone, wrong, p)
+    assert found.count == 3
     assert found.efficacy == pytest.approx(2 / 3)
     assert found.confidence == pytest.approx(
         1 / 3
     )  # of the second, third and fifth the third alone is wrong
     assert found.chance == pytest.approx(3 / 5)
     assert found.recall == pytest.approx(2 / 3)
-    nobody = discovery(np.zeros(5, dtype=bool), wrong, p)
-    assert nobody.found == 0
+    nobody = score_discovery(np.zeros(5, dtype=bool), wrong, p)
+    assert nobody.count == 0
     assert np.isnan(nobody.efficacy)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from groundfault.errors import InputError
-from groundfault.sequential import Audit, AuditPlan
+from groundfault.sequential import SequentialAudit, SequentialPlan
 from groundfault_studies import audited, sequential
 from groundfault_studies.audited import MAIN, Method, digits
 
@@ -82,12 +82,12 @@ def test_one_trajectory_serves_all_bets_and_budgets(few):
     ]
     scores = setting.scores(1)
     for row, bet in zip(together, ("lr", "lr", "sr-lr-ui", "sr-lr-ui"), strict=True):
-        plan = AuditPlan(
+        plan = SequentialPlan(
             threshold=0.85, budget=row["m"], policy="stratified", bet=bet, seed=1, limit=80
         )
-        alone = Audit.of(setting.pool, plan)
+        alone = SequentialAudit.of(setting.pool, plan)
         alone.run(lambda query: float(scores[setting.pool.position[query.id]]))
-        assert (alone.verdict, alone.rounds_told) == (row["verdict"], row["labelled"])
+        assert (alone.verdict, alone.labelled) == (row["verdict"], row["labelled"])
 
 
 def test_an_interrupted_study_goes_on(few, tmp_path, monkeypatch):

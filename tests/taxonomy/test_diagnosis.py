@@ -28,13 +28,13 @@ from groundfault.cli.taxonomy_use import predict as predict_command
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.stats import irt
-from groundfault.stats.ranks import area, bands, rho, tau_b
+from groundfault.stats.ranks import area, bootstrap_bands, rho, tau_b
 from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use.basis import SCALES, Basis, scaled
-from groundfault.taxonomy.use.diagnosis import Wanted, diagnose, profile
+from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, profile
 from groundfault.taxonomy.use.strategies import adaptive, groups_of, merit, quotas, stratified
 from groundfault.testing.abilities import AbilityWorld
 from groundfault_studies.taxonomy import study
@@ -71,12 +71,12 @@ def test_tau_leaves_out_what_is_not_known_and_goes_over_rows() -> None:
 
 def test_bands_are_wider_for_more_columns_and_infinite_of_two_folds() -> None:
     values = np.random.default_rng(0).normal(1.0, 1.0, (30, 6))
-    mean, _, high = bands(values[:, :1])
+    mean, _, high = bootstrap_bands(values[:, :1])
     assert mean == pytest.approx(values[:, 0].mean())
     assert 0.3 < high[0] - mean[0] < 0.5  # 1.96 / sqrt(30) = 0.36
-    assert (bands(values)[2] - bands(values)[0])[0] > high[0] - mean[0]
-    assert np.isinf(bands(values[:2])[1]).all()
-    np.testing.assert_array_equal(bands(np.ones((9, 1)))[1], [1.0])
+    assert (bootstrap_bands(values)[2] - bootstrap_bands(values)[0])[0] > high[0] - mean[0]
+    assert np.isinf(bootstrap_bands(values[:2])[1]).all()
+    np.testing.assert_array_equal(bootstrap_bands(np.ones((9, 1)))[1], [1.0])
 
 
 # ------------------------------------------------------------------------------------ what is asked
@@ -200,7 +200,7 @@ def test_direct_rates_and_the_prior_by_hand() -> None:
     known = basis([0, 0, 0, 1, 1, -1], np.random.default_rng(2))
     asked = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
     failed = np.array([1, 0, 1, 1, 1, 0], dtype=bool)
-    found = profile(known, failed, asked, Wanted.of(known, np.ones((2, 6), dtype=bool)))
+    found = profile(known, failed, asked, TargetExamples.of(known, np.ones((2, 6), dtype=bool)))
     np.testing.assert_allclose(
         found.direct, [[1 / 2, 1 / 3], [1 / 2, 1 / 2]]
     )  # an unasked cluster: all that was asked
@@ -218,7 +218,7 @@ def test_a_cluster_never_failed_may_still_be() -> None:
     asked = np.zeros((1, 80), dtype=bool)
     asked[0, ::4] = True
     found = profile(
-        known, np.arange(80) >= 40, asked, Wanted.of(known, np.ones((1, 80), dtype=bool))
+        known, np.arange(80) >= 40, asked, TargetExamples.of(known, np.ones((1, 80), dtype=bool))
     )
     low, high = found.intervals()
     assert high[0, 0] > 0.03
@@ -265,7 +265,7 @@ def test_where_there_are_failure_modes_clusters_beat_the_prior_and_ability() -> 
         gains["taxonomy", "shrunk"],
         gains["taxonomy", "shrunk"] - gains["taxonomy", "ability"],
     ):
-        assert bands(less[:, None])[2][0] < -0.02
+        assert bootstrap_bands(less[:, None])[2][0] < -0.02
     inside = np.mean([row["held out"]["taxonomy"]["50"]["inside"] for row in rows])
     assert inside > 0.75
     drawn = figures(SimpleNamespace(folds={"default": rows, "paper": []}))  # type: ignore[arg-type]
@@ -283,7 +283,7 @@ def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:
     known = basis([0] * 270 + [1] * 15 + [2] * 15, rng)
     failed = rng.random(300) < np.repeat([0.3, 0.9, 0.1], [270, 15, 15])
     open_ = np.ones((20, 300), dtype=bool)
-    wanted, error = Wanted.of(known, open_), {}
+    wanted, error = TargetExamples.of(known, open_), {}
     truth = [failed[known.labels == c].mean() for c in range(3)]
     for strategy in ("random", "taxonomy"):
         asked = chosen(

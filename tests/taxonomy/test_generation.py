@@ -27,7 +27,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.exports.inspect_task import write
 from groundfault.models import Question, Response
-from groundfault.stats.near_duplicates import near_duplicates, trigrams
+from groundfault.stats.near_duplicates import find_near_duplicates, list_trigrams
 from groundfault.taxonomy import Taxonomy
 from groundfault.taxonomy.words import arithmetic as sums
 from groundfault.taxonomy.words.generation import CHANGES, LEVELS, generate
@@ -340,28 +340,28 @@ def test_copies_are_found_by_each_measure() -> None:
         text,
         "Something else entirely, on another matter, with words of its own and nothing shared at all.",
     ]
-    assert [(p.other, p.how) for p in near_duplicates([text.upper()], known)] == [
+    assert [(p.other, p.how) for p in find_near_duplicates([text.upper()], known)] == [
         (0, "jaccard"),
         (0, "containment"),
         (0, "letters"),
     ]
     longer = f"Before you begin, read this with the greatest care and patience: {text} Give the number alone, no more."
-    assert {p.how for p in near_duplicates([longer], known)} == {"containment"}
+    assert {p.how for p in find_near_duplicates([longer], known)} == {"containment"}
     typing = text.replace("market", "makret")
-    assert {p.how for p in near_duplicates([typing], known)} == {"letters"}
+    assert {p.how for p in find_near_duplicates([typing], known)} == {"letters"}
     assert (
-        near_duplicates(
+        find_near_duplicates(
             ["How old was the tree when the last king of the island sat down below it?"], known
         )
         == []
     )
-    assert near_duplicates([], known) == []
-    assert near_duplicates(["", "?!"], ["", "..."]) == []
+    assert find_near_duplicates([], known) == []
+    assert find_near_duplicates(["", "?!"], ["", "..."]) == []
 
 
 def test_scripts_without_spaces_are_compared_by_letters() -> None:
     known = "农夫的田里一共有十二头牛今天他在集市上又买了七头牛请问农夫现在总共有多少头牛"
-    (pair,) = near_duplicates([known + "呢"], [known])
+    (pair,) = find_near_duplicates([known + "呢"], [known])
     assert pair.how == "letters"
 
 
@@ -370,13 +370,13 @@ def test_shared_trigrams_are_counted_exactly(texts: list[str], first: int) -> No
     known, new = texts[:first], texts[first:]
     found = {
         (p.text, p.other): p.value
-        for p in near_duplicates(new, known, jaccard=0.5)
+        for p in find_near_duplicates(new, known, jaccard=0.5)
         if p.how == "jaccard"
     }
     for i, a in enumerate(new):
         for j, b in enumerate([*known, *new[:i]]):
-            both = trigrams(a) & trigrams(b)
-            value = len(both) / len(trigrams(a) | trigrams(b)) if both else 0.0
+            both = list_trigrams(a) & list_trigrams(b)
+            value = len(both) / len(list_trigrams(a) | list_trigrams(b)) if both else 0.0
             assert found.get((i, j), 0.0) == (
                 pytest.approx(value, abs=1e-4) if value >= 0.5 else 0.0
             )
@@ -392,7 +392,7 @@ def test_a_form_that_all_share_is_no_copy() -> None:
         )
         for _ in range(60)
     ]
-    assert [p for p in near_duplicates(texts[:10], texts[10:]) if p.how != "jaccard"] == []
+    assert [p for p in find_near_duplicates(texts[:10], texts[10:]) if p.how != "jaccard"] == []
 
 
 def test_thousands_of_texts_are_quick() -> None:
@@ -400,9 +400,9 @@ def test_thousands_of_texts_are_quick() -> None:
     parts = "ba de fi go hu ja ke li mo nu pa re si to vu wa ye zi".split()
     words = [a + b + c for a in parts for b in parts for c in parts]
     texts = [" ".join(pick.choice(words) for _ in range(30)) for _ in range(3000)]
-    near_duplicates(texts[:2], texts[2:4])
+    find_near_duplicates(texts[:2], texts[2:4])
     start = time.process_time()
-    found = near_duplicates([texts[7], *texts[2900:]], texts[:2900])
+    found = find_near_duplicates([texts[7], *texts[2900:]], texts[:2900])
     assert (
         time.process_time() - start < 8
     )  # measured: 15,000 known texts and 500 new ones in some 10 s

@@ -64,6 +64,8 @@ def rename_fields(**new_names: str) -> Callable[[type[T]], type[T]]:
         setattr(cls, "__init__", rename_parameters(**new_names)(cls.__init__))  # noqa: B010
         for old, new in new_names.items():
             setattr(cls, old, _renamed_property(cls.__name__, old, new))
+        # for whoever reads settings by name, such as `--set` of a finder
+        setattr(cls, "__renamed_fields__", dict(new_names))  # noqa: B010
         return cls
 
     return decorate
@@ -103,6 +105,7 @@ def rename_attributes(module: str, new_places: Mapping[str, str]) -> Callable[[s
         if name not in new_places:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         place, _, attribute = new_places[name].partition(":")
+        # three frames up: past warn_renamed and this function to the line that uses the old name
         warn_renamed(f"{module}.{name}", f"{place}.{attribute}" if attribute else place)
         target = import_module(place)
         return getattr(target, attribute) if attribute else target

@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_members
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.errors import RuleError, first_line
 from groundfault.stats import bits as bitset
-from groundfault.stats import null_distributions as lawbook
-from groundfault.stats import permutation
+from groundfault.stats import null_distributions, permutation
 from groundfault.stats.bits import Bits
 from groundfault.stats.contingency import ContingencyTables, common_grid
 from groundfault.stats.null_distributions import NullDistributions
@@ -100,6 +100,7 @@ class Marks:
         return (np.full(len(on), self.size) if self.valid is None else bitset.count(self.valid)), on
 
 
+@rename_members(margins="tables", laws="null_distributions")
 @dataclass(frozen=True)
 class Units:
     """Marks together with the losses of the same units.
@@ -195,29 +196,27 @@ class Units:
     def null_distributions(
         self, hypotheses: NDArray[np.intp], *, pooled: bool
     ) -> tuple[NullDistributions, NDArray[np.intp], NDArray[np.float64]]:
-        """Permutation laws of hypotheses: the distinct ones, which of them each has, and how many
+        """Null distributions of hypotheses: the distinct ones, which of them each has, and how many
         have each.
         """
         margins = self.tables[hypotheses]
         if self.denominator == 1:
-            distinct, which, counts = lawbook.find_distinct(margins)
-            return lawbook.from_errors(distinct, pooled=pooled), which, counts
+            distinct, which, counts = null_distributions.find_distinct(margins)
+            return null_distributions.from_errors(distinct, pooled=pooled), which, counts
         parts, weights = [], []
         which = np.empty(len(hypotheses), dtype=np.intp)
         offset = 0
         for inside, outcome, members in self.populations(hypotheses):
             values = self.losses[outcome][inside]
-            distinct, local, counts = lawbook.find_distinct(margins[members])
-            parts.append(lawbook.from_values(values, distinct))
+            distinct, local, counts = null_distributions.find_distinct(margins[members])
+            parts.append(null_distributions.from_values(values, distinct))
             weights.append(counts)
             which[members] = local + offset
             offset += len(counts)
-        return lawbook.concatenate(parts), which, np.concatenate(weights)
+        return null_distributions.concatenate(parts), which, np.concatenate(weights)
 
     def countable(self, hypotheses: NDArray[np.intp]) -> bool:
-        """Whether the laws of these hypotheses are exact: of errors, or of losses on a grid that
-        can be counted.
-        """
+        """Whether null distributions are exact: of errors, or of losses on a small grid."""
         if self.denominator <= 1:
             return bool(self.denominator)
         return all(

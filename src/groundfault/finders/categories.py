@@ -99,8 +99,8 @@ class Categories:
                 return []
         elif column.distinct > self.max_levels:
             raise InputError(
-                f"column {column.name!r} has {column.distinct} or more levels and is not a category: leave it out, or "
-                f"raise max_levels (now {self.max_levels})"
+                f"column {column.name!r} has {column.distinct} or more levels and is "
+                f"not a category: leave it out, or raise max_levels (now {self.max_levels})"
             )
         return [self._candidate(column.name, level) for level in self._levels(values, column)]
 

@@ -50,7 +50,8 @@ class Confidence:
         for name, dtype in table.schema.items():
             if not dtype.is_numeric():
                 raise InputError(
-                    f"column {name!r} holds {dtype}; a rule needs one column of numbers for each class"
+                    f"column {name!r} holds {dtype}; "
+                    "a rule needs a column of numbers for each class"
                 )
         largest = table.select(
             pl.max_horizontal(pl.col(name).cast(pl.Float64) for name in names)

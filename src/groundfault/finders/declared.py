@@ -101,8 +101,9 @@ def _check_flags(table: pl.DataFrame, columns: Sequence[str]) -> None:
         )
         if len(bad):
             raise InputError(
-                f"column {column!r} was declared, but holds {bad[0]!r}; it must hold 0/1, true/false or nothing. "
-                f"Write a rule instead, such as --candidate 'NAME: {quote(column)} = {literal(bad[0])}'"
+                f"column {column!r} was declared, but holds {bad[0]!r}; it must hold 0/1, "
+                "true/false or nothing. Write a rule instead, such as --candidate "
+                f"'NAME: {quote(column)} = {literal(bad[0])}'"
             )
 
 
@@ -157,6 +158,6 @@ def _from_toml(tables: dict[str, Any]) -> Iterator[Candidate]:
         )
         if not is_valid or not all(isinstance(field, str) for field in fields.values()):
             raise RuleError(
-                f"candidate {name!r} needs a rule, and may have a meaning and missing, all of them text"
+                f"candidate {name!r} needs a rule, and may have a meaning and missing, all as text"
             )
         yield Candidate(name, **fields)

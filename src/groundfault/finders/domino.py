@@ -57,7 +57,7 @@ class Domino(MixtureSlicer):
         """Slices by how far the prediction of one class overshoots its share of labels, the
         farthest first.
         """
-        labels, predictions = self._fitted().mixture_.tables
+        labels, predictions = self._require_fit().mixture_.tables
         overshoot = np.abs((predictions - labels).max(axis=1))
         return np.argsort(-overshoot, kind="stable")
 
@@ -71,5 +71,5 @@ class Domino(MixtureSlicer):
             weights,
         )
 
-    def _unlabelled(self, embedding: Floats, probability: Floats) -> Floats:
+    def _joint_without_label(self, embedding: Floats, probability: Floats) -> Floats:
         return categorical_joint(self.mixture_, embedding, probability)

@@ -82,5 +82,5 @@ class Edisa(MixtureSlicer):
         )
         return Views(features, exponent)
 
-    def _unlabelled(self, embedding: Floats, probability: Floats) -> Floats:
+    def _joint_without_label(self, embedding: Floats, probability: Floats) -> Floats:
         return error_distance_joint(self.mixture_, embedding, probability)

@@ -9,13 +9,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import MissingExtraError, PlanError
-from groundfault.finders.levels import Levels, conjunction, searchable
+from groundfault.finders.levels import Levels, make_conjunction, select_searchable
 from groundfault.slicing.predictions import example_losses
 
 
+@rename_fields(least_share="min_share")
 @dataclass(frozen=True)
 class Pysubgroup:
     """Propose what pysubgroup finds: conjunctions of great (share of the examples)^exponent *
@@ -33,7 +35,7 @@ class Pysubgroup:
     exponent : float
         In [0, 1]: 1 is weighted relative accuracy, 0.5 orders as a binomial test does, 0 looks at
         error rates alone.
-    least_share : float
+    min_share : float
         In [0, 1): slices of a smaller share of the examples are not proposed.
     bins : int
         Numbers of more than ``2 * bins`` different values are cut into at most so many ranges.
@@ -58,7 +60,7 @@ class Pysubgroup:
     k: int = 10
     max_level: int = 2
     exponent: float = 0.5
-    least_share: float = 0.1
+    min_share: float = 0.1
     bins: int = 5
     columns: tuple[str, ...] | None = None
     name: str = "pysubgroup"
@@ -68,20 +70,24 @@ class Pysubgroup:
     def __post_init__(self) -> None:
         if self.k < 1 or self.max_level < 1 or not 0 <= self.exponent <= 1:
             raise PlanError(
-                f"k={self.k} and max_level={self.max_level} must be at least 1, and exponent={self.exponent} in [0, 1]"
+                f"k={self.k} and max_level={self.max_level} must be at least 1, and "
+                f"exponent={self.exponent} in [0, 1]"
             )
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
         """Slices, that of the best quality first."""
         loss = example_losses(discovery)
-        scored = loss.is_not_null()
-        table, wrong = searchable(discovery, self.columns), (loss.filter(scored) > 0.5).to_numpy()
-        search = _imported()
+        has_loss = loss.is_not_null()
+        table, wrong = (
+            select_searchable(discovery, self.columns),
+            (loss.filter(has_loss) > 0.5).to_numpy(),
+        )
+        search = _import_pysubgroup()
         if table.width == 0 or not 0 < wrong.sum() < len(wrong):
             return
-        levels = Levels.of(table.filter(scored), self.bins, "value")
+        levels = Levels.of(table.filter(has_loss), self.bins, "value")
         for pairs in self._search(search, levels, wrong):
-            yield conjunction(levels.named(*np.array(pairs).T), self.name)
+            yield make_conjunction(levels.name_values(*np.array(pairs).T), self.name)
 
     def _search(self, search: Any, levels: Levels, wrong: Any) -> Iterator[list[tuple[int, int]]]:
         """Conjunctions, as pairs of column and level."""
@@ -103,7 +109,7 @@ class Pysubgroup:
             result_set_size=self.k,
             depth=self.max_level,
             min_quality=0,
-            constraints=[search.MinSupportConstraint(max(1, ceil(self.least_share * len(wrong))))],
+            constraints=[search.MinSupportConstraint(max(1, ceil(self.min_share * len(wrong))))],
         )
         with np.errstate(invalid="ignore"):  # of empty subgroups it divides nothing by nothing
             result = search.DFS(search.BitSetRepresentation).execute(task)
@@ -114,11 +120,12 @@ class Pysubgroup:
                 )
 
 
-def _imported() -> Any:
+def _import_pysubgroup() -> Any:
     try:
         import pysubgroup
     except ImportError:
         raise MissingExtraError(
-            "the finder pysubgroup needs the library of that name: pip install 'groundfault[subgroup]'"
+            "the finder pysubgroup needs the library of that name: "
+            "pip install 'groundfault[subgroup]'"
         ) from None
     return pysubgroup

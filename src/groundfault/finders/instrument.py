@@ -30,7 +30,9 @@ _FORMATS = {
     "is a list, tuple or mapping": r"^\s*[\[({]",
     "is quoted": r"""^\s*['"`“]""",
     "is a decimal fraction": r"^\s*[-+]?[0-9]*\.[0-9]+\s*$",
-    "is a number with a unit or words": r"[0-9]\s*[^\W\d_]|[^\W\d_]\s*[0-9]|[0-9]\s*[%°]|[$€£]\s*[0-9]",
+    "is a number with a unit or words": (
+        r"[0-9]\s*[^\W\d_]|[^\W\d_]\s*[0-9]|[0-9]\s*[%°]|[$€£]\s*[0-9]"
+    ),
     "has a separator of thousands": r"[0-9],[0-9]{3}",
     "ends with a full stop": r"\.\s*$",
     "has mark-up": r"\*\*|\\[a-zA-Z]+\{|\$.+\$|<[a-zA-Z/]",

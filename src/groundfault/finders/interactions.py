@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate, Library, Missing
 from groundfault.core.evidence import Evidence
 from groundfault.core.units import Marks
@@ -18,11 +19,12 @@ from groundfault.stats.bits import Bits
 _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 
 
+@rename_fields(least="min_size", most="max_candidates")
 @dataclass(frozen=True)
 class Interactions:
     """Propose conjunctions of candidates that other finders, or people, proposed.
 
-    Left out is what adds nothing on the discovery units: a conjunction of fewer than ``least``
+    Left out is what adds nothing on the discovery units: a conjunction of fewer than ``min_size``
     units (two levels of one category share none), and one that marks the same units as a base or an
     earlier conjunction; and what mixes slices that were fitted apart, since a candidate has one
     fitted column at most. Where a base comes to NULL, the strictest treatment of its parts holds:
@@ -34,15 +36,15 @@ class Interactions:
         What to combine.
     order : tuple of int
         How many bases a conjunction has: pairs, triples, ...
-    least : int
+    min_size : int
         A conjunction needs at least this many discovery units on it.
-    most : int
+    max_candidates : int
         Refuse to propose more than this many: each costs power, and a silent cut would hide some.
 
     Raises
     ------
     PlanError
-        If an order is not at least 2, or there are more than ``most`` conjunctions.
+        If an order is not at least 2, or there are more than ``max_candidates`` conjunctions.
     RuleError
         If a base cannot be applied to the discovery rows.
     """
@@ -73,8 +75,9 @@ class Interactions:
                 ]
             if len(candidates) > self.max_candidates:
                 raise PlanError(
-                    f"{len(library)} candidates make {len(candidates)} or more conjunctions, above most={self.max_candidates}: "
-                    "combine fewer, ask for pairs only (interactions:2, order=(2,)), or raise least or most"
+                    f"{len(library)} candidates make {len(candidates)} or more conjunctions, above "
+                    f"max_candidates={self.max_candidates}: combine fewer, ask for pairs only "
+                    "(interactions:2, order=(2,)), or raise min_size or max_candidates"
                 )
         return candidates
 

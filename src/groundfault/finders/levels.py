@@ -103,7 +103,7 @@ class Levels:
         frame = _as_frame(table)
         if 0 in frame.shape:
             raise InputError(
-                f"X has {frame.height} rows and {frame.width} columns, so there is nothing to search"
+                f"X has {frame.height} rows and {frame.width} columns: there is nothing to search"
             )
         columns = [_code(frame[name], bins, missing) for name in frame.columns]
         counts = np.array([len(values) for _, values in columns], dtype=np.int64)
@@ -204,8 +204,8 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
         column = (column if column.dtype.is_integer() else column.cast(pl.Float64)).fill_nan(None)
     elif column.dtype not in (pl.Boolean, pl.Null):
         raise InputError(
-            f"column {column.name!r} holds {column.dtype}; only words, numbers and true/false have levels: leave it "
-            "out, or derive a number or a word from it"
+            f"column {column.name!r} holds {column.dtype}; only words, numbers and true/false have "
+            "levels: leave it out, or derive a number or a word from it"
         )
     present = column.drop_nulls()
     values: list[Any] = present.unique().sort().to_list()

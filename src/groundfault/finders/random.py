@@ -8,14 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
-from groundfault.finders.levels import Levels, conjunction, searchable
+from groundfault.finders.levels import Levels, make_conjunction, select_searchable
 
 _TRIES = 100
 
 
+@rename_fields(least_share="min_share")
 @dataclass(frozen=True)
 class Random:
     """Propose conjunctions of predicates at random, of which no outcome is looked at.
@@ -26,7 +28,7 @@ class Random:
         How many, if there are as many.
     max_level : int
         Most predicates of one.
-    least_share : float
+    min_share : float
         In [0, 1): smaller slices, and complements of smaller ones, are not proposed.
     bins : int
         Numbers of more than ``2 * bins`` different values are cut into at most so many ranges.
@@ -44,7 +46,7 @@ class Random:
 
     k: int = 10
     max_level: int = 2
-    least_share: float = 0.1
+    min_share: float = 0.1
     bins: int = 5
     seed: int = 0
     columns: tuple[str, ...] | None = None
@@ -58,22 +60,22 @@ class Random:
         """At most k candidates such as ``lang = de AND words >= 400``, no two with the same
         rule.
         """
-        table = searchable(discovery, self.columns)
+        table = select_searchable(discovery, self.columns)
         if table.width == 0:
             return
         levels, rng = Levels.of(table, self.bins, "value"), np.random.default_rng(self.seed)
-        seen: set[str] = set()
+        rules: set[str] = set()
         for _ in range(_TRIES * self.k):
-            drawn = self._drawn(levels, rng)
-            candidate = conjunction(levels.named(*drawn), self.name)
-            if candidate.rule in seen or not self._large_enough(levels, *drawn):
+            pair = self._draw(levels, rng)
+            candidate = make_conjunction(levels.name_values(*pair), self.name)
+            if candidate.rule in rules or not self._large_enough(levels, *pair):
                 continue
-            seen.add(candidate.rule)
+            rules.add(candidate.rule)
             yield candidate
-            if len(seen) == self.k:
+            if len(rules) == self.k:
                 return
 
-    def _drawn(
+    def _draw(
         self, levels: Levels, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         width = len(levels.names)
@@ -86,4 +88,4 @@ class Random:
         self, levels: Levels, columns: NDArray[np.int64], values: NDArray[np.int64]
     ) -> bool:
         share = float((levels.codes[columns] == values[:, None]).all(axis=0).mean())
-        return 0 < share < 1 and self.least_share <= share <= 1 - self.least_share
+        return 0 < share < 1 and self.min_share <= share <= 1 - self.min_share

@@ -260,8 +260,8 @@ class SliceLine:
         self._check()
         if discovery.loss.null_count() == len(discovery):
             raise PlanError(
-                "sliceline searches the outcomes, and none is shown to it: choose a judge that holds examples out "
-                "(such as janus), so that what was mined is judged on fresh ones"
+                "sliceline searches the outcomes, and this judge hides them: choose a judge that "
+                "holds examples out (such as janus), so that slices are tested on fresh ones"
             )
         table, loss = select_searchable(discovery, self.columns), example_losses(discovery)
         has_loss = loss.is_not_null()
@@ -366,8 +366,9 @@ class SliceLine:
         for level in self.levels_:
             if level.dropped:
                 warnings.warn(
-                    f"max_parents={self.max_parents}: {level.dropped} slices of {level.predicates} predicates were "
-                    f"not extended; a slice missed for it scores at most {level.missed:.4g}",
+                    f"max_parents={self.max_parents}: {level.dropped} slices of "
+                    f"{level.predicates} predicates were not extended; "
+                    f"a slice missed for it scores at most {level.missed:.4g}",
                     stacklevel=3,
                 )
 
@@ -398,8 +399,8 @@ def _check_errors(errors: Any, n: int) -> Floats:
     bad = np.flatnonzero(~(np.isfinite(loss) & (loss >= 0)))
     if len(bad):
         raise InputError(
-            f"the error of row {bad[0]} is {loss[bad[0]]} ({len(bad)} such rows); errors must be finite and not "
-            "negative: leave out rows that were not scored"
+            f"the error of row {bad[0]} is {loss[bad[0]]} ({len(bad)} such rows); "
+            "errors must be finite and not negative: leave out rows that were not scored"
         )
     if loss.min() == loss.max():
         problem_text = (

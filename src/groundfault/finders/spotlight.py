@@ -56,7 +56,7 @@ class Spotlight(Estimator):
         mean, the barrier is logarithmic, and losses in a slice are set aside whole.
     embedding, probability, label : str
         Which columns of the evidence `propose` reads; see
-        `groundfault.slicing.predictions.Observed.of`.
+        `groundfault.slicing.predictions.EmbeddedPredictions.of`.
 
     Attributes
     ----------
@@ -228,8 +228,9 @@ class Spotlight(Estimator):
             if loss > losses.mean():
                 column = FittedColumn(self.name, "ball", columns, spotlight._arrays(number))
                 meaning = (
-                    f"{self.name} {number}: among the {self.size:.0%} of examples nearest to a point of the embedding "
-                    f"({width} numbers), mean loss {loss:.3g} against {losses.mean():.3g} on discovery"
+                    f"{self.name} {number}: among the {self.size:.0%} of examples nearest to "
+                    f"a point of the embedding ({width} numbers), mean loss {loss:.3g} against "
+                    f"{losses.mean():.3g} on discovery"
                 )
                 rule = f"{quote(column.name)} = 1"
                 yield Candidate(

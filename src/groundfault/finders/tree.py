@@ -90,11 +90,12 @@ class Tree:
         for column in table:
             if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
                 raise InputError(
-                    f"column {column.name!r} holds {column.dtype}, not numbers, so no tree can cut it"
+                    f"column {column.name!r} holds {column.dtype}, not numbers: no tree can cut it"
                 )
             if column.null_count():
                 raise InputError(
-                    f"column {column.name!r} has {column.null_count()} missing values; fill or leave it out"
+                    f"column {column.name!r} has {column.null_count()} missing values; "
+                    "fill or leave it out"
                 )
         return table
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from groundfault.base.streams import stream
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
-from groundfault.improve.acquisition import Acquisition, Round
+from groundfault.improve.acquisition import Acquisition, AcquisitionRound
 from groundfault.improve.learning import Learning
-from groundfault.slicing.predictions import checked_embedding, checked_probability
+from groundfault.slicing.predictions import check_embedding, check_probability
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -101,27 +101,29 @@ def active_learning(
     for seed in range(seeds):  # before the first hour of training, not after it
         task.start(seed, start)
     settings = task.settings | {"start": start, "batch": batch, "rounds": rounds}
-    named = {f"policy {policy.name}": _named(policy) for policy in policies}
+    policy_settings = {f"policy {policy.name}": _describe(policy) for policy in policies}
     if resume is not None:
-        before = named | resume.settings  # policies may be added
-        changed = [key for key, value in (settings | named).items() if before.get(key) != value]
+        before = policy_settings | _renew_names(resume.settings)  # policies may be added
+        changed = [
+            key for key, value in (settings | policy_settings).items() if before.get(key) != value
+        ]
         if changed:
             raise InputError(
                 f"the curves to resume were run with another {', '.join(changed)}; start anew"
             )
-    settings |= named
-    wanted = {(policy.name, seed): policy for policy, seed in product(policies, range(seeds))}
-    done = {key: resume.runs[key] for key in wanted if resume and key in resume.runs}
-    lacking = [key for key in wanted if key not in done]
+    settings |= policy_settings
+    runs_to_make = {(policy.name, seed): policy for policy, seed in product(policies, range(seeds))}
+    curves = {key: resume.runs[key] for key in runs_to_make if resume and key in resume.runs}
+    lacking = [key for key in runs_to_make if key not in curves]
     from joblib import Parallel, delayed
 
     runs = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(_run)(task, wanted[key], key[1], start, batch, rounds) for key in lacking
+        delayed(_run)(task, runs_to_make[key], key[1], start, batch, rounds) for key in lacking
     )
     for key, curve in zip(lacking, runs, strict=True):
-        done[key] = curve
-        progress(Learning(settings, dict(done)))
-    return Learning(settings, {key: done[key] for key in wanted})
+        curves[key] = curve
+        progress(Learning(settings, dict(curves)))
+    return Learning(settings, {key: curves[key] for key in runs_to_make})
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +169,7 @@ class _Task:
                 data.update((stored.astype(str) if stored.dtype == object else stored).tobytes())
             data.update(self.classes[y].astype(str).tobytes())
         return {
-            "trainer": _named(self.trainer),
+            "trainer": _describe(self.trainer),
             "sizes": [len(y) for y in self.y],
             "data": data.hexdigest(),
         }
@@ -189,43 +191,63 @@ class _Task:
             raise InputError(
                 f"a {type(model).__name__} has no predict_proba; policies need a model's probabilities"
             )
-        given = np.asarray(model.predict_proba(x), dtype=np.float64)
-        known = np.asarray(getattr(model, "classes_", self.classes))
-        if given.shape != (x.shape[0], len(known)) or not np.isin(known, self.classes).all():
+        output = np.asarray(model.predict_proba(x), dtype=np.float64)
+        classes = np.asarray(getattr(model, "classes_", self.classes))
+        if output.shape != (x.shape[0], len(classes)) or not np.isin(classes, self.classes).all():
             raise InputError(
-                f"predict_proba gave shape {given.shape} for {x.shape[0]} examples and {len(known)} classes; it must "
+                f"predict_proba gave shape {output.shape} for {x.shape[0]} examples and {len(classes)} classes; it must "
                 "have a row an example and a column a class, in the order of classes_"
             )
-        full = np.zeros((len(given), len(self.classes)))
-        full[:, np.searchsorted(self.classes, known)] = given
-        return checked_probability(full, len(given))
+        full = np.zeros((len(output), len(self.classes)))
+        full[:, np.searchsorted(self.classes, classes)] = output
+        return check_probability(full, len(output))
 
     def embedding(self, model: Any, x: Any) -> Floats:
         if self.embed is not None:
-            return checked_embedding(self.embed(model, x), "what embed returns")
+            return check_embedding(self.embed(model, x), "what embed returns")
         if hasattr(x, "indptr") or x.dtype.kind not in "biuf":
             kind = "sparse" if hasattr(x, "indptr") else "no numbers"
             raise InputError(
                 f"the examples are {kind}; give embed(model, x), which makes dense embeddings of them"
             )
-        return checked_embedding(x, "the array of examples")
+        return check_embedding(x, "the array of examples")
 
     def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The same examples for all policies to start from, and the rest of the pool."""
         order = stream(seed, "active/start").permutation(len(self.pool))
-        taught = order[:size]
-        if len(np.unique(self.pool[taught])) < 2:
-            only = self.classes[self.pool[taught[0]]]
+        labelled = order[:size]
+        if len(np.unique(self.pool[labelled])) < 2:
+            only = self.classes[self.pool[labelled[0]]]
             raise PlanError(
                 f"with seed {seed} the start={size} examples are all of class {only}; raise start"
             )
-        return taught, np.sort(order[size:])
+        return labelled, np.sort(order[size:])
 
 
-def _named(what: Any) -> str:
+def _renew_names(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of stored curves, with the present names of policies that were called otherwise."""
+    return {
+        key: _renew_name(value) if key.startswith("policy ") else value
+        for key, value in settings.items()
+    }
+
+
+def _renew_name(description: str) -> str:
+    name, bracket, parameters = description.partition("(")
+    return _NAMES_SINCE_0_1_0.get(name, name) + bracket + parameters
+
+
+_NAMES_SINCE_0_1_0 = {
+    "Confidence": "LeastConfident",
+    "Random": "RandomOrder",
+    "Slices": "SuspectSlices",
+}
+
+
+def _describe(what: Any) -> str:
     """What it is, parameters included, the same in every process."""
-    told = type(what).__qualname__ if repr(what) == object.__repr__(what) else repr(what)
-    return str(getattr(what, "__qualname__", told))
+    description = type(what).__qualname__ if repr(what) == object.__repr__(what) else repr(what)
+    return str(getattr(what, "__qualname__", description))
 
 
 def _run(
@@ -233,10 +255,10 @@ def _run(
 ) -> tuple[float, ...]:
     """One learning curve."""
     chance = Plan(seed=seed)
-    taught, rest = task.start(seed, start)
+    labelled, rest = task.start(seed, start)
     curve = []
     for number in range(rounds + 1):
-        model = task.train(taught, seed)
+        model = task.train(labelled, seed)
         predicted = task.probability(model, task.x[2]).argmax(axis=1)
         curve.append(float((predicted == task.y[2]).mean()))
         if number < rounds:
@@ -248,17 +270,17 @@ def _run(
                 raise InputError(
                     f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each once"
                 )
-            taught, rest = np.concatenate([taught, rest[first]]), np.delete(rest, first)
+            labelled, rest = np.concatenate([labelled, rest[first]]), np.delete(rest, first)
     return tuple(curve)
 
 
-def _round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> Round:
-    pool, seen = task.x[0][rest], task.x[1]
-    return Round(
+def _round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> AcquisitionRound:
+    pool, validation = task.x[0][rest], task.x[1]
+    return AcquisitionRound(
         task.embedding(model, pool),
         task.probability(model, pool),
-        task.embedding(model, seen),
-        task.probability(model, seen),
+        task.embedding(model, validation),
+        task.probability(model, validation),
         task.y[1],
         batch,
     )

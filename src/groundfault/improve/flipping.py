@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.errors import InputError, PlanError
-from groundfault.improve.selective import Slicer, fitted, ready
-from groundfault.slicing.predictions import checked_embedding, checked_labels, checked_probability
-from groundfault.stats.improvement import Improvement, best_threshold, relabelling
+from groundfault.improve.selective import Slicer, fit_copy, fitted_slicer, suspect
+from groundfault.slicing.predictions import check_embedding, check_labels, check_probability
+from groundfault.stats.improvement import Improvement, find_best_threshold, relabel
 
 Ints = NDArray[np.int64]
 
@@ -72,12 +72,12 @@ class Flipping:
         """
         if not 0 < self.held < 1:
             raise PlanError(f"held={self.held!r} must lie between 0 and 1: a share of the examples")
-        embedding = checked_embedding(Z)
-        probability = checked_probability(y_proba, len(embedding))
-        label = checked_labels(y_true, len(embedding), probability.shape[1])
+        embedding = check_embedding(Z)
+        probability = check_probability(y_proba, len(embedding))
+        label = check_labels(y_true, len(embedding), probability.shape[1])
         self.threshold_, self.majority_ = float("inf"), {}
         if probability.shape[1] == 2:
-            self.slicer_ = fitted(self.slicer, embedding, label, probability)
+            self.slicer_ = fit_copy(self.slicer, embedding, label, probability)
             return self
         count = round(self.held * len(label))
         if count == 0:
@@ -85,18 +85,21 @@ class Flipping:
                 f"{len(label)} examples leave none to choose a threshold on; raise held or give more"
             )
         order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
-        held, used = np.sort(order[:count]), np.sort(order[count:])
-        self.slicer_ = fitted(self.slicer, embedding[used], label[used], probability[used])
-        slices, known = self.slicer_.labels_, label[used]
+        held, training = np.sort(order[:count]), np.sort(order[count:])
+        self.slicer_ = fit_copy(
+            self.slicer, embedding[training], label[training], probability[training]
+        )
+        slices, known_labels = self.slicer_.labels_, label[training]
         self.majority_ = {
-            int(s): int(np.bincount(known[slices == s]).argmax()) for s in np.unique(slices)
+            int(s): int(np.bincount(known_labels[slices == s]).argmax()) for s in np.unique(slices)
         }
-        self.threshold_ = self._chosen(embedding[held], label[held], probability[held])
+        self.threshold_ = self._choose_threshold(embedding[held], label[held], probability[held])
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
         """The model's labels, those of error-prone examples flipped: int64, shape (n,)."""
-        return self._flipped(Z, y_proba)[1]
+        error_prone = fitted_slicer(self).error_prone(Z, y_proba)
+        return self._flip(Z, y_proba, error_prone)
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
         """Accuracy while the error-prone of other labelled examples are relabelled, against the
@@ -113,31 +116,29 @@ class Flipping:
         InputError
             If the data cannot be used.
         """
-        prone, new = self._flipped(Z, y_proba)
-        probability = checked_probability(y_proba, len(prone))
-        label = checked_labels(y_true, len(prone), probability.shape[1])
-        return relabelling(
-            ready(self).error_probability(Z, y_proba), prone, probability, label, new
-        )
+        slicer = fitted_slicer(self)
+        error_prone, suspicion = suspect(slicer, Z, y_proba)
+        new = self._flip(Z, y_proba, error_prone)
+        probability = check_probability(y_proba, len(error_prone))
+        label = check_labels(y_true, len(error_prone), probability.shape[1])
+        return relabel(suspicion, error_prone, probability, label, new)
 
-    def _flipped(self, Z: ArrayLike, y_proba: ArrayLike) -> tuple[NDArray[np.bool_], Ints]:
-        slicer = ready(self)
-        prone = slicer.error_prone(Z, y_proba)
+    def _flip(self, Z: ArrayLike, y_proba: ArrayLike, error_prone: NDArray[np.bool_]) -> Ints:
+        """The model's labels, those of error-prone examples of low confidence flipped."""
         probability = np.asarray(y_proba, dtype=np.float64)
         label = probability.argmax(axis=1)
-        flipped = prone & (probability.max(axis=1) < self.threshold_)
+        flips = error_prone & (probability.max(axis=1) < self.threshold_)
         if probability.shape[1] == 2:
-            return prone, np.where(flipped, 1 - label, label)
-        other = [
-            self.majority_.get(s, own)
-            for s, own in zip(slicer.predict(Z, y_proba), label, strict=True)
-        ]
-        return prone, np.where(flipped, other, label)
+            return np.where(flips, 1 - label, label)
+        slices = fitted_slicer(self).predict(Z, y_proba)
+        other = [self.majority_.get(s, own) for s, own in zip(slices, label, strict=True)]
+        return np.where(flips, other, label)
 
-    def _chosen(
+    def _choose_threshold(
         self, embedding: NDArray[np.float64], label: Ints, probability: NDArray[np.float64]
     ) -> float:
         """The threshold of most gain among the error-prone; the threshold in force relabels all."""
-        prone, new = self._flipped(embedding, probability)
+        prone = self.slicer_.error_prone(embedding, probability)
+        new = self._flip(embedding, probability, prone)
         gain = np.subtract(new == label, probability.argmax(axis=1) == label, dtype=np.float64)
-        return best_threshold(probability.max(axis=1)[prone], gain[prone])
+        return find_best_threshold(probability.max(axis=1)[prone], gain[prone])

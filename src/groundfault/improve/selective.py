@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from groundfault.errors import InputError
-from groundfault.slicing.predictions import checked_labels, checked_probability
-from groundfault.stats.improvement import Improvement, rejection
+from groundfault.slicing.predictions import check_labels, check_probability
+from groundfault.stats.improvement import Improvement, reject
 
 
 class Slicer(Protocol):
@@ -54,7 +54,7 @@ class SelectivePrediction:
     Attributes
     ----------
     slicer_ : Slicer
-        Fitted.
+        The fitted copy.
 
     References
     ----------
@@ -70,8 +70,8 @@ class SelectivePrediction:
     >>> p = np.column_stack([1 - p, p])
     >>> slicer = Edisa(n_slices=8, embedding_weight=1.0)
     >>> selective = SelectivePrediction(slicer).fit(Z[:400], y[:400], p[:400])
-    >>> found = selective.measure(Z[400:], y[400:], p[400:])
-    >>> found.improvement > 0.1 and found.p < 0.001
+    >>> improvement = selective.measure(Z[400:], y[400:], p[400:])
+    >>> improvement.improvement > 0.1 and improvement.p < 0.001
     True
     """
 
@@ -86,15 +86,15 @@ class SelectivePrediction:
         InputError, PlanError
             Those of the slicer.
         """
-        self.slicer_ = fitted(self.slicer, Z, y_true, y_proba)
+        self.slicer_ = fit_copy(self.slicer, Z, y_true, y_proba)
         return self
 
     def order(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.intp]:
         """Rows of the error-prone examples, the most suspected first; of equals, the first."""
-        slicer = ready(self)
-        prone = np.flatnonzero(slicer.error_prone(Z, y_proba))
-        suspicion = slicer.error_probability(Z, y_proba)[prone]
-        return prone[np.argsort(-suspicion, kind="stable")]
+        slicer = fitted_slicer(self)
+        error_prone, suspicion = suspect(slicer, Z, y_proba)
+        rows = np.flatnonzero(error_prone)
+        return rows[np.argsort(-suspicion[rows], kind="stable")]
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
         """Accuracy while the error-prone of other labelled examples are rejected, against rejection
@@ -111,21 +111,36 @@ class SelectivePrediction:
         InputError
             If the data cannot be used.
         """
-        slicer = ready(self)
-        prone, suspicion = slicer.error_prone(Z, y_proba), slicer.error_probability(Z, y_proba)
-        probability = checked_probability(y_proba, len(prone))
-        label = checked_labels(y_true, len(prone), probability.shape[1])
-        return rejection(suspicion, prone, probability, probability.argmax(axis=1) != label)
+        slicer = fitted_slicer(self)
+        error_prone, suspicion = suspect(slicer, Z, y_proba)
+        probability = check_probability(y_proba, len(error_prone))
+        label = check_labels(y_true, len(error_prone), probability.shape[1])
+        return reject(suspicion, error_prone, probability, probability.argmax(axis=1) != label)
 
 
-def fitted(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Slicer:
-    """A copy of the slicer, fitted; what was given stays as it is."""
+def suspect(
+    slicer: Slicer, Z: ArrayLike, y_proba: ArrayLike
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Whether each example is error-prone, and how much it is suspected.
+
+    A slicer that has a method ``suspect``, as those of `groundfault.finders` do, computes both from
+    the same responsibilities.
+    """
+    both = getattr(slicer, "suspect", None)
+    if both is None:
+        return slicer.error_prone(Z, y_proba), slicer.error_probability(Z, y_proba)
+    error_prone, suspicion = both(Z, y_proba)
+    return error_prone, suspicion
+
+
+def fit_copy(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Slicer:
+    """A copy of the slicer, fitted; the slicer itself stays unfitted."""
     copy: Slicer = type(slicer)(**slicer.get_params())
     copy.fit(Z, y_true, y_proba)
     return copy
 
 
-def ready(estimator: Any) -> Slicer:
+def fitted_slicer(estimator: Any) -> Slicer:
     """The fitted slicer.
 
     Raises

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from groundfault.core.plan import Number, Plan, exact
 from groundfault.core.units import Units
 from groundfault.stats import multiple
-from groundfault.stats.contingency import Margins
+from groundfault.stats.contingency import ContingencyTables
 
 
 @dataclass(frozen=True)
-class Confirmed:
+class HoldoutResult:
     """What the holdout says; arrays of shape (H,), a hypothesis each.
 
     Attributes
@@ -29,10 +29,10 @@ class Confirmed:
         The first part of the rule that each survivor failed: "sign", "min_effect", "p"; else "".
     """
 
-    stands: NDArray[np.bool_]
+    passes: NDArray[np.bool_]
     p: NDArray[np.float64]
     p_adjusted: NDArray[np.float64]
-    failed: tuple[str, ...]
+    failure: tuple[str, ...]
 
 
 def confirm(
@@ -44,7 +44,7 @@ def confirm(
     *,
     exact_p: bool,
     rng: np.random.Generator,
-) -> Confirmed:
+) -> HoldoutResult:
     """Hold survivors against held-out units: the same sign, a big enough effect, and a small p
     where it is asked for.
 
@@ -64,47 +64,47 @@ def confirm(
     rng : numpy.random.Generator
         Used only where p-values are sampled.
     """
-    margins = holdout.margins[hypotheses]
-    p = p_values(holdout, hypotheses, plan, rng, direction=direction)
-    adjusted = np.full(len(p), np.nan)
-    adjusted[survives] = multiple.holm(p[survives])
+    tables = holdout.tables[hypotheses]
+    p = compute_p_values(holdout, hypotheses, plan, rng, direction=direction)
+    p_adjusted = np.full(len(p), np.nan)
+    p_adjusted[survives] = multiple.holm(p[survives])
     checks = [
-        ("sign", (margins.sign == direction) & (direction != 0)),
-        ("min_effect", big_enough(margins, plan)),
+        ("sign", (tables.sign == direction) & (direction != 0)),
+        ("min_effect", is_big_enough(tables, plan)),
     ]
     if exact_p:
-        checks.append(("p", at_most(np.nan_to_num(adjusted, nan=1.0), plan.alpha)))
-    failed = tuple(
-        next((name for name, passed in checks if not passed[i]), "") if survives[i] else ""
+        checks.append(("p", is_at_most(np.nan_to_num(p_adjusted, nan=1.0), plan.alpha)))
+    failures = tuple(
+        next((name for name, passes in checks if not passes[i]), "") if survives[i] else ""
         for i in range(len(p))
     )
-    stands = survives & np.array([not f for f in failed], dtype=np.bool_).reshape(len(p))
-    return Confirmed(stands, p, adjusted, failed)
+    stands = survives & np.array([not f for f in failures], dtype=np.bool_).reshape(len(p))
+    return HoldoutResult(stands, p, p_adjusted, failures)
 
 
-def supported(margins: Margins, plan: Plan) -> NDArray[np.bool_]:
+def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     """Which candidates have enough held-out units on both sides."""
     return np.asarray(
-        (margins.on >= (plan.hold_min_on or plan.min_on))
-        & (margins.off >= (plan.hold_min_off or plan.min_off))
+        (tables.on >= (plan.hold_min_on or plan.min_on))
+        & (tables.off >= (plan.hold_min_off or plan.min_off))
     )
 
 
-def at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
+def is_at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
     """Which p-values are at most a level; one that equals it but for rounding is."""
     return p <= float(exact(level)) * (1 + 1e-12)
 
 
-def big_enough(margins: Margins, plan: Plan) -> NDArray[np.bool_]:
+def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     """Which effects reach the least one worth confirming."""
     if plan.effect == "risk_difference":
-        return margins.reaches(exact(plan.min_lift or 0))
-    ratio = margins.ratio(plan.effect)
-    least = float(exact(plan.min_ratio))
-    return (ratio >= least) | (ratio <= 1 / least)
+        return tables.reaches(exact(plan.min_lift or 0))
+    ratio = tables.ratio(plan.effect)
+    min_ratio = float(exact(plan.min_ratio))
+    return (ratio >= min_ratio) | (ratio <= 1 / min_ratio)
 
 
-def p_values(
+def compute_p_values(
     units: Units,
     hypotheses: NDArray[np.intp],
     plan: Plan,
@@ -122,24 +122,24 @@ def p_values(
     direction : int64 array, shape (H,), optional
         One-sided where given, in these directions; else two-sided.
     """
-    on_sum = np.asarray(units.margins[hypotheses].on_sum, dtype=np.float64)
+    on_sum = np.asarray(units.tables[hypotheses].on_sum, dtype=np.float64)
     if units.strata is None and units.countable(hypotheses):
-        laws, which, _ = units.laws(hypotheses, pooled=False)
+        distributions, which, _ = units.null_distributions(hypotheses, pooled=False)
         return (
-            laws.two_sided(which, on_sum)
+            distributions.two_sided(which, on_sum)
             if direction is None
-            else laws.one_sided(which, on_sum, direction)
+            else distributions.one_sided(which, on_sum, direction)
         )
     draws = max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
     exceed = np.zeros(len(hypotheses), dtype=np.int64)
     for at, expected, sums in units.redraw(hypotheses, draws, rng):
-        gap, drawn = on_sum[at] - expected, sums - expected
+        gap, draw_gap = on_sum[at] - expected, sums - expected
         slack = 1e-9 * np.maximum(
             np.abs(gap), 1e-12
         )  # sums of reals depend on the order of addition
         if direction is None:
-            exceed[at] += (np.abs(drawn) >= np.abs(gap) - slack).sum(axis=0)
+            exceed[at] += (np.abs(draw_gap) >= np.abs(gap) - slack).sum(axis=0)
         else:
             side = np.where(direction[at] > 0, 1, -1)
-            exceed[at] += (side * drawn >= side * gap - slack).sum(axis=0)
+            exceed[at] += (side * draw_gap >= side * gap - slack).sum(axis=0)
     return (1 + exceed) / (draws + 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault.core.judge import Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import at_most, big_enough, p_values
+from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import multiple
 
 _ADJUST = {
@@ -39,11 +39,13 @@ class FullSample:
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Confirm what is significant after correction and big enough."""
-        p = p_values(units, hypotheses, plan, rng)
-        adjusted = _ADJUST[self.name](p)
+        p = compute_p_values(units, hypotheses, plan, rng)
+        p_adjusted = _ADJUST[self.name](p)
         level = plan.alpha if self.name == "holm" else plan.q
         return Screening(
-            at_most(adjusted, level) & big_enough(units.margins[hypotheses], plan), p, adjusted
+            is_at_most(p_adjusted, level) & is_big_enough(units.tables[hypotheses], plan),
+            p,
+            p_adjusted,
         )
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from groundfault.core.judge import Confirmation, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
-from groundfault.judges.confirm import p_values
+from groundfault.judges.confirm import compute_p_values
 from groundfault.stats import decoys
-from groundfault.stats.contingency import Margins
+from groundfault.stats.contingency import ContingencyTables
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class JanusA:
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Keep what clears the floor of Procedure A."""
-        margins = units.margins[hypotheses]
-        scores = margins.score(plan.effect)
+        tables = units.tables[hypotheses]
+        scores = tables.score(plan.effect)
         levels = np.unique(scores)
-        expected = expected_decoys(units, hypotheses, levels, plan, rng)
-        floor = decoys.procedure_a(scores, expected, float(exact(plan.q)))
+        decoy_counts = count_expected_decoys(units, hypotheses, levels, plan, rng)
+        floor = decoys.procedure_a(scores, decoy_counts, float(exact(plan.q)))
         return Screening(
             floor.survives(scores),
-            p=p_values(units, hypotheses, plan, rng),
+            p=compute_p_values(units, hypotheses, plan, rng),
             floor=floor,
-            decoys=expected[np.searchsorted(levels, scores)],
+            decoys=decoy_counts[np.searchsorted(levels, scores)],
         )
 
 
@@ -66,7 +66,7 @@ class Janus(JanusA):
     distinct: bool = True
 
 
-def expected_decoys(
+def count_expected_decoys(
     units: Units,
     hypotheses: NDArray[np.intp],
     levels: NDArray[np.float64],
@@ -77,17 +77,17 @@ def expected_decoys(
     units ask for it.
     """
     if plan.decoys is not None:
-        drawn = draw(units, hypotheses, plan.decoys, plan.effect, rng)
-        return decoys.scaled_counts(drawn, levels, len(hypotheses), plan.correction)
+        scores = draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
+        return decoys.scale_counts(scores, levels, len(hypotheses), plan.correction)
     if units.strata is not None:
-        return decoys.scaled_counts(
-            redraw(units, hypotheses, plan, rng), levels, len(hypotheses), "inside"
+        return decoys.scale_counts(
+            redraw_scores(units, hypotheses, plan, rng), levels, len(hypotheses), "inside"
         )
-    laws, _, counts = units.laws(hypotheses, pooled=True)
-    return laws.pooled_tail(counts, levels, plan.effect)
+    distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+    return distributions.pool_tail(counts, levels, plan.effect)
 
 
-def redraw(
+def redraw_scores(
     units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Sizes of effect of decoys permuted among groups of like size; every hypothesis the source of
@@ -98,23 +98,25 @@ def redraw(
             max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)
         )
     )
-    margins = units.margins[hypotheses]
+    tables = units.tables[hypotheses]
     return np.concatenate(
         [
-            replace(margins[np.tile(at, len(sums))], on_sum=sums.reshape(-1)).score(plan.effect)
+            replace(tables[np.tile(at, len(sums))], on_sum=sums.reshape(-1)).score(plan.effect)
             for at, _, sums in units.redraw(hypotheses, draws, rng)
         ]
     )
 
 
-def draw(
+def draw_scores(
     units: Units, hypotheses: NDArray[np.intp], count: int, effect: str, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
     sources = hypotheses[rng.permutation(len(hypotheses))[np.arange(count) % len(hypotheses)]]
-    margins = units.margins[sources]
+    tables = units.tables[sources]
     sums: Any = np.empty(count, dtype=units.losses.dtype)
     for i, hypothesis in enumerate(sources):
         losses = units.losses[hypothesis % len(units.losses)][units.population(int(hypothesis))]
-        sums[i] = losses[rng.permutation(len(losses))[: margins.on[i]]].sum()
-    return Margins(margins.n, margins.on, margins.total, sums, margins.denominator).score(effect)
+        sums[i] = losses[rng.permutation(len(losses))[: tables.on[i]]].sum()
+    return ContingencyTables(tables.n, tables.on, tables.total, sums, tables.denominator).score(
+        effect
+    )

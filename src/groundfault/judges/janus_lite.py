@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from groundfault.core.judge import Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import p_values
-from groundfault.judges.janus import draw, expected_decoys, redraw
-from groundfault.stats.decoys import Floor, levels
+from groundfault.judges.confirm import compute_p_values
+from groundfault.judges.janus import count_expected_decoys, draw_scores, redraw_scores
+from groundfault.stats.decoys import Floor, count_levels
 
 LEVEL = 0.95
 
@@ -35,24 +35,24 @@ class JanusLite:
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Keep what lies above the percentile."""
-        margins = units.margins[hypotheses]
-        scores = margins.score(plan.effect)
-        distinct, real = levels(scores)
-        expected = expected_decoys(units, hypotheses, distinct[::-1].copy(), plan, rng)
+        tables = units.tables[hypotheses]
+        scores = tables.score(plan.effect)
+        distinct, real = count_levels(scores)
+        decoy_counts = count_expected_decoys(units, hypotheses, distinct[::-1].copy(), plan, rng)
         if plan.decoys is None and units.strata is None:
-            laws, _, counts = units.laws(hypotheses, pooled=True)
-            threshold = laws.pooled_quantile(counts, LEVEL, plan.effect)
+            distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
+            threshold = distributions.pool_quantile(counts, LEVEL, plan.effect)
         else:
-            drawn = np.sort(
-                redraw(units, hypotheses, plan, rng)
+            decoy_scores = np.sort(
+                redraw_scores(units, hypotheses, plan, rng)
                 if plan.decoys is None
-                else draw(units, hypotheses, plan.decoys, plan.effect, rng)
+                else draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
             )
-            threshold = float(drawn[int(np.ceil(LEVEL * len(drawn))) - 1])
-        floor = Floor(threshold, None, False, distinct, real, expected[::-1].copy())
+            threshold = float(decoy_scores[int(np.ceil(LEVEL * len(decoy_scores))) - 1])
+        floor = Floor(threshold, None, False, distinct, real, decoy_counts[::-1].copy())
         return Screening(
             floor.survives(scores),
-            p=p_values(units, hypotheses, plan, rng),
+            p=compute_p_values(units, hypotheses, plan, rng),
             floor=floor,
-            decoys=expected[np.searchsorted(distinct[::-1], scores)],
+            decoys=decoy_counts[np.searchsorted(distinct[::-1], scores)],
         )

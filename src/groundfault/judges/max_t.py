@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault.core.judge import Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import at_most, big_enough, p_values
+from groundfault.judges.confirm import compute_p_values, is_at_most, is_big_enough
 from groundfault.stats import permutation
 
 
@@ -36,17 +36,19 @@ class MaxT:
         outcomes = len(units.losses)
         candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)
         marks = units.marks.select(candidates)
-        wanted = np.zeros((len(candidates), outcomes), dtype=np.bool_)
-        wanted[position, hypotheses % outcomes] = True
-        adjusted = permutation.max_t(
+        pairs = np.zeros((len(candidates), outcomes), dtype=np.bool_)
+        pairs[position, hypotheses % outcomes] = True
+        p_adjusted = permutation.max_t(
             marks.on,
             units.losses,
             plan.permutations,
             rng,
             valid=marks.valid,
-            scored=units.scored,
+            has_loss=units.scored,
             blocks=units.strata,
-            among=wanted,
+            hypotheses=pairs,
         )[position, hypotheses % outcomes]
-        survives = at_most(adjusted, plan.alpha) & big_enough(units.margins[hypotheses], plan)
-        return Screening(survives, p_values(units, hypotheses, plan, rng), adjusted)
+        survives = is_at_most(p_adjusted, plan.alpha) & is_big_enough(
+            units.tables[hypotheses], plan
+        )
+        return Screening(survives, compute_p_values(units, hypotheses, plan, rng), p_adjusted)

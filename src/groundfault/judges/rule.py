@@ -15,7 +15,7 @@ from groundfault.core.finding import Verdict
 from groundfault.core.judge import Judge, Screening
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Marks, Units
-from groundfault.judges.confirm import Confirmed, confirm, supported
+from groundfault.judges.confirm import HoldoutResult, confirm, has_support
 
 
 @dataclass(frozen=True)
@@ -40,15 +40,15 @@ class Ruling:
 
     verdicts: tuple[Verdict, ...]
     reasons: tuple[tuple[str, ...], ...]
-    judged: NDArray[np.intp]
-    leads: NDArray[np.intp]
+    hypotheses: NDArray[np.intp]
+    representatives: NDArray[np.intp]
     screening: Screening | None
-    confirmed: Confirmed | None
+    holdout_result: HoldoutResult | None
 
-    def position(self) -> dict[int, int]:
+    def positions(self) -> dict[int, int]:
         """Where each hypothesis' answer stands in `screening` and `confirmed`."""
-        at = {int(h): i for i, h in enumerate(self.judged)}
-        return {h: at[int(lead)] for h, lead in enumerate(self.leads) if int(lead) in at}
+        at = {int(h): i for i, h in enumerate(self.hypotheses)}
+        return {h: at[int(lead)] for h, lead in enumerate(self.representatives) if int(lead) in at}
 
 
 def rule(
@@ -80,50 +80,55 @@ def rule(
 def _rule(
     judge: Judge, plan: Plan, discovery: Units, holdout: Units | None, whole: Marks, purpose: str
 ) -> Ruling:
-    reasons = eligibility(plan, discovery, whole)
+    reasons = find_obstacles(plan, discovery, whole)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
     outcomes = len(discovery.losses)
-    leads = (
-        _leads(whole, outcomes, eligible)
+    representatives = (
+        _find_representatives(whole, outcomes, eligible)
         if judge.distinct
         else np.arange(len(reasons), dtype=np.intp)
     )
-    judged = np.unique(leads[eligible])
-    if len(judged) == 0:
+    hypotheses = np.unique(representatives[eligible])
+    if len(hypotheses) == 0:
         return Ruling(
-            (Verdict.UNTESTABLE,) * len(reasons), tuple(reasons), judged, leads, None, None
+            (Verdict.UNTESTABLE,) * len(reasons),
+            tuple(reasons),
+            hypotheses,
+            representatives,
+            None,
+            None,
         )
-    screening = judge.screen(discovery, judged, plan, plan.rng(f"{purpose}/screen"))
-    confirmed = None
+    screening = judge.screen(discovery, hypotheses, plan, plan.rng(f"{purpose}/screen"))
+    holdout_result = None
     if holdout is not None:
-        direction = discovery.margins[judged].sign
-        confirmed = confirm(
+        direction = discovery.tables[hypotheses].sign
+        holdout_result = confirm(
             holdout,
-            judged,
+            hypotheses,
             screening.survives,
             direction,
             plan,
             exact_p=judge.confirmation == "exact",
             rng=plan.rng(f"{purpose}/confirm"),
         )
-    ruling = Ruling((), (), judged, leads, screening, confirmed)
+    ruling = Ruling((), (), hypotheses, representatives, screening, holdout_result)
     support = (
         np.ones(len(reasons), dtype=np.bool_)
         if holdout is None
-        else supported(holdout.margins, plan)
+        else has_support(holdout.tables, plan)
     )
-    verdicts, codes = _verdicts(ruling, reasons, support)
-    return Ruling(verdicts, codes, judged, leads, screening, confirmed)
+    verdicts, codes = _give_verdicts(ruling, reasons, support)
+    return Ruling(verdicts, codes, hypotheses, representatives, screening, holdout_result)
 
 
-def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
+def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
     """Why each hypothesis cannot be tested, as codes; an empty tuple where it can. Looks at no
     loss.
     """
     outcomes = len(discovery.losses)
-    margins = discovery.margins
+    tables = discovery.tables
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())
-    n, on = (whole_n, whole_on) if plan.scope == "full" else (margins.n, margins.on)
+    n, on = (whole_n, whole_on) if plan.scope == "full" else (tables.n, tables.on)
     low, high = (exact(x) for x in plan.prevalence or (0, 1))
     unusable = np.repeat(np.array(whole.unusable, dtype=object), outcomes)
     out: list[tuple[str, ...]] = []
@@ -134,9 +139,9 @@ def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, .
         k, m = int(on[i]), int(n[i])
         codes = []
         # whatever the scope, what has no unit on one side of the discovery part has no lift there
-        if k < plan.min_on or margins.on[i] == 0:
+        if k < plan.min_on or tables.on[i] == 0:
             codes.append("min_on")
-        if m - k < plan.min_off or margins.off[i] == 0:
+        if m - k < plan.min_off or tables.off[i] == 0:
             codes.append("min_off")
         inside = (
             low.numerator * m <= k * low.denominator and k * high.denominator <= high.numerator * m
@@ -149,7 +154,7 @@ def eligibility(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, .
     return out
 
 
-def duplicates(marks: Marks) -> NDArray[np.intp]:
+def find_duplicates(marks: Marks) -> NDArray[np.intp]:
     """The first candidate with the same units, or with exactly the others: intp, shape (L,)."""
     everywhere = np.full(marks.on.shape[1:], np.iinfo(np.uint64).max, dtype=np.uint64)
     if marks.size % 64:
@@ -168,9 +173,11 @@ def duplicates(marks: Marks) -> NDArray[np.intp]:
     return out
 
 
-def _leads(marks: Marks, outcomes: int, eligible: NDArray[np.intp]) -> NDArray[np.intp]:
+def _find_representatives(
+    marks: Marks, outcomes: int, eligible: NDArray[np.intp]
+) -> NDArray[np.intp]:
     """For each hypothesis the first eligible one that is the same or its complement."""
-    home = np.repeat(duplicates(marks), outcomes) * outcomes + np.tile(
+    home = np.repeat(find_duplicates(marks), outcomes) * outcomes + np.tile(
         np.arange(outcomes), len(marks.on)
     )
     first: dict[int, int] = {}
@@ -182,10 +189,10 @@ def _leads(marks: Marks, outcomes: int, eligible: NDArray[np.intp]) -> NDArray[n
     )
 
 
-def _verdicts(
+def _give_verdicts(
     ruling: Ruling, reasons: Sequence[tuple[str, ...]], support: NDArray[np.bool_]
 ) -> tuple[tuple[Verdict, ...], tuple[tuple[str, ...], ...]]:
-    position = ruling.position()
+    position = ruling.positions()
     verdicts, codes = [], []
     for h, why in enumerate(reasons):
         i = position.get(h)
@@ -196,8 +203,8 @@ def _verdicts(
             verdicts.append(Verdict.BELOW_FLOOR)
             codes.append(())
         else:
-            failed = "" if ruling.confirmed is None else ruling.confirmed.failed[i]
-            failed = failed if support[h] else "holdout_support"
-            verdicts.append(Verdict.NOT_REPLICATED if failed else Verdict.CONFIRMED)
-            codes.append((failed,) if failed else ())
+            failure = "" if ruling.holdout_result is None else ruling.holdout_result.failure[i]
+            failure = failure if support[h] else "holdout_support"
+            verdicts.append(Verdict.NOT_REPLICATED if failure else Verdict.CONFIRMED)
+            codes.append((failure,) if failure else ())
     return tuple(verdicts), tuple(codes)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from groundfault.core.judge import Confirmation, Screening
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
-from groundfault.judges.confirm import big_enough, p_values
+from groundfault.judges.confirm import compute_p_values, is_big_enough
 
 
 @dataclass(frozen=True)
@@ -31,5 +31,5 @@ class SplitHolm:
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
         """Keep what reaches the least effect worth confirming."""
-        survives = big_enough(units.margins[hypotheses], plan)
-        return Screening(survives, p=p_values(units, hypotheses, plan, rng))
+        survives = is_big_enough(units.tables[hypotheses], plan)
+        return Screening(survives, p=compute_p_values(units, hypotheses, plan, rng))

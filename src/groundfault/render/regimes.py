@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.render import words
 from groundfault.render.page import Page, Section
-from groundfault.render.tables import Column, Table
+from groundfault.render.tables import Table, TableColumn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +32,7 @@ def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
     rows = tuple(
         (model, *(said.get((model, value), words.NONE) for value in values)) for model in models
     )
-    heads = (Column("Model"), *(Column(f"{depth} {value}", "number") for value in values))
+    heads = (TableColumn("Model"), *(TableColumn(f"{depth} {value}", "number") for value in values))
     note = (
         f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same examples at several "
         "depths make cells depend on each other: intervals that overlap are no test."
@@ -62,11 +62,13 @@ def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> P
         "rates, Newcombe's paired one of gaps. p: McNemar's exact test; Holm: adjusted over the cells. Traces are "
         "taken to be independent."
     )
-    names = tuple(Column(name) for name in by) or (Column(""),)
+    names = tuple(TableColumn(name) for name in by) or (TableColumn(""),)
     said = tuple(
-        Column(head, "number") for head in ("Both", "Judge only", "Execution only", "Neither")
+        TableColumn(head, "number") for head in ("Both", "Judge only", "Execution only", "Neither")
     )
-    heads = tuple(Column(head, "number") for head in ("Judged", "Executed", "Gap", "p", "Holm"))
+    heads = tuple(
+        TableColumn(head, "number") for head in ("Judged", "Executed", "Gap", "p", "Holm")
+    )
     tables = (
         Table("Who says that it succeeded", (*names, *said), tuple(counts)),
         Table("The gap", (*names, *heads), tuple(rates), note),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groundfault.render import words
 from groundfault.render.page import Section
-from groundfault.render.tables import Column, Table
+from groundfault.render.tables import Table, TableColumn
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
 
@@ -33,10 +33,10 @@ def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         "Second Bloom level",
     )
     columns = (
-        Column("Cluster", "code"),
-        Column("Stability"),
-        *map(Column, heads),
-        Column("Tasks told apart"),
+        TableColumn("Cluster", "code"),
+        TableColumn("Stability"),
+        *map(TableColumn, heads),
+        TableColumn("Tasks told apart"),
     )
     note = "Tasks told apart: right decisions of the second labeller, told the label alone, with Wilson's interval."
     table = Table("Labels", columns, rows, note if labelling.membership else "").lean()

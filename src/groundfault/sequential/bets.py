@@ -84,7 +84,7 @@ class Wealth(NamedTuple):
 
     log_arms: Floats
     log_weights: Floats
-    seen: Floats
+    moments: Floats
 
 
 @dataclass(frozen=True)
@@ -192,13 +192,13 @@ class Bet:
         """Let ``lr-ui`` and ``agrapa`` learn from a score that is not bet on."""
         if self.null == "auditor":
             score, threshold = 1.0 - score, 1.0 - threshold
-        log_weights, seen = wealth.log_weights, wealth.seen
+        log_weights, moments = wealth.log_weights, wealth.moments
         if self.source == "lr-ui":
             factors = betting.factor(score, self._forecasts(wealth, threshold, None), threshold)
             log_weights = betting.weigh(log_weights, factors, self.eta)[1]
         elif self.source == "agrapa":
-            seen = betting.observe(seen, score)
-        return Wealth(wealth.log_arms, log_weights, seen)
+            moments = betting.observe(moments, score)
+        return Wealth(wealth.log_arms, log_weights, moments)
 
     def advance(
         self,
@@ -226,19 +226,19 @@ class Bet:
                 log_arms=betting.accumulate(wealth.log_arms, np.zeros(1), log_start, rule)
             )
         factors = betting.factor(score, self._forecasts(wealth, threshold, forecast), threshold)
-        log_weights, seen = wealth.log_weights, wealth.seen
+        log_weights, moments = wealth.log_weights, wealth.moments
         if self.source == "lr-ui":
-            pooled, learnt = betting.weigh(log_weights, factors, self.eta)
+            mixture, new_weights = betting.weigh(log_weights, factors, self.eta)
             factors, log_weights = (
-                pooled[None],
-                learnt if stake.all() else np.where(stake, learnt, log_weights),
+                mixture[None],
+                new_weights if stake.all() else np.where(stake, new_weights, log_weights),
             )
         elif self.source == "agrapa":
-            seen = np.where(stake, betting.observe(seen, score), seen)
-        log_steps = np.where(betting.refuted(threshold), np.inf, np.log(factors))
+            moments = np.where(stake, betting.observe(moments, score), moments)
+        log_steps = np.where(betting.is_refuted(threshold), np.inf, np.log(factors))
         log_steps = log_steps if stake.all() else np.where(stake, log_steps, 0.0)
         return Wealth(
-            betting.accumulate(wealth.log_arms, log_steps, log_start, rule), log_weights, seen
+            betting.accumulate(wealth.log_arms, log_steps, log_start, rule), log_weights, moments
         )
 
     def log_e(self, wealth: Wealth, step: int) -> Floats:
@@ -252,7 +252,7 @@ class Bet:
 
     def _forecasts(self, wealth: Wealth, threshold: Floats, forecast: Floats | None) -> Floats:
         if self.source == "agrapa":
-            return betting.agrapa(wealth.seen, threshold)
+            return betting.agrapa(wealth.moments, threshold)
         if forecast is not None and self.source == "lr-pred":
             return np.atleast_2d(np.maximum(forecast, _LOWEST_FORECAST))
         points = np.array(self.alternatives)[:, None]
@@ -260,13 +260,13 @@ class Bet:
 
 
 def _check_names(bet: Bet) -> None:
-    for value, allowed, what in (
+    for value, choices, what in (
         (bet.name, BETS, "bet"),
         (bet.null, get_args(Null), "null"),
         (bet.shares, get_args(Shares), "shares"),
     ):
-        if value not in allowed:
-            raise PlanError(f"{what}={value!r} is not one of {', '.join(allowed)}")
+        if value not in choices:
+            raise PlanError(f"{what}={value!r} is not one of {', '.join(choices)}")
     if bet.null == "auditor" and bet.name != bet.source:
         raise PlanError(
             f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the auditor's"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from groundfault.sequential.certificate_schema import GroupCount
 from groundfault.sequential.claims import Claim
-from groundfault.sequential.dual import Pair
+from groundfault.sequential.dual import EProcessPair
 from groundfault.sequential.policies import History, Query
-from groundfault.stats.betting import conditional_threshold, refuted
+from groundfault.stats.betting import conditional_threshold, is_refuted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-class Tally:
+class LabelCounts:
     """The running count of an audit; it draws, but bets nothing and records nothing.
 
     A case that could not be scored counts as a pass where the model is accused, and as a failure
@@ -38,117 +39,125 @@ class Tally:
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         groups = len(claim.pool.groups)
-        self._used = np.zeros(len(claim.pool), dtype=np.bool_)
-        self._labelled = np.zeros(groups, dtype=np.int64)
+        self._spent = np.zeros(len(claim.pool), dtype=np.bool_)
+        self._label_counts = np.zeros(groups, dtype=np.int64)
         self._high, self._low = np.zeros(groups), np.zeros(groups)
-        self._asked: list[int] = []
+        self._positions: list[int] = []
         self._scores: list[float] = []
         self._queries: list[Query] = []
         self._count()
 
     def _count(self) -> None:
         """What counting decides, whatever is scored next."""
-        self.below: Bools = np.asarray(refuted(self._rest(self._high)) & self.claim.conditional)
+        self.below: Bools = np.asarray(is_refuted(self._rest(self._high)) & self.claim.conditional)
         self.reached: Bools = np.asarray((self._rest(self._low) <= 0.0) & self.claim.conditional)
 
     @property
     def rounds(self) -> int:
         """Scores told so far, warm-up included."""
-        return len(self._asked)
+        return len(self._positions)
 
-    def offered(self) -> Bools:
+    def find_available(self) -> Bools:
         """The cases that the next round may draw: bool, shape (N,)."""
         pool = self.claim.pool
         if self.claim.replacement:
             return np.ones(len(pool), dtype=np.bool_)
         if not self.claim.one_each:
-            return ~self._used
-        offered = np.zeros(len(pool), dtype=np.bool_)
+            return ~self._spent
+        available = np.zeros(len(pool), dtype=np.bool_)
         for name, members in zip(pool.groups, pool.members, strict=True):
-            fresh = np.flatnonzero(members & ~self._used)
+            fresh = np.flatnonzero(members & ~self._spent)
             if len(fresh):
-                offered[
+                available[
                     fresh[self.claim.plan.pick(f"offer {name}", self.rounds + 1, len(fresh))]
                 ] = True
-        return offered
+        return available
 
     def draw(self, eligible: Bools) -> int:
         """Position of the next case, drawn uniformly from the eligible ones."""
         among = np.flatnonzero(eligible)
         return int(among[self.claim.plan.pick("draw", self.rounds + 1, len(among))])
 
-    def tell(self, query: Query, position: int, score: float | None) -> None:
+    def add(self, query: Query, position: int, score: float | None) -> None:
         """Count the score of the case that was drawn; None where it could not be scored."""
         if self.claim.one_each:
-            self._used |= self.offered()
-        self._used[position] = True
+            self._spent |= self.find_available()
+        self._spent[position] = True
         if not self.claim.replacement:
             inside = self.claim.pool.members[:, position]
-            self._labelled += inside
+            self._label_counts += inside
             self._high += inside * (1.0 if score is None else score)
             self._low += inside * (0.0 if score is None else score)
-        self._asked.append(position)
+        self._positions.append(position)
         self._scores.append(np.nan if score is None else score)
         self._queries.append(query)
         if self.claim.conditional:
             self._count()
 
-    def thresholds(self, query: Query) -> Pair:
+    def thresholds(self, query: Query) -> EProcessPair:
         """What the next score of a query is tested against: under the model's null, and under the
         auditor's.
         """
-        return self.ahead(query.group, 0, 0.0)
+        return self.thresholds_after(query.group, 0, 0.0)
 
-    def ahead(self, group: str | None, count: int, score: float) -> Pair:
+    def thresholds_after(self, group: str | None, count: int, score: float) -> EProcessPair:
         """The thresholds of a group after ``count`` more cases of it, each of that score."""
         plan, g = self.claim.plan, -1 if group is None else self.claim.pool.groups.index(group)
         if not self.claim.conditional or g < 0:
-            return Pair(plan.threshold, plan.threshold)
-        size, labelled, more = self.claim.pool.sizes[g], self._labelled[g] + count, count * score
-        if labelled > size:
-            return Pair(np.inf, np.inf)
+            return EProcessPair(plan.threshold, plan.threshold)
+        size, label_count, more = (
+            self.claim.pool.sizes[g],
+            self._label_counts[g] + count,
+            count * score,
+        )
+        if label_count > size:
+            return EProcessPair(np.inf, np.inf)
         totals = np.array([self._high[g] + more, self._low[g] + more])
-        return Pair(*conditional_threshold(plan.threshold, size, labelled, totals).tolist())
+        return EProcessPair(
+            *conditional_threshold(plan.threshold, size, label_count, totals).tolist()
+        )
 
     def _rest(self, totals: Floats) -> Floats:
         return conditional_threshold(
-            self.claim.plan.threshold, self.claim.pool.sizes, self._labelled, totals
+            self.claim.plan.threshold, self.claim.pool.sizes, self._label_counts, totals
         )
 
-    def summary(self) -> list[dict[str, object]]:
+    def summarize(self) -> tuple[GroupCount, ...]:
         """Size, labelled cases and their total score of each group."""
         pool = self.claim.pool
-        scores, asked = np.array(self._scores), np.array(self._asked, dtype=np.intp)
-        scored = ~np.isnan(scores)
-        inside = pool.members[:, asked]
-        return [
-            {
-                "group": name,
-                "size": int(pool.sizes[g]),
-                "labelled": int(inside[g].sum()),
-                "unscored": int((inside[g] & ~scored).sum()),
-                "total": float(scores[inside[g] & scored].sum()),
-            }
+        scores, positions = np.array(self._scores), np.array(self._positions, dtype=np.intp)
+        has_score = ~np.isnan(scores)
+        inside = pool.members[:, positions]
+        return tuple(
+            GroupCount(
+                group=name,
+                size=int(pool.sizes[g]),
+                labelled=int(inside[g].sum()),
+                unscored=int((inside[g] & ~has_score).sum()),
+                total=float(scores[inside[g] & has_score].sum()),
+            )
             for g, name in enumerate(pool.groups)
-        ]
+        )
 
-    def history(self) -> History:
+    def make_history(self) -> History:
         """What a policy may know before the next round."""
         claim, pool = self.claim, self.claim.pool
-        offered = self.offered()
-        needed = (
+        available = self.find_available()
+        rest_targets = (
             self._rest(self._low)
             if claim.conditional
             else np.full(len(pool.groups), claim.plan.threshold)
         )
         where = {name: g for g, name in enumerate(pool.groups)}
-        drawn_from = [-1 if query.group is None else where[query.group] for query in self._queries]
+        group_indices = [
+            -1 if query.group is None else where[query.group] for query in self._queries
+        ]
         arrays = (
-            offered,
-            needed,
-            np.array(self._asked, dtype=np.intp),
+            available,
+            rest_targets,
+            np.array(self._positions, dtype=np.intp),
             np.array(self._scores, dtype=np.float64),
-            np.array(drawn_from, dtype=np.intp),
+            np.array(group_indices, dtype=np.intp),
             np.array([query.claim for query in self._queries], dtype=np.bool_),
             np.array([query.stake for query in self._queries], dtype=np.bool_),
         )
@@ -156,5 +165,5 @@ class Tally:
             array.setflags(write=False)
         return History(
             claim.plan.threshold, pool.groups, pool.members, pool.embedding, arrays[0], claim.anywhere,
-            claim.least(int(offered.sum())), *arrays[1:],
+            claim.min_eligible(int(available.sum())), *arrays[1:],
         )  # fmt: skip

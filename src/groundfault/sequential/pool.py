@@ -117,16 +117,16 @@ class Pool:
         ids = pool_parsing.read_ids(frame, id, sources[0])
         pool_parsing.check_ids(ids)
         recorded = None if scores is None else pool_parsing.read_scores(frame, scores, sources[0])
-        return _assembled(
+        return _assemble(
             cls(
                 tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
                 embedding=None if embedding is None else pool_parsing.read_embedding(frame, embedding, id, sources[0]),
-                cases=frame.drop(*pool_parsing.embedding_columns(frame, embedding), *([scores] if scores else [])),
+                cases=frame.drop(*pool_parsing.find_embedding_columns(frame, embedding), *([scores] if scores else [])),
                 recorded=recorded,
                 generated=generated,
                 sources=sources,
             ),
-            [pair for group in groups for pair in pool_parsing.memberships(frame, group, sources[0])],
+            [pair for group in groups for pair in pool_parsing.parse_groups(frame, group, sources[0])],
         )  # fmt: skip
 
     @classmethod
@@ -146,9 +146,9 @@ class Pool:
             raise InputError(
                 "the evidence has several rows an example; select one model and one repeat first"
             )
-        told = {evidence.roles.outcome, evidence.roles.status, *evidence.roles.ignore}
+        outcome_columns = {evidence.roles.outcome, evidence.roles.status, *evidence.roles.ignore}
         pool = cls.from_table(
-            frame.drop(c for c in frame.columns if c in told),
+            frame.drop(c for c in frame.columns if c in outcome_columns),
             id=name,
             groups=groups,
             embedding=embedding,
@@ -156,7 +156,7 @@ class Pool:
         scores = (1.0 - evidence.loss).fill_null(float("nan"))
         of = dict(zip(frame[name].cast(pl.String), scores, strict=True))
         return replace(
-            pool, recorded=_frozen([of[i] for i in pool.ids]), sources=evidence.provenance
+            pool, recorded=_freeze([of[i] for i in pool.ids]), sources=evidence.provenance
         )
 
     @classmethod
@@ -193,7 +193,7 @@ class Pool:
         array([4, 3])
         """
         pool_parsing.check_ids([str(i) for i in ids])
-        named: list[tuple[str, Bools]] = []
+        masks: list[tuple[str, Bools]] = []
         for name, values in (groups or {}).items():
             array = np.asarray(values)
             if array.shape != (len(ids),):
@@ -201,11 +201,11 @@ class Pool:
                     f"group {name!r} has shape {array.shape}; give a value for each of {len(ids)} cases"
                 )
             if array.dtype == np.bool_:
-                named.append((name, array))
+                masks.append((name, array))
             else:
-                named += [
+                masks += [
                     (f"{name}={level}", mask)
-                    for level, mask in pool_parsing.levels(array.astype(str), name)
+                    for level, mask in pool_parsing.split_levels(array.astype(str), name)
                 ]
         pool = cls(
             tuple(str(i) for i in ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
@@ -214,7 +214,7 @@ class Pool:
             generated=generated,
             sources=("arrays",),
         )  # fmt: skip
-        return _assembled(pool, named)
+        return _assemble(pool, masks)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -270,7 +270,7 @@ class Pool:
             ids, groups = tuple(outline["ids"]), dict(outline["groups"])
             members = np.stack([from_hex(text, len(ids)) for text in groups.values()])
             pool = cls(
-                ids, tuple(groups), _frozen(members), generated=bool(outline["generated"]),
+                ids, tuple(groups), _freeze(members), generated=bool(outline["generated"]),
                 sources=tuple(outline["sources"]), embedded=outline["embedding"],
             )  # fmt: skip
             intact = outline["hash"] == pool.hash
@@ -283,17 +283,17 @@ class Pool:
         return pool
 
 
-def _assembled(pool: Pool, named: Iterable[tuple[str, Bools]]) -> Pool:
+def _assemble(pool: Pool, masks: Iterable[tuple[str, Bools]]) -> Pool:
     """The pool with its groups, sorted by id, checked and frozen."""
-    named = list(named)
-    if pool.generated and (not named or np.any(np.sum([mask for _, mask in named], axis=0) != 1)):
+    masks = list(masks)
+    if pool.generated and (not masks or np.any(np.sum([mask for _, mask in masks], axis=0) != 1)):
         raise InputError(
             "generated cases need one category each: name one column, or columns joined by *"
         )
     if not pool.generated:
-        named = [(ALL, np.ones(len(pool), dtype=np.bool_)), *named]
-    names = [name for name, _ in named]
-    for name, mask in named:
+        masks = [(ALL, np.ones(len(pool), dtype=np.bool_)), *masks]
+    names = [name for name, _ in masks]
+    for name, mask in masks:
         if names.count(name) > 1:
             raise InputError(
                 f"two groups are named {name!r} (every pool of given cases has {ALL!r}); rename one"
@@ -310,10 +310,10 @@ def _assembled(pool: Pool, named: Iterable[tuple[str, Bools]]) -> Pool:
         pool,
         ids=tuple(pool.ids[i] for i in order),
         groups=tuple(names),
-        members=_frozen(np.stack([mask for _, mask in named])[:, order]),
-        embedding=None if embedding is None else _frozen(embedding),
+        members=_freeze(np.stack([mask for _, mask in masks])[:, order]),
+        embedding=None if embedding is None else _freeze(embedding),
         cases=None if pool.cases is None else pool.cases[order],
-        recorded=None if pool.recorded is None else _frozen(pool.recorded[order]),
+        recorded=None if pool.recorded is None else _freeze(pool.recorded[order]),
         embedded="" if embedding is None else hashlib.sha256(embedding.tobytes()).hexdigest(),
     )
 
@@ -337,7 +337,7 @@ def from_hex(text: str, size: int) -> Bools:
     return np.unpackbits(packed, count=size).astype(np.bool_)
 
 
-def _frozen(array: Any) -> Any:
+def _freeze(array: Any) -> Any:
     array = np.array(array)
     array.setflags(write=False)
     return array

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-def column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
+def get_column(frame: pl.DataFrame, name: str, where: str) -> pl.Series:
     """The column of that name.
 
     Raises
@@ -43,12 +43,12 @@ def read_ids(frame: pl.DataFrame, name: str | None, where: str) -> list[str]:
     """An id for each row; its number where no column is named."""
     if name is None:
         return [str(i) for i in range(frame.height)]
-    found = column(frame, name, where)
-    if found.null_count():
+    ids = get_column(frame, name, where)
+    if ids.null_count():
         raise InputError(
-            f"{where}: column {name!r} is empty in {found.null_count()} rows; every case needs an id"
+            f"{where}: column {name!r} is empty in {ids.null_count()} rows; every case needs an id"
         )
-    return found.cast(pl.String).to_list()
+    return ids.cast(pl.String).to_list()
 
 
 def check_ids(ids: Sequence[str]) -> None:
@@ -62,40 +62,40 @@ def check_ids(ids: Sequence[str]) -> None:
         )
 
 
-def memberships(
+def parse_groups(
     frame: pl.DataFrame, group: str | Candidate, where: str
 ) -> Iterator[tuple[str, Bools]]:
     """The groups that a column, columns joined by ``*``, or a rule stand for: names, and masks of
     shape (N,).
     """
     if isinstance(group, Candidate):
-        yield group.name, _ruled(frame, group, where)
+        yield group.name, _apply_rule(frame, group, where)
         return
     names = (group,) if group in frame.columns else tuple(part.strip() for part in group.split("*"))
-    table = pl.DataFrame([column(frame, name, where).cast(pl.String) for name in names])
+    table = pl.DataFrame([get_column(frame, name, where).cast(pl.String) for name in names])
     # NULL is a level: what has no value must not drop out of every group unseen
     filled = table.select(
         pl.format("{}={}", pl.lit(c), c).fill_null(f"{c} is missing").alias(c) for c in names
     )
     labels = filled.select(pl.concat_str(names, separator=", ")).to_series()
-    yield from levels(labels.to_numpy(), group)
+    yield from split_levels(labels.to_numpy(), group)
 
 
-def levels(labels: NDArray[Any], what: str) -> Iterator[tuple[str, Bools]]:
+def split_levels(labels: NDArray[Any], what: str) -> Iterator[tuple[str, Bools]]:
     """A group for each different label."""
-    found = sorted(set(labels))
-    if len(found) > max(2, len(labels) // 2):
+    distinct = sorted(set(labels))
+    if len(distinct) > max(2, len(labels) // 2):
         raise InputError(
-            f"{what!r} has {len(found)} levels in {len(labels)} cases: as groups they are too many to say anything of; "
+            f"{what!r} has {len(distinct)} levels in {len(labels)} cases: as groups they are too many to say anything of; "
             "name a column that repeats, or write a rule"
         )
-    for level in found:
+    for level in distinct:
         yield level, labels == level
 
 
-def _ruled(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
+def _apply_rule(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
     for name in candidate.columns:
-        column(frame, name, where)
+        get_column(frame, name, where)
     try:
         values = frame.select(candidate.parsed.to_polars().alias("on")).to_series()
     except pl.exceptions.PolarsError as error:
@@ -115,18 +115,18 @@ def _ruled(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
     return values.cast(pl.Boolean).fill_null(False).to_numpy()
 
 
-def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) -> Any:
+def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: str) -> Any:
     """The rows of an embedding: from a column of texts or lists, numeric columns, or another table
     of the same ids.
     """
-    names = _names(given)
+    names = _list_names(embedding)
     if names is None:
-        return given
+        return embedding
     if _is_text(frame, names):
         return embed(frame[names[0]])
-    hits = embedding_columns(frame, given)
+    hits = find_embedding_columns(frame, embedding)
     if not hits and len(names) == 1 and Path(names[0]).is_file():
-        return _joined(frame, Path(names[0]), id, where)
+        return _join_embedding(frame, Path(names[0]), id, where)
     if not hits:
         raise InputError(
             f"{where} has no column, and there is no file, {', '.join(names)!r} for an embedding"
@@ -143,14 +143,14 @@ def read_embedding(frame: pl.DataFrame, given: Any, id: str | None, where: str) 
         raise InputError(
             f"{where}: column {wrong[0]!r} (of the embedding) holds {frame[wrong[0]].dtype}, not numbers"
         )
-    return _numbers(frame.select(hits))
+    return _to_numbers(frame.select(hits))
 
 
-def embedding_columns(frame: pl.DataFrame, given: Any) -> list[str]:
+def find_embedding_columns(frame: pl.DataFrame, embedding: Any) -> list[str]:
     """The columns of a table that hold the numbers of an embedding; texts are no numbers, and stay
     to be read.
     """
-    names = _names(given) or []
+    names = _list_names(embedding) or []
     if _is_text(frame, names):
         return []
     return [c for c in frame.columns if any(c == name or fnmatchcase(c, name) for name in names)]
@@ -160,23 +160,23 @@ def _is_text(frame: pl.DataFrame, names: list[str]) -> bool:
     return len(names) == 1 and frame.schema.get(names[0]) == pl.String
 
 
-def _names(given: Any) -> list[str] | None:
-    names = [given] if isinstance(given, str | Path) else given
+def _list_names(embedding: Any) -> list[str] | None:
+    names = [embedding] if isinstance(embedding, str | Path) else embedding
     textual = isinstance(names, list | tuple) and all(
         isinstance(name, str | Path) for name in names
     )
     return [str(name) for name in names] if textual else None
 
 
-def _joined(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Any:
+def _join_embedding(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Any:
     table, _ = read_table(path)
     if id is None or id not in table.columns:
         raise InputError(f"{path} cannot be joined to {where}: name an id column that both have")
     others = table.with_columns(pl.col(id).cast(pl.String))
     if others[id].is_duplicated().any():
         raise InputError(f"{path}: ids in column {id!r} repeat; give one embedding a case")
-    wanted = frame.select(pl.col(id).cast(pl.String))
-    absent = wanted[id].filter(~wanted[id].is_in(others[id].to_list()))
+    ids = frame.select(pl.col(id).cast(pl.String))
+    absent = ids[id].filter(~ids[id].is_in(others[id].to_list()))
     if len(absent):
         raise InputError(
             f"{path} has no embedding of {len(absent)} cases, for example {absent[0]!r}"
@@ -184,14 +184,14 @@ def _joined(frame: pl.DataFrame, path: Path, id: str | None, where: str) -> Any:
     numbers = [c for c, dtype in table.schema.items() if c != id and dtype.is_numeric()]
     if not numbers:
         raise InputError(f"{path} has no numeric columns for an embedding")
-    return _numbers(wanted.join(others, on=id, how="left", maintain_order="left").select(numbers))
+    return _to_numbers(ids.join(others, on=id, how="left", maintain_order="left").select(numbers))
 
 
-def _numbers(frame: pl.DataFrame) -> Floats:
+def _to_numbers(frame: pl.DataFrame) -> Floats:
     return frame.select(pl.all().cast(pl.Float64).fill_null(float("nan"))).to_numpy()
 
 
-def check_embedding(given: Any, rows: int) -> Floats:
+def check_embedding(embedding: Any, rows: int) -> Floats:
     """An embedding as a float64 matrix.
 
     Raises
@@ -200,7 +200,7 @@ def check_embedding(given: Any, rows: int) -> Floats:
         If it is no matrix with a row a case, or has NaN or infinite entries.
     """
     try:
-        matrix = np.asarray(given, dtype=np.float64)
+        matrix = np.asarray(embedding, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("the embedding is not a matrix of numbers") from None
     if matrix.ndim != 2 or matrix.shape[0] != rows or not matrix.shape[1]:
@@ -217,12 +217,12 @@ def check_embedding(given: Any, rows: int) -> Floats:
 
 def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
     """Recorded scores; NaN where the column is empty."""
-    found = column(frame, name, where)
-    if not (found.dtype.is_numeric() or found.dtype in (pl.Boolean, pl.Null)):
+    scores = get_column(frame, name, where)
+    if not (scores.dtype.is_numeric() or scores.dtype in (pl.Boolean, pl.Null)):
         raise InputError(
-            f"{where}: column {name!r} holds {found.dtype}; scores are numbers in [0, 1], or true/false"
+            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in [0, 1], or true/false"
         )
-    values = found.cast(pl.Float64)
+    values = scores.cast(pl.Float64)
     if values.is_nan().any():
         raise InputError(
             f"{where}: column {name!r} holds NaN; scores lie in [0, 1], and what was not scored is empty"
@@ -232,7 +232,7 @@ def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
     )
 
 
-def check_scores(given: Any, rows: int, where: str) -> Floats:
+def check_scores(values: Any, rows: int, where: str) -> Floats:
     """Scores as float64, NaN where there is none.
 
     Raises
@@ -240,7 +240,7 @@ def check_scores(given: Any, rows: int, where: str) -> Floats:
     InputError
         If there is not one a case, or one is outside [0, 1].
     """
-    scores = np.asarray(given, dtype=np.float64)
+    scores = np.asarray(values, dtype=np.float64)
     if scores.shape != (rows,):
         raise InputError(f"{where} has shape {scores.shape}; give a score for each of {rows} cases")
     bad = scores[(scores < 0) | (scores > 1)]

@@ -10,7 +10,7 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.betting import conditional_threshold, factor, log_mean, refuted
+from groundfault.stats.betting import conditional_threshold, factor, is_refuted, log_mean
 from groundfault.stats.multiple import e_holm
 
 Floats = NDArray[np.float64]
@@ -92,7 +92,11 @@ class SliceTest:
         """
         log_high, log_low = self.log_high, self.log_low
         if bet:
-            steps = np.where(refuted(self._needed(high)), np.inf, np.log(self._factors(loss, high)))
+            steps = np.where(
+                is_refuted(self._find_threshold(high)),
+                np.inf,
+                np.log(self._compute_factors(loss, high)),
+            )
             log_high, log_low = (log_high + steps, log_low) if high else (log_high, log_low + steps)
         together = _log_average(log_high + log_low)
         apart = _log_average(log_high) + _log_average(log_low)
@@ -107,7 +111,7 @@ class SliceTest:
             log_e=float(_log_average(np.stack([together, apart])).min()),
         )
 
-    def _needed(self, high: bool) -> Floats:
+    def _find_threshold(self, high: bool) -> Floats:
         """The mean that a side's next score has under the null at least: passes on the high side,
         losses on the low.
         """
@@ -119,12 +123,12 @@ class SliceTest:
             )
         return conditional_threshold(lower, self.units, self.labelled, total)
 
-    def _factors(self, loss: float, high: bool) -> Floats:
+    def _compute_factors(self, loss: float, high: bool) -> Floats:
         """What one unit staked on each lift becomes, for each cell: shape (A, C)."""
-        needed = self._needed(high)
+        threshold = self._find_threshold(high)
         gap = _LIFTS * (1.0 - self.share if high else self.share)
-        score = np.full(len(needed), 1.0 - loss if high else loss)
-        return factor(score, np.maximum(needed - gap, _EDGE), needed)
+        score = np.full(len(threshold), 1.0 - loss if high else loss)
+        return factor(score, np.maximum(threshold - gap, _EDGE), threshold)
 
     @property
     def gap(self) -> float:
@@ -174,17 +178,17 @@ class SliceTests:
         errors: bool = True,
     ) -> SliceTests:
         """Before the first label."""
-        known = np.ones_like(on) if defined is None else defined
+        covered = np.ones_like(on) if defined is None else defined
         high = on == (direction > 0)[:, None]
         tests = tuple(
             SliceTest.begin(int(row.sum()), int((side & row).sum()), errors=errors)
-            for row, side in zip(known, high, strict=True)
+            for row, side in zip(covered, high, strict=True)
         )
         return cls(
-            on, known, direction, np.zeros(on.shape[1], dtype=np.bool_), tests, np.ones(len(on))
+            on, covered, direction, np.zeros(on.shape[1], dtype=np.bool_), tests, np.ones(len(on))
         )
 
-    def update(self, unit: int, loss: float, drawn_from: Bools) -> SliceTests:
+    def update(self, unit: int, loss: float, eligible: Bools) -> SliceTests:
         """After one more label.
 
         Parameters
@@ -200,12 +204,12 @@ class SliceTests:
             zip(self.on, self.defined, self.direction, strict=True)
         ):
             if defined[unit]:
-                fair = bool(drawn_from[(on == on[unit]) & defined & ~self.labelled].all())
+                fair = bool(eligible[(on == on[unit]) & defined & ~self.labelled].all())
                 tests[k] = tests[k].update(loss, high=bool(on[unit]) == (sign > 0), bet=fair)
-        labelled = self.labelled.copy()
-        labelled[unit] = True
+        new_labelled = self.labelled.copy()
+        new_labelled[unit] = True
         e = np.exp(np.minimum([test.log_e for test in tests], 700.0))
-        return replace(self, labelled=labelled, tests=tuple(tests), adjusted=e_holm(e))
+        return replace(self, labelled=new_labelled, tests=tuple(tests), adjusted=e_holm(e))
 
     def reach(self, alpha: float) -> Bools:
         """Whose e-values are now at 1 / alpha or above: bool, shape (K,)."""

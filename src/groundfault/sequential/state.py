@@ -13,19 +13,20 @@ import numpy as np
 
 from groundfault.base.json_diff import differences_of
 from groundfault.errors import InputError, LedgerError, PlanError
+from groundfault.sequential.certificate_schema import GroupCount
 from groundfault.sequential.claims import Claim
-from groundfault.sequential.dual import Dual, Pair, Verdict
-from groundfault.sequential.label_counts import Tally
-from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.dual import Dual, EProcessPair, Verdict
+from groundfault.sequential.label_counts import LabelCounts
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, query_of
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, read_query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Course:
+class AuditState:
     """Where an audit stands after each event of its record; live, resumed and verified audits all
     take it.
 
@@ -45,71 +46,71 @@ class Course:
         Judgements of a `Panel`, in their order.
     """
 
-    def __init__(self, pool: Pool, plan: AuditPlan) -> None:
+    def __init__(self, pool: Pool, plan: SequentialPlan) -> None:
         self.pool, self.plan = pool, plan
         self.seal = plan.seal(pool.hash)
         self.claim = Claim.of(plan, pool)
-        self.tally, self.dual = Tally(self.claim), Dual.begin(plan)
+        self.counts, self.dual = LabelCounts(self.claim), Dual.begin(plan)
         self.reviews: list[dict[str, Any]] = []
         self._rounds: list[Round] = []
-        self._made: Round | None = None
+        self._draft: Round | None = None
         self._outcomes: dict[float | None, Dual] = {}
         self._claimed: set[str] = set()
-        self._told_by: dict[int, int] = {}
+        self._score_events: dict[int, int] = {}
 
     # -------------------------------------------------------------------------------- --- one round
 
     @property
     def open(self) -> Round | None:
         """The round that waits for its score."""
-        return self._rounds[-1] if self._rounds and not self._rounds[-1].told else None
+        return self._rounds[-1] if self._rounds and not self._rounds[-1].closed else None
 
-    def choice(self, policy: Policy | None) -> Query | None:
+    def choose(self, policy: Policy | None) -> Query | None:
         """Where the next case is to come from, before it is drawn: the warm-up's choice, then the
         policy's.
         """
-        step, history = self.tally.rounds + 1, self.tally.history()
-        if not history.offered.any():
+        step, history = self.counts.rounds + 1, self.counts.make_history()
+        if not history.available.any():
             return None
         if step <= self.plan.warm_up or policy is None:
-            return self._warm_up(step, history.offered)
+            return self._warm_up(step, history.available)
         return policy.ask(history, self.plan.rng("policy", step))
 
-    def _warm_up(self, step: int, offered: NDArray[np.bool_]) -> Query:
+    def _warm_up(self, step: int, available: NDArray[np.bool_]) -> Query:
         if not self.pool.generated:
             return Query(ALL, stake=False)
         if self.claim.anywhere:
-            return Query(items=offered, stake=False)
-        fresh = np.flatnonzero((self.pool.members & offered).any(axis=1))
+            return Query(items=available, stake=False)
+        fresh = np.flatnonzero((self.pool.members & available).any(axis=1))
         return Query(
             self.pool.groups[fresh[self.plan.pick("warm-up", step, len(fresh))]], stake=False
         )
 
-    def prepare(self, query: Query) -> Round:
+    def draw_round(self, query: Query) -> Round:
         """Draw the case, and fix what is bet on it."""
-        step = self.tally.rounds + 1
-        eligible = self.claim.eligible(query, self.tally.offered())
-        position = self.tally.draw(eligible)
+        step = self.counts.rounds + 1
+        eligible = self.claim.find_eligible(query, self.counts.find_available())
+        position = self.counts.draw(eligible)
         query = replace(
             query,
             step=step,
             id=self.pool.ids[position],
             stake=query.stake and step > self.plan.warm_up,
         )
-        thresholds = self.tally.thresholds(query)
+        thresholds = self.counts.thresholds(query)
         self._outcomes = {score: self._after(query, thresholds, score) for score in (0.0, 1.0)}
         if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
         return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
 
-    def _after(self, query: Query, thresholds: Pair, score: float | None) -> Dual:
+    def _after(self, query: Query, thresholds: EProcessPair, score: float | None) -> Dual:
         """Where both tests would stand after a score."""
         if query.stake:
             claim = query.claim or not self.claim.guaranteed
             return self.dual.update(score, thresholds, claim=claim, forecast=query.forecast)
         if self.dual.steps:
             return self.dual
-        told = [*(r.score for r in self._rounds if r.told), score]
-        return Dual.begin(self.plan, [x for x in told if x is not None])
+        scores = [*(r.score for r in self._rounds if r.closed), score]
+        return Dual.begin(self.plan, [x for x in scores if x is not None])
 
     # ------------------------------------------------------------------------------- --- the record
 
@@ -124,7 +125,7 @@ class Course:
         body = {key: value for key, value in entry.body.items() if key != "audit"}
         if entry.kind not in (ASKED, REVIEWED, TOLD):
             return
-        step, due = body.get("step"), self.tally.rounds + 1
+        step, due = body.get("step"), self.counts.rounds + 1
         late = isinstance(step, int) and (
             step < due or (step == due and entry.kind == ASKED and self.open is not None)
         )
@@ -142,36 +143,36 @@ class Course:
             self.reviews.append(body)
 
     def _take_query(self, body: Mapping[str, Any]) -> None:
-        made, self._made = self._made, None
-        if made is None or made.asked() != body:
-            made = self._again(body)
-        wrong = next(differences_of(body, made.asked()), "") if made else "none is due"
-        if made is None or wrong:
+        draft, self._draft = self._draft, None
+        if draft is None or draft.to_query_event() != body:
+            draft = self._redraw(body)
+        wrong = next(differences_of(body, draft.to_query_event()), "") if draft else "none is due"
+        if draft is None or wrong:
             raise LedgerError(
                 f"round {body['step']} of the record does not reproduce ({wrong}): the record was altered, or made by "
                 "another version of groundfault"
             )
-        self._rounds.append(made)
+        self._rounds.append(draft)
 
-    def _again(self, body: Mapping[str, Any]) -> Round | None:
+    def _redraw(self, body: Mapping[str, Any]) -> Round | None:
         """The round as it is made now, from the group that the record says was chosen."""
-        wanted = (
-            self.choice(None)
+        query = (
+            self.choose(None)
             if body["step"] <= self.plan.warm_up
-            else query_of(body, len(self.pool))
+            else read_query(body, len(self.pool))
         )
         try:
-            return None if wanted is None or self.decided else self.prepare(wanted)
+            return None if query is None or self.decided else self.draw_round(query)
         except PlanError as error:
             raise LedgerError(
                 f"round {body['step']} of the record does not follow the plan: {error}"
             ) from None
 
     def _take_score(self, body: Mapping[str, Any], seq: int) -> None:
-        asked = self._rounds[-1]
-        query = asked.query
+        open_round = self._rounds[-1]
+        query = open_round.query
         try:
-            score = checked(body["score"], query)
+            score = check_score(body["score"], query)
         except (KeyError, InputError) as error:
             raise LedgerError(
                 f"round {query.step} of the record has no usable score ({error}): it was altered"
@@ -180,10 +181,10 @@ class Course:
             raise LedgerError(
                 f"round {query.step} of the record asks for {query.id!r} and scores {body.get('id')!r}"
             )
-        self.dual = self._outcomes.get(score) or self._after(query, asked.thresholds, score)
-        self.tally.tell(query, self.pool.position[query.id], score)
-        self._rounds[-1] = asked.scored(score, self.dual.log_e)
-        self._told_by[query.step] = seq
+        self.dual = self._outcomes.get(score) or self._after(query, open_round.thresholds, score)
+        self.counts.add(query, self.pool.position[query.id], score)
+        self._rounds[-1] = open_round.with_score(score, self.dual.log_e)
+        self._score_events[query.step] = seq
         if query.stake and query.claim and query.group and self.dual.steps >= self.plan.budget:
             self._claimed.add(query.group)
 
@@ -195,9 +196,9 @@ class Course:
         return tuple(self._rounds)
 
     @property
-    def rounds_told(self) -> int:
+    def labelled(self) -> int:
         """Cases scored, warm-up included."""
-        return self.tally.rounds
+        return self.counts.rounds
 
     @property
     def tested(self) -> int:
@@ -205,24 +206,24 @@ class Course:
         return self.dual.steps
 
     @property
-    def groups(self) -> list[dict[str, object]]:
-        """Size, labelled and unscored cases, and total score of each declared group."""
-        return self.tally.summary()
+    def groups(self) -> tuple[GroupCount, ...]:
+        """Size, labels and total score of each declared group."""
+        return self.counts.summarize()
 
     @property
-    def log_wealth(self) -> Pair:
+    def log_wealth(self) -> EProcessPair:
         """Natural logs of the e-values against the model's null and the auditor's; ``inf`` where
         counting decided.
         """
         model, auditor = self.dual.log_e
-        return Pair(
-            inf if self._counted_below else model, inf if self._counted_reached else auditor
+        return EProcessPair(
+            inf if self._groups_below else model, inf if self._groups_reached else auditor
         )
 
     @property
-    def wealth(self) -> Pair:
+    def wealth(self) -> EProcessPair:
         """The e-values; a null falls at 1 / alpha."""
-        return Pair(*(exp(x) if x < 700 else inf for x in self.log_wealth))
+        return EProcessPair(*(exp(x) if x < 700 else inf for x in self.log_wealth))
 
     @property
     def verdict(self) -> Verdict:
@@ -237,19 +238,19 @@ class Course:
     @property
     def decided(self) -> bool:
         """Whether either null has fallen, or the limit is reached."""
-        spent = self.plan.limit is not None and self.rounds_told >= self.plan.limit
-        return self.verdict != "inconclusive" or spent
+        is_spent = self.plan.limit is not None and self.labelled >= self.plan.limit
+        return self.verdict != "inconclusive" or is_spent
 
     @property
-    def _counted_below(self) -> list[str]:
-        return [self.pool.groups[g] for g in np.flatnonzero(self.tally.below)]
+    def _groups_below(self) -> list[str]:
+        return [self.pool.groups[g] for g in np.flatnonzero(self.counts.below)]
 
     @property
-    def _counted_reached(self) -> list[str]:
+    def _groups_reached(self) -> list[str]:
         """Groups the auditor claimed from the budget on that have reached the threshold; all, where
         all have.
         """
-        reached = self.tally.reached
+        reached = self.counts.reached
         names = [self.pool.groups[g] for g in np.flatnonzero(reached)]
         return names if reached.all() else [name for name in names if name in self._claimed]
 
@@ -258,17 +259,17 @@ class Course:
         """The verdict's grounds, in a sentence."""
         q, cases = (
             f"{self.plan.threshold:g}",
-            f"{self.tested} tested cases ({self.rounds_told} labelled)",
+            f"{self.tested} tested cases ({self.labelled} labelled)",
         )
         if self.verdict == "failure mode found":
-            if self._counted_below:
-                return f"counted: {self._counted_below[0]} is below {q} whatever its other cases would score"
+            if self._groups_below:
+                return f"counted: {self._groups_below[0]} is below {q} whatever its other cases would score"
             return f"the e-value against the model's null reached {self.wealth.model:.4g} after {cases}"
         if self.verdict == "audit passed":
-            if self.tally.reached.all():
+            if self.counts.reached.all():
                 return f"counted: every declared group has a mean score of {q} or more"
-            if self._counted_reached:
-                return f"counted: {self._counted_reached[0]}, which the auditor claimed, has a mean of {q} or more"
+            if self._groups_reached:
+                return f"counted: {self._groups_reached[0]}, which the auditor claimed, has a mean of {q} or more"
             return (
                 f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after {cases}: this auditor "
                 f"({self.plan.policy}), given {self.plan.budget} cases to find one, did not hold a failing group"
@@ -281,7 +282,7 @@ class Course:
         return self.claim.null
 
 
-def checked(score: Any, query: Query) -> float | None:
+def check_score(score: Any, query: Query) -> float | None:
     """The score as a number, or None.
 
     Raises

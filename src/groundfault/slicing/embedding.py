@@ -231,6 +231,7 @@ def _check_points(points: Any, rows: int) -> Floats:
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
         raise InputError(
-            f"the embedding of {len(bad)} texts has NaN or infinite entries, the first in row {bad[0]}"
+            f"the embedding of {len(bad)} texts has NaN or infinite entries, "
+            f"the first in row {bad[0]}"
         )
     return matrix

@@ -78,7 +78,8 @@ class Estimator:
                 continue
             if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < low:
                 raise PlanError(
-                    f"{self.name}: {parameter} must be a whole number of at least {low}, not {value!r}"
+                    f"{self.name}: {parameter} must be a whole number of at least {low}, "
+                    f"not {value!r}"
                 )
 
     def _require_numbers(

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.base.deprecation import rename_members
 from groundfault.base.threads import one_blas_thread
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
@@ -50,6 +51,7 @@ class Views:
     table_exponents: tuple[float, ...] = ()
 
 
+@rename_members(derived="to_column")
 @dataclass(kw_only=True, eq=False)
 class MixtureSlicer(Estimator, ABC):
     """Slices as components of a mixture; an error slice is one with low accuracy.
@@ -84,7 +86,7 @@ class MixtureSlicer(Estimator, ABC):
         Threads of the fit; the answer does not depend on them.
     embedding, probability, label : str
         Which columns of the evidence `propose` reads; see
-        `groundfault.slicing.predictions.Observed.of`.
+        `groundfault.slicing.predictions.EmbeddedPredictions.of`.
     """
 
     n_slices: int = 128
@@ -239,6 +241,17 @@ class MixtureSlicer(Estimator, ABC):
             parts.append(joint[:, self.error_slices_].sum(axis=1, dtype=np.float64))
         return np.concatenate(parts)
 
+    def suspect(
+        self, Z: ArrayLike, y_proba: ArrayLike
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+        """`error_prone` and `error_probability` of each example, from one pass over the data."""
+        likeliest, shares = [], []
+        for joint in self._joints(Z, y_proba, None):
+            likeliest.append(joint.argmax(axis=1))  # before it is normalised, as `predict` does
+            em.responsibilities(joint)
+            shares.append(joint[:, self.error_slices_].sum(axis=1, dtype=np.float64))
+        return np.isin(np.concatenate(likeliest), self.error_slices_), np.concatenate(shares)
+
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
         """Error slices of the discovery examples, and all of them together, as candidates.
 
@@ -261,7 +274,9 @@ class MixtureSlicer(Estimator, ABC):
         slicer.fit(examples.embedding, examples.label, examples.probability)
         return list(slicer._candidates(examples))
 
-    def derived(self, columns: tuple[str, ...], constant: ArrayLike | None = None) -> FittedColumn:
+    def to_column(
+        self, columns: tuple[str, ...], constant: ArrayLike | None = None
+    ) -> FittedColumn:
         """What `predict` says without labels, as a column of evidence.
 
         Parameters
@@ -278,7 +293,7 @@ class MixtureSlicer(Estimator, ABC):
         return FittedColumn(self.name, "mixture", columns, arrays)
 
     def _candidates(self, examples: EmbeddedPredictions) -> Iterator[Candidate]:
-        column = self.derived(
+        column = self.to_column(
             examples.embedding_columns + examples.probability_columns,
             None if examples.has_probabilities else examples.probability[0],
         )
@@ -294,8 +309,9 @@ class MixtureSlicer(Estimator, ABC):
                 else ""
             )
             meaning = (
-                f"{self.name} puts the example in slice {number} of {self.n_slices}, {inside.sum()} discovery "
-                f"examples of accuracy {self.slice_accuracies_[number]:.2f}{mostly}"
+                f"{self.name} puts the example in slice {number} of {self.n_slices}, "
+                f"{inside.sum()} discovery examples of accuracy "
+                f"{self.slice_accuracies_[number]:.2f}{mostly}"
             )
             rule = f"{quote(column.name)} = {number}"
             yield Candidate(
@@ -363,7 +379,8 @@ class MixtureSlicer(Estimator, ABC):
         cells = probability.shape[1] ** 2
         if k < cells:
             raise PlanError(
-                f"{self.name}: init='confusion' needs a slice for each of {cells} cells, n_slices >= {cells}"
+                f"{self.name}: init='confusion' needs a slice for each of {cells} cells, "
+                f"n_slices >= {cells}"
             )
         return mixture_init.from_confusion_cells(label, probability, k, seed)
 
@@ -385,7 +402,8 @@ class MixtureSlicer(Estimator, ABC):
         self._require_numbers(["delta"], maximum=1)
         if isinstance(self.init, str) and self.init not in ("kmeans", "confusion", "random"):
             raise PlanError(
-                f"{self.name}: init must be kmeans, confusion, random or an array, not {self.init!r}"
+                f"{self.name}: init must be kmeans, confusion, random or an array, "
+                f"not {self.init!r}"
             )
         if self.dtype not in ("float64", "float32"):
             raise PlanError(f"{self.name}: dtype must be float64 or float32, not {self.dtype!r}")

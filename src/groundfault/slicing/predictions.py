@@ -67,7 +67,8 @@ class EmbeddedPredictions:
         """
         wrong = int(self.wrong.sum())
         if len(self.label) < min_examples:
-            return f"{len(self.label)} discovery examples have all it reads, and it needs {min_examples}"
+            count = len(self.label)
+            return f"{count} discovery examples have all it reads, and it needs {min_examples}"
         if len(set(self.label.tolist())) < min_classes:
             return f"every discovery example is of class {self.classes[self.label[0]]}"
         if not 0 < wrong < len(self.label):
@@ -135,7 +136,8 @@ class EmbeddedPredictions:
         classes = _name_classes(probability_columns, probability.shape[1])
         if label not in frame.columns:
             raise InputError(
-                f"there are predicted probabilities but no column {label!r} with the true class; name it with label="
+                f"there are predicted probabilities but no column {label!r} with the true class; "
+                "name it with label="
             )
         numbers = _number_labels(frame[label], classes)
         return cls._complete(
@@ -203,7 +205,8 @@ def _number_labels(labels: pl.Series, classes: Sequence[str]) -> NDArray[np.floa
     unknown = names.filter(names.is_not_null() & ~names.is_in(list(classes)))
     if len(unknown):
         raise InputError(
-            f"column {labels.name!r} holds {unknown[0]!r}, which is none of the classes {', '.join(classes[:10])}"
+            f"column {labels.name!r} holds {unknown[0]!r}, which is none of the classes "
+            f"{', '.join(classes[:10])}"
         )
     return names.replace_strict(
         list(classes), range(len(classes)), return_dtype=pl.Float64
@@ -221,12 +224,14 @@ def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray
     array = _numeric(values, what)
     if array.ndim != 2 or 0 in array.shape:
         raise InputError(
-            f"{what} has shape {array.shape}; it must have one row an example and at least one column"
+            f"{what} has shape {array.shape}; it must have a row for each example "
+            "and at least one column"
         )
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise InputError(
-            f"{what} holds {array[row, column]} in row {row}, column {column}; leave out examples without an embedding"
+            f"{what} holds {array[row, column]} in row {row}, column {column}; "
+            "leave out examples without an embedding"
         )
     largest = float(np.abs(array).max())
     if largest > 1e100:
@@ -246,8 +251,8 @@ def check_shape(array: NDArray[np.float64], what: str) -> NDArray[np.float64]:
     """
     if array.ndim != 2 or array.shape[1] < 2:
         raise InputError(
-            f"{what} must give the probability of each of at least two classes, in columns; of one probability p "
-            "make two columns, 1 - p and p"
+            f"{what} must give the probability of each of at least two classes, in columns; "
+            "of one probability p make two columns, 1 - p and p"
         )
     return array
 
@@ -279,8 +284,9 @@ def check_probability(
     if bad.any():
         row = int(bad.argmax())
         raise InputError(
-            f"{what} is no probability in row {row}: its entries must be at least 0 and sum to 1, but the smallest is "
-            f"{array[row].min():g} and the sum {total[row]:g} ({int(bad.sum())} such rows); scores need a softmax first"
+            f"{what} is no probability in row {row}: its entries must be at least 0 and sum to 1, "
+            f"but the smallest is {array[row].min():g} and the sum {total[row]:g} "
+            f"({int(bad.sum())} such rows); scores need a softmax first"
         )
     return array
 
@@ -296,7 +302,8 @@ def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64
     array = np.asarray(values)
     if array.shape != (rows,):
         raise InputError(
-            f"y_true has shape {array.shape}, but Z has {rows} rows; it must hold one class an example"
+            f"y_true has shape {array.shape}, but Z has {rows} rows; "
+            "it must hold one class an example"
         )
     hint = "with names of classes, pass np.searchsorted(model.classes_, y_true)"
     if array.dtype.kind not in "biuf" or not np.array_equal(
@@ -309,7 +316,8 @@ def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64
     if bad.any():
         row = int(bad.argmax())
         raise InputError(
-            f"y_true is {array[row]} in row {row}, but y_proba has {classes} columns, numbered from 0; {hint}"
+            f"y_true is {array[row]} in row {row}, but y_proba has {classes} columns, "
+            f"numbered from 0; {hint}"
         )
     return array.astype(np.int64)
 
@@ -320,7 +328,8 @@ def require_errors(wrong: NDArray[Any]) -> None:
         raise InputError("no prediction is wrong, so there are no error slices to find")
     if wrong.all():
         raise InputError(
-            "every prediction is wrong: either all of it is one error slice, or the labels are shifted"
+            "every prediction is wrong: either all of it is one error slice, "
+            "or the labels are shifted"
         )
 
 

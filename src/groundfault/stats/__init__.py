@@ -1,3 +1,3 @@
-"""Pure functions on arrays: lift, exact null laws, decoy floors, permutation, multiplicity,
+"""Pure functions on arrays: lift, null distributions, decoy floors, permutation, multiplicity,
 intervals, power.
 """

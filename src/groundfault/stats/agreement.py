@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Ratings = NDArray[np.int64]
 
 MISSING = -1
-_MOST_UNDEFINED = 0.05  # share of resamples without a value, beyond which there is no interval
+_MAX_UNDEFINED = 0.05  # share of resamples without a value, beyond which there is no interval
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def raw(
     ValueError
         If a rating is no category, or the table has not two axes.
     """
-    return _measured(_RAW, ratings, categories, rng, level, resamples)
+    return _measure(_RAW, ratings, categories, rng, level, resamples)
 
 
 def cohen(
@@ -109,7 +109,7 @@ def cohen(
     """
     if np.ndim(ratings) != 2 or np.shape(ratings)[1] != 2:
         raise ValueError("Cohen's kappa is of two raters")
-    return _measured(_COHEN, ratings, categories, rng, level, resamples)
+    return _measure(_COHEN, ratings, categories, rng, level, resamples)
 
 
 def krippendorff(
@@ -133,11 +133,11 @@ def krippendorff(
     Examples
     --------
     >>> first, second = [0, 1, 0, 0, 0, 0, 0, 0, 1, 0], [1, 1, 1, 0, 0, 1, 0, 0, 0, 0]
-    >>> found = krippendorff(np.array([first, second]).T, 2, np.random.default_rng(0))
-    >>> round(found.value, 3)
+    >>> alpha = krippendorff(np.array([first, second]).T, 2, np.random.default_rng(0))
+    >>> round(alpha.value, 3)
     0.095
     """
-    return _measured(_KRIPPENDORFF, ratings, categories, rng, level, resamples)
+    return _measure(_KRIPPENDORFF, ratings, categories, rng, level, resamples)
 
 
 def gwet(
@@ -160,10 +160,10 @@ def gwet(
         As for `raw`. The coefficient depends on how many categories there were to choose from, used
         or not.
     """
-    return _measured(_GWET, ratings, categories, rng, level, resamples)
+    return _measure(_GWET, ratings, categories, rng, level, resamples)
 
 
-def _measured(
+def _measure(
     coefficient: _Coefficient,
     ratings: Ratings,
     categories: int,
@@ -186,19 +186,19 @@ def _measured(
     if np.isnan(value):
         return Agreement(np.nan, np.nan, np.nan, pairable, coefficient.undefined)
     size = int(counts.sum())
-    drawn = coefficient.value(
+    values = coefficient.value(
         rng.multinomial(size, counts / size, size=resamples) @ features, categories
     )
-    low, high, reason = _interval(drawn, level)
+    low, high, reason = _interval(values, level)
     return Agreement(value, low, high, pairable, reason)
 
 
-def _interval(drawn: Floats, level: float) -> tuple[float, float, str]:
-    known = drawn[~np.isnan(drawn)]
-    if len(known) < (1 - _MOST_UNDEFINED) * len(drawn):
+def _interval(values: Floats, level: float) -> tuple[float, float, str]:
+    defined = values[~np.isnan(values)]
+    if len(defined) < (1 - _MAX_UNDEFINED) * len(values):
         return np.nan, np.nan, "no interval: too few items to resample"
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    if np.ptp(known) < 1e-12:
+    low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
+    if np.ptp(defined) < 1e-12:
         return (
             np.nan,
             np.nan,
@@ -214,8 +214,8 @@ def _counts(ratings: Ratings, categories: int) -> Floats:
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
     """A quotient; nan where nothing is divided by, or by what is nothing but rounding."""
-    whole = np.abs(bottom) > 1e-12
-    return np.where(whole, top / np.where(whole, bottom, 1.0), np.nan)
+    nonzero = np.abs(bottom) > 1e-12
+    return np.where(nonzero, top / np.where(nonzero, bottom, 1.0), np.nan)
 
 
 def _pairs(ratings: Ratings, categories: int) -> tuple[Floats, Floats, Floats, Floats]:

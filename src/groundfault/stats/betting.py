@@ -46,7 +46,7 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
     forecast : (A, N) or (A, 1) array in (0, 1)
     threshold : (N,) or (1,) array
         May leave [0, 1] when it is a `conditional_threshold`; above 1 it counts as 1 (see
-        `refuted`).
+        `is_refuted`).
 
     Returns
     -------
@@ -69,13 +69,13 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
     return result
 
 
-def refuted(threshold: Floats) -> NDArray[np.bool_]:
+def is_refuted(threshold: Floats) -> NDArray[np.bool_]:
     """Where the null asks for an expected score above 1, which no score can have."""
     return threshold > 1.0 + ROUNDING
 
 
 def conditional_threshold(
-    threshold: ArrayLike, size: ArrayLike, labelled: ArrayLike, total: ArrayLike
+    threshold: ArrayLike, size: ArrayLike, label_count: ArrayLike, total: ArrayLike
 ) -> Floats:
     """Mean that the unlabelled rest of a finite group must have if the whole group has mean
     ``threshold``.
@@ -87,7 +87,7 @@ def conditional_threshold(
     Parameters
     ----------
     threshold : float in (0, 1)
-    size, labelled : int
+    size, label_count : int
         Items in the group, and how many of them have been labelled, in whatever way.
     total : float
         Sum of the labelled items' scores.
@@ -105,25 +105,29 @@ def conditional_threshold(
 
     Examples
     --------
-    >>> float(conditional_threshold(0.85, size=20, labelled=10, total=7))
+    >>> float(conditional_threshold(0.85, size=20, label_count=10, total=7))
     1.0
     """
-    threshold, size, labelled, total = (
-        np.asarray(x, dtype=float) for x in (threshold, size, labelled, total)
+    threshold, size, label_count, total = (
+        np.asarray(x, dtype=float) for x in (threshold, size, label_count, total)
     )
-    left = size - labelled
-    if np.any((left < 0) | (labelled < 0) | (total < 0) | (total > labelled * (1 + ROUNDING))):
+    rest_size = size - label_count
+    if np.any(
+        (rest_size < 0) | (label_count < 0) | (total < 0) | (total > label_count * (1 + ROUNDING))
+    ):
         raise ValueError("needs 0 <= labelled <= size and 0 <= total <= labelled")
     # 0.07 * 100 is 7.000000000000001 in floating point: without the slack, a group that can still
     # make it is refuted.
     slack = 4 * np.finfo(float).eps * size
-    needed = threshold * size - total
-    needed = np.where(
-        np.abs(needed) <= slack, 0.0, np.where(np.abs(needed - left) <= slack, left, needed)
+    rest_total = threshold * size - total
+    rest_total = np.where(
+        np.abs(rest_total) <= slack,
+        0.0,
+        np.where(np.abs(rest_total - rest_size) <= slack, rest_size, rest_total),
     )
     with np.errstate(divide="ignore", invalid="ignore"):
-        rest = needed / left
-    return np.where(left > 0, rest, np.where(needed > 0, np.inf, -np.inf))
+        rest_mean = rest_total / rest_size
+    return np.where(rest_size > 0, rest_mean, np.where(rest_total > 0, np.inf, -np.inf))
 
 
 def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Floats]:
@@ -149,13 +153,13 @@ def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Flo
     return pooled, log_weights - np.log(np.exp(log_weights).sum(axis=0))
 
 
-def agrapa(seen: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
+def agrapa(history: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
     """Forecast whose bet is the approximate growth-rate-adaptive one (aGRAPA) of Waudby-Smith and
     Ramdas (2024).
 
     Parameters
     ----------
-    seen : (3, N) array
+    history : (3, N) array
         Scores so far, as kept by `observe`.
     threshold : (N,) or (1,) array
     cap : float in (0, 1)
@@ -166,7 +170,7 @@ def agrapa(seen: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
     (1, N) array
         The forecast at which `factor` places that bet.
     """
-    count, total, squares = seen
+    count, total, squares = history
     level = np.clip(threshold, 0.0, 1.0)
     gap = level - (0.5 + total) / (count + 1)
     variance = (0.25 + squares) / (count + 1)
@@ -175,11 +179,11 @@ def agrapa(seen: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
     return forecast
 
 
-def observe(seen: Floats, score: Floats) -> Floats:
+def observe(history: Floats, score: Floats) -> Floats:
     """Count, sum, and squared distances from the running mean (which starts at 1/2), with one more
     score.
     """
-    count, total, squares = seen
+    count, total, squares = history
     count, total = count + 1, total + score
     return np.stack([count, total, squares + (score - (0.5 + total) / (count + 1)) ** 2])
 

@@ -1,6 +1,4 @@
-"""Margins: what a descriptor and an outcome come to on a set of units, and the effects computed
-from them.
-"""
+"""Contingency tables: counts and loss sums of descriptors against outcomes, and effect sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ _EXACT = 2**53
 
 
 @dataclass(frozen=True)
-class Margins:
+class ContingencyTables:
     """Counts and loss sums of H hypotheses, each a descriptor against an outcome.
 
     Attributes
@@ -43,8 +41,8 @@ class Margins:
     def __len__(self) -> int:
         return len(self.n)
 
-    def __getitem__(self, index: NDArray[np.bool_] | NDArray[np.intp]) -> Margins:
-        return Margins(
+    def __getitem__(self, index: NDArray[np.bool_] | NDArray[np.intp]) -> ContingencyTables:
+        return ContingencyTables(
             self.n[index], self.on[index], self.total[index], self.on_sum[index], self.denominator
         )
 
@@ -103,13 +101,14 @@ class Margins:
             return np.asarray(a * (self.off + 1 - b) / (b * (self.on + 1 - a)))
         return np.asarray(a / (self.on + 1) / (b / (self.off + 1)))
 
-    def reaches(self, least: Fraction) -> NDArray[np.bool_]:
-        """Where |lift| >= ``least``, compared as rationals: a lift of exactly 0.10 reaches 0.10."""
+    def reaches(self, min_effect: Fraction) -> NDArray[np.bool_]:
+        """Where |lift| >= ``min_effect``, compared as rationals: exactly 0.10 reaches 0.10."""
         if not self.denominator:
-            return np.abs(self.lift) >= float(least)
+            return np.abs(self.lift) >= float(min_effect)
         hits = [
             n
-            and abs(n * s - k * t) * least.denominator >= least.numerator * k * (n - k) * self.unit
+            and abs(n * s - k * t) * min_effect.denominator
+            >= min_effect.numerator * k * (n - k) * self.unit
             for n, k, s, t in self._rows()
         ]
         sided = (self.on > 0) & (self.off > 0)
@@ -137,9 +136,7 @@ def _divide(
 def score_one(
     effect: int, n: float, on: float, total: float, on_sum: float, unit: float
 ) -> Any:  # pragma: no cover - compiled
-    """Size of an effect from margins held as floats; one definition for real descriptors and for
-    decoys.
-    """
+    """Size of an effect from a table of floats; one definition for descriptors and for decoys."""
     if effect == 0:
         return abs(n * on_sum - on * total) / (on * (n - on) * unit)
     # whole numbers before the one division: equal ratios, and those of complements, are equal to

@@ -1,8 +1,8 @@
-"""Regions: which error counts on a slice a rule passes, and how likely one of them is at given
-error rates.
+"""Critical regions: which error counts on a slice pass a rule, and how likely they are.
 
 Given how many errors there are in all, a permutation p-value and a size of effect depend on the
-number of errors on the slice alone. What passes is tabulated once from exact laws; its probability
+number of errors on the slice alone. What passes is tabulated once from exact null distributions;
+its probability
 is then a sum over two independent binomials, on and off the slice, with no simulation."""
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from groundfault.stats import null_distributions as lawbook
-from groundfault.stats.contingency import EFFECTS, Margins, score_one
+from groundfault.stats import null_distributions
+from groundfault.stats.contingency import EFFECTS, ContingencyTables, score_one
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,11 +26,11 @@ Ints = NDArray[np.int64]
 _WIDTH = 7.5
 _MARGIN = 12
 # beyond so many atoms, the bounds of only some totals are computed, and interpolated for the others
-_MOST_CELLS = 3e6
+_MAX_CELLS = 3e6
 
 
 @dataclass(frozen=True)
-class Region:
+class CriticalRegion:
     """Which on-slice error counts pass: at most ``low[i]``, or at least ``high[i]``, of ``first +
     i`` errors in all.
     """
@@ -50,10 +50,10 @@ class Region:
         *,
         level: float = 1.0,
         sides: Literal[1, 2] = 2,
-        least: float = 0.0,
+        min_effect: float = 0.0,
         effect: str = "risk_difference",
         drift: float = 0.0,
-    ) -> Region:
+    ) -> CriticalRegion:
         """Tabulate for all error totals that are likely.
 
         Parameters
@@ -62,7 +62,7 @@ class Region:
             Units, and units on the slice, in 1..n-1.
         error_rate : float
             Expected share of errors, in [0, 1].
-        level, sides, least, effect
+        level, sides, min_effect, effect
             As in `groundfault.stats.power.Stage`.
         drift : float
             How far the mean total may lie from ``n * error_rate``.
@@ -72,16 +72,29 @@ class Region:
         Exact while error totals times slice counts stay under 3e6, which is some 10^5 units.
         Beyond, what passes is computed for some of the totals and interpolated, which moved no
         probability by more than 0.001 in our checks."""
-        spread = sqrt(n * error_rate * (1 - error_rate))
-        first, last = _window(n * error_rate, spread, drift, n)
-        cells = (last - first + 1) * (2 * _WIDTH * spread * sqrt(on * (n - on)) / n + 2 * _MARGIN)
-        knots = np.unique(np.append(np.arange(first, last, int(cells / _MOST_CELLS) + 1), last))
+        deviation = sqrt(n * error_rate * (1 - error_rate))
+        first, last = _window(n * error_rate, deviation, drift, n)
+        cells = (last - first + 1) * (
+            2 * _WIDTH * deviation * sqrt(on * (n - on)) / n + 2 * _MARGIN
+        )
+        knots = np.unique(np.append(np.arange(first, last, int(cells / _MAX_CELLS) + 1), last))
         same = np.ones(len(knots), dtype=np.int64)
-        laws = lawbook.hypergeometric(Margins(same * n, same * on, knots, same * 0), pooled=True)
+        distributions = null_distributions.from_errors(
+            ContingencyTables(same * n, same * on, knots, same * 0), pooled=True
+        )
         level = level if level < 1 else inf  # all pass, whatever the rounding
-        margins = (laws.n, laws.on, laws.total)
+        sides_of_table = (distributions.n, distributions.on, distributions.total)
         which = EFFECTS.index(effect)
-        bounds = _critical(*margins, laws.start, laws.offset, laws.pmf, level, sides, which, least)
+        bounds = _find_bounds(
+            *sides_of_table,
+            distributions.start,
+            distributions.offset,
+            distributions.pmf,
+            level,
+            sides,
+            which,
+            min_effect,
+        )
         totals = np.arange(first, last + 1)
         low, high = (np.rint(np.interp(totals, knots, bound)).astype(np.int64) for bound in bounds)
         return cls(n, on, first, low, high)
@@ -93,32 +106,30 @@ class Region:
             start, stop = _window(count * rate, sqrt(count * rate * (1 - rate)), 0.0, count)
             sides.append((start, _binomial(count, rate, start, stop)))
         (x, on), (y, off) = sides
-        up = _sum(self.first, self.high, x, on, y, off)
+        up = _sum_upper_tail(self.first, self.high, x, on, y, off)
         # seen from the off side, passing below is passing above
         totals = self.first + np.arange(len(self.low))
-        return up, _sum(self.first, totals - self.low, y, off, x, on)
+        return up, _sum_upper_tail(self.first, totals - self.low, y, off, x, on)
 
 
-def _window(mean: float, spread: float, drift: float, most: int) -> tuple[int, int]:
-    reach = _WIDTH * spread + drift + _MARGIN
-    return max(0, int(mean - reach)), min(most, int(mean + reach) + 1)
+def _window(mean: float, deviation: float, drift: float, largest: int) -> tuple[int, int]:
+    reach = _WIDTH * deviation + drift + _MARGIN
+    return max(0, int(mean - reach)), min(largest, int(mean + reach) + 1)
 
 
 @njit(cache=True)
-def _first_enough(
-    effect: int, margins: tuple[float, float, float], near: int, far: int, way: int, least: float
+def _find_first_count(
+    effect: int, table: tuple[float, float, float], near: int, far: int, way: int, min_effect: float
 ) -> int:  # pragma: no cover - compiled
-    """The first count from ``near`` to ``far`` whose effect is at least ``least``; past ``far`` if
-    there is none.
-    """
-    n, on, total = margins
+    """The first count from ``near`` to ``far`` of enough effect; past ``far`` if there is none."""
+    n, on, total = table
     steps = way * (far - near)
-    if steps < 0 or score_one(effect, n, on, total, float(far), 1.0) < least:
+    if steps < 0 or score_one(effect, n, on, total, float(far), 1.0) < min_effect:
         return max(near, far + 1) if way > 0 else min(near, far - 1)
     enough, short = steps, -1
     while enough - short > 1:
         middle = (enough + short) // 2
-        if score_one(effect, n, on, total, float(near + way * middle), 1.0) >= least:
+        if score_one(effect, n, on, total, float(near + way * middle), 1.0) >= min_effect:
             enough = middle
         else:
             short = middle
@@ -126,7 +137,7 @@ def _first_enough(
 
 
 @njit(cache=True)
-def _critical(
+def _find_bounds(
     n: Floats,
     on: Floats,
     total: Floats,
@@ -136,10 +147,10 @@ def _critical(
     level: float,
     sides: int,
     effect: int,
-    least: float,
+    min_effect: float,
 ) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
-    """The last count that passes below and the first that passes above, for each law; out of range
-    where none does.
+    """The last count that passes below and the first that passes above, for each distribution; out
+    of range where none does.
     """
     low, high = np.empty(len(n), dtype=np.int64), np.empty(len(n), dtype=np.int64)
     for u in range(len(n)):
@@ -148,10 +159,10 @@ def _critical(
         below, above = 0.0, 0.0
         while True:
             # outermost first; equal distances are in one tail together, as in the two-sided p-value
-            left = -(shift + n[u] * (i - offset[u]))
-            right = shift + n[u] * (j - offset[u])
-            go_left = left > 0 and (sides == 1 or left >= right)
-            go_right = right > 0 and (sides == 1 or right >= left)
+            left_distance = -(shift + n[u] * (i - offset[u]))
+            right_distance = shift + n[u] * (j - offset[u])
+            go_left = left_distance > 0 and (sides == 1 or left_distance >= right_distance)
+            go_right = right_distance > 0 and (sides == 1 or right_distance >= left_distance)
             if sides == 1:
                 go_left = go_left and below + pmf[i] <= level
                 go_right = go_right and above + pmf[j] <= level
@@ -169,10 +180,10 @@ def _critical(
                     below += pmf[j]
                 j -= 1
         down, up = np.int64(start[u]) + i - offset[u] - 1, np.int64(start[u]) + j - offset[u] + 1
-        margins = (n[u], on[u], total[u])
+        table = (n[u], on[u], total[u])
         bottom, top = np.int64(max(0.0, on[u] + total[u] - n[u])), np.int64(min(on[u], total[u]))
-        low[u] = _first_enough(effect, margins, down, bottom, -1, least)
-        high[u] = _first_enough(effect, margins, up, top, 1, least)
+        low[u] = _find_first_count(effect, table, down, bottom, -1, min_effect)
+        high[u] = _find_first_count(effect, table, up, top, 1, min_effect)
     return low, high
 
 
@@ -197,7 +208,7 @@ def _binomial(
 
 
 @njit(cache=True)
-def _sum(
+def _sum_upper_tail(
     first: int, high: Ints, x: int, here: Floats, y: int, there: Floats
 ) -> float:  # pragma: no cover - compiled
     """P(X >= high[X + Y - first]) for independent counts X from x on and Y from y on, with these
@@ -208,18 +219,18 @@ def _sum(
     for i in range(1, totals):
         ceiling[i] = max(ceiling[i], ceiling[i - 1])
     up_to = np.cumsum(there)
-    passed, passing = 0.0, 0
+    probability, position = 0.0, 0
     for k in range(len(here)):
         # a bound that never falls with the total: each X passes with every Y up to some last one
-        while passing < totals and ceiling[passing] <= x + k:
-            passing += 1
-        last = first + passing - 1 - (x + k) - y
+        while position < totals and ceiling[position] <= x + k:
+            position += 1
+        last = first + position - 1 - (x + k) - y
         if last >= 0:
-            passed += here[k] * up_to[min(last, len(there) - 1)]
+            probability += here[k] * up_to[min(last, len(there) - 1)]
     for i in range(totals):
         # where a two-sided bound does fall, what the ceiling left out
         for c in range(max(high[i], x), min(ceiling[i], x + len(here))):
             other = first + i - c - y
             if 0 <= other < len(there):
-                passed += here[c - x] * there[other]
-    return passed
+                probability += here[c - x] * there[other]
+    return probability

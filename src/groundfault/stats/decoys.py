@@ -62,7 +62,7 @@ class Floor:
         ]
 
 
-def levels(scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
+def count_levels(scores: Floats) -> tuple[Floats, NDArray[np.int64]]:
     """The distinct scores, descending, and how many scores are at or above each."""
     distinct, counts = np.unique(scores, return_counts=True)
     return distinct[::-1].copy(), counts[::-1].cumsum()
@@ -86,17 +86,17 @@ def procedure_a(scores: Floats, decoy: Floats, q: float) -> Floor:
     The proportion is not monotone in the threshold: the smallest threshold at most q is taken even
     where a larger one exceeds q, as the paper's "most permissive". An empirical screen, not a
     guarantee of the false discovery rate."""
-    distinct, real = levels(scores)
-    expected = decoy[::-1].copy()
-    fdp = expected / np.maximum(1, real)
+    distinct, real = count_levels(scores)
+    decoy_counts = decoy[::-1].copy()
+    fdp = decoy_counts / np.maximum(1, real)
     low = np.flatnonzero(fdp <= q * _ROUNDING)
     if len(low) == 0:
-        return Floor(None, None, True, distinct, real, expected)
+        return Floor(None, None, True, distinct, real, decoy_counts)
     at = low[-1]
-    return Floor(float(distinct[at]), float(fdp[at]), True, distinct, real, expected)
+    return Floor(float(distinct[at]), float(fdp[at]), True, distinct, real, decoy_counts)
 
 
-def scaled_counts(
+def scale_counts(
     decoys: Floats, thresholds: Floats, descriptors: int, correction: Correction = "none"
 ) -> Floats:
     """Sampled decoys at or above each ascending threshold, on the scale of the real library.

@@ -16,8 +16,8 @@ class Discovery:
 
     Attributes
     ----------
-    found : int
-        How many examples are said to be error-prone.
+    count : int
+        Examples called error-prone.
     efficacy : float
         Share of wrong predictions among them; NaN where there are none.
     confidence : float
@@ -28,14 +28,14 @@ class Discovery:
         Share of all wrong predictions that are found; NaN where there are none.
     """
 
-    found: int
+    count: int
     efficacy: float
     confidence: float
     chance: float
     recall: float
 
 
-def discovery(
+def score_discovery(
     error_prone: NDArray[np.bool_], wrong: NDArray[np.bool_], probability: NDArray[np.float64]
 ) -> Discovery:
     """Score error-prone examples.
@@ -56,19 +56,19 @@ def discovery(
     return Discovery(
         count,
         share(wrong, error_prone),
-        share(wrong, least_confident(probability, count)),
+        share(wrong, find_least_confident(probability, count)),
         float(wrong.mean()),
         share(error_prone, wrong),
     )
 
 
-def least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
+def find_least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
     """The ``count`` examples whose largest class probability is smallest; of equals, the first:
     shape (n,).
     """
-    chosen = np.zeros(len(probability), dtype=np.bool_)
-    chosen[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
-    return chosen
+    uncertain = np.zeros(len(probability), dtype=np.bool_)
+    uncertain[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
+    return uncertain
 
 
 def share(true: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats.discovery import least_confident
+from groundfault.stats.discovery import find_least_confident
 from groundfault.stats.paired import more_errors, sign_test
 
 Bools = NDArray[np.bool_]
@@ -82,19 +82,18 @@ class Improvement:
         if np.isnan(self.accuracy[-1]):
             return f"every example is error-prone, and with all {self.act} none is left"
         chance = "chance" if self.act == "rejected" else "relabelling none"
-        shown = [
+        comparisons = [
             f"{'better' if p <= level else 'not shown to be better'} than {other} (p = {p:.2g})"
             for other, p in ((chance, self.p), ("confidence", self.c_p))
         ]
         return (
-            f"{self.steps} examples {self.act}: accuracy {self.original:.1%} before, {self.accuracy[-1]:.1%} after, "
-            f"{self.confidence[-1]:.1%} by confidence; {', '.join(shown)}"
+            f"{self.steps} examples {self.act}: accuracy {self.original:.1%} before, "
+            f"{self.accuracy[-1]:.1%} after, {self.confidence[-1]:.1%} by confidence; "
+            f"{', '.join(comparisons)}"
         )
 
 
-def rejection(
-    suspicion: Floats, error_prone: Bools, probability: Floats, wrong: Bools
-) -> Improvement:
+def reject(suspicion: Floats, error_prone: Bools, probability: Floats, wrong: Bools) -> Improvement:
     """Reject error-prone examples, the most suspected first: accuracy of those that are left.
 
     Parameters
@@ -115,27 +114,27 @@ def rejection(
     https://doi.org/10.1162/tacl_a_00617"""
     m = int(error_prone.sum())
     right = (~wrong).astype(np.float64)
-    left = len(wrong) - np.arange(1.0, m + 1)
+    sizes = len(wrong) - np.arange(1.0, m + 1)
 
     def accuracy(removed: Floats) -> Floats:
         return np.asarray(
-            np.divide(right.sum() - removed, left, out=np.full(m, np.nan), where=left > 0)
+            np.divide(right.sum() - removed, sizes, out=np.full(m, np.nan), where=sizes > 0)
         )
 
-    others = least_confident(probability, m)
+    others = find_least_confident(probability, m)
     alone, others_alone = wrong[error_prone & ~others], wrong[others & ~error_prone]
     both = int(alone.sum() + others_alone.sum())
     return Improvement(
         "rejected",
         float(right.mean()),
-        accuracy(summed(suspicion[error_prone], right[error_prone])),
-        accuracy(summed(-probability.max(axis=1), right)[:m]),
+        accuracy(sum_in_order(suspicion[error_prone], right[error_prone])),
+        accuracy(sum_in_order(-probability.max(axis=1), right)[:m]),
         more_errors(int(wrong[error_prone].sum()), m, int(wrong.sum()), len(wrong)),
         more_errors(int(alone.sum()), len(alone), both, 2 * len(alone)),
     )
 
 
-def relabelling(
+def relabel(
     suspicion: Floats, error_prone: Bools, probability: Floats, label: Ints, new: Ints
 ) -> Improvement:
     """Relabel error-prone examples, the most suspected first: accuracy of all.
@@ -147,7 +146,7 @@ def relabelling(
     Parameters
     ----------
     suspicion, error_prone, probability
-        As for `rejection`.
+        As for `reject`.
     label : int array, shape (n,)
         True classes.
     new : int array, shape (n,)
@@ -163,24 +162,24 @@ def relabelling(
     second = np.argsort(-probability, axis=1, kind="stable")[:, 1]
     gain, other = (np.subtract(to == label, right, dtype=np.float64) for to in (new, second))
     ours = np.where(error_prone, gain, 0.0)
-    difference = ours - np.where(least_confident(probability, m), other, 0.0)
+    difference = ours - np.where(find_least_confident(probability, m), other, 0.0)
     return Improvement(
         "relabelled",
         float(right.mean()),
-        (right.sum() + summed(suspicion[error_prone], gain[error_prone])) / n,
-        (right.sum() + summed(-probability.max(axis=1), other)[:m]) / n,
+        (right.sum() + sum_in_order(suspicion[error_prone], gain[error_prone])) / n,
+        (right.sum() + sum_in_order(-probability.max(axis=1), other)[:m]) / n,
         sign_test(int((ours > 0).sum()), int((ours < 0).sum())),
         sign_test(int((difference > 0).sum()), int((difference < 0).sum())),
     )
 
 
-def summed(score: Floats, value: Floats) -> Floats:
+def sum_in_order(score: Floats, value: Floats) -> Floats:
     """Sums of the values of the 1, ..., n highest scores, shape (n,); among equals, the mean over
     their orders.
 
     Examples
     --------
-    >>> summed(np.array([0.5, 0.9, 0.5]), np.array([1.0, 1.0, 0.0]))
+    >>> sum_in_order(np.array([0.5, 0.9, 0.5]), np.array([1.0, 1.0, 0.0]))
     array([1. , 1.5, 2. ])
     """
     _, home = np.unique(-score, return_inverse=True)
@@ -189,7 +188,7 @@ def summed(score: Floats, value: Floats) -> Floats:
     return np.asarray(np.interp(np.arange(1, len(score) + 1), ends, sums))
 
 
-def best_threshold(confidence: Floats, gain: Floats) -> float:
+def find_best_threshold(confidence: Floats, gain: Floats) -> float:
     """The confidence below which relabelling gains most; of equally good ones the lowest, which
     relabels least.
 
@@ -207,7 +206,7 @@ def best_threshold(confidence: Floats, gain: Floats) -> float:
 
     Examples
     --------
-    >>> best_threshold(np.array([0.4, 0.6, 0.8]), np.array([1.0, 0.0, -1.0]))
+    >>> find_best_threshold(np.array([0.4, 0.6, 0.8]), np.array([1.0, 0.0, -1.0]))
     0.5
     """
     levels, home = np.unique(confidence, return_inverse=True)

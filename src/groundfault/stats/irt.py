@@ -25,7 +25,7 @@ is not resolved.
 FLOOR = 0.05
 """Least variance that a residual is divided by: one lucky answer must not outweigh a whole row."""
 
-_MOST_STEP = 1.0
+_MAX_STEP = 1.0
 _LOG_SLOPES = (-3.0, 3.0)
 
 
@@ -80,20 +80,20 @@ class ItemResponse:
 
 
 def fit(
-    passed: NDArray[np.integer[Any]],
+    passes: NDArray[np.integer[Any]],
     trials: NDArray[np.integer[Any]],
     *,
     parameters: Literal[1, 2] = 2,
     penalty: tuple[float, float] = (0.5, 2.0),
     tolerance: float = 1e-4,
-    most: int = 200,
+    max_iterations: int = 200,
     start: ItemResponse | None = None,
 ) -> ItemResponse:
     """Fit abilities and items together, by penalised likelihood.
 
     Parameters
     ----------
-    passed, trials : int arrays, shape (n, m)
+    passes, trials : int arrays, shape (n, m)
         Passes and scored tries of each item and model; a hole has no tries.
     parameters : {1, 2}
         One: all items have one slope, fitted. Two: each has its own.
@@ -101,8 +101,7 @@ def fit(
         Standard deviations of log slopes and of intercepts about their means.
     tolerance : float
         Stop when no ability, and no item by root mean square, moves by more.
-    most : int
-        Iterations at most.
+    max_iterations : int
     start : ItemResponse, optional
         Where to start from: a fit of like data saves most of the iterations.
 
@@ -112,51 +111,51 @@ def fit(
     Deterministic. Abilities are estimated jointly with the items, which is consistent only as items
     grow in number; slopes of single items are biased to the mean slope by design. Rasch 1960;
     Birnbaum 1968; Mislevy 1986, doi:10.1007/BF02293979 (penalties)."""
-    right, tries = _counts(passed), _counts(trials)
+    right, tries = _counts(passes), _counts(trials)
     state = start or _start(right, tries)
     state = replace(state, parameters=parameters, penalty=penalty, converged=False)
-    for iteration in range(1, most + 1):
-        moved = _standardised(_ability_step(right, tries, state))
-        moved = _item_step(right, tries, _common_step(right, tries, moved))
+    for iteration in range(1, max_iterations + 1):
+        step = _standardise(_ability_step(right, tries, state))
+        step = _item_step(right, tries, _common_step(right, tries, step))
         change = max(
-            float(np.abs(moved.ability - state.ability).max(initial=0.0)),
-            _rms(np.log(moved.slope / state.slope)),
-            _rms(moved.intercept - state.intercept),
+            float(np.abs(step.ability - state.ability).max(initial=0.0)),
+            _rms(np.log(step.slope / state.slope)),
+            _rms(step.intercept - state.intercept),
         )
-        state = replace(moved, iterations=iteration, converged=change < tolerance)
+        state = replace(step, iterations=iteration, converged=change < tolerance)
         if state.converged:
             break
     return state
 
 
 def fit_items(
-    passed: NDArray[np.integer[Any]],
+    passes: NDArray[np.integer[Any]],
     trials: NDArray[np.integer[Any]],
     like: ItemResponse,
     *,
-    most: int = 30,
+    max_iterations: int = 30,
 ) -> ItemResponse:
     """Parameters of new items, from the answers of the models that ``like`` was fitted to.
 
     Parameters
     ----------
-    passed, trials : int arrays, shape (k, m)
+    passes, trials : int arrays, shape (k, m)
     like : ItemResponse
         Whose abilities, penalties and centres are kept.
     """
-    right, tries = _counts(passed), _counts(trials)
+    right, tries = _counts(passes), _counts(trials)
     slope, intercept = (
-        np.full(len(passed), np.exp(like.centre[0])),
-        np.full(len(passed), like.centre[1]),
+        np.full(len(passes), np.exp(like.centre[0])),
+        np.full(len(passes), like.centre[1]),
     )
     state = replace(like, slope=slope, intercept=intercept)
-    for _ in range(most):
+    for _ in range(max_iterations):
         state = _item_step(right, tries, state, recentre=False)
     return state
 
 
-def residuals(
-    passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], model: ItemResponse
+def compute_residuals(
+    passes: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], model: ItemResponse
 ) -> Floats:
     """Standardised residuals, shape (n, m): observed minus expected passes over their standard
     deviation.
@@ -165,22 +164,22 @@ def residuals(
     `FLOOR`."""
     p = model.probability()
     scale = np.sqrt(np.maximum(trials, 1) * np.maximum(p * (1 - p), FLOOR))
-    return np.asarray((passed - trials * p) / scale)
+    return np.asarray((passes - trials * p) / scale)
 
 
-def curves(model: ItemResponse) -> Floats:
+def compute_curves(model: ItemResponse) -> Floats:
     """Chance of a pass of each item at each ability of `GRID`: shape (n, len(GRID))."""
     return model.probability(GRID)
 
 
-def log_posterior(
-    passed: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], curve: Floats
+def compute_log_posterior(
+    passes: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], curve: Floats
 ) -> Floats:
     """Log density of the ability of new models on `GRID`, up to a constant.
 
     Parameters
     ----------
-    passed, trials : int arrays, shape (n, k)
+    passes, trials : int arrays, shape (n, k)
         Of k new models; items they were not asked have no tries.
     curve : float64 array, shape (n, len(GRID))
         From `curves`.
@@ -190,14 +189,14 @@ def log_posterior(
     float64 array, shape (k, len(GRID))
         The prior, a standard normal, included: it stands for the models fitted.
     """
-    asked = (trials > 0).any(axis=1)
-    right = passed[asked].T.astype(np.float64)
-    wrong = trials[asked].T - right
-    p = np.clip(curve[asked], 1e-12, 1 - 1e-12)
+    answered = (trials > 0).any(axis=1)
+    right = passes[answered].T.astype(np.float64)
+    wrong = trials[answered].T - right
+    p = np.clip(curve[answered], 1e-12, 1 - 1e-12)
     return np.asarray(right @ np.log(p) + wrong @ np.log1p(-p) - GRID**2 / 2)
 
 
-def moments(log_density: Floats) -> tuple[Floats, Floats]:
+def compute_moments(log_density: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of densities on `GRID`: two arrays of shape (k,)."""
     weight = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
@@ -209,38 +208,38 @@ def _counts(values: NDArray[np.integer[Any]]) -> Counts:
     return np.ascontiguousarray(values, dtype=np.int64)
 
 
-def _start(passed: Counts, trials: Counts) -> ItemResponse:
+def _start(passes: Counts, trials: Counts) -> ItemResponse:
     tries = np.maximum(trials.sum(axis=0), 1)
-    rate = (passed.sum(axis=0) + 0.5) / (tries + 1)
-    item = (passed.sum(axis=1) + 0.5) / (trials.sum(axis=1) + 1)
-    slope, intercept = np.ones(len(passed)), np.log(item / (1 - item))
+    rate = (passes.sum(axis=0) + 0.5) / (tries + 1)
+    item = (passes.sum(axis=1) + 0.5) / (trials.sum(axis=1) + 1)
+    slope, intercept = np.ones(len(passes)), np.log(item / (1 - item))
     centre = (0.0, float(intercept.mean()) if len(intercept) else 0.0)
-    return _standardised(ItemResponse(slope, intercept, np.log(rate / (1 - rate)), centre=centre))
+    return _standardise(ItemResponse(slope, intercept, np.log(rate / (1 - rate)), centre=centre))
 
 
-def _standardised(model: ItemResponse) -> ItemResponse:
+def _standardise(model: ItemResponse) -> ItemResponse:
     """The same chances, with abilities of mean 0 and standard deviation 1."""
-    mean, spread = model.ability.mean(), model.ability.std()
-    spread = spread if spread > 1e-8 else 1.0
+    mean, deviation = model.ability.mean(), model.ability.std()
+    deviation = deviation if deviation > 1e-8 else 1.0
     return replace(
         model,
-        ability=(model.ability - mean) / spread,
-        slope=model.slope * spread,
+        ability=(model.ability - mean) / deviation,
+        slope=model.slope * deviation,
         intercept=model.intercept + model.slope * mean,
-        centre=(model.centre[0] + float(np.log(spread)), model.centre[1]),
+        centre=(model.centre[0] + float(np.log(deviation)), model.centre[1]),
     )
 
 
-def _ability_step(passed: Counts, trials: Counts, model: ItemResponse) -> ItemResponse:
-    gradient, weight = _ability_sums(passed, trials, model.slope, model.intercept, model.ability)
+def _ability_step(passes: Counts, trials: Counts, model: ItemResponse) -> ItemResponse:
+    gradient, weight = _ability_sums(passes, trials, model.slope, model.intercept, model.ability)
     step = (gradient - model.ability) / (weight + 1)
-    return replace(model, ability=model.ability + np.clip(step, -_MOST_STEP, _MOST_STEP))
+    return replace(model, ability=model.ability + np.clip(step, -_MAX_STEP, _MAX_STEP))
 
 
-def _common_step(passed: Counts, trials: Counts, model: ItemResponse) -> ItemResponse:
+def _common_step(passes: Counts, trials: Counts, model: ItemResponse) -> ItemResponse:
     """Move all log slopes together, which single items, held by their penalty, would do slowly."""
-    sums = _item_sums(passed, trials, model.slope, model.intercept, model.ability).sum(axis=0)
-    shift = float(np.clip(sums[0] / max(sums[2], 1e-12), -_MOST_STEP, _MOST_STEP))
+    sums = _item_sums(passes, trials, model.slope, model.intercept, model.ability).sum(axis=0)
+    shift = float(np.clip(sums[0] / max(sums[2], 1e-12), -_MAX_STEP, _MAX_STEP))
     log_slope = np.clip(np.log(model.slope) + shift, *_LOG_SLOPES)
     return replace(
         model, slope=np.exp(log_slope), centre=(model.centre[0] + shift, model.centre[1])
@@ -248,9 +247,9 @@ def _common_step(passed: Counts, trials: Counts, model: ItemResponse) -> ItemRes
 
 
 def _item_step(
-    passed: Counts, trials: Counts, model: ItemResponse, *, recentre: bool = True
+    passes: Counts, trials: Counts, model: ItemResponse, *, recentre: bool = True
 ) -> ItemResponse:
-    sums = _item_sums(passed, trials, model.slope, model.intercept, model.ability)
+    sums = _item_sums(passes, trials, model.slope, model.intercept, model.ability)
     log_slope, (slope_sd, intercept_sd) = np.log(model.slope), model.penalty
     g_a = sums[:, 0] - (log_slope - model.centre[0]) / slope_sd**2
     g_c = sums[:, 1] - (model.intercept - model.centre[1]) / intercept_sd**2
@@ -261,12 +260,12 @@ def _item_step(
         determinant = h_aa * h_cc - h_ac**2
         step_a = (h_cc * g_a - h_ac * g_c) / determinant
         step_c = (h_aa * g_c - h_ac * g_a) / determinant
-    log_slope = np.clip(log_slope + np.clip(step_a, -_MOST_STEP, _MOST_STEP), *_LOG_SLOPES)
-    intercept = model.intercept + np.clip(step_c, -_MOST_STEP, _MOST_STEP)
-    moved = replace(model, slope=np.exp(log_slope), intercept=intercept)
+    log_slope = np.clip(log_slope + np.clip(step_a, -_MAX_STEP, _MAX_STEP), *_LOG_SLOPES)
+    intercept = model.intercept + np.clip(step_c, -_MAX_STEP, _MAX_STEP)
+    step = replace(model, slope=np.exp(log_slope), intercept=intercept)
     if not recentre or not len(intercept):
-        return moved
-    return replace(moved, centre=(float(log_slope.mean()), float(intercept.mean())))
+        return step
+    return replace(step, centre=(float(log_slope.mean()), float(intercept.mean())))
 
 
 def _rms(values: Floats) -> float:
@@ -275,31 +274,31 @@ def _rms(values: Floats) -> float:
 
 @njit(cache=True)
 def _ability_sums(
-    passed: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats
+    passes: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats
 ) -> object:
-    n, m = passed.shape
+    n, m = passes.shape
     gradient, weight = np.zeros(m), np.zeros(m)
     for i in range(n):
         for j in range(m):
             if trials[i, j]:
                 p = 1.0 / (1.0 + np.exp(-(slope[i] * ability[j] + intercept[i])))
-                gradient[j] += slope[i] * (passed[i, j] - trials[i, j] * p)
+                gradient[j] += slope[i] * (passes[i, j] - trials[i, j] * p)
                 weight[j] += slope[i] ** 2 * trials[i, j] * p * (1 - p)
     return gradient, weight
 
 
 @njit(cache=True)
 def _item_sums(
-    passed: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats
+    passes: Counts, trials: Counts, slope: Floats, intercept: Floats, ability: Floats
 ) -> object:
     """Gradient and information in log slope and intercept: columns g_a, g_c, h_aa, h_ac, h_cc."""
-    n, m = passed.shape
+    n, m = passes.shape
     out = np.zeros((n, 5))
     for i in range(n):
         for j in range(m):
             if trials[i, j]:
                 p = 1.0 / (1.0 + np.exp(-(slope[i] * ability[j] + intercept[i])))
-                error = passed[i, j] - trials[i, j] * p
+                error = passes[i, j] - trials[i, j] * p
                 weight = trials[i, j] * p * (1 - p)
                 lever = slope[i] * ability[j]
                 out[i, 0] += error * lever

@@ -19,10 +19,12 @@ from groundfault.stats import irt
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
 
-_LOADING = 0.1  # standard deviation; with wider ones the factors fit luck, and hidden answers worse than none
+# standard deviation of loadings: with wider ones the factors fit luck, and predict hidden answers
+# worse than no factor does
+_LOADING = 0.1
 _STEP = 1.0
 _HIDDEN = 0.1
-_LEAST_GAIN = 5e-4  # of the mean log likelihood of hidden answers, for one more factor
+_MIN_GAIN = 5e-4  # of the mean log likelihood of hidden answers, for one more factor
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,19 @@ class LowRank:
         at = np.column_stack([self.items.ability, self.skill]) if place is None else place
         return np.asarray(expit(self.items.intercept[:, None] + self._design @ at.T))
 
-    def place(self, passed: Integers, trials: Integers, *, most: int = 30) -> Floats:
+    def place(self, passes: Integers, trials: Integers, *, max_iterations: int = 30) -> Floats:
         """Most likely ability and skills of new models: shape (q, 1 + k); of nothing asked, zeros.
 
         Parameters
         ----------
-        passed, trials : int arrays, shape (n, q)
+        passes, trials : int arrays, shape (n, q)
         """
-        at, penalty = np.zeros((passed.shape[1], 1 + self.rank)), np.ones(1 + self.rank)
-        for _ in range(most):
-            at, moved = _newton(
-                passed.T, trials.T, self._design, self.items.intercept[None, :], at, penalty
+        at, penalty = np.zeros((passes.shape[1], 1 + self.rank)), np.ones(1 + self.rank)
+        for _ in range(max_iterations):
+            at, change = _newton(
+                passes.T, trials.T, self._design, self.items.intercept[None, :], at, penalty
             )
-            if moved < 1e-6:
+            if change < 1e-6:
                 break
         return at
 
@@ -82,25 +84,24 @@ class LowRank:
 
 
 def fit(
-    passed: Integers,
+    passes: Integers,
     trials: Integers,
     items: irt.ItemResponse,
     rank: int,
     *,
-    most: int = 40,
+    max_iterations: int = 40,
     tolerance: float = 1e-3,
 ) -> LowRank:
     """Fit loadings and skills by penalised likelihood, ability and items given.
 
     Parameters
     ----------
-    passed, trials : int arrays, shape (n, m)
+    passes, trials : int arrays, shape (n, m)
     items : ItemResponse
         Fitted to the same answers.
     rank : int
         Factors beyond ability; 0 for none.
-    most : int
-        Iterations at most.
+    max_iterations : int
     tolerance : float
         Stop when the root mean square step of skills is smaller.
 
@@ -109,20 +110,20 @@ def fit(
     Alternating Newton steps from the singular vectors of the standardised residuals; deterministic,
     and a local optimum. Collins, Dasgupta and Schapire 2001, *A generalization of principal
     component analysis to the exponential family*."""
-    given = np.multiply.outer(items.slope, items.ability) + items.intercept[:, None]
-    _, _, right = np.linalg.svd(irt.residuals(passed, trials, items), full_matrices=False)
-    skill = right[:rank].T * np.sqrt(passed.shape[1])
-    loading = np.zeros((len(passed), rank))
+    offset = np.multiply.outer(items.slope, items.ability) + items.intercept[:, None]
+    _, _, right = np.linalg.svd(irt.compute_residuals(passes, trials, items), full_matrices=False)
+    skill = right[:rank].T * np.sqrt(passes.shape[1])
+    loading = np.zeros((len(passes), rank))
     narrow = np.full(rank, 1 / _LOADING**2)
-    for _ in range(most if rank else 0):
-        loading, _ = _newton(passed, trials, skill, given, loading, narrow)
-        skill, moved = _newton(passed.T, trials.T, loading, given.T, skill, np.ones(rank))
-        if moved < tolerance:
+    for _ in range(max_iterations if rank else 0):
+        loading, _ = _newton(passes, trials, skill, offset, loading, narrow)
+        skill, change = _newton(passes.T, trials.T, loading, offset.T, skill, np.ones(rank))
+        if change < tolerance:
             break
     return LowRank(items, loading, skill)
 
 
-def best_rank(passed: Integers, trials: Integers, most: int = 4, *, seed: int = 0) -> int:
+def choose_rank(passes: Integers, trials: Integers, max_rank: int = 4, *, seed: int = 0) -> int:
     """The rank whose fit to nine tenths of the answers gives the others the highest likelihood;
     from 0.
 
@@ -130,23 +131,25 @@ def best_rank(passed: Integers, trials: Integers, most: int = 4, *, seed: int = 
     thousandth."""
     rng = np.random.default_rng(seed)
     hidden = (trials > 0) & (rng.random(trials.shape) < _HIDDEN)
-    shown_trials, shown = np.where(hidden, 0, trials), np.where(hidden, 0, passed)
-    items = irt.fit(shown, shown_trials)
-    best, chosen = -np.inf, 0
-    for rank in range(min(most, trials.shape[1] - 1) + 1):
-        p = np.clip(fit(shown, shown_trials, items, rank).probability(), 1e-6, 1 - 1e-6)[hidden]
-        right, wrong = passed[hidden], (trials - passed)[hidden]
+    visible_trials, visible_passes = np.where(hidden, 0, trials), np.where(hidden, 0, passes)
+    items = irt.fit(visible_passes, visible_trials)
+    best, best_rank = -np.inf, 0
+    for rank in range(min(max_rank, trials.shape[1] - 1) + 1):
+        p = np.clip(fit(visible_passes, visible_trials, items, rank).probability(), 1e-6, 1 - 1e-6)[
+            hidden
+        ]
+        right, wrong = passes[hidden], (trials - passes)[hidden]
         likely = float(
             (right * np.log(p) + wrong * np.log1p(-p)).sum() / max(trials[hidden].sum(), 1)
         )
-        if likely < best + _LEAST_GAIN:
+        if likely < best + _MIN_GAIN:
             break
-        best, chosen = likely, rank
-    return chosen
+        best, best_rank = likely, rank
+    return best_rank
 
 
 def _newton(
-    passed: Integers,
+    passes: Integers,
     trials: Integers,
     design: Floats,
     offset: Floats,
@@ -159,7 +162,7 @@ def _newton(
     from scipy.special import expit
 
     p = expit(weight @ design.T + offset)
-    gradient = (passed - trials * p) @ design - weight * penalty
+    gradient = (passes - trials * p) @ design - weight * penalty
     square = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     k = design.shape[1]
     curvature = ((trials * p * (1 - p)) @ square).reshape(-1, k, k) + np.diag(penalty)

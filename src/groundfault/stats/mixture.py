@@ -4,7 +4,8 @@ blocks.
 The log joint of example ``i`` and component ``j`` is a sum of views, each with an exponent of its
 own::
 
-    log weight_j + sum_f exponent_f log N(x_if; mean_jf, variance_jf) + sum_t exponent_t log(p_it . table_tj + eps)
+    log weight_j + sum_f exponent_f log N(x_if; mean_jf, variance_jf)
+                 + sum_t exponent_t log(p_it . table_tj + eps)
 
 Gaussian views are diagonal, so one matrix product of ``[1, x, x^2]`` gives them all; a second one
 gives the sums of the M-step. Responsibilities exist one block of rows at a time: memory is O(rows x
@@ -38,8 +39,10 @@ EPS = float(np.finfo(np.float64).eps)
 
 _MASS = 10 * EPS  # of a pseudo-example at the origin, which keeps empty components defined
 _SHARES = 16  # of the rows, each summed by one thread
-_NOTHING = 1e-35  # responsibilities below are lost in the rounding of any sum, the pseudo-example's included
-_SPARSE = 0.2  # with a smaller share of responsibilities above, adding them one by one beats a matrix product
+# responsibilities below this are lost in the rounding of any sum, the pseudo-example's included
+_NOTHING = 1e-35
+# with a smaller share of responsibilities above that, adding them one by one beats a matrix product
+_SPARSE = 0.2
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class MixtureFit:
     """A fitted mixture and how it came about.
 
     Attributes
@@ -99,14 +102,14 @@ class Fitted:
         Mean log-likelihood of the examples in each E-step, the last one under the final parameters.
     converged : bool
         The last two iterations differ by less than the tolerance.
-    assigned : int64 array, shape (n,)
+    labels : int64 array, shape (n,)
         The likeliest component of each example.
     """
 
     mixture: Mixture
     history: NDArray[np.float64]
     converged: bool
-    assigned: NDArray[np.int64]
+    labels: NDArray[np.int64]
 
     @property
     def iterations(self) -> int:
@@ -133,7 +136,7 @@ def log_joint(mixture: Mixture, features: Floats, tables: Sequence[Floats] = ())
     -------
     float array, shape (n, k)
     """
-    return _joint(mixture, _expanded(features), tables)
+    return _joint(mixture, _expand(features), tables)
 
 
 def responsibilities(joint: Floats) -> NDArray[np.float64]:
@@ -164,10 +167,10 @@ def em(
     tables: Sequence[Floats] = (),
     table_exponents: Sequence[float] = (),
     tolerance: float = 1e-3,
-    most_iterations: int = 1000,
+    max_iterations: int = 1000,
     floor: float = 1e-6,
     jobs: int = 1,
-) -> Fitted:
+) -> MixtureFit:
     """Fit a mixture by expectation-maximisation.
 
     Parameters
@@ -181,7 +184,7 @@ def em(
     table_exponents : sequence of float
     tolerance : float
         Stop when the mean log-likelihood of two E-steps differs by less.
-    most_iterations : int
+    max_iterations : int
     floor : float
         Added to every variance, not a lower clip.
     jobs : int
@@ -193,24 +196,28 @@ def em(
     Fitted
     """
     kind = features.dtype
-    settled = np.asarray(exponent, dtype=kind), tuple(table_exponents), floor
+    constants = np.asarray(exponent, dtype=kind), tuple(table_exponents), floor
     tables = [np.ascontiguousarray(t, dtype=kind) for t in tables]
     sums = _Sums()
-    for rows, given in zip(blocks(len(features)), start, strict=True):
+    for rows, responsibility in zip(blocks(len(features)), start, strict=True):
         sums.add(
-            given.astype(kind, copy=False), _expanded(features[rows]), [t[rows] for t in tables]
+            responsibility.astype(kind, copy=False),
+            _expand(features[rows]),
+            [t[rows] for t in tables],
         )
-    mixture, last, converged = sums.mixture(*settled), -np.inf, False
+    mixture, last, converged = sums.mixture(*constants), -np.inf, False
     history: list[float] = []
     with ThreadPoolExecutor(jobs) as pool:
         e_step = _EStep(features, tables, pool if jobs > 1 else None)
-        while not converged and len(history) < most_iterations:
+        while not converged and len(history) < max_iterations:
             sums = e_step(mixture)
-            mixture = sums.mixture(*settled)
+            mixture = sums.mixture(*constants)
             history.append(sums.likelihood / len(features))
             converged, last = abs(history[-1] - last) < tolerance, history[-1]
-    likelihood, assigned = _assigned(mixture, features, tables)
-    return Fitted(mixture, np.array([*history, likelihood / len(features)]), converged, assigned)
+    likelihood, assigned = _assign(mixture, features, tables)
+    return MixtureFit(
+        mixture, np.array([*history, likelihood / len(features)]), converged, assigned
+    )
 
 
 class _EStep:
@@ -242,7 +249,7 @@ class _EStep:
         for rows in blocks(share.stop, share.start):
             expanded, shares = (buffer[: rows.stop - rows.start] for buffer in buffers)
             tables = [t[rows] for t in self.tables]
-            _joint(mixture, _expanded(self.features[rows], expanded), tables, shares)
+            _joint(mixture, _expand(self.features[rows], expanded), tables, shares)
             sums.likelihood += float(responsibilities(shares).sum())
             sums.add(shares, expanded, tables)
         self.spare.append(buffers)
@@ -253,7 +260,7 @@ class _EStep:
         return np.empty((ROWS, wide), dtype=kind), np.empty((ROWS, components), dtype=kind)
 
 
-def _assigned(
+def _assign(
     mixture: Mixture, features: Floats, tables: Sequence[Floats]
 ) -> tuple[float, NDArray[np.int64]]:
     """Total log-likelihood, and the likeliest component of each example."""
@@ -265,7 +272,7 @@ def _assigned(
     return total, assigned
 
 
-def _expanded(features: Floats, out: Floats | None = None) -> Floats:
+def _expand(features: Floats, out: Floats | None = None) -> Floats:
     """``[1, x, x^2]`` of each example."""
     count, width = features.shape
     out = np.empty((count, 1 + 2 * width), dtype=features.dtype) if out is None else out
@@ -279,8 +286,10 @@ def _joint(
     mixture: Mixture, expanded: Floats, tables: Sequence[Floats], out: Floats | None = None
 ) -> Floats:
     joint: Floats = np.matmul(expanded, mixture.linear, out=out)
-    for given, table, exponent in zip(tables, mixture.tables, mixture.table_exponents, strict=True):
-        joint += exponent * np.log(given @ table.T + joint.dtype.type(EPS))
+    for probability, table, exponent in zip(
+        tables, mixture.tables, mixture.table_exponents, strict=True
+    ):
+        joint += exponent * np.log(probability @ table.T + joint.dtype.type(EPS))
     return joint
 
 

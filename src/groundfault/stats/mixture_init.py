@@ -14,7 +14,7 @@ from groundfault.stats.mixture import Floats, blocks
 _NOISE = 1e-3
 
 
-def given(start: NDArray[Any], components: int) -> Iterator[Floats]:
+def from_array(start: NDArray[Any], components: int) -> Iterator[Floats]:
     """Component numbers, shape (n,), or responsibilities, shape (n, k), as responsibilities of each
     of `blocks`.
     """
@@ -24,12 +24,14 @@ def given(start: NDArray[Any], components: int) -> Iterator[Floats]:
     )
 
 
-def chance(rows: int, components: int, seed: int) -> Iterator[Floats]:
+def from_noise(rows: int, components: int, seed: int) -> Iterator[Floats]:
     """Uniform noise, each row divided by its sum."""
-    return (noise / noise.sum(axis=1, keepdims=True) for noise in _noise(rows, components, seed))
+    return (
+        noise / noise.sum(axis=1, keepdims=True) for noise in _draw_noise(rows, components, seed)
+    )
 
 
-def confusion(
+def from_confusion_cells(
     label: NDArray[np.int64], probability: Floats, components: int, seed: int
 ) -> Iterator[Floats]:
     """Cells of label x prediction, repeated over the components, with a little noise to tell
@@ -46,14 +48,16 @@ def confusion(
     """
     classes = probability.shape[1]
     repeats, identity = ceil(components / classes**2), np.eye(classes)
-    for rows, noise in zip(blocks(len(label)), _noise(len(label), components, seed), strict=True):
+    for rows, noise in zip(
+        blocks(len(label)), _draw_noise(len(label), components, seed), strict=True
+    ):
         cells = identity[label[rows]][:, :, None] * probability[rows][:, None, :]
         tiled = np.tile(cells.reshape(len(noise), -1), (1, repeats))[:, :components]
         start = tiled / tiled.sum(axis=1, keepdims=True) + _NOISE * noise
         yield start / start.sum(axis=1, keepdims=True)
 
 
-def clusters(embedding: Floats, components: int, seed: int) -> NDArray[np.int64]:
+def find_clusters(embedding: Floats, components: int, seed: int) -> NDArray[np.int64]:
     """Clusters of the embedding by k-means, shape (n,)."""
     import warnings
 
@@ -63,11 +67,11 @@ def clusters(embedding: Floats, components: int, seed: int) -> NDArray[np.int64]
         warnings.catch_warnings()
     ):  # fewer distinct points than components leave some empty, which is fine
         warnings.simplefilter("ignore")
-        fitted = KMeans(components, n_init=1, random_state=seed).fit(embedding)
-    return np.asarray(fitted.labels_, dtype=np.int64)
+        kmeans = KMeans(components, n_init=1, random_state=seed).fit(embedding)
+    return np.asarray(kmeans.labels_, dtype=np.int64)
 
 
-def _noise(rows: int, components: int, seed: int) -> Iterator[Floats]:
+def _draw_noise(rows: int, components: int, seed: int) -> Iterator[Floats]:
     # the legacy generator: its stream is frozen, and the starts of the reference implementations
     # can be drawn again
     rng = np.random.RandomState(seed)

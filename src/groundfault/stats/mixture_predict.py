@@ -60,7 +60,7 @@ def categorical_joint(mixture: Mixture, embedding: Floats, probability: Floats) 
     """
     label, *rest = mixture.tables
     exponent, *exponents = mixture.table_exponents
-    known = Mixture(
+    without_label = Mixture(
         mixture.log_weight,
         mixture.mean,
         mixture.variance,
@@ -68,7 +68,7 @@ def categorical_joint(mixture: Mixture, embedding: Floats, probability: Floats) 
         tuple(rest),
         tuple(exponents),
     )
-    joint = log_joint(known, embedding, [probability])
+    joint = log_joint(without_label, embedding, [probability])
     joint += np.logaddexp.reduce(exponent * np.log(label + EPS), axis=1)
     return joint
 
@@ -129,19 +129,21 @@ def assign(
     return out
 
 
-def principal_axes(values: Floats, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def principal_axes(
+    values: Floats, max_axes: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Mean and principal axes, exactly, by the eigenvectors of the covariance.
 
     Parameters
     ----------
     values : float array, shape (n, d)
-    most : int
+    max_axes : int
         How many axes; all of them where there are fewer.
 
     Returns
     -------
     centre : float64 array, shape (d,)
-    axes : float64 array, shape (min(most, d), d)
+    axes : float64 array, shape (min(max_axes, d), d)
         By falling variance; the entry of largest size of each is positive, so that signs do not
         depend on the machine.
     """
@@ -151,6 +153,6 @@ def principal_axes(values: Floats, most: int) -> tuple[NDArray[np.float64], NDAr
         centred = values[rows] - centre
         covariance += centred.T @ centred
     _, vectors = np.linalg.eigh(covariance)
-    axes = vectors.T[::-1][:most]
+    axes = vectors.T[::-1][:max_axes]
     largest = np.take_along_axis(axes, np.abs(axes).argmax(axis=1, keepdims=True), axis=1)
     return centre, axes * np.where(largest < 0, -1.0, 1.0)

@@ -45,11 +45,11 @@ def e_benjamini_hochberg(e: Floats, q: float) -> NDArray[np.bool_]:
     order = np.argsort(-e, kind="stable")
     k = np.arange(1, len(e) + 1)
     enough = np.flatnonzero(e[order] * k * q >= len(e))
-    selected = np.zeros(len(e), dtype=np.bool_)
+    selection = np.zeros(len(e), dtype=np.bool_)
     if len(enough):
-        selected[order[: enough[-1] + 1]] = True
-        selected |= e >= e[selected].min()  # ties stand or fall together
-    return selected
+        selection[order[: enough[-1] + 1]] = True
+        selection |= e >= e[selection].min()  # ties stand or fall together
+    return selection
 
 
 def e_adjusted(e: Floats) -> Floats:
@@ -69,16 +69,16 @@ def e_holm(e: Floats) -> Floats:
     e-processes keep the error at all times."""
     order, rank = _order(e)
     sums = np.concatenate([[0.0], np.cumsum(e[order])])
-    adjusted = np.empty_like(e)
+    smallest = np.empty_like(e)
     for i in range(len(e)):
         # with itself, the j smallest of the others: those before it first
         with_smaller = (sums[: i + 1] + e[order[i]]) / np.arange(1, i + 2)
         with_larger = sums[i + 1 :] / np.arange(i + 1, len(e) + 1)
-        adjusted[i] = min(with_smaller.min(), with_larger.min())
-    return adjusted[rank]
+        smallest[i] = min(with_smaller.min(), with_larger.min())
+    return smallest[rank]
 
 
-def effective_tests(rows: NDArray[np.bool_]) -> float:
+def count_effective_tests(rows: NDArray[np.bool_]) -> float:
     """How many independent tests correlated descriptors amount to: between one and their number.
 
     The squared sum of the roots of the correlation matrix' eigenvalues over their sum (Galwey 2009,

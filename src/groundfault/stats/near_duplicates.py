@@ -17,7 +17,8 @@ _WORD = re.compile(r"\w+")
 _BREAK = re.compile(r"[\W_]+")
 _FEWEST = 8  # 3-grams of the shorter text: fewer are contained in much by chance
 _BITS, _FEATURES = 128, 1 << 14
-_WIDER = 0.08  # share of the bits by which a fingerprint may miss the angle: three of its standard deviations
+# share of the bits by which a fingerprint may miss the angle: three of its standard deviations
+_WIDER = 0.08
 _COMMON, _MANY = (
     0.25,
     40,
@@ -26,7 +27,7 @@ _ROWS = 128
 
 
 @dataclass(frozen=True)
-class Pair:
+class DuplicatePair:
     """Two texts that are too alike.
 
     Attributes
@@ -34,7 +35,7 @@ class Pair:
     text : int
         Which text.
     other : int
-        Which known text; from ``len(known)`` on, which of the texts before it.
+        Which reference text; from ``len(references)`` on, which of the texts before it.
     how : str
         ``jaccard``, ``containment`` or ``letters``.
     value : float
@@ -47,19 +48,19 @@ class Pair:
     value: float
 
 
-def near_duplicates(
+def find_near_duplicates(
     texts: Sequence[str],
-    known: Sequence[str],
+    references: Sequence[str],
     *,
     jaccard: float = 0.92,
     containment: float = 0.92,
     letters: float = 0.95,
-) -> list[Pair]:
-    """Pairs of a text with a known text, or with a text before it, that are at least so alike.
+) -> list[DuplicatePair]:
+    """Pairs of a text with a reference text, or with a text before it, that are at least so alike.
 
     Parameters
     ----------
-    texts, known : sequence of str
+    texts, references : sequence of str
     jaccard : float
         Shared over all different word 3-grams, lower case. FailureScope (arXiv:2606.09878) takes
         0.92.
@@ -79,19 +80,19 @@ def near_duplicates(
 
     Examples
     --------
-    >>> near_duplicates(["How many eggs are left?"], ["how many eggs are left", "Who was it?"])[0]
-    Pair(text=0, other=0, how='jaccard', value=1.0)
+    >>> find_near_duplicates(["How many eggs are left?"], ["how many eggs are left", "Who?"])[0]
+    DuplicatePair(text=0, other=0, how='jaccard', value=1.0)
     """
     if not texts:
         return []
-    everything = [*known, *texts]
+    everything = [*references, *texts]
     return [
-        *_shared(everything, len(known), jaccard, containment),
-        *_alike(everything, len(known), letters),
+        *_compare_words(everything, len(references), jaccard, containment),
+        *_compare_letters(everything, len(references), letters),
     ]
 
 
-def trigrams(text: str) -> set[str]:
+def list_trigrams(text: str) -> set[str]:
     """Different word 3-grams of a text in lower case; all its words where there are fewer than
     three.
     """
@@ -99,22 +100,22 @@ def trigrams(text: str) -> set[str]:
     return {" ".join(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
 
 
-def _shared(
+def _compare_words(
     everything: list[str], first: int, jaccard: float, containment: float
-) -> Iterator[Pair]:
+) -> Iterator[DuplicatePair]:
     from sklearn.feature_extraction.text import CountVectorizer
 
     try:
-        grams = CountVectorizer(analyzer=trigrams, binary=True, dtype=np.int32).fit_transform(
+        grams = CountVectorizer(analyzer=list_trigrams, binary=True, dtype=np.int32).fit_transform(
             everything
         )
     except ValueError:  # no text has a word
         return
-    telling = grams[:, _telling(grams)]
+    rare = grams[:, _find_rare_columns(grams)]
     for start in range(first, len(everything), _ROWS):
-        for how, least, table in (
+        for how, threshold, table in (
             ("jaccard", jaccard, grams),
-            ("containment", containment, telling),
+            ("containment", containment, rare),
         ):
             size = np.asarray(table.sum(axis=1)).ravel()
             both = (table[start : start + _ROWS] @ table.T).tocoo()
@@ -124,11 +125,13 @@ def _shared(
                 value = shared / (size[row] + size[column] - shared)
             else:
                 value = np.where(fewer >= _FEWEST, shared / np.maximum(fewer, 1), 0.0)
-            at = np.flatnonzero((column < row) & (value >= least))
+            at = np.flatnonzero((column < row) & (value >= threshold))
             yield from _pairs(how, row[at] - first, column[at], value[at])
 
 
-def _alike(everything: list[str], first: int, least: float) -> Iterator[Pair]:
+def _compare_letters(
+    everything: list[str], first: int, min_cosine: float
+) -> Iterator[DuplicatePair]:
     from sklearn.feature_extraction.text import HashingVectorizer
     from sklearn.preprocessing import normalize
 
@@ -138,21 +141,21 @@ def _alike(everything: list[str], first: int, least: float) -> Iterator[Pair]:
         n_features=_FEATURES,
         alternate_sign=False,
         norm=None,
-        preprocessor=_plain,
+        preprocessor=_normalise,
     )
     vectors = count.transform(everything).astype(np.float32)
-    telling = _telling(vectors)
-    if not telling.any():
+    rare = _find_rare_columns(vectors)
+    if not rare.any():
         return
-    vectors = normalize(vectors[:, telling])
+    vectors = normalize(vectors[:, rare])
     prints = _fingerprints(vectors)
-    reach = _BITS * (np.arccos(np.clip(least, -1, 1)) / np.pi + _WIDER)
+    reach = _BITS * (np.arccos(np.clip(min_cosine, -1, 1)) / np.pi + _WIDER)
     for start in range(first, len(everything), _ROWS):
         differ = prints[start : start + _ROWS, None] ^ prints[None, : start + _ROWS]
         row, column = np.nonzero(np.bitwise_count(differ).sum(axis=2, dtype=np.int64) <= reach)
         row, column = (row + start)[column < row + start], column[column < row + start]
         cosine = np.asarray(vectors[row].multiply(vectors[column]).sum(axis=1)).ravel()
-        at = np.flatnonzero(cosine >= least - 1e-6)
+        at = np.flatnonzero(cosine >= min_cosine - 1e-6)
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
 
 
@@ -163,17 +166,17 @@ def _fingerprints(vectors: Any) -> NDArray[np.uint64]:
     return np.packbits(np.asarray(vectors @ planes) > 0, axis=1).view(np.uint64)
 
 
-def _telling(table: Any) -> NDArray[np.bool_]:
+def _find_rare_columns(table: Any) -> NDArray[np.bool_]:
     """Columns that are not common to many texts."""
     texts = table.shape[0]
     have = np.asarray((table > 0).sum(axis=0)).ravel()
     return np.asarray((have > 0) & ((texts < _MANY) | (have <= _COMMON * texts)))
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     return _BREAK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
-def _pairs(how: str, row: Any, column: Any, value: Any) -> Iterator[Pair]:
+def _pairs(how: str, row: Any, column: Any, value: Any) -> Iterator[DuplicatePair]:
     for i, j, v in zip(row.tolist(), column.tolist(), value.tolist(), strict=True):
-        yield Pair(i, j, how, round(v, 4))
+        yield DuplicatePair(i, j, how, round(v, 4))

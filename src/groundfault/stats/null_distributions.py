@@ -1,12 +1,12 @@
-"""Laws: how the loss summed over a descriptor's units is distributed when its values are permuted
-among the units.
+"""Null distributions: the loss summed over a descriptor's units when its values are permuted.
 
 Given the margins, permuting a descriptor draws its ``on`` units at random without replacement. For
-0/1 errors the sum is hypergeometric; for losses on a grid the law is counted exactly
-(`subset_sums`); for other losses it is a double saddlepoint approximation (`saddlepoint`). No law
-needs a random number.
+0/1 errors the sum is hypergeometric; for losses on a grid the distribution is counted exactly
+(`subset_sums`); for other losses it is a double saddlepoint approximation (`saddlepoint`). None of
+them needs a random number.
 
-A law is a run of atoms ``start + step * i`` with probabilities; many laws are kept in one ragged
+A distribution is a run of atoms ``start + step * i`` with probabilities; many of them are kept in
+one ragged
 array, so that one compiled pass serves a whole library."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from groundfault.stats.contingency import EFFECTS, Margins, score_one
+from groundfault.stats.contingency import EFFECTS, ContingencyTables, score_one
 from groundfault.stats.saddlepoint import saddlepoint
 from groundfault.stats.subsets import countable, subset_sums
 
@@ -31,17 +31,17 @@ _CHUNKS = 16
 
 
 @dataclass(frozen=True)
-class Laws:
+class NullDistributions:
     """Distributions of on-slice sums, in one ragged array.
 
     Attributes
     ----------
     n, on, total : float64 arrays, shape (U,)
-        The margins each law belongs to; whole numbers, held as floats for the compiled passes.
+        The margins that each belongs to; whole numbers, held as floats for the compiled passes.
     start, step : float64 arrays, shape (U,)
-        Atom ``i`` of law ``u`` lies at ``start[u] + step[u] * i``.
+        Atom ``i`` of distribution ``u`` lies at ``start[u] + step[u] * i``.
     offset : int64 array, shape (U + 1,)
-        Law ``u`` owns ``pmf[offset[u]:offset[u + 1]]``.
+        Distribution ``u`` owns ``pmf[offset[u]:offset[u + 1]]``.
     pmf : float64 array
     unit : float
         What a sum is divided by to be a loss.
@@ -56,7 +56,7 @@ class Laws:
     pmf: Floats
     unit: float
 
-    def pooled_tail(
+    def pool_tail(
         self, weights: Floats, thresholds: Floats, effect: str = "risk_difference"
     ) -> Floats:
         """Expected number of decoys at or above each threshold.
@@ -64,7 +64,7 @@ class Laws:
         Parameters
         ----------
         weights : float64 array, shape (U,)
-            How many descriptors have each law.
+            How many descriptors have each distribution.
         thresholds : float64 array, shape (T,)
             Ascending sizes of effect.
 
@@ -77,20 +77,18 @@ class Laws:
         tail: Floats = hist.sum(axis=0)[::-1].cumsum()[::-1]
         return tail
 
-    def pooled_quantile(
+    def pool_quantile(
         self, weights: Floats, level: float, effect: str = "risk_difference"
     ) -> float:
         """The smallest size of effect v with P(decoy <= v) >= ``level`` in the pooled mixture."""
-        sizes = _sizes(EFFECTS.index(effect), *self._arrays())
+        sizes = _compute_sizes(EFFECTS.index(effect), *self._arrays())
         mass = np.repeat(weights, np.diff(self.offset)) * self.pmf
         order = np.argsort(sizes, kind="stable")
         reached = np.cumsum(mass[order]) >= level * weights.sum() * (1 - 1e-12)
         return float(sizes[order][np.argmax(reached)])
 
     def two_sided(self, which: NDArray[np.intp], on_sum: Floats) -> Floats:
-        """P(|lift*| >= |lift|) for sums observed under the laws ``which``: the permutation p-value
-        of each.
-        """
+        """P(|lift*| >= |lift|) for sums under the distributions ``which``: permutation p-values."""
         return self._tail(which, on_sum, np.zeros(len(which)))
 
     def one_sided(
@@ -100,7 +98,7 @@ class Laws:
         return self._tail(which, on_sum, np.where(direction > 0, 1.0, -1.0))
 
     def _tail(self, which: NDArray[np.intp], on_sum: Floats, side: Floats) -> Floats:
-        tails: Floats = _tails(side, which, on_sum, *self._arrays()[:-1])
+        tails: Floats = _sum_tails(side, which, on_sum, *self._arrays()[:-1])
         return tails
 
     def likelihood_ratio(
@@ -110,22 +108,22 @@ class Laws:
         direction: NDArray[np.int64],
         log_odds: Floats,
     ) -> Floats:
-        """E-values: the law tilted towards ``direction`` against the law itself, averaged over
-        tilts.
+        """E-values: each distribution tilted towards ``direction`` against itself.
 
         Parameters
         ----------
         log_odds : float64 array, shape (T,)
-            Positive tilts per unit of loss; for 0/1 errors they are log odds ratios (Fisher's
-            noncentral law).
+            Positive tilts per unit of loss, which are averaged over; for 0/1 errors they are log
+            odds ratios (Fisher's noncentral hypergeometric distribution).
 
         Returns
         -------
         float64 array
-            Each of expectation one under its law, whatever the direction, if that was fixed before.
+            Each of expectation one under its distribution, whatever the direction, if that was
+            fixed before.
         """
-        laws = (self.start, self.step, self.offset, self.pmf, self.unit)
-        ratios: Floats = _tilted(which, on_sum, direction.astype(np.float64), log_odds, *laws)
+        arrays = (self.start, self.step, self.offset, self.pmf, self.unit)
+        ratios: Floats = _sum_tilted(which, on_sum, direction.astype(np.float64), log_odds, *arrays)
         return ratios
 
     def _arrays(
@@ -134,8 +132,8 @@ class Laws:
         return self.n, self.on, self.total, self.start, self.step, self.offset, self.pmf, self.unit
 
 
-def concatenate(parts: Sequence[Laws]) -> Laws:
-    """Many ragged arrays of laws as one."""
+def concatenate(parts: Sequence[NullDistributions]) -> NullDistributions:
+    """Join many ragged arrays into one."""
     shift = np.concatenate([[0], np.cumsum([len(p.pmf) for p in parts])])
     offset = [p.offset[:-1] + s for p, s in zip(parts, shift, strict=False)]
     n, on, total, start, step = (
@@ -144,86 +142,86 @@ def concatenate(parts: Sequence[Laws]) -> Laws:
     )
     pmf = np.concatenate([p.pmf for p in parts])
     ends = np.concatenate([*offset, shift[-1:]]).astype(np.int64)
-    return Laws(n, on, total, start, step, ends, pmf, parts[0].unit)
+    return NullDistributions(n, on, total, start, step, ends, pmf, parts[0].unit)
 
 
-def distinct(margins: Margins) -> tuple[Margins, NDArray[np.intp], Floats]:
+def find_distinct(tables: ContingencyTables) -> tuple[ContingencyTables, NDArray[np.intp], Floats]:
     """The distinct (n, on, total) among hypotheses, which of them each has, and how many have
     each.
     """
     fixed = (
-        len(margins)
-        and (margins.n == margins.n[0]).all()
-        and (margins.total == margins.total[0]).all()
+        len(tables) and (tables.n == tables.n[0]).all() and (tables.total == tables.total[0]).all()
     )
-    key = (
-        margins.on if fixed else np.stack([margins.n, margins.on, margins.total]).astype(np.float64)
-    )
+    key = tables.on if fixed else np.stack([tables.n, tables.on, tables.total]).astype(np.float64)
     axis = None if fixed else 1
     _, first, which, counts = np.unique(
         key, axis=axis, return_index=True, return_inverse=True, return_counts=True
     )
-    return margins[first], which.reshape(-1), counts.astype(np.float64)
+    return tables[first], which.reshape(-1), counts.astype(np.float64)
 
 
-def hypergeometric(margins: Margins, *, pooled: bool) -> Laws:
-    """Laws of on-slice error counts for 0/1 errors.
+def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions:
+    """Null distributions of on-slice error counts for 0/1 errors: hypergeometric.
 
     Parameters
     ----------
-    margins : Margins
-        One hypothesis a law, ``denominator`` 1.
+    tables : ContingencyTables
+        One hypothesis a distribution, ``denominator`` 1.
     pooled : bool
         Keep only the atoms that matter to pooled tails (within 7.5 standard deviations); else all
         that are not negligible in a p-value (38 standard deviations).
     """
-    n, on, total = (np.asarray(a, dtype=np.int64) for a in (margins.n, margins.on, margins.total))
-    spread = np.sqrt(
+    n, on, total = (np.asarray(a, dtype=np.int64) for a in (tables.n, tables.on, tables.total))
+    deviation = np.sqrt(
         on
         * (n - on)
         * (total / np.maximum(n, 1))
         * ((n - total) / np.maximum(n, 1))
         / np.maximum(n - 1, 1)
     )
-    reach = np.ceil((_POOLED_WIDTH if pooled else _OWN_WIDTH) * spread).astype(np.int64) + 12
+    reach = np.ceil((_POOLED_WIDTH if pooled else _OWN_WIDTH) * deviation).astype(np.int64) + 12
     mean = on * total // np.maximum(n, 1)
     low = np.maximum(np.maximum(0, on + total - n), mean - reach)
     high = np.minimum(np.minimum(on, total), mean + reach)
     offset = np.concatenate([[0], np.cumsum(high - low + 1)]).astype(np.int64)
     pmf = _hypergeometric(n, on, total, low, offset)
-    return _laws(margins, low.astype(np.float64), np.ones(len(n)), offset, pmf)
+    return _assemble(tables, low.astype(np.float64), np.ones(len(n)), offset, pmf)
 
 
-def from_values(values: NDArray[np.int64] | Floats, margins: Margins) -> Laws:
-    """Laws of sums over random subsets of one set of losses, counted exactly or approximated.
+def from_values(values: NDArray[np.int64] | Floats, tables: ContingencyTables) -> NullDistributions:
+    """Null distributions of sums over random subsets of losses, exact or approximated.
 
     Parameters
     ----------
     values : array, shape (n,)
-        The units' losses: whole multiples of 1/``margins.denominator``, or floats where that is 0.
-    margins : Margins
+        The units' losses: whole multiples of 1/``tables.denominator``, or floats where that is 0.
+    tables : ContingencyTables
         Hypotheses over all these units.
     """
-    sizes = np.unique(margins.on)
-    if margins.denominator and countable(np.asarray(values, dtype=np.int64), sizes):
-        laws = subset_sums(np.asarray(values, dtype=np.int64), sizes)
+    sizes = np.unique(tables.on)
+    if tables.denominator and countable(np.asarray(values, dtype=np.int64), sizes):
+        distributions = subset_sums(np.asarray(values, dtype=np.int64), sizes)
     else:
-        laws = {int(k): saddlepoint(np.asarray(values, dtype=np.float64), int(k)) for k in sizes}
-    return _ragged([laws[int(k)] for k in margins.on], margins)
+        distributions = {
+            int(k): saddlepoint(np.asarray(values, dtype=np.float64), int(k)) for k in sizes
+        }
+    return _join_ragged([distributions[int(k)] for k in tables.on], tables)
 
 
-def _ragged(parts: Sequence[tuple[float, float, Floats]], margins: Margins) -> Laws:
+def _join_ragged(
+    parts: Sequence[tuple[float, float, Floats]], tables: ContingencyTables
+) -> NullDistributions:
     offset = np.concatenate([[0], np.cumsum([len(p) for _, _, p in parts])]).astype(np.int64)
     start, step = (np.array([part[i] for part in parts], dtype=np.float64) for i in (0, 1))
     pmf = np.concatenate([p for _, _, p in parts]) if parts else np.zeros(0)
-    return _laws(margins, start, step, offset, pmf)
+    return _assemble(tables, start, step, offset, pmf)
 
 
-def _laws(
-    margins: Margins, start: Floats, step: Floats, offset: NDArray[np.int64], pmf: Floats
-) -> Laws:
-    n, on, total = (np.asarray(a, dtype=np.float64) for a in (margins.n, margins.on, margins.total))
-    return Laws(n, on, total, start, step, offset, pmf, float(margins.unit))
+def _assemble(
+    tables: ContingencyTables, start: Floats, step: Floats, offset: NDArray[np.int64], pmf: Floats
+) -> NullDistributions:
+    n, on, total = (np.asarray(a, dtype=np.float64) for a in (tables.n, tables.on, tables.total))
+    return NullDistributions(n, on, total, start, step, offset, pmf, float(tables.unit))
 
 
 @njit(parallel=True, cache=True)
@@ -281,9 +279,9 @@ def _pool(
     """Mass of atoms between neighbouring thresholds; a fixed number of partial sums, so threads
     change no bit.
     """
-    laws, levels = len(n), len(thresholds)
+    rows, levels = len(n), len(thresholds)
     hist = np.zeros((_CHUNKS, levels + 1))
-    if levels == 0 or laws == 0:
+    if levels == 0 or rows == 0:
         return hist[:, 1:]
     # a uniform lookup brings the search for an atom's level down to a step or two
     cells = 8 * levels
@@ -293,7 +291,7 @@ def _pool(
     widest = np.max(offset[1:] - offset[:-1])
     for c in prange(_CHUNKS):
         sizes = np.empty(widest)
-        for u in range(c, laws, _CHUNKS):
+        for u in range(c, rows, _CHUNKS):
             first, atoms = offset[u], offset[u + 1] - offset[u]
             if (
                 effect == 0
@@ -321,7 +319,7 @@ def _pool(
 
 
 @njit(cache=True)
-def _sizes(
+def _compute_sizes(
     effect: int,
     n: Floats,
     on: Floats,
@@ -342,7 +340,7 @@ def _sizes(
 
 
 @njit(parallel=True, cache=True)
-def _tails(
+def _sum_tails(
     side: Floats,
     which: NDArray[np.intp],
     on_sum: Floats,
@@ -376,7 +374,7 @@ def _tails(
 
 
 @njit(parallel=True, cache=True)
-def _tilted(
+def _sum_tilted(
     which: NDArray[np.intp],
     on_sum: Floats,
     direction: Floats,

@@ -47,19 +47,23 @@ class OneAbility:
 
     @classmethod
     def fit(
-        cls, passed: Integers, trials: Integers, *, tolerance: float = 1e-6, most: int = 300
+        cls,
+        passes: Integers,
+        trials: Integers,
+        *,
+        tolerance: float = 1e-6,
+        max_iterations: int = 300,
     ) -> OneAbility:
         """Fit by marginal likelihood: expectation-maximisation over a grid of items, whose shares
         are free.
 
         Parameters
         ----------
-        passed, trials : int arrays, shape (n, m)
+        passes, trials : int arrays, shape (n, m)
             All items, also those that every model passed or failed.
         tolerance : float
             Stop when the mean log-likelihood of an item gains less.
-        most : int
-            Iterations at most.
+        max_iterations : int
 
         Notes
         -----
@@ -69,15 +73,15 @@ class OneAbility:
         from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
         slope, intercept = (a.ravel() for a in np.meshgrid(_SLOPES, _INTERCEPTS, indexing="ij"))
-        right, tries = np.asarray(passed, dtype=np.float64), np.asarray(trials, dtype=np.float64)
-        first = irt.fit(passed, trials)
+        right, tries = np.asarray(passes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+        first = irt.fit(passes, trials)
         ability, share, before = first.ability, _share(first, slope, intercept), -np.inf
         with threadpool_limits(1):  # many small products: a second thread waits more than it works
-            for _ in range(most):
+            for _ in range(max_iterations):
                 items = irt.ItemResponse(slope, intercept, ability)
                 weight, fit = _posterior(right, tries, items.probability(), share)
                 share = weight.mean(axis=0)
-                ability = _moved(items, weight.T @ right, weight.T @ tries)
+                ability = _step_abilities(items, weight.T @ right, weight.T @ tries)
                 if fit - before < tolerance:
                     break
                 before = fit
@@ -100,9 +104,9 @@ def _share(first: irt.ItemResponse, slope: Floats, intercept: Floats) -> Floats:
     """Shares to start from: normal about the centre of a first fit, and wider than its single
     items.
     """
-    spread = max(1.0, float(first.intercept.std()))
+    deviation = max(1.0, float(first.intercept.std()))
     away = ((np.log(slope) - first.centre[0]) / 0.6) ** 2 + (
-        (intercept - first.centre[1]) / spread
+        (intercept - first.centre[1]) / deviation
     ) ** 2
     weight = np.exp(-away / 2) + 1e-6
     return np.asarray(weight / weight.sum())
@@ -125,10 +129,10 @@ def _posterior(right: Floats, tries: Floats, curve: Floats, share: Floats) -> tu
     return weight, float((top + np.log(total)).mean())
 
 
-def _moved(items: irt.ItemResponse, right: Floats, tries: Floats) -> Floats:
+def _step_abilities(items: irt.ItemResponse, right: Floats, tries: Floats) -> Floats:
     """Abilities after a Newton step, standardised."""
     p, slope = items.probability(), items.slope[:, None]
     gradient = (slope * (right - tries * p)).sum(axis=0) - items.ability
     weight = (slope**2 * tries * p * (1 - p)).sum(axis=0) + 1
-    moved = items.ability + np.clip(gradient / weight, -1.0, 1.0)
-    return np.asarray((moved - moved.mean()) / max(float(moved.std()), 1e-8))
+    ability = items.ability + np.clip(gradient / weight, -1.0, 1.0)
+    return np.asarray((ability - ability.mean()) / max(float(ability.std()), 1e-8))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
-MOST_FLIPPED = 16
+MAX_EXACT_PAIRS = 16
 """With more pairs than these, not all signs are tried but 2^16 random ones."""
 
 # equal statistics computed for different signs may differ in the last digits; a tie counts against
@@ -146,10 +146,8 @@ def sign_flips(differences: ArrayLike) -> Floats:
     scaled = pairs / np.where(length > 0, length, 1.0)
     observed = np.abs(scaled.sum(axis=0))
     order = np.argsort(-observed, kind="stable")
-    drawn = np.abs(_signs(len(pairs)) @ scaled[:, order])
-    largest = np.maximum.accumulate(drawn[:, ::-1], axis=1)[
-        :, ::-1
-    ]  # among it and the smaller ones
+    sums = np.abs(_signs(len(pairs)) @ scaled[:, order])
+    largest = np.maximum.accumulate(sums[:, ::-1], axis=1)[:, ::-1]  # among it and the smaller ones
     p = np.empty(pairs.shape[1])
     p[order] = np.maximum.accumulate((largest >= observed[order] * _TIE).mean(axis=0))
     return p
@@ -159,8 +157,8 @@ def _signs(pairs: int) -> Floats:
     """Signs of all pairs, a row a flip, the first row flipping none; the first pair's stays, as
     both ends count.
     """
-    if pairs > MOST_FLIPPED:
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**MOST_FLIPPED, pairs))
+    if pairs > MAX_EXACT_PAIRS:
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**MAX_EXACT_PAIRS, pairs))
     else:
         bits = np.arange(2 ** max(0, pairs - 1))[:, None] >> np.arange(pairs - 1, -1, -1)
         signs = 1.0 - 2.0 * (bits & 1)

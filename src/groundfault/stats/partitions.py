@@ -23,8 +23,8 @@ def adjusted_rand(a: Labels, b: Labels) -> float:
     table = _table(a[both], b[both])
     joint, rows, columns = (_pairs(x) for x in (table, table.sum(axis=1), table.sum(axis=0)))
     expected = rows * columns / max(_pairs(both.sum()), 1.0)
-    most = (rows + columns) / 2
-    return 1.0 if most == expected else (joint - expected) / (most - expected)
+    largest = (rows + columns) / 2
+    return 1.0 if largest == expected else (joint - expected) / (largest - expected)
 
 
 def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
@@ -48,11 +48,11 @@ def best_jaccard(a: Labels, b: Labels, clusters: int) -> Floats:
     Hennig 2007, doi:10.1016/j.csda.2006.11.025.
     """
     size = np.bincount(a[a >= 0], minlength=clusters).astype(np.float64)
-    found = int(b.max(initial=-1)) + 1
-    table = np.zeros((clusters, max(found, 1)))
+    others = int(b.max(initial=-1)) + 1
+    table = np.zeros((clusters, max(others, 1)))
     both = (a >= 0) & (b >= 0)
     np.add.at(table, (a[both], b[both]), 1)
-    other = np.bincount(b[b >= 0], minlength=max(found, 1))
+    other = np.bincount(b[b >= 0], minlength=max(others, 1))
     union = size[:, None] + other - table
     best = np.where(union > 0, table / np.maximum(union, 1), 0.0).max(axis=1)
     return np.where(size > 0, best, np.nan)

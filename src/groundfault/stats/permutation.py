@@ -28,9 +28,9 @@ def max_t(
     rng: np.random.Generator,
     *,
     valid: Bits | None = None,
-    scored: NDArray[np.bool_] | None = None,
+    has_loss: NDArray[np.bool_] | None = None,
     blocks: NDArray[np.int64] | None = None,
-    among: NDArray[np.bool_] | None = None,
+    hypotheses: NDArray[np.bool_] | None = None,
     progress: Callable[[int], object] = bool,
 ) -> Floats:
     """Step-down max-T adjusted p-values of every (descriptor, outcome) pair.
@@ -46,11 +46,11 @@ def max_t(
     rng : numpy.random.Generator
     valid : uint64 array, shape (L, W), optional
         Units where each descriptor is defined.
-    scored : bool array, shape (M, n), optional
+    has_loss : bool array, shape (M, n), optional
         Units with a loss, an outcome each.
     blocks : int64 array, shape (n,), optional
         Permute only among units of the same block.
-    among : bool array, shape (L, M), optional
+    hypotheses : bool array, shape (L, M), optional
         The pairs that are hypotheses; the others neither compete nor get a meaningful answer.
     progress : callable, optional
         Told how many more permutations are done.
@@ -66,23 +66,25 @@ def max_t(
     complete null the family-wise error is controlled exactly; strong control assumes subset
     pivotality. Westfall and Young 1993; Ge, Dudoit and Speed 2003, doi:10.1007/BF02595811
     (algorithm 4.1)."""
-    statistic = _Statistic(packed, losses, valid, scored)
-    asked = np.ones((len(packed), len(losses)), dtype=np.bool_) if among is None else among
-    observed = np.where(asked, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
+    statistic = _Statistic(packed, losses, valid, has_loss)
+    pairs = (
+        np.ones((len(packed), len(losses)), dtype=np.bool_) if hypotheses is None else hypotheses
+    )
+    observed = np.where(pairs, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
     order = np.argsort(-observed, kind="stable")
     bar = observed[order] * _TIE
     exceed = np.zeros(len(observed), dtype=np.int64)
     for batch in _batches(losses.shape[1], permutations, rng, blocks, len(losses)):
-        drawn = np.where(asked, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
-        exceed += (np.maximum.accumulate(drawn[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
+        permuted = np.where(pairs, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
+        exceed += (np.maximum.accumulate(permuted[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
         progress(len(batch))
-    adjusted = np.maximum.accumulate((1 + exceed) / (permutations + 1))
+    p = np.maximum.accumulate((1 + exceed) / (permutations + 1))
     out = np.empty(len(observed))
-    out[order] = adjusted
+    out[order] = p
     return out.reshape(len(packed), -1)
 
 
-def redraw(
+def redraw_sums(
     packed: Bits,
     values: NDArray[np.int64] | Floats,
     draws: int,
@@ -108,17 +110,19 @@ def redraw(
     """
     on = bits.count(packed)
     for batch in _batches(len(values), draws, rng, strata):
-        moved = values[np.stack(batch)]
+        permuted = values[np.stack(batch)]
         if strata is None:  # the first units of a random order are as random as any
             cumulative = np.concatenate(
-                [np.zeros((len(batch), 1)), np.cumsum(moved, axis=1)], axis=1
+                [np.zeros((len(batch), 1)), np.cumsum(permuted, axis=1)], axis=1
             )
             yield cumulative[:, on]
         else:
-            yield np.asarray(bits.sums(packed, moved), dtype=np.float64).T
+            yield np.asarray(bits.sums(packed, permuted), dtype=np.float64).T
 
 
-def stratum_means(values: NDArray[np.int64] | Floats, strata: NDArray[np.int64] | None) -> Floats:
+def compute_stratum_means(
+    values: NDArray[np.int64] | Floats, strata: NDArray[np.int64] | None
+) -> Floats:
     """What each unit's loss is expected to be after a permutation: the mean of its stratum."""
     if strata is None:
         return np.full(len(values), values.mean() if len(values) else 0.0)
@@ -147,9 +151,9 @@ def _permutations(
         return
     home = np.argsort(blocks, kind="stable")
     for _ in range(count):
-        shuffled = np.lexsort((rng.random(n), blocks))
+        shuffle = np.lexsort((rng.random(n), blocks))
         index = np.empty(n, dtype=np.intp)
-        index[home] = shuffled
+        index[home] = shuffle
         yield index
 
 
@@ -161,24 +165,26 @@ class _Statistic:
         packed: Bits,
         losses: NDArray[np.int64] | Floats,
         valid: Bits | None,
-        scored: NDArray[np.bool_] | None,
+        has_loss: NDArray[np.bool_] | None,
     ) -> None:
         self.packed, self.losses, self.valid = packed, losses, valid
-        self.scored = None if scored is None or scored.all() else scored
+        self.has_loss = None if has_loss is None or has_loss.all() else has_loss
         self.on = bits.count(packed)[:, None].astype(np.float64)
 
     def __call__(self, orders: Sequence[NDArray[np.intp]]) -> Floats:
         """The statistics under each order of the units: shape (orders, L, M)."""
-        moved = self._move(self.losses, orders)
-        on_sum = self._sums(self.packed, moved)
-        if self.valid is None and self.scored is None:
+        losses = self._move(self.losses, orders)
+        on_sum = self._sums(self.packed, losses)
+        if self.valid is None and self.has_loss is None:
             n = np.full((1, 1, 1), float(self.losses.shape[1]))
             on = self.on[None]
             total = self.losses.sum(axis=1)[None, None].astype(np.float64)
             squares = (self.losses.astype(np.float64) ** 2).sum(axis=1)[None, None]
         else:
             everywhere = (
-                np.ones(self.losses.shape, dtype=np.bool_) if self.scored is None else self.scored
+                np.ones(self.losses.shape, dtype=np.bool_)
+                if self.has_loss is None
+                else self.has_loss
             )
             present = self._move(everywhere.astype(np.int64), orders)
             inside = (
@@ -187,7 +193,7 @@ class _Statistic:
                 else self.valid
             )
             on = self._sums(self.packed, present)
-            n, total, squares = (self._sums(inside, a) for a in (present, moved, moved**2))
+            n, total, squares = (self._sums(inside, a) for a in (present, losses, losses**2))
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = on * (n - on) * (n * squares - total**2) / np.maximum(n - 1, 1)
             size = np.abs(n * on_sum - on * total) / np.sqrt(variance)
@@ -198,6 +204,6 @@ class _Statistic:
     ) -> NDArray[np.int64] | Floats:
         return np.concatenate([values[:, order] for order in orders])
 
-    def _sums(self, packed: Bits, moved: NDArray[np.int64] | Floats) -> Floats:
-        flat = np.asarray(bits.sums(packed, moved), dtype=np.float64)
+    def _sums(self, packed: Bits, values: NDArray[np.int64] | Floats) -> Floats:
+        flat = np.asarray(bits.sums(packed, values), dtype=np.float64)
         return flat.reshape(len(packed), -1, len(self.losses)).transpose(1, 0, 2)

@@ -18,10 +18,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.stats import null_distributions as lawbook
-from groundfault.stats.contingency import EFFECTS, Margins, score
-from groundfault.stats.critical_regions import Region
-from groundfault.stats.null_distributions import Laws
+from groundfault.stats import null_distributions
+from groundfault.stats.contingency import EFFECTS, ContingencyTables, score
+from groundfault.stats.critical_regions import CriticalRegion
+from groundfault.stats.null_distributions import NullDistributions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,9 +39,10 @@ class Stage:
         Largest permutation p-value that passes, such as alpha/L; 1 where none is asked for.
     sides : {1, 2}
         Whether the p-value is one-sided, in the direction fixed before, or two-sided.
-    least : float
+    min_effect : float
         Smallest size of effect that passes, on the scale of
-        `groundfault.stats.contingency.Margins.score`: a |lift|, or the |logarithm| of a ratio.
+        `groundfault.stats.contingency.ContingencyTables.score`: a |lift|, or the |logarithm| of a
+        ratio.
     effect : {"risk_difference", "risk_ratio", "odds_ratio"}
     """
 
@@ -49,7 +50,7 @@ class Stage:
     on: int
     level: float = 1.0
     sides: Literal[1, 2] = 2
-    least: float = 0.0
+    min_effect: float = 0.0
     effect: str = "risk_difference"
 
 
@@ -93,17 +94,19 @@ class Design:
         on: int,
         error_rate: float,
         level: float,
-        least: float = 0.0,
+        min_effect: float = 0.0,
         effect: str = "risk_difference",
         variance: float | None = None,
     ) -> Design:
         """All units at once: a two-sided exact p-value of at most ``level``, and an effect of at
-        least ``least``.
+        least ``min_effect``.
 
         With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe
         side."""
         return cls(
-            (Stage(n=n, on=on, level=level, least=least, effect=effect),), error_rate, variance
+            (Stage(n=n, on=on, level=level, min_effect=min_effect, effect=effect),),
+            error_rate,
+            variance,
         )
 
     @classmethod
@@ -115,12 +118,14 @@ class Design:
         error_rate: float,
         floor: float,
         level: float = 1.0,
-        least: float = 0.0,
+        min_effect: float = 0.0,
         holdout: float = 0.5,
         effect: str = "risk_difference",
         variance: float | None = None,
     ) -> Design:
-        """Clear a floor on discovery; then, on the holdout, the same sign, ``least``, and one-sided
+        """Clear a floor on discovery, then the rule on the holdout.
+
+        That rule asks for the same sign, an effect of at least ``min_effect`` and one-sided
         p <= ``level``.
 
         Assumes one survivor (else give alpha over their number) and a support that splits as the
@@ -133,12 +138,14 @@ class Design:
         holdout : float
             Share of the ``n`` units that is held out.
         """
-        held = int(
+        holdout_n = int(
             n * holdout + 1e-9
         )  # as a plan splits; a share worked out as held / n gives held again
-        held_on = round(on * held / n) if n else 0
-        screen = Stage(n=n - held, on=on - held_on, least=floor, effect=effect)
-        confirm = Stage(n=held, on=held_on, level=level, sides=1, least=least, effect=effect)
+        holdout_on = round(on * holdout_n / n) if n else 0
+        screen = Stage(n=n - holdout_n, on=on - holdout_on, min_effect=floor, effect=effect)
+        confirm = Stage(
+            n=holdout_n, on=holdout_on, level=level, sides=1, min_effect=min_effect, effect=effect
+        )
         return cls((screen, confirm), error_rate, variance)
 
     @property
@@ -194,11 +201,11 @@ class Design:
         return min(up + down, 1.0)
 
     @cached_property
-    def _regions(self) -> tuple[Region, ...]:
+    def _regions(self) -> tuple[CriticalRegion, ...]:
         # a stage's support is not exactly its share of the whole, which moves its mean total a
         # little with the lift
         return tuple(
-            Region.of(
+            CriticalRegion.of(
                 **vars(s),
                 error_rate=self.error_rate,
                 drift=self.largest * abs(s.on - s.n * self.prevalence),
@@ -245,15 +252,15 @@ def minimum_detectable_lifts(
     scale = np.log((distinct + 0.5) / (n - distinct + 0.5))
 
     def solve(index: NDArray[np.intp]) -> Floats:
-        found = (minimum_detectable_lift(design_of(int(distinct[i])), power) for i in index)
-        return np.array([np.nan if lift is None else lift for lift in found], dtype=np.float64)
+        lifts = (minimum_detectable_lift(design_of(int(distinct[i])), power) for i in index)
+        return np.array([np.nan if lift is None else lift for lift in lifts], dtype=np.float64)
 
     smooth = np.flatnonzero(np.minimum(distinct, n - distinct) > 100)
     if len(smooth) <= points:
         return np.asarray(solve(np.arange(len(distinct)))[which])
-    wanted = np.linspace(scale[smooth[0]], scale[smooth[-1]], points)
-    spread = np.abs(scale[:, None] - wanted).argmin(axis=0)
-    knots = np.union1d(np.setdiff1d(np.arange(len(distinct)), smooth), spread)
+    grid = np.linspace(scale[smooth[0]], scale[smooth[-1]], points)
+    nearest = np.abs(scale[:, None] - grid).argmin(axis=0)
+    knots = np.union1d(np.setdiff1d(np.arange(len(distinct)), smooth), nearest)
     lifts = solve(knots)
     out = np.interp(scale, scale[knots], lifts)
     # between a support that can be found and one that cannot, only its own sum tells
@@ -263,12 +270,14 @@ def minimum_detectable_lifts(
 
 
 def _between_nans(knots: NDArray[np.intp], lifts: Floats, count: int) -> NDArray[np.bool_]:
-    right = np.searchsorted(knots, np.arange(count), side="left")
-    left = np.searchsorted(knots, np.arange(count), side="right") - 1
-    return np.isnan(lifts[left]) & np.isnan(lifts[right])
+    after = np.searchsorted(knots, np.arange(count), side="left")
+    before = np.searchsorted(knots, np.arange(count), side="right") - 1
+    return np.isnan(lifts[before]) & np.isnan(lifts[after])
 
 
-def lone_floor(laws: Laws, counts: Floats, q: float, effect: str = "risk_difference") -> float:
+def lone_floor(
+    distributions: NullDistributions, counts: Floats, q: float, effect: str = "risk_difference"
+) -> float:
     """The decoy floor that a single survivor has to clear: where at most ``q`` decoys are expected.
 
     Procedure A divides by the number of survivors; for one alone it is 1. Infinite where no effect
@@ -276,28 +285,30 @@ def lone_floor(laws: Laws, counts: Floats, q: float, effect: str = "risk_differe
 
     Parameters
     ----------
-    laws : Laws
+    distributions : NullDistributions
         Of the library on the discovery units, pooled or not.
     counts : float64 array, shape (U,)
-        How many candidates have each law.
+        How many candidates have each distribution.
     q : float
 
     Returns
     -------
     float
-        On the scale of `Margins.score`, at most 1e-8 (relative) above the exact floor and never
-        below it.
+        On the scale of `ContingencyTables.score`, at most 1e-8 (relative) above the exact floor and
+        never below it.
     """
     q *= 1 + 1e-12  # a tail that equals q but for rounding counts as at most q, as in Procedure A
     low, high = (
         0.0,
-        1.0 if effect == "risk_difference" else 2 * float(np.log(2 * laws.n.max(initial=1) + 2)),
+        1.0
+        if effect == "risk_difference"
+        else 2 * float(np.log(2 * distributions.n.max(initial=1) + 2)),
     )
-    if laws.pooled_tail(counts, np.array([high]), effect)[0] > q:
+    if distributions.pool_tail(counts, np.array([high]), effect)[0] > q:
         return inf
     for _ in range(4):
         grid = np.linspace(low, high, 257)
-        at = int(np.argmax(laws.pooled_tail(counts, grid, effect) <= q))
+        at = int(np.argmax(distributions.pool_tail(counts, grid, effect) <= q))
         if at == 0:
             return float(grid[0])
         low, high = float(grid[at - 1]), float(grid[at])
@@ -315,10 +326,10 @@ def decoy_floor(
         Support of each eligible candidate, in 1..n-1.
     """
     ones = np.ones(len(on), dtype=np.int64)
-    margins, _, counts = lawbook.distinct(
-        Margins(ones * n, np.asarray(on, dtype=np.int64), ones * errors, ones * 0)
+    tables, _, counts = null_distributions.find_distinct(
+        ContingencyTables(ones * n, np.asarray(on, dtype=np.int64), ones * errors, ones * 0)
     )
-    return lone_floor(lawbook.hypergeometric(margins, pooled=True), counts, q, effect)
+    return lone_floor(null_distributions.from_errors(tables, pooled=True), counts, q, effect)
 
 
 # ------------------------------------------------------------------------------------- other losses
@@ -342,12 +353,12 @@ def _lift_at(stage: Stage, rate: float, sign: int) -> float:
     if none is.
     """
     if stage.effect == "risk_difference":
-        return stage.least
+        return stage.min_effect
     n, on, total = float(stage.n), float(stage.on), stage.n * rate
     middle = on * total / n
     end = min(on, total) if sign > 0 else max(0.0, on + total - n)
     sums = np.linspace(middle, end, 1 << 14)
-    reached = score(EFFECTS.index(stage.effect), n, on, total, sums, 1.0) >= stage.least
+    reached = score(EFFECTS.index(stage.effect), n, on, total, sums, 1.0) >= stage.min_effect
     # with one half added to each cell an effect is not quite 0 where the lift is, so the last that
     # fails decides
     at = len(reached) - int(np.argmin(reached[::-1]))

@@ -49,7 +49,7 @@ class Prevalence:
     effective: float
 
 
-def without_repeats(
+def estimate_without_repeats(
     values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
 ) -> Prevalence:
     """The share of failures in a population, from draws that never come to the same member twice.
@@ -85,22 +85,22 @@ def without_repeats(
 
     Examples
     --------
-    >>> round(without_repeats([1, 0, 0, 1], [1 / 8, 1 / 7, 1 / 6, 1 / 5], 8).value, 12)
+    >>> round(estimate_without_repeats([1, 0, 0, 1], [1 / 8, 1 / 7, 1 / 6, 1 / 5], 8).value, 12)
     0.5
     """
     y, p = np.asarray(values, dtype=np.float64), np.asarray(chances, dtype=np.float64)
-    drawn = len(y)
-    if drawn == size:
+    n = len(y)
+    if n == size:
         mean = float(y.mean())
         return Prevalence(mean, 0.0, mean, mean, np.inf)
-    left = size - np.arange(drawn, dtype=np.float64)
-    weights = size * (size - drawn) / (drawn * (left - 1) * left)
+    remaining = size - np.arange(n, dtype=np.float64)
+    weights = size * (size - n) / (n * (remaining - 1) * remaining)
     each = (np.cumsum(y) - y + y / p) / size
     possible = float(y.sum()) / size, 1 - float((1 - y).sum()) / size
-    return _weighted(each, weights, weights / p, drawn / size, possible, level)
+    return _average(each, weights, weights / p, n / size, possible, level)
 
 
-def with_repeats(
+def estimate_with_repeats(
     values: ArrayLike, chances: ArrayLike, size: int, level: float = 0.95
 ) -> Prevalence:
     """The share of failures in a population, from draws that may come to the same member again.
@@ -108,7 +108,7 @@ def with_repeats(
     Parameters
     ----------
     values, chances, size, level
-        As for `without_repeats`, with chances that sum to 1 over all members.
+        As for `estimate_without_repeats`, with chances that sum to 1 over all members.
 
     Returns
     -------
@@ -122,15 +122,15 @@ def with_repeats(
 
     Examples
     --------
-    >>> with_repeats([1.0, 0.0], [0.5, 0.25], 4).value
+    >>> estimate_with_repeats([1.0, 0.0], [0.5, 0.25], 4).value
     0.25
     """
     y, p = np.asarray(values, dtype=np.float64), np.asarray(chances, dtype=np.float64)
     weights = np.full(len(y), 1 / len(y))
-    return _weighted(y / p / size, weights, weights / p, 0.0, (0.0, 1.0), level)
+    return _average(y / p / size, weights, weights / p, 0.0, (0.0, 1.0), level)
 
 
-def _weighted(
+def _average(
     each: Floats,
     weights: Floats,
     load: Floats,
@@ -147,7 +147,7 @@ def _weighted(
     )
 
 
-def stratified(
+def estimate_stratified(
     values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: float = 0.95
 ) -> Prevalence | None:
     """The share of failures in a population, from equal chances without repeats within each
@@ -177,7 +177,7 @@ def stratified(
 
     Examples
     --------
-    >>> stratified([1, 0, 0, 0], [0, 0, 1, 1], [10, 30]).value
+    >>> estimate_stratified([1, 0, 0, 0], [0, 0, 1, 1], [10, 30]).value
     0.125
     """
     y, home = np.asarray(values, dtype=np.float64), np.asarray(strata)
@@ -187,9 +187,9 @@ def stratified(
         return None
     mean = total / np.maximum(count, 1)
     share = size / size.sum()
-    spread = np.bincount(home, (y - mean[home]) ** 2, minlength=len(size))
-    pooled = spread.sum() / max(1.0, (count - 1)[count > 0].sum())
-    inside = np.where(count > 1, spread / np.maximum(count - 1, 1), pooled)
+    squares = np.bincount(home, (y - mean[home]) ** 2, minlength=len(size))
+    pooled = squares.sum() / max(1.0, (count - 1)[count > 0].sum())
+    inside = np.where(count > 1, squares / np.maximum(count - 1, 1), pooled)
     variance = float(
         (share**2 * (1 - count / np.maximum(size, 1)) * inside / np.maximum(count, 1)).sum()
     )
@@ -206,8 +206,8 @@ def _interval(
     value: float, variance: float, design: float, possible: tuple[float, float], level: float
 ) -> Prevalence:
     inside = min(max(value, possible[0]), possible[1])
-    seen = inside * (1 - inside) / variance if variance > 0 and 0 < inside < 1 else design
-    effective = min(seen, design)
+    by_variance = inside * (1 - inside) / variance if variance > 0 and 0 < inside < 1 else design
+    effective = min(by_variance, design)
     low, high = (float(end) for end in wilson(inside * effective, effective, level))
     return Prevalence(
         value, variance**0.5, max(low, possible[0]), min(high, possible[1]), effective

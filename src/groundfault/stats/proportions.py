@@ -49,7 +49,7 @@ def mcnemar(first_only: int, second_only: int) -> float:
     return min(1.0, 2 * float(bdtr(min(first_only, second_only), total, 0.5))) if total else 1.0
 
 
-def paired_difference(
+def newcombe_pairs(
     both: int, first_only: int, second_only: int, neither: int, level: float = 0.95
 ) -> tuple[float, float]:
     """Interval of the difference of two proportions of the same cases.

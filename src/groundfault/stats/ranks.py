@@ -32,8 +32,8 @@ def tau_b(x: Floats, y: Floats) -> Floats:
     first, second = np.triu_indices(x.shape[-1], 1)
     a, b = np.broadcast_arrays(np.round(x, _EXACT), np.round(y, _EXACT))
     up, across = np.sign(a[..., first] - a[..., second]), np.sign(b[..., first] - b[..., second])
-    known = ~(np.isnan(up) | np.isnan(across))
-    up, across = np.where(known, up, 0.0), np.where(known, across, 0.0)
+    defined = ~(np.isnan(up) | np.isnan(across))
+    up, across = np.where(defined, up, 0.0), np.where(defined, across, 0.0)
     scale = np.sqrt((up**2).sum(axis=-1) * (across**2).sum(axis=-1))
     return np.where(scale > 0, (up * across).sum(axis=-1) / np.where(scale > 0, scale, 1.0), np.nan)
 
@@ -62,7 +62,7 @@ def area(score: Floats, positive: NDArray[np.bool_]) -> float:
     return float((rank[positive].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
-def bands(
+def bootstrap_bands(
     values: Floats, level: float = 0.95, *, draws: int = 4000, seed: int = 0
 ) -> tuple[Floats, Floats, Floats]:
     """Means over folds with intervals that hold for all columns at once.

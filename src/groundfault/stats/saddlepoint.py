@@ -14,8 +14,7 @@ _CELLS = 4096
 
 
 def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
-    """The approximate law of the sum over a random k-subset of real losses: start, step,
-    probabilities.
+    """Approximate distribution of the sum over a random k-subset: start, step, probabilities.
 
     Double saddlepoint (Skovgaard 1987, doi:10.2307/3214219) in the modified signed-root form,
     solved on a grid of tilts and interpolated on the normal scale. Each cell's mass is put at its
@@ -26,22 +25,22 @@ def saddlepoint(values: Floats, k: int) -> tuple[float, float, Floats]:
 
     n, total = len(values), float(values.sum())
     mean = k * total / n
-    spread = float(np.sqrt(k * (n - k) / max(n - 1, 1) * values.var()))
-    if spread == 0 or k in (0, n):
+    deviation = float(np.sqrt(k * (n - k) / max(n - 1, 1) * values.var()))
+    if deviation == 0 or k in (0, n):
         return mean, 1.0, np.ones(1)
-    tilts = np.concatenate([-np.geomspace(12, 0.1, 24), np.geomspace(0.1, 12, 24)]) / spread
+    tilts = np.concatenate([-np.geomspace(12, 0.1, 24), np.geomspace(0.1, 12, 24)]) / deviation
     sums, roots = _saddle_curve(np.asarray(values, dtype=np.float64), float(k), tilts)
-    keep = np.isfinite(roots) & np.isfinite(sums)
-    order = np.argsort(sums[keep])
-    sums, roots = sums[keep][order], np.maximum.accumulate(roots[keep][order])
-    distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * spread])
+    finite = np.isfinite(roots) & np.isfinite(sums)
+    order = np.argsort(sums[finite])
+    sums, roots = sums[finite][order], np.maximum.accumulate(roots[finite][order])
+    distinct_sums = np.concatenate([[True], np.diff(sums) > 1e-12 * deviation])
     curve: Callable[[Floats], Floats] = PchipInterpolator(
         sums[distinct_sums], roots[distinct_sums], extrapolate=False
     )
     ordered = np.sort(values)
     edges = np.linspace(
-        max(ordered[:k].sum(), mean - 9 * spread),
-        min(ordered[n - k :].sum(), mean + 9 * spread),
+        max(ordered[:k].sum(), mean - 9 * deviation),
+        min(ordered[n - k :].sum(), mean + 9 * deviation),
         _CELLS,
     )
     inner = np.clip(edges, sums[0], sums[-1])

@@ -37,13 +37,13 @@ def silhouette(points: Floats, labels: Labels) -> float:
     -----
     Euclidean. A point alone in its cluster counts 0. Rousseeuw 1987,
     doi:10.1016/0377-0427(87)90125-7."""
-    order, starts = _sorted(labels)
+    order, starts = _sort_by_cluster(labels)
     if len(starts) < 3:
         return -1.0
     return _silhouette(np.ascontiguousarray(points[order], dtype=np.float64), starts)
 
 
-def shuffled(
+def shuffle_silhouettes(
     values: Floats,
     labels: Labels,
     permutations: int,
@@ -70,13 +70,13 @@ def shuffled(
 
     Notes
     -----
-    The silhouette of each shuffle is that of `combined`, to `SINGLE`. Column means stay; only who
+    The silhouette of each shuffle is that of `combine`, to `SINGLE`. Column means stay; only who
     fails with whom is lost. As the labels were formed on the unshuffled data, a low p-value says
     that clusters are clusters, not that there is more than one cause of failing.
 
     All shuffles go through one compiled loop in single precision; rows of up to 32 zeros and ones,
     with nothing beside them, are kept as the bits of a word."""
-    order, starts = _sorted(labels)
+    order, starts = _sort_by_cluster(labels)
     if len(starts) < 3:
         return np.full(permutations, -1.0)
     still = None if fixed is None or weight == 0 else fixed
@@ -84,19 +84,21 @@ def shuffled(
     if still is None and values.shape[1] <= _BITS and bool(((values == 0) | (values == 1)).all()):
         place = np.full(len(labels), -1, dtype=np.int64)
         place[order] = np.arange(len(order))
-        return np.asarray(_shuffled_bits(np.ascontiguousarray(values.T == 1), place, starts, seeds))
-    kept = np.zeros((1, len(order))) if still is None else weight**2 * _squares(still[order])
-    kept = np.pad(kept, ((0, 0), (0, _width(len(order)) - len(order))))
+        return np.asarray(_shuffle_bits(np.ascontiguousarray(values.T == 1), place, starts, seeds))
+    still_squares = (
+        np.zeros((1, len(order))) if still is None else weight**2 * _squares(still[order])
+    )
+    still_squares = np.pad(still_squares, ((0, 0), (0, _width(len(order)) - len(order))))
     columns, share = (
         np.ascontiguousarray(values.T, dtype=np.float32),
         1.0 if still is None else 1 - weight,
     )
     return np.asarray(
-        _shuffled_floats(columns, share, kept.astype(np.float32), order, starts, seeds)
+        _shuffle_floats(columns, share, still_squares.astype(np.float32), order, starts, seeds)
     )
 
 
-def combined(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -> Floats:
+def combine(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -> Floats:
     """Rows scaled to unit length, beside other coordinates of unit length, weighted: shape (n, m +
     q).
 
@@ -109,7 +111,7 @@ def combined(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -
     return np.hstack([(1 - weight) * scaled, weight * fixed])
 
 
-def _sorted(labels: Labels) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+def _sort_by_cluster(labels: Labels) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Points that are no noise, cluster by cluster, and where each cluster starts and the last one
     ends.
     """
@@ -192,7 +194,7 @@ def _width(n: int) -> int:
 
 
 @njit(parallel=True, cache=True)
-def _shuffled_floats(
+def _shuffle_floats(
     columns: Any,
     share: float,
     still: Any,
@@ -202,13 +204,13 @@ def _shuffled_floats(
 ) -> Floats:  # pragma: no cover - compiled
     out = np.empty(len(seeds))
     for s in prange(len(seeds)):
-        points = _dealt(columns, share, order, seeds[s])
+        points = _deal_floats(columns, share, order, seeds[s])
         out[s] = _mean(_float_distances(points, still, starts), starts)
     return out
 
 
 @njit(nogil=True, cache=True)
-def _dealt(
+def _deal_floats(
     columns: Any, share: float, order: NDArray[np.intp], seed: int
 ) -> Any:  # pragma: no cover - compiled
     """Shuffled columns of the rows kept, which are scaled to the length ``share``; filled up with
@@ -221,13 +223,13 @@ def _dealt(
     scale = np.zeros(len(order), dtype=np.float32)
     state = np.uint64(seed)
     for k in range(m):
-        moved = columns[k].copy()
+        column = columns[k].copy()
         for r in range(n - 1):
             state += _STEP
             pick = r + _below(n - r, state)
-            moved[r], moved[pick] = moved[pick], moved[r]
+            column[r], column[pick] = column[pick], column[r]
         for i in range(len(order)):
-            points[k, i] = moved[order[i]]
+            points[k, i] = column[order[i]]
             scale[i] += points[k, i] ** 2
     for i in range(len(order)):
         scale[i] = share / np.sqrt(scale[i]) if scale[i] > 0 else 0.0
@@ -299,7 +301,7 @@ def _sum(values: Any, first: int, last: int) -> Any:  # pragma: no cover - compi
 
 
 @njit(parallel=True, cache=True)
-def _shuffled_bits(
+def _shuffle_bits(
     columns: NDArray[np.bool_],
     place: NDArray[np.int64],
     starts: NDArray[np.int64],
@@ -307,19 +309,19 @@ def _shuffled_bits(
 ) -> Floats:  # pragma: no cover - compiled
     out = np.empty(len(seeds))
     for s in prange(len(seeds)):
-        words = _deal(columns, place, starts[-1], seeds[s])
+        words = _deal_bits(columns, place, starts[-1], seeds[s])
         out[s] = _mean(_bit_distances(words, starts), starts)
     return out
 
 
 @njit(nogil=True, cache=True)
-def _deal(
-    columns: NDArray[np.bool_], place: NDArray[np.int64], kept: int, seed: int
+def _deal_bits(
+    columns: NDArray[np.bool_], place: NDArray[np.int64], size: int, seed: int
 ) -> NDArray[np.uint32]:  # pragma: no cover - compiled
     """Each column's ones on random rows; rows as words, those without a place left out."""
     n = columns.shape[1]
     at = np.arange(n)
-    words = np.zeros(kept, dtype=np.uint32)
+    words = np.zeros(size, dtype=np.uint32)
     state = np.uint64(seed)
     for k in range(len(columns)):
         ones = columns[k].sum()

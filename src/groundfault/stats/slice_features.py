@@ -15,9 +15,10 @@ Bools = NDArray[np.bool_]
 
 # equal statistics summed in another order may differ in the last digits; a tie counts against
 _TIE = 1e-9
-_EVEN, _MOST = 1e-3, 8.0
-"""Skew below which a law is taken for even, and the largest reckoned with: turned by more, no value
-would be low.
+_EVEN, _MAX_SKEW = 1e-3, 8.0
+"""Skew below which a distribution counts as symmetric, and the largest one corrected for.
+
+Beyond the second no value would be low.
 """
 
 
@@ -31,17 +32,17 @@ class LargerInside:
         Mean of the feature.
     p : float64 array
         One-sided permutation p-value of the mean inside being the larger.
-    adjusted : float64 array
+    p_adjusted : float64 array
         The same, adjusted for all slices and features together (Westfall and Young).
     """
 
     inside: Floats
     outside: Floats
     p: Floats
-    adjusted: Floats
+    p_adjusted: Floats
 
 
-def larger_inside(
+def compare_means(
     members: Bools,
     values: Floats,
     permutations: int,
@@ -82,23 +83,24 @@ def larger_inside(
     size, n = members.sum(axis=1), members.shape[1]
     if values.shape[1:] != (n,) or not ((size > 0) & (size < n)).all():
         raise ValueError(
-            "every slice must hold some of the examples and not all, and features be of the same ones"
+            "each slice must hold some, not all, of the examples, "
+            "and features have one value for each"
         )
     inside = members.astype(np.float64)
     centred = values - values.mean(axis=1, keepdims=True)
-    spread = np.sqrt(np.outer(size * (n - size) / (n * (n - 1.0)), (centred**2).sum(axis=1)))
-    varies = spread > _TIE * np.maximum(1.0, np.abs(values).max(axis=1, initial=0.0))
-    scale = np.where(varies, spread, np.inf)
+    deviation = np.sqrt(np.outer(size * (n - size) / (n * (n - 1.0)), (centred**2).sum(axis=1)))
+    varies = deviation > _TIE * np.maximum(1.0, np.abs(values).max(axis=1, initial=0.0))
+    scale = np.where(varies, deviation, np.inf)
     sums = inside @ centred.T
     observed = sums / scale - _TIE
     skew = _skew(size, centred) / scale**3
-    level = _evened(observed, skew)
+    level = _remove_skew(observed, skew)
     exceed = np.zeros(sums.shape, dtype=np.int64)
     beyond = np.zeros(sums.shape, dtype=np.int64)
     for _ in range(permutations):
-        drawn = inside @ centred[:, rng.permutation(n)].T / scale
-        exceed += drawn >= observed
-        beyond += _evened(drawn, skew).max(initial=-np.inf) >= level
+        z = inside @ centred[:, rng.permutation(n)].T / scale
+        exceed += z >= observed
+        beyond += _remove_skew(z, skew).max(initial=-np.inf) >= level
         progress(1)
     total = values.sum(axis=1)
     within = inside @ values.T
@@ -119,15 +121,13 @@ def _skew(size: NDArray[np.int64], centred: Floats) -> Floats:
     )
 
 
-def _evened(z: Floats, skew: Floats) -> Floats:
-    """Standardised values of a skewed law, turned so that the same size is about as rare whatever
-    the skew.
-    """
-    s = np.where(np.abs(skew) < _EVEN, _EVEN, np.clip(skew, -_MOST, _MOST))
+def _remove_skew(z: Floats, skew: Floats) -> Floats:
+    """Standardised values, transformed so that one size is about as rare at any skew."""
+    s = np.where(np.abs(skew) < _EVEN, _EVEN, np.clip(skew, -_MAX_SKEW, _MAX_SKEW))
     return np.asarray((np.cbrt(1 + s * z / 2) - 1) * 6 / s + s / 6)
 
 
-def shows(values: Floats, graded: Sequence[bool]) -> Bools:
+def mark_features(values: Floats, graded: Sequence[bool]) -> Bools:
     """Which examples show each feature: it is there, or, of degree, more than one deviation above
     its mean.
 
@@ -167,7 +167,7 @@ class Fit:
     v: Floats
 
 
-def fit(members: Bools, wrong: Bools, shown: Bools) -> Fit:
+def measure_fit(members: Bools, wrong: Bools, marks: Bools) -> Fit:
     """Homogeneity, completeness and V-measure of every slice and feature (Hua et al. 2023, footnote
     7).
 
@@ -175,14 +175,14 @@ def fit(members: Bools, wrong: Bools, shown: Bools) -> Fit:
     ----------
     members : bool array, shape (S, n)
     wrong : bool array, shape (n,)
-    shown : bool array, shape (F, n)
-        From `shows`.
+    marks : bool array, shape (F, n)
+        From `mark_features`.
 
     Notes
     -----
     The footnote divides by k, which elsewhere is the number of slices; a share needs the size of
     the slice, as used here. doi:10.1162/tacl_a_00617"""
-    errors = (shown & wrong).astype(np.float64)
+    errors = (marks & wrong).astype(np.float64)
     both = members.astype(np.float64) @ errors.T
     size, total = members.sum(axis=1)[:, None], errors.sum(axis=1)[None]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -196,7 +196,7 @@ def v_measure(homogeneity: Floats, completeness: Floats) -> Floats:
     return np.asarray(2 * homogeneity * completeness / np.where(total == 0, 1.0, total))
 
 
-def weighted_v(proportions: Sequence[float], v: Sequence[float]) -> float:
+def average_v(proportions: Sequence[float], v: Sequence[float]) -> float:
     """V averaged over data sets, each weighted by the share of features found (Hua et al. 2023,
     equation 12).
 
@@ -208,7 +208,7 @@ def weighted_v(proportions: Sequence[float], v: Sequence[float]) -> float:
 
     Examples
     --------
-    >>> weighted_v([0.5, 1.0, 0.0], [0.3, 0.6, float("nan")])
+    >>> average_v([0.5, 1.0, 0.0], [0.3, 0.6, float("nan")])
     0.25
     """
     products = np.nan_to_num(

@@ -13,7 +13,7 @@ _BLOCK = 512
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def scatter(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def set_bits(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Set the bit of each row in the predicate that ``place`` gives for its code; -1 gives none."""
     for i in range(len(row)):
         j = place[row[i]]
@@ -22,25 +22,25 @@ def scatter(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cov
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _bound(size, error, top, least, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    if size < least or error <= 0:
+def _bound_score(size, error, top, min_size, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    if size < min_size or error <= 0:
         return -np.inf
-    s = min(max(error / top, least), size)
+    s = min(max(error / top, min_size), size)
     first = (gain * min(s * top, error) - cost) / s
     return max(first, (gain * min(size * top, error) - cost) / size) + rest
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def bounds(size, error, top, least, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def bound_scores(size, error, top, min_size, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """See `groundfault.stats.slices.Objective.bound`."""
     out = np.empty(len(size))
     for i in range(len(size)):
-        out[i] = _bound(size[i], error[i], top[i], least, gain, cost, rest)
+        out[i] = _bound_score(size[i], error[i], top[i], min_size, gain, cost, rest)
     return out
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _meet(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _intersect(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Words ``start`` to ``stop`` of the rows that all members share."""
     for w in range(stop - start):
         out[w] = ~np.uint64(0)
@@ -51,7 +51,7 @@ def _meet(bits, members, start, stop, out):  # type: ignore[no-untyped-def]  # p
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def count_rows(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Count the rows of slices, each a parent and one more predicate: block by block, so that words
     stay in cache.
 
@@ -73,7 +73,7 @@ def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # 
         for c in range(len(parent)):
             if parent[c] != now:
                 now = parent[c]
-                _meet(bits, parents[now], start, stop, shared)
+                _intersect(bits, parents[now], start, stop, shared)
             row = bits[last[c], start:stop]
             total = np.uint64(0)
             for w in range(stop - start):
@@ -82,8 +82,8 @@ def tally(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-untyped-def]  # pragma: no cover
-    """Upper bounds of error sums and of largest errors: as `tally`, with a weight for each word."""
+def bound_errors(bits, weights, parents, parent, last, out, top):  # type: ignore[no-untyped-def]  # pragma: no cover
+    """Bound error sums and largest errors from above: `count_rows` with a weight for each word."""
     shared = np.empty(_BLOCK, dtype=np.uint64)
     out[:] = 0
     top[:] = 0
@@ -94,7 +94,7 @@ def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-un
         for c in range(len(parent)):
             if parent[c] != now:
                 now = parent[c]
-                _meet(bits, parents[now], start, stop, shared)
+                _intersect(bits, parents[now], start, stop, shared)
             row = bits[last[c], start:stop]
             total = np.int64(0)
             for w in range(stop - start):
@@ -108,10 +108,8 @@ def weigh(bits, weights, parents, parent, last, out, top):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Error sums, row by row: exact in quanta, for slices that the bound of `weigh` cannot rule
-    out.
-    """
+def sum_errors(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """Sum errors row by row, exactly, for slices that `bound_errors` cannot rule out."""
     shared = np.empty(_BLOCK, dtype=np.uint64)
     out[:] = 0
     for start in range(0, bits.shape[1], _BLOCK):
@@ -120,7 +118,7 @@ def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped
         for c in range(len(parent)):
             if parent[c] != now:
                 now = parent[c]
-                _meet(bits, parents[now], start, stop, shared)
+                _intersect(bits, parents[now], start, stop, shared)
             row = bits[last[c], start:stop]
             for w in range(stop - start):
                 word = shared[w] & row[w]
@@ -132,8 +130,8 @@ def gather(bits, quanta, parents, parent, last, out):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The first row of sorted ``members`` whose beginning is not before ``wanted`` without its
+def _find_first(members, target, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    """The first row of sorted ``members`` whose beginning is not before ``target`` without its
     element ``skip``.
     """
     low, high = 0, len(members)
@@ -141,7 +139,7 @@ def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no
         middle = (low + high) // 2
         less = False
         for k in range(members.shape[1] - 1):
-            w = wanted[k if k < skip else k + 1]
+            w = target[k if k < skip else k + 1]
             if members[middle, k] != w:
                 less = members[middle, k] < w
                 break
@@ -153,16 +151,16 @@ def _first(members, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _begins(member, wanted, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+def _begins_with(member, target, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     same = True
     for k in range(len(member) - 1):
-        same &= member[k] == wanted[k if k < skip else k + 1]
+        same &= member[k] == target[k if k < skip else k + 1]
     return same
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    column, members, ends, which, stats, pairs, room, floor, least, gain, cost, rest
+def join_parents(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
+    column, members, ends, which, stats, pairs, room, floor, min_size, gain, cost, rest
 ):
     """Children of some parents that have all their parents and a bound of at least ``floor``.
 
@@ -186,7 +184,7 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
         Rows that two predicates share, where known.
     room : int
         Pairs (i, j) to be made.
-    floor, least, gain, cost, rest : float
+    floor, min_size, gain, cost, rest : float
         See `groundfault.stats.slices.Objective`.
 
     Returns
@@ -195,7 +193,7 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     limits : int64 array, shape (3, C)
         The least size, error sum and largest error among the parents.
     bound : float64 array, shape (C,)
-    joined : int
+    pair_count : int
         Children before any was ruled out.
     """
     length = members.shape[1]
@@ -204,15 +202,15 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     limits = np.empty((3, room), dtype=np.int64)
     bound = np.empty(room)
     walk = np.empty(length, dtype=np.int64)
-    made = joined = 0
+    child_count = pair_count = 0
     for i in which:
         for t in range(length - 1):
-            walk[t] = _first(members, members[i], t)
+            walk[t] = _find_first(members, members[i], t)
         for j in range(i + 1, ends[i]):
             a = members[j, length - 1]
             if column[a] == column[members[i, length - 1]]:
                 continue
-            joined += 1
+            pair_count += 1
             size = min(stats[0, i], stats[0, j])
             error = min(stats[1, i], stats[1, j])
             top = min(stats[2, i], stats[2, j])
@@ -224,14 +222,14 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
                 while (
                     p < len(members)
                     and members[p, length - 1] < a
-                    and _begins(members[p], members[i], t)
+                    and _begins_with(members[p], members[i], t)
                 ):
                     p += 1
                 walk[t] = p
                 if (
                     p < len(members)
                     and members[p, length - 1] == a
-                    and _begins(members[p], members[i], t)
+                    and _begins_with(members[p], members[i], t)
                 ):
                     size = min(size, stats[0, p])
                     error = min(error, stats[1, p])
@@ -240,13 +238,19 @@ def join(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
                     whole = False
                     break
             if whole:
-                b = _bound(size, error, top, least, gain, cost, rest)
+                b = _bound_score(size, error, top, min_size, gain, cost, rest)
                 if b >= floor:
-                    parent[made] = i
-                    last[made] = a
-                    limits[0, made] = size
-                    limits[1, made] = error
-                    limits[2, made] = top
-                    bound[made] = b
-                    made += 1
-    return parent[:made], last[:made], limits[:, :made], bound[:made], joined
+                    parent[child_count] = i
+                    last[child_count] = a
+                    limits[0, child_count] = size
+                    limits[1, child_count] = error
+                    limits[2, child_count] = top
+                    bound[child_count] = b
+                    child_count += 1
+    return (
+        parent[:child_count],
+        last[:child_count],
+        limits[:, :child_count],
+        bound[:child_count],
+        pair_count,
+    )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, count_and
-from groundfault.stats.slice_kernels import gather, join, tally, weigh
+from groundfault.stats.slice_kernels import bound_errors, count_rows, join_parents, sum_errors
 from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
 
 _JOINED = 1 << 21
@@ -25,7 +25,7 @@ _FIRST_BATCH = 1 << 12
 _LAST_BATCH = 1 << 16
 _FIRST_SUMS = 1 << 6
 _WORTH_THREADS = 1 << 22
-_MOST_PAIRS = 4096
+_MAX_PAIRS = 4096
 _NO_PAIRS = np.zeros((0, 0), dtype=np.int32)
 
 
@@ -44,7 +44,7 @@ class Level:
         Those whose own parts may score well enough, and were looked at.
     dropped : int
         Those whose own parts may score well enough, as far as was known then, but that were more
-        than ``most``.
+        than ``max_parents``.
     missed : float
         No slice lost with them scores above this; -inf where none was dropped.
     """
@@ -58,7 +58,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The best slices by computed score, a few more where rounding leaves their order open.
 
     Attributes
@@ -132,19 +132,22 @@ class _Parents:
 
 
 @dataclass
-class _Kept:
+class _Extendable:
     """Slices of a level that may be extended; no more than about four times ``most`` are ever
     held.
     """
 
-    most: int | None
+    max_parents: int | None
     parts: list[tuple[Ids, Ints, Floats]] = field(default_factory=list)
     dropped: int = 0
     missed: float = -np.inf
 
     def add(self, members: Ids, stats: Ints, bounds: Floats) -> None:
         self.parts.append((members, stats, bounds))
-        if self.most is not None and sum(len(part[2]) for part in self.parts) > 4 * self.most:
+        if (
+            self.max_parents is not None
+            and sum(len(part[2]) for part in self.parts) > 4 * self.max_parents
+        ):
             self._trim(-np.inf)
 
     def _trim(self, floor: float) -> None:
@@ -152,13 +155,13 @@ class _Kept:
         stats = np.concatenate([part[1] for part in self.parts], axis=1)
         bounds = np.concatenate([part[2] for part in self.parts])
         stay = np.flatnonzero(bounds >= floor)
-        if self.most is not None and len(stay) > self.most:
+        if self.max_parents is not None and len(stay) > self.max_parents:
             # ties go to the smaller predicates, so that what is kept does not depend on the order
             # of counting
             stay = stay[np.lexsort((*members[stay].T[::-1], -bounds[stay]))]
-            self.dropped += len(stay) - self.most
-            self.missed = max(self.missed, float(bounds[stay[self.most]]))
-            stay = stay[: self.most]
+            self.dropped += len(stay) - self.max_parents
+            self.missed = max(self.missed, float(bounds[stay[self.max_parents]]))
+            stay = stay[: self.max_parents]
         self.parts = [(members[stay], stats[:, stay], bounds[stay])]
 
     def parents(self, floor: float) -> _Parents | None:
@@ -195,7 +198,8 @@ class _Search:
         others one.
         """
         out = [
-            np.zeros(len(group.last), dtype=np.int64) for _ in range(2 if kernel is weigh else 1)
+            np.zeros(len(group.last), dtype=np.int64)
+            for _ in range(2 if kernel is bound_errors else 1)
         ]
         work = len(group.last) * bits.shape[1]
         self.words += work
@@ -226,7 +230,7 @@ class _Search:
         if length == 1 and len(self.pairs):
             shared: Ints = self.pairs[group.parents[group.parent, 0], group.last].astype(np.int64)
             return shared
-        return self.count(tally, self.predicates.bits, (), group)[0]
+        return self.count(count_rows, self.predicates.bits, (), group)[0]
 
     def look(self, group: _Group, extend: bool) -> tuple[Ids, Ints, Floats] | None:
         """Count slices and offer the good ones; give what may be extended: predicates, stats and
@@ -235,11 +239,11 @@ class _Search:
         objective, errors = self.objective, self.errors
         if len(errors.weights) and errors.exact and errors.weights[0] == errors.weights[-1]:
             error, top = (
-                self.count(tally, self.hot, (), group)[0] * errors.weights[0],
+                self.count(count_rows, self.hot, (), group)[0] * errors.weights[0],
                 group.limits[2],
             )
         else:
-            error, top = self.count(weigh, self.hot, (errors.weights,), group)
+            error, top = self.count(bound_errors, self.hot, (errors.weights,), group)
         error, top = np.minimum(error, group.limits[1]), np.minimum(top, group.limits[2])
         stay = np.flatnonzero(objective.bound(group.limits[0], error, top) >= self.best.floor)
         group, error, top = group[stay], error[stay], top[stay]
@@ -268,7 +272,7 @@ class _Search:
             start, step = start + step, 2 * step
             part = part[scores[part] >= self.best.floor]
             if not self.errors.exact:
-                error[part] = self.count(gather, self.hot, (self.quanta,), group[part])[0]
+                error[part] = self.count(sum_errors, self.hot, (self.quanta,), group[part])[0]
                 scores[part] = self.objective.score(size[part], error[part])
             members = np.full((len(part), self.best.members.shape[1]), -1, dtype=np.int32)
             members[:, : group.parents.shape[1] + 1] = group[part].members()
@@ -298,11 +302,11 @@ def search(
     *,
     k: int,
     levels: int,
-    most: int | None = None,
-    moved: Ints | None = None,
+    max_parents: int | None = None,
+    permutation: Ints | None = None,
     pairs: NDArray[np.int32] = _NO_PAIRS,
     threads: int | None = None,
-) -> Found:
+) -> SearchResult:
     """The k best slices of at most ``levels`` predicates, those tied with the k-th included.
 
     Parameters
@@ -312,13 +316,13 @@ def search(
     objective : Objective
     k : int
     levels : int
-    most : int, optional
+    max_parents : int, optional
         Extend at most so many slices of a level, those of best bound. What that may have lost is in
         ``levels``.
-    moved : int64 array, shape (n,), optional
-        A permutation: the error of row i is dealt to row ``moved[i]``.
+    permutation : int64 array, shape (n,), optional
+        The error of row i goes to row ``permutation[i]``.
     pairs : int32 array, shape (L, L), optional
-        Rows that two predicates share, from `pair_sizes`.
+        Rows that two predicates share, from `count_pairs`.
     threads : int, optional
         Where left out, as many as Numba would use. The answer does not depend on it.
 
@@ -331,31 +335,41 @@ def search(
     S. Sagadeeva and M. Boehm, SliceLine: fast, linear-algebra-based slice finding for ML model
     debugging, SIGMOD 2021, doi:10.1145/3448016.3457323. The number of rows in the bound is n, which
     published codes replace by the number of predicates."""
-    rows = errors.order if moved is None else np.where(errors.order < 0, -1, moved[errors.order])
+    rows = (
+        errors.order
+        if permutation is None
+        else np.where(errors.order < 0, -1, permutation[errors.order])
+    )
     quanta = np.where(errors.order < 0, 0, errors.quanta[errors.order])
     best = _Best(k, objective.slack, np.zeros((0, levels), dtype=np.int32))
     threads = threads or numba.get_num_threads()
     run = _Search(predicates, errors, objective, best, predicates.at(rows), quanta, pairs, threads)
-    done = []
+    summaries = []
     parents = None
     for level in range(1, levels + 1):
-        groups = _singles(predicates, objective) if parents is None else _children(run, parents)
-        kept, joined, counted = _Kept(most), 0, 0
-        for group, tried in groups:
-            joined += tried
-            counted += len(group.last)
-            left = run.look(group, extend=level < levels) if len(group.last) else None
-            if left is not None:
-                kept.add(*left)
-        parents = kept.parents(best.floor)
+        groups = (
+            _list_singles(predicates, objective)
+            if parents is None
+            else _list_children(run, parents)
+        )
+        extendable, pair_count, count = _Extendable(max_parents), 0, 0
+        for group, pairs_tried in groups:
+            pair_count += pairs_tried
+            count += len(group.last)
+            survivors = run.look(group, extend=level < levels) if len(group.last) else None
+            if survivors is not None:
+                extendable.add(*survivors)
+        parents = extendable.parents(best.floor)
         extended = 0 if parents is None else len(parents.bounds)
-        done.append(Level(level, joined, counted, extended, kept.dropped, kept.missed))
+        summaries.append(
+            Level(level, pair_count, count, extended, extendable.dropped, extendable.missed)
+        )
         if parents is None:
             break
-    return Found(best.members, best.scores, tuple(done), run.words)
+    return SearchResult(best.members, best.scores, tuple(summaries), run.words)
 
 
-def _singles(predicates: Predicates, objective: Objective) -> Iterator[tuple[_Group, int]]:
+def _list_singles(predicates: Predicates, objective: Objective) -> Iterator[tuple[_Group, int]]:
     count = len(predicates.size)
     error = np.minimum(predicates.size * objective.top, objective.whole)
     limits = np.stack([predicates.size, error, np.full(count, objective.top)])
@@ -366,7 +380,7 @@ def _singles(predicates: Predicates, objective: Objective) -> Iterator[tuple[_Gr
     )
 
 
-def _children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
+def _list_children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
     """Children in batches, those of hopeful parents first, so that the floor rises early."""
     objective, column = run.objective, run.predicates.column
     ends = parents.ends()
@@ -377,18 +391,18 @@ def _children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
         before = tails[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(tails, before + _JOINED, side="right")))
         which, room = order[start:stop], int(tails[stop - 1] - before)
-        parent, last, limits, bounds, joined = join(
+        parent, last, limits, bounds, pair_count = join_parents(
             column, parents.members, ends, which, parents.stats, run.pairs, room, run.best.floor,
-            float(objective.least), *objective.terms,
+            float(objective.min_size), *objective.terms,
         )  # fmt: skip
-        yield _Group(parents.members, parent[:0], last[:0], limits[:, :0]), joined
-        for index in _batches(parent, bounds):
+        yield _Group(parents.members, parent[:0], last[:0], limits[:, :0]), pair_count
+        for index in _split_batches(parent, bounds):
             index = index[bounds[index] >= run.best.floor]
             yield _Group(parents.members, parent[index], last[index], limits[:, index]), 0
         start = stop
 
 
-def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
+def _split_batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
     """Runs of children, by the best bound in the run; small batches first, while the floor is still
     low.
     """
@@ -404,11 +418,11 @@ def _batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
         start, size = start + size, min(2 * size, _LAST_BATCH)
 
 
-def pair_sizes(predicates: Predicates) -> NDArray[np.int32]:
+def count_pairs(predicates: Predicates) -> NDArray[np.int32]:
     """Rows that every two predicates share, shape (L, L); empty where that would be too large a
     table.
     """
-    if len(predicates.size) > _MOST_PAIRS:
+    if len(predicates.size) > _MAX_PAIRS:
         return _NO_PAIRS
     shared: NDArray[np.int64] = count_and(predicates.bits, predicates.bits)
     return shared.astype(np.int32)
@@ -422,7 +436,7 @@ def replay(
     times: int,
     *,
     levels: int,
-    most: int | None = None,
+    max_parents: int | None = None,
     groups: Ints | None = None,
 ) -> Floats:
     """The best score of the whole search when errors are dealt to rows at random: its null, shape
@@ -436,7 +450,7 @@ def replay(
 
     Parameters
     ----------
-    predicates, errors, objective, levels, most
+    predicates, errors, objective, levels, max_parents
         As in `search`.
     rng : numpy.random.Generator
     times : int
@@ -447,32 +461,32 @@ def replay(
     """
     if times == 0:
         return np.zeros(0)
-    pairs = pair_sizes(predicates)
+    pairs = count_pairs(predicates)
     streams = rng.spawn(times)
-    decks = _decks(np.arange(objective.n) if groups is None else groups)
+    decks = _stack_groups(np.arange(objective.n) if groups is None else groups)
 
     def one(stream: np.random.Generator) -> float:
-        moved = np.empty(objective.n, dtype=np.int64)
+        permutation = np.empty(objective.n, dtype=np.int64)
         for deck in decks:
-            moved[deck] = deck[stream.permutation(len(deck))]
-        found = search(
+            permutation[deck] = deck[stream.permutation(len(deck))]
+        result = search(
             predicates,
             errors,
             objective,
             k=1,
             levels=levels,
-            most=most,
-            moved=moved,
+            max_parents=max_parents,
+            permutation=permutation,
             pairs=pairs,
             threads=1,
         )
-        return max(0.0, float(found.scores.max(initial=0.0)))
+        return max(0.0, float(result.scores.max(initial=0.0)))
 
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
         return np.fromiter(pool.map(one, streams), dtype=np.float64, count=times)
 
 
-def _decks(groups: Ints) -> list[Ints]:
+def _stack_groups(groups: Ints) -> list[Ints]:
     """Rows of the groups of each size, shape (groups, size)."""
     order = np.argsort(groups, kind="stable")
     sizes = np.unique(groups, return_counts=True)[1]

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, pack, words
-from groundfault.stats.slice_kernels import bounds, scatter
+from groundfault.stats.slice_kernels import bound_scores, set_bits
 
 Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
@@ -48,7 +48,7 @@ class Objective:
         The largest error, in quanta.
     alpha : float
         Weight of the error against the size, in (0, 1].
-    least : int
+    min_size : int
         Rows that a slice must have.
     slack : float
         No score or bound is computed further than this from its true value.
@@ -59,7 +59,7 @@ class Objective:
     whole: int
     top: int
     alpha: float
-    least: int
+    min_size: int
     slack: float
 
     @property
@@ -74,14 +74,14 @@ class Objective:
         return (gain * error - cost) / size + rest
 
     def bound(self, size: Ints, error: Ints, top: Ints) -> Floats:
-        """The best score of any slice of ``least`` to ``size`` rows, error sum up to ``error``,
+        """The best score of any slice of ``min_size`` to ``size`` rows, error sum up to ``error``,
         errors up to ``top``.
 
         For s rows it is that of error sum min(s * top, error), which rises with s while s * top is
         the smaller, and is monotone from there on: its maximum is there or at either end. -inf for
         fewer rows, or without an error."""
         size, error, top = (np.ascontiguousarray(a) for a in (size, error, top))
-        out: Floats = bounds(size, error, top, float(self.least), *self.terms)
+        out: Floats = bound_scores(size, error, top, float(self.min_size), *self.terms)
         return out
 
 
@@ -128,24 +128,35 @@ class Errors:
             total = float(np.ldexp(fsum((errors / top).tolist()), bits))
         rows = np.flatnonzero(errors > 0)
         rows = rows[np.argsort(-quanta[rows], kind="stable")]
-        order = _apart(rows, quanta[rows])
-        placed = np.where(order < 0, 0, quanta[order])
-        weights = np.ascontiguousarray(placed[::64])
+        order = _separate(rows, quanta[rows])
+        quanta_in_order = np.where(order < 0, 0, quanta[order])
+        weights = np.ascontiguousarray(quanta_in_order[::64])
         first = np.repeat(weights, 64)[: len(order)]
         return cls(
-            quanta, order, weights, bool(np.all((placed == first) | (order < 0))), total, fineness
+            quanta,
+            order,
+            weights,
+            bool(np.all((quanta_in_order == first) | (order < 0))),
+            total,
+            fineness,
         )
 
-    def objective(self, alpha: float, least: int) -> Objective:
+    def objective(self, alpha: float, min_size: int) -> Objective:
         """The score of slices of these rows."""
         n, top = len(self.quanta), int(self.quanta.max())
-        size = 1 + alpha * top * n / self.total + (1 - alpha) * n / least
+        size = 1 + alpha * top * n / self.total + (1 - alpha) * n / min_size
         return Objective(
-            n, self.total, int(self.quanta.sum()), top, alpha, least, size * (1e-12 + self.fineness)
+            n,
+            self.total,
+            int(self.quanta.sum()),
+            top,
+            alpha,
+            min_size,
+            size * (1e-12 + self.fineness),
         )
 
 
-def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:
+def score_exactly(size: int, error: float, n: int, total: float, alpha: Fraction) -> Fraction:
     """The score of one slice without rounding, so that ties are ties.
 
     Parameters
@@ -162,7 +173,7 @@ def exact_score(size: int, error: float, n: int, total: float, alpha: Fraction) 
     return Fraction(a * n * p * v + ((b - a) * (size - n) - a * size) * q * u, b * size * q * u)
 
 
-def _apart(rows: Ints, quanta: Ints) -> Ints:
+def _separate(rows: Ints, quanta: Ints) -> Ints:
     """Give each different error words of its own, where that leaves less than half of the places
     empty.
     """
@@ -226,16 +237,16 @@ class Predicates:
         hopeful = (
             objective.bound(count, error, np.full(len(count), objective.top)) > -objective.slack
         )
-        keep = hopeful & (count >= objective.least) & (count < objective.n)
+        keep = hopeful & (count >= objective.min_size) & (count < objective.n)
         number = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
         place = tuple(np.append(part, np.int32(-1)) for part in np.split(number, starts[1:]))
         bits = np.zeros((int(keep.sum()), words(objective.n)), dtype=np.uint64)
         for f, (_, rows) in enumerate(packed):
             if rows is None:
-                scatter(codes[f], place[f], bits)
+                set_bits(codes[f], place[f], bits)
             else:
-                kept = place[f][:-1]
-                bits[kept[kept >= 0]] = rows[kept >= 0]
+                numbers = place[f][:-1]
+                bits[numbers[numbers >= 0]] = rows[numbers >= 0]
         return cls(column[keep], level[keep], count[keep], bits, codes, place)
 
     def at(self, rows: Ints) -> Bits:
@@ -244,7 +255,7 @@ class Predicates:
         there = rows >= 0
         whole = bool(there.all())
         for column, place in zip(self.codes, self.place, strict=True):
-            scatter(
+            set_bits(
                 column[rows] if whole else np.where(there, column[rows], len(place) - 1),
                 place,
                 bits,

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 _START = float(np.log(1e-4))  # a window much wider than the data
 _LAST = 0.05  # of the size wanted: what the barrier stands above it in the end
-_PATIENCE, _DECAY, _LEAST_GAIN = 20, 0.5, 1e-4
+_PATIENCE, _DECAY, _MIN_GAIN = 20, 0.5, 1e-4
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def climb(
         second = 0.999 * second + 0.001 * gradient**2
         move = rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
         window = Window(window.centre - move[:-1], window.log_precision - float(move[-1]))
-        better = -value < best * (1 - _LEAST_GAIN)
+        better = -value < best * (1 - _MIN_GAIN)
         best, idle = (-value, 0) if better else (best, idle + 1)
         if idle > _PATIENCE:
             rate, best, idle = rate * _DECAY, np.inf, 0
@@ -100,17 +100,17 @@ def objective(
     log_total = float(np.log(weights.sum()) - 0.5 * precision * nearest)
     mean = float(share @ losses)
     if scale is None:
-        lacking = min(log_total - np.log(floor), 0.0)
-        push = -2 * lacking
+        shortfall = min(log_total - np.log(floor), 0.0)
+        push = -2 * shortfall
     else:
-        lacking = min(np.exp(log_total) - floor, 0.0) / scale
-        push = -2 * lacking / scale * np.exp(log_total)
+        shortfall = min(np.exp(log_total) - floor, 0.0) / scale
+        push = -2 * shortfall / scale * np.exp(log_total)
     pull = share * (losses - mean + push)
     centre = precision * (pull @ values - pull.sum() * window.centre)
-    return mean - lacking**2, np.append(centre, -0.5 * precision * (pull @ squares))
+    return mean - shortfall**2, np.append(centre, -0.5 * precision * (pull @ squares))
 
 
-def reach(window: Window, values: Floats, count: int) -> float:
+def find_radius(window: Window, values: Floats, count: int) -> float:
     """A squared distance that the nearest ``count`` examples, and those as near, do not exceed.
 
     Half way to the next one, so that rounding does not decide about the last.
@@ -119,7 +119,7 @@ def reach(window: Window, values: Floats, count: int) -> float:
     return float(near + (beyond - near) / 2)
 
 
-def inside(arrays: Mapping[str, Floats], values: Floats) -> NDArray[np.int64]:
+def is_inside(arrays: Mapping[str, Floats], values: Floats) -> NDArray[np.int64]:
     """Whether each example is in a ball: 1 or 0.
 
     Parameters

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-_MOST_CELLS = 6e7
-_MOST_UPDATES = 3e9
+_MAX_CELLS = 6e7
+_MAX_UPDATES = 3e9
 _NEGLIGIBLE = 1e-60
 
 
@@ -20,13 +20,13 @@ def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
     window = min(
         top, 34.0 * float(values.std()) * np.sqrt(largest) + 2.0 * float(values.max(initial=1))
     )
-    return largest * top <= _MOST_CELLS and len(values) * largest * window / 2 <= _MOST_UPDATES
+    return largest * top <= _MAX_CELLS and len(values) * largest * window / 2 <= _MAX_UPDATES
 
 
 def subset_sums(
     values: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> dict[int, tuple[float, float, Floats]]:
-    """The exact law of the sum over a random subset, for each size: start, step 1, probabilities.
+    """Exact distributions of sums over random subsets, by size: start, step 1, probabilities.
 
     Units are added one at a time: after i of them, a random k-subset holds the new one with
     probability k/i. Every term is positive, so nothing cancels. A subset of more than half the

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from groundfault.errors import InputError
 from groundfault.stats.one_ability import OneAbility
-from groundfault.stats.silhouette import SINGLE, combined, shuffled, silhouette
+from groundfault.stats.silhouette import SINGLE, combine, shuffle_silhouettes, silhouette
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.partition import MOST_COMPARED, Partition, leading, partition
 from groundfault.taxonomy.fitting.replicates import Replicates
@@ -181,9 +181,9 @@ def label_fixed(matrix: Matrix, found: Partition, settings: Settings) -> Test:
     step = -(-len(matrix) // MOST_COMPARED) or 1
     values, labels = matrix.imputed(settings.imputation)[::step], found.labels[::step]
     semantic = None if matrix.semantic is None else matrix.semantic[::step]
-    observed = silhouette(combined(values, semantic, settings.alpha), labels)
+    observed = silhouette(combine(values, semantic, settings.alpha), labels)
     rng = settings.rng("label-fixed shuffles")
-    draws = shuffled(
+    draws = shuffle_silhouettes(
         values, labels, settings.permutations, rng, fixed=semantic, weight=settings.alpha
     )
     return Test("silhouette of the same labels, columns shuffled", observed, tuple(draws.tolist()))

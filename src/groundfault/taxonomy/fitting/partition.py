@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from groundfault.errors import MissingExtraError
 from groundfault.stats import irt
-from groundfault.stats.centroids import nearest
+from groundfault.stats.centroids import find_nearest
 from groundfault.stats.mixture_predict import principal_axes
-from groundfault.stats.silhouette import combined, silhouette
+from groundfault.stats.silhouette import combine, silhouette
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
 
@@ -97,7 +97,7 @@ def partition(
     signature, rule = _signature(matrix, settings)
     weight, semantic = settings.alpha, matrix.semantic
     if settings.signature == "passes":
-        whole = combined(signature, semantic, weight)
+        whole = combine(signature, semantic, weight)
     else:
         whole = (
             signature
@@ -140,7 +140,7 @@ def _signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict[str, Fl
             [fitted.penalty[0] if settings.parameters == 2 else 1e-6, fitted.penalty[1]]
         ),
     }
-    return irt.residuals(matrix.passed, matrix.trials, fitted), rule
+    return irt.compute_residuals(matrix.passed, matrix.trials, fitted), rule
 
 
 def leading(matrix: Matrix, settings: Settings) -> Floats:
@@ -199,7 +199,7 @@ def clustered(points: Floats, settings: Settings, kept: int, seed: int) -> tuple
     with threadpool_limits(1):
         means = KMeans(centres, n_init=_STARTS, random_state=seed).fit(points)
     spread = float(means.inertia_) / max(points.size, 1)
-    labels = nearest(points, means.cluster_centers_, spread, settings.core)
+    labels = find_nearest(points, means.cluster_centers_, spread, settings.core)
     size = np.bincount(labels[labels >= 0], minlength=centres)
     return np.where((labels >= 0) & (size[labels] >= settings.min_cluster_size), labels, -1), spread
 
@@ -228,7 +228,7 @@ def _split(
         inside = np.flatnonzero(labels == cluster)
         if len(inside) <= settings.split:
             continue
-        views: list[Any] = [combined(signature[inside])] + (
+        views: list[Any] = [combine(signature[inside])] + (
             [] if semantic is None else [semantic[inside]]
         )
         for view in views:

@@ -84,7 +84,7 @@ class Basis:
     @cached_property
     def curve(self) -> Floats:
         """Chance of a pass of each example at each ability of `irt.GRID`: shape (n, len(GRID))."""
-        return irt.curves(self.items)
+        return irt.compute_curves(self.items)
 
     @cached_property
     def log_chances(self) -> tuple[Floats, Floats]:

@@ -66,7 +66,7 @@ class Peers:
     @cached_property
     def factors(self) -> low_rank.LowRank:
         """The low-rank fit."""
-        rank = low_rank.best_rank(self.passed, self.trials) if self.rank is None else self.rank
+        rank = low_rank.choose_rank(self.passed, self.trials) if self.rank is None else self.rank
         return low_rank.fit(self.passed, self.trials, self.items, rank)
 
     @cached_property
@@ -75,7 +75,7 @@ class Peers:
 
     @cached_property
     def _curve(self) -> Floats:
-        return irt.curves(self.items)
+        return irt.compute_curves(self.items)
 
     def chances(self, method: Method, passed: Integers, trials: Integers) -> tuple[Floats, Floats]:
         """Chances that new models pass each example, and what one ability alone leads one to
@@ -105,7 +105,7 @@ class Peers:
             return self._filled[:, near].mean(axis=2), self.items.probability()[:, near].mean(
                 axis=2
             )
-        density = irt.log_posterior(passed, trials, self._curve)
+        density = irt.compute_log_posterior(passed, trials, self._curve)
         weight = np.exp(density - density.max(axis=1, keepdims=True))
         one = self._curve @ (weight / weight.sum(axis=1, keepdims=True)).T
         if method == "ability":

@@ -16,7 +16,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
 from groundfault.stats.multiple import holm
-from groundfault.stats.proportions import mcnemar, paired_difference, wilson
+from groundfault.stats.proportions import mcnemar, newcombe_pairs, wilson
 from groundfault.stats.silhouette import silhouette
 from groundfault.taxonomy.fitting.matrix import SLACK, check_thresholds
 
@@ -196,7 +196,7 @@ def _gap(
     cell: tuple[str, ...], square: tuple[Any, ...], level: float, p: float, adjusted: float
 ) -> Gap:
     both, judge_only, execution_only, neither = square
-    low, high = paired_difference(both, judge_only, execution_only, neither, level)
+    low, high = newcombe_pairs(both, judge_only, execution_only, neither, level)
     gap = (judge_only - execution_only) / sum(square)
     judged, executed = (
         _share(both + alone, sum(square), level) for alone in (judge_only, execution_only)

@@ -216,7 +216,7 @@ def adaptive(
     barred = np.where(open_, 0.0, np.inf)
     row, order = np.arange(trials), np.zeros((trials, budget), dtype=np.intp)
     for step in range(budget):
-        mean, _ = irt.moments(density)
+        mean, _ = irt.compute_moments(density)
         at = np.abs(irt.GRID[None] - mean[:, None]).argmin(axis=1)
         pick = (worth[at] - barred).argmax(axis=1)
         order[:, step] = pick

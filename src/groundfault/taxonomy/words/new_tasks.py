@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from groundfault.core.equivalence import compare, natural_rule, normal
-from groundfault.stats.near_duplicates import Pair, near_duplicates
+from groundfault.stats.near_duplicates import DuplicatePair, find_near_duplicates
 from groundfault.taxonomy.words.variants import LONGEST
 
 Status = Literal["keyed", "needs_check", "rejected", "unparsed", "refused", "error"]
@@ -80,7 +80,7 @@ class NewTask:
 
 
 @dataclass(frozen=True)
-class Generated:
+class GeneratedTasks:
     """Candidates for new tasks, all of them. `groundfault.taxonomy.words.generation.generate` makes
     one.
 
@@ -200,8 +200,8 @@ def without_copies(
     compared with open candidates only."""
     at = [i for i, task in enumerate(tasks) if task.open]
     names, kept = list(known), list(tasks)
-    found: dict[int, list[Pair]] = {}
-    for pair in near_duplicates(
+    found: dict[int, list[DuplicatePair]] = {}
+    for pair in find_near_duplicates(
         [tasks[i].question for i in at],
         list(known.values()),
         jaccard=jaccard,
