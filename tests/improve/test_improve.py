@@ -609,7 +609,8 @@ def test_summaries_say_what_is_not_shown() -> None:
     few = reject(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH).summary()
     assert few == (
         "3 examples rejected: accuracy 50.0% before, 66.7% after, 66.7% by confidence; "
-        "not shown to be better than chance (p = 0.5), not shown to be better than confidence (p = 0.83)"
+        "not shown to be better than chance (p = 0.5), not shown to be better than confidence (p = "
+        "0.83)"
     )
 
 

@@ -45,8 +45,8 @@ def test_a_column_a_feature(table: Path, tmp_path: Path) -> None:
     assert written["question_word_frequency"][2] is None
     assert "question_voice" not in written.columns
     assert (
-        "voice not available: needs a pipeline with a tagger and a dependency parser, which blank is not"
-        in said
+        "voice not available: needs a pipeline with a tagger and a dependency parser, which blank "
+        "is not" in said
     )
     assert "features of 3 different texts, about 2 sentences in" in said
 

@@ -191,8 +191,8 @@ def test_what_the_pipeline_cannot_tell_is_said(questions: list[str], tmp_path: P
     arguments = [str(table), "--outcome", "error", "--no-ledger", "--finders", "language:blank"]
     said = CliRunner().invoke(audit_command, arguments, catch_exceptions=False).stderr
     assert (
-        "note: people, organisations, locations, products not available: needs a pipeline that names"
-        in said
+        "note: people, organisations, locations, products not available: needs a pipeline that "
+        "names" in said
     )
     assert said.count("toxicity not available") == 1
     with pytest.warns(

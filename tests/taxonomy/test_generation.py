@@ -43,7 +43,8 @@ from groundfault.taxonomy.words.variants import RULES, Change, Source, vary
 
 KEY = "sk-right-0123456789abcdef"
 EGGS = (
-    "Janet's ducks lay 16 eggs per day. She eats three for breakfast and bakes muffins with four. She sells the rest "
+    "Janet's ducks lay 16 eggs per day. She eats three for breakfast and bakes muffins with four. "
+    "She sells the rest "
     "for $2 per egg. How much in dollars does Janet make every day?"
 )
 WORKED = "She sells 16 - 3 - 4 = <<16-3-4=9>>9 eggs.\nShe makes 9 * 2 = $<<9*2=18>>18.\n#### 18"
@@ -338,7 +339,8 @@ def test_copies_are_found_by_each_measure() -> None:
     text = "A farmer has twelve cows and buys seven more at the market in town. How many cows does the farmer have now?"
     known = [
         text,
-        "Something else entirely, on another matter, with words of its own and nothing shared at all.",
+        "Something else entirely, on another matter, with words of its own and nothing shared at "
+        "all.",
     ]
     assert [(p.other, p.how) for p in find_near_duplicates([text.upper()], known)] == [
         (0, "jaccard"),
@@ -490,7 +492,8 @@ def test_a_variant_may_resemble_its_source_and_a_new_task_may_not() -> None:
 
 NAMES = ("Anna", "James", "Laura", "Peter", "Nancy", "Robert")
 STORIES = [
-    f"{name} picks {11 + i} baskets of {fruit} on each of {6 + i} farms and then gives {8 + i} baskets away to the "
+    f"{name} picks {11 + i} baskets of {fruit} on each of {6 + i} farms and then gives {8 + i} "
+    "baskets away to the "
     f"{to}. How many baskets has {name} got?"
     for i, (name, fruit, to) in enumerate(
         zip(

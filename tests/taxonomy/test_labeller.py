@@ -25,8 +25,8 @@ from groundfault.taxonomy.words.labeller import label
 from groundfault.taxonomy.words.labelling import (
     LEVELS,
     MODES,
-    Agreement,
     Label,
+    LabelAgreement,
     Labelling,
     Membership,
 )
@@ -252,7 +252,7 @@ def test_refusals_and_errors_are_no_labels(made: Taxonomy) -> None:
     assert [each.status for each in found.labels] == ["refused", "error", "error"]
     assert found.labels[1].reason == "the line is dead"
     assert found.membership == ()
-    assert found.agreement[1] == Agreement("failure mode", 0, 0, None)
+    assert found.agreement[1] == LabelAgreement("failure mode", 0, 0, None)
     assert "the line is dead" in html(page(made, labels=found))
 
 

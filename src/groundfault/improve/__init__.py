@@ -6,7 +6,15 @@ by confidence."""
 
 from __future__ import annotations
 
-from groundfault.improve.acquisition import Acquisition, Auditor, Confidence, Random, Round, Slices
+from groundfault.base.deprecation import rename_attributes
+from groundfault.improve.acquisition import (
+    Acquisition,
+    AcquisitionRound,
+    Auditor,
+    LeastConfident,
+    RandomOrder,
+    SuspectSlices,
+)
 from groundfault.improve.active import active_learning
 from groundfault.improve.flipping import Flipping
 from groundfault.improve.learning import Comparison, Learning
@@ -15,16 +23,26 @@ from groundfault.stats.improvement import Improvement
 
 __all__ = [
     "Acquisition",
+    "AcquisitionRound",
     "Auditor",
     "Comparison",
-    "Confidence",
     "Flipping",
     "Improvement",
     "Learning",
-    "Random",
-    "Round",
+    "LeastConfident",
+    "RandomOrder",
     "SelectivePrediction",
     "Slicer",
-    "Slices",
+    "SuspectSlices",
     "active_learning",
 ]
+
+__getattr__ = rename_attributes(
+    __name__,
+    {
+        "Confidence": "groundfault.improve:LeastConfident",
+        "Random": "groundfault.improve:RandomOrder",
+        "Round": "groundfault.improve:AcquisitionRound",
+        "Slices": "groundfault.improve:SuspectSlices",
+    },
+)

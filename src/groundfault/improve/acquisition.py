@@ -13,8 +13,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import warn_renamed
 from groundfault.errors import PlanError
-from groundfault.improve.selective import Slicer
+from groundfault.improve.selective import Slicer, suspect
 from groundfault.sequential import policies
 from groundfault.sequential.policies import History
 
@@ -24,10 +25,16 @@ Order = NDArray[np.intp]
 
 _EXAMPLES_A_SLICE = 20
 _LOWEST = 0.05
+_OLD_FIELDS = {
+    "seen_embedding": "validation_embedding",
+    "seen_label": "validation_label",
+    "seen_probability": "validation_probability",
+    "seen_wrong": "validation_errors",
+}
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class AcquisitionRound:
     """All that a policy may know: what the model says of the unlabelled pool, and of labelled
     validation examples.
 
@@ -35,24 +42,30 @@ class Round:
     ----------
     embedding, probability : float64 arrays, shapes (n, d) and (n, c)
         Of the n examples that are left in the pool.
-    seen_embedding, seen_probability : float64 arrays, shapes (v, d) and (v, c)
+    validation_embedding, validation_probability : float64 arrays, shapes (v, d) and (v, c)
         Of the validation examples, which the model never learns from.
-    seen_label : int64 array, shape (v,)
+    validation_label : int64 array, shape (v,)
     batch : int
         How many examples will be learnt from next.
     """
 
     embedding: Floats
     probability: Floats
-    seen_embedding: Floats
-    seen_probability: Floats
-    seen_label: Ints
+    validation_embedding: Floats
+    validation_probability: Floats
+    validation_label: Ints
     batch: int
 
+    def __getattr__(self, name: str) -> object:
+        if name not in _OLD_FIELDS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        warn_renamed(f"AcquisitionRound.{name}", f"AcquisitionRound.{_OLD_FIELDS[name]}")
+        return getattr(self, _OLD_FIELDS[name])
+
     @property
-    def seen_wrong(self) -> NDArray[np.bool_]:
+    def validation_errors(self) -> NDArray[np.bool_]:
         """Where the model errs on the validation examples."""
-        return np.asarray(self.seen_probability.argmax(axis=1) != self.seen_label)
+        return np.asarray(self.validation_probability.argmax(axis=1) != self.validation_label)
 
 
 class Acquisition(Protocol):
@@ -62,36 +75,36 @@ class Acquisition(Protocol):
     def name(self) -> str:
         """What it is called in curves and tables."""
 
-    def rank(self, seen: Round, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """Rows of the pool, what to label first in front: a pure function of round and generator,
         shape (n,).
         """
 
 
 @dataclass(frozen=True)
-class Random:
+class RandomOrder:
     """Any example."""
 
     name: str = "random"
 
-    def rank(self, seen: Round, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """By chance."""
-        return rng.permutation(len(seen.embedding))
+        return rng.permutation(len(state.embedding))
 
 
 @dataclass(frozen=True)
-class Confidence:
+class LeastConfident:
     """The examples of least confidence."""
 
     name: str = "confidence"
 
-    def rank(self, seen: Round, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """By rising confidence."""
-        return _falling(-seen.probability.max(axis=1), rng)
+        return _rank_by(-state.probability.max(axis=1), rng)
 
 
 @dataclass(frozen=True, eq=False)
-class Slices:
+class SuspectSlices:
     """The examples that a slicer, fitted to the validation examples, calls error-prone.
 
     They come first, the most suspected in front, and after them the others by suspicion. At most
@@ -111,22 +124,22 @@ class Slices:
         """The slicer's."""
         return self.slicer.name
 
-    def rank(self, seen: Round, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """Error-prone first, then by suspicion."""
         parameters = self.slicer.get_params()
-        slices = min(parameters["n_slices"], len(seen.seen_label) // _EXAMPLES_A_SLICE)
-        wrong = seen.seen_wrong
+        slices = min(parameters["n_slices"], len(state.validation_label) // _EXAMPLES_A_SLICE)
+        wrong = state.validation_errors
         if (
             slices < 2
             or wrong.all()
             or not wrong.any()
-            or (seen.seen_label == seen.seen_label[0]).all()
+            or (state.validation_label == state.validation_label[0]).all()
         ):
-            return Random().rank(seen, rng)
+            return RandomOrder().rank(state, rng)
         slicer: Slicer = type(self.slicer)(**parameters | {"n_slices": slices})
-        slicer.fit(seen.seen_embedding, seen.seen_label, seen.seen_probability)
-        prone = slicer.error_prone(seen.embedding, seen.probability)
-        return _falling(prone + slicer.error_probability(seen.embedding, seen.probability), rng)
+        slicer.fit(state.validation_embedding, state.validation_label, state.validation_probability)
+        error_prone, suspicion = suspect(slicer, state.embedding, state.probability)
+        return _rank_by(error_prone + suspicion, rng)
 
 
 @dataclass(frozen=True)
@@ -143,7 +156,7 @@ class Auditor:
     policy : str or groundfault.sequential.policies.Policy
         Name or policy; see `groundfault.sequential.policies.get`.
     shown : int, optional
-        So many validation examples, drawn anew each round, are shown to it; all, where left out. A
+        Show it so many validation examples, drawn anew each round; all, where left out. A
         policy that trains again after each score wants few.
 
     Notes
@@ -158,67 +171,70 @@ class Auditor:
     def __post_init__(self) -> None:
         if self.shown is not None and self.shown < 2:
             raise PlanError(
-                f"shown={self.shown!r} must be at least 2: an auditor learns from what it has seen"
+                f"shown={self.shown!r} must be at least 2: an auditor learns from examples"
             )
 
-    def rank(self, seen: Round, rng: np.random.Generator) -> Order:
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """What the policy names, in random order, then the rest."""
-        chosen = policies.get(self.policy) if isinstance(self.policy, str) else self.policy
+        policy = policies.get(self.policy) if isinstance(self.policy, str) else self.policy
         if self.shown is not None:
-            some = rng.permutation(len(seen.seen_label))[: self.shown]
-            views = ("seen_embedding", "seen_probability", "seen_label")
-            seen = replace(seen, **{view: getattr(seen, view)[some] for view in views})
-        rows, known = len(seen.embedding), len(seen.seen_label)
-        least = min(rows, max(seen.batch, math.ceil(_LOWEST * rows)))
-        query = chosen.ask(_history(seen, least), rng)
-        named = np.zeros(rows, dtype=np.bool_)
+            some = rng.permutation(len(state.validation_label))[: self.shown]
+            views = ("validation_embedding", "validation_probability", "validation_label")
+            state = replace(state, **{view: getattr(state, view)[some] for view in views})
+        rows, count = len(state.embedding), len(state.validation_label)
+        least = min(rows, max(state.batch, math.ceil(_LOWEST * rows)))
+        query = policy.ask(_history(state, least), rng)
+        queried = np.zeros(rows, dtype=np.bool_)
         if query is not None and query.items is not None:
-            named = query.items[known:]
+            queried = query.items[count:]
         elif query is not None and query.group is not None:
-            named = _groups(seen)[query.group][known:]
-        return _falling(named.astype(np.float64), rng)
+            queried = _groups(state)[query.group][count:]
+        return _rank_by(queried.astype(np.float64), rng)
 
 
-def _falling(score: Floats, rng: np.random.Generator) -> Order:
+def _rank_by(score: Floats, rng: np.random.Generator) -> Order:
     """Rows by falling score; of equals, any may come first."""
     order = rng.permutation(len(score))
     return np.asarray(order[np.argsort(-score[order], kind="stable")])
 
 
-def _history(seen: Round, least: int) -> History:
+def _history(state: AcquisitionRound, least: int) -> History:
     """The validation examples as cases asked about, and the pool as cases on offer."""
-    known, rows = len(seen.seen_label), len(seen.embedding)
-    groups = _groups(seen)
-    right = (~seen.seen_wrong).astype(np.float64)
+    count, rows = len(state.validation_label), len(state.embedding)
+    groups = _groups(state)
+    right = (~state.validation_errors).astype(np.float64)
     views = (
         np.vstack(v)
-        for v in ((seen.seen_embedding, seen.embedding), (seen.seen_probability, seen.probability))
+        for v in (
+            (state.validation_embedding, state.embedding),
+            (state.validation_probability, state.probability),
+        )
     )
     threshold = float(right.mean())
     return History(
         threshold=threshold,
         groups=tuple(groups),
         members=np.stack(list(groups.values())),
-        embedding=np.hstack([_scaled(view) for view in views]),
-        offered=np.arange(known + rows) >= known,
+        embedding=np.hstack([_scale(view) for view in views]),
+        available=np.arange(count + rows) >= count,
         anywhere=True,
-        least=least,
-        needed=np.full(len(groups), threshold),
-        asked=np.arange(known),
+        min_eligible=least,
+        rest_targets=np.full(len(groups), threshold),
+        positions=np.arange(count),
         scores=right,
-        drawn_from=np.full(known, -1),
-        claimed=np.zeros(known, dtype=np.bool_),
-        staked=np.zeros(known, dtype=np.bool_),
+        group_indices=np.full(count, -1),
+        claimed=np.zeros(count, dtype=np.bool_),
+        staked=np.zeros(count, dtype=np.bool_),
     )
 
 
-def _groups(seen: Round) -> Mapping[str, NDArray[np.bool_]]:
+def _groups(state: AcquisitionRound) -> Mapping[str, NDArray[np.bool_]]:
     """Validation and pool examples by predicted class."""
-    predicted = np.concatenate([seen.seen_probability, seen.probability]).argmax(axis=1)
+    predicted = np.concatenate([state.validation_probability, state.probability]).argmax(axis=1)
     return {f"class {number}": predicted == number for number in np.unique(predicted).tolist()}
 
 
-def _scaled(view: Floats) -> Floats:
+def _scale(view: Floats) -> Floats:
     """Centred, with a mean squared length of one, so that no view drowns the other."""
     view = view - view.mean(axis=0)
     length = np.sqrt((view**2).sum(axis=1).mean())

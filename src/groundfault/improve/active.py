@@ -145,7 +145,8 @@ class _Task:
             label, rows = np.asarray(y), x if hasattr(x, "indptr") else np.asarray(x)
             if label.ndim != 1 or len(label) == 0 or rows.shape[:1] != label.shape:
                 raise InputError(
-                    f"{name}: x has shape {rows.shape} and y {label.shape}; both need a row an example"
+                    f"{name}: x has shape {rows.shape} and y {label.shape}; both need a row an "
+                    "example"
                 )
             examples.append(rows)
             labels.append(label)
@@ -189,13 +190,15 @@ class _Task:
         """Probabilities of all classes; 0 for those that the model was shown no example of."""
         if not hasattr(model, "predict_proba"):
             raise InputError(
-                f"a {type(model).__name__} has no predict_proba; policies need a model's probabilities"
+                f"a {type(model).__name__} has no predict_proba; policies need a model's "
+                "probabilities"
             )
         output = np.asarray(model.predict_proba(x), dtype=np.float64)
         classes = np.asarray(getattr(model, "classes_", self.classes))
         if output.shape != (x.shape[0], len(classes)) or not np.isin(classes, self.classes).all():
             raise InputError(
-                f"predict_proba gave shape {output.shape} for {x.shape[0]} examples and {len(classes)} classes; it must "
+                f"predict_proba gave shape {output.shape} for {x.shape[0]} examples and "
+                f"{len(classes)} classes; it must "
                 "have a row an example and a column a class, in the order of classes_"
             )
         full = np.zeros((len(output), len(self.classes)))
@@ -208,7 +211,8 @@ class _Task:
         if hasattr(x, "indptr") or x.dtype.kind not in "biuf":
             kind = "sparse" if hasattr(x, "indptr") else "no numbers"
             raise InputError(
-                f"the examples are {kind}; give embed(model, x), which makes dense embeddings of them"
+                f"the examples are {kind}; give embed(model, x), which makes dense embeddings of "
+                "them"
             )
         return check_embedding(x, "the array of examples")
 
@@ -268,7 +272,8 @@ def _run(
             first = np.asarray(order)[:batch]
             if len(np.unique(first)) < batch or first.min() < 0 or first.max() >= len(rest):
                 raise InputError(
-                    f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each once"
+                    f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each "
+                    "once"
                 )
             labelled, rest = np.concatenate([labelled, rest[first]]), np.delete(rest, first)
     return tuple(curve)
@@ -294,7 +299,8 @@ def _require(
             raise PlanError(f"{name} must be a whole number of at least 1, not {value!r}")
     if start + batch * rounds > size:
         raise PlanError(
-            f"start={start} and rounds={rounds} of batch={batch} need {start + batch * rounds} examples, and the pool "
+            f"start={start} and rounds={rounds} of batch={batch} need {start + batch * rounds} "
+            "examples, and the pool "
             f"has {size}; lower one of them"
         )
     names = [policy.name for policy in policies]

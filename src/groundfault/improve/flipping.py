@@ -82,7 +82,8 @@ class Flipping:
         count = round(self.held * len(label))
         if count == 0:
             raise InputError(
-                f"{len(label)} examples leave none to choose a threshold on; raise held or give more"
+                f"{len(label)} examples leave none to choose a threshold on; raise held or give "
+                "more"
             )
         order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
         held, training = np.sort(order[:count]), np.sort(order[count:])

@@ -110,7 +110,8 @@ class Learning:
         for policy in others:
             if seeds[policy] != seeds[baseline]:
                 raise PlanError(
-                    f"{policy} and {baseline} were not run with the same seeds; resume the run to the end"
+                    f"{policy} and {baseline} were not run with the same seeds; resume the run to "
+                    "the end"
                 )
         if not others:
             return ()

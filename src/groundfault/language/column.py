@@ -45,7 +45,8 @@ class LanguageColumn(FittedColumn):
             )
         if len(self.columns) != 1:
             raise RuleError(
-                f"{self.source}: a linguistic feature is of one column of texts, not {len(self.columns)}"
+                f"{self.source}: a linguistic feature is of one column of texts, not "
+                f"{len(self.columns)}"
             )
 
     @classmethod

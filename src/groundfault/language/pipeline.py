@@ -231,7 +231,8 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
         return Pipeline(name, spacy.blank("en"))
     if not Path(name).is_dir() and not _PACKAGE.fullmatch(name):
         raise InputError(
-            f"{name!r} is no spaCy pipeline: name an installed one, such as {DEFAULT}, or its directory"
+            f"{name!r} is no spaCy pipeline: name an installed one, such as {DEFAULT}, or its "
+            "directory"
         )
     try:
         return Pipeline(name, spacy.load(name))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.plan import Plan
-from groundfault.language.explain import LEVEL, PERMUTATIONS, Mark, Measured, compare
+from groundfault.language.explain import LEVEL, PERMUTATIONS, Mark, FeatureValues, compare
 
 Bools = NDArray[np.bool_]
 
@@ -45,7 +45,7 @@ class Mix:
 
 
 @dataclass(frozen=True)
-class Score:
+class DetectionScore:
     """Precision, recall and their harmonic mean; NaN where there is nothing to take a share of."""
 
     precision: float
@@ -91,14 +91,14 @@ class Detection:
     first: str
 
     @property
-    def grouping(self) -> Score:
+    def grouping(self) -> DetectionScore:
         """Of the targets on error slices: what the paper reports."""
-        return Score(
+        return DetectionScore(
             self.hits / self.found if self.found else float("nan"), self.hits / self.targets
         )
 
 
-def mixes(texts: Measured, wrong: Bools, plan: Plan, *, fewest: int = FEWEST) -> list[Mix]:
+def mixes(texts: FeatureValues, wrong: Bools, plan: Plan, *, fewest: int = FEWEST) -> list[Mix]:
     """One mix for each feature that enough errors show.
 
     Parameters
@@ -133,7 +133,7 @@ def mixes(texts: Measured, wrong: Bools, plan: Plan, *, fewest: int = FEWEST) ->
 def detect(
     mix: Mix,
     members: Bools,
-    texts: Measured,
+    texts: FeatureValues,
     wrong: Bools,
     plan: Plan,
     *,
@@ -160,7 +160,7 @@ def detect(
     The tests are exact for slices that do not depend on the features. A slicer that groups the
     targets cuts by the feature, as it should; what goes with the feature, or with being an error,
     is larger on its slices too, and named."""
-    here = Measured(texts.features, texts.values[:, mix.rows], texts.lacking)
+    here = FeatureValues(texts.features, texts.values[:, mix.rows], texts.lacking)
     rng = plan.rng(f"mix {mix.feature} tests")
     said = compare(members, here, wrong[mix.rows], rng, permutations=permutations, level=level)
     prone = members.any(axis=0)
@@ -179,7 +179,9 @@ def detect(
     )
 
 
-def naming(detections: Sequence[Detection], feature: str, *, corrected: bool = True) -> Score:
+def naming(
+    detections: Sequence[Detection], feature: str, *, corrected: bool = True
+) -> DetectionScore:
     """Of the mixes that name a feature, the share that were made with it; of those made with it,
     the share that do.
 
@@ -194,7 +196,7 @@ def naming(detections: Sequence[Detection], feature: str, *, corrected: bool = T
     named = [d for d in detections if feature in (d.corrected if corrected else d.named)]
     gold = [d for d in detections if d.feature == feature]
     right = sum(d.feature == feature for d in named)
-    return Score(
+    return DetectionScore(
         right / len(named) if named else float("nan"), right / len(gold) if gold else float("nan")
     )
 

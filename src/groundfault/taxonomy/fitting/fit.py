@@ -156,7 +156,8 @@ def read(
     described = replace(matrix, semantic=_semantic(matrix, text, vectors, embedding, settings))
     if settings.alpha > 0 and described.semantic is None:
         raise InputError(
-            f"alpha={settings.alpha:g} weighs what examples say; name the column of their texts or vectors (text=, "
+            f"alpha={settings.alpha:g} weighs what examples say; name the column of their texts or "
+            "vectors (text=, "
             "vectors=), or set alpha to 0"
         )
     return described
@@ -197,7 +198,8 @@ def _semantic(
         return matrix.semantic
     if found.ndim != 2 or len(found) != len(matrix):
         raise InputError(
-            f"vectors have shape {found.shape}; there are {len(matrix)} examples, and each needs one row"
+            f"vectors have shape {found.shape}; there are {len(matrix)} examples, and each needs "
+            "one row"
         )
     if not np.isfinite(found).all():
         where = matrix.examples[int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])]
@@ -271,12 +273,14 @@ def _ruling(
         fewest = 1 / (1 + len(tests[key].draws))
         if fewest > settings.level:
             return False, (
-                f"{len(tests[key].draws)} null worlds cannot give a p-value of {settings.level:g}; run at least "
+                f"{len(tests[key].draws)} null worlds cannot give a p-value of {settings.level:g}; "
+                "run at least "
                 f"{math.ceil(1 / settings.level) - 1}."
             )
         if tests[key].p > settings.level:
             return False, (
-                f"The clusters are no tighter than those found in worlds of {of} (p = {tests[key].p:.3g}, level "
+                f"The clusters are no tighter than those found in worlds of {of} (p = "
+                f"{tests[key].p:.3g}, level "
                 f"{settings.level:g})."
             )
     if not steady.refits:
@@ -284,11 +288,13 @@ def _ruling(
     if least < settings.stability:
         axis = min(steady.jaccard, key=lambda a: float(np.nan_to_num(steady.jaccard[a][cluster])))
         return False, (
-            f"It is not found again with other {axis}: mean Jaccard index {least:.2f}, below {settings.stability:g}."
+            f"It is not found again with other {axis}: mean Jaccard index {least:.2f}, below "
+            f"{settings.stability:g}."
         )
     return (
         True,
-        f"It is found again with other examples, models and seeds: Jaccard index at least {least:.2f}.",
+        "It is found again with other examples, models and seeds: Jaccard index at least "
+        f"{least:.2f}.",
     )
 
 

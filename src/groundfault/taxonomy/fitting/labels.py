@@ -24,7 +24,7 @@ _WORD = r"(?u)\b[^\W\d_]\w+\b"
 
 
 @dataclass(frozen=True)
-class Enriched:
+class EnrichedAttribute:
     """An attribute that is more frequent in a cluster than in the others.
 
     Attributes
@@ -92,7 +92,7 @@ def contrasting_terms(
 
 def enriched(
     attributes: pl.DataFrame, labels: Labels, level: float = 0.05, most: int = 6
-) -> tuple[tuple[Enriched, ...], ...]:
+) -> tuple[tuple[EnrichedAttribute, ...], ...]:
     """Attributes more frequent in each cluster than outside it, by adjusted p-value.
 
     Parameters
@@ -135,7 +135,7 @@ def enriched(
         ]
         found.append(
             tuple(
-                Enriched(
+                EnrichedAttribute(
                     tests[i][0],
                     float(shares[i, c, 0]),
                     float(shares[i, c, 1]),

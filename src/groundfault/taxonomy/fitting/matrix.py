@@ -108,7 +108,8 @@ class Matrix:
         if roles.model is None or len(evidence.models) < FEWEST_MODELS:
             count = 0 if roles.model is None else len(evidence.models)
             raise InputError(
-                f"a taxonomy compares how models fail and needs at least {FEWEST_MODELS} of them, not {count or 1}; "
+                f"a taxonomy compares how models fail and needs at least {FEWEST_MODELS} of them, "
+                f"not {count or 1}; "
                 "name the column that tells them apart (model=, or --model-column)"
             )
         id_column = roles.id or ""
@@ -125,7 +126,8 @@ class Matrix:
         np.add.at(passed, (rows[scored], columns[scored]), passes[scored])
         if ((trials > 0).sum(axis=1) < 2).all():
             raise InputError(
-                f"no example was scored for two models, so there is nothing to compare; ids look like {names[0]!r}: "
+                "no example was scored for two models, so there is nothing to compare; ids look "
+                f"like {names[0]!r}: "
                 "name the column that is the same for every model (id=, or --id)"
             )
         return cls(names, models, passed, trials, rate, attributes_of(evidence))
@@ -243,8 +245,10 @@ class Matrix:
                 else ""
             )
             raise InputError(
-                f"{len(self)} examples and {len(self.models)} models: on {len(kept)} examples some model passes where "
-                f"another fails, and only {varied.sum()} models pass some and fail some of these{some}; a taxonomy "
+                f"{len(self)} examples and {len(self.models)} models: on {len(kept)} examples some "
+                "model passes where "
+                f"another fails, and only {varied.sum()} models pass some and fail some of "
+                f"these{some}; a taxonomy "
                 f"needs at least {FEWEST_MODELS} such models"
             )
         out = replace(kept, apart=apart)
@@ -297,7 +301,8 @@ class Matrix:
         """
         if id not in table.columns:
             raise InputError(
-                f"the table of examples has no column {id!r}; its columns are {', '.join(table.columns)}"
+                f"the table of examples has no column {id!r}; its columns are "
+                f"{', '.join(table.columns)}"
             )
         table = table.with_columns(pl.col(id).cast(pl.String))
         repeated = table.filter(pl.col(id).is_duplicated())[id]
@@ -308,7 +313,8 @@ class Matrix:
         if len(lacking):
             none = ": the ids do not match" if len(lacking) == len(self) else ""
             raise InputError(
-                f"the table of examples lacks {len(lacking)} of {len(self)} examples, such as {lacking[0]!r}{none}; "
+                f"the table of examples lacks {len(lacking)} of {len(self)} examples, such as "
+                f"{lacking[0]!r}{none}; "
                 f"its {id!r} holds words such as {table[id].first()!r}"
             )
         found = own.join(table, on=id, how="left", maintain_order="left").drop(id)

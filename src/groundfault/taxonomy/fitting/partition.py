@@ -173,7 +173,8 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
         from umap import UMAP
     except ImportError:
         raise MissingExtraError(
-            "UMAP is not installed: pip install 'groundfault[umap]', or reduce by principal components (reducer='pca', "
+            "UMAP is not installed: pip install 'groundfault[umap]', or reduce by principal "
+            "components (reducer='pca', "
             "or --reducer pca)"
         ) from None
     # one job: with a seed UMAP takes no more, and warns

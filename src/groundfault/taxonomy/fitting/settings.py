@@ -99,7 +99,8 @@ class Settings:
         for name, allowed in words.items():
             if getattr(self, name) not in get_args(allowed):
                 raise PlanError(
-                    f"{name} must be one of {', '.join(get_args(allowed))}, not {getattr(self, name)!r}"
+                    f"{name} must be one of {', '.join(get_args(allowed))}, not "
+                    f"{getattr(self, name)!r}"
                 )
         if self.level == 0:
             raise PlanError("level must be above 0")
@@ -124,7 +125,8 @@ class Settings:
             )
         if self.reducer == "signal" and self.worlds < 19:
             raise PlanError(
-                f"reducer='signal' needs at least 19 null worlds to set its bar by, not {self.worlds}"
+                "reducer='signal' needs at least 19 null worlds to set its bar by, not "
+                f"{self.worlds}"
             )
 
     @classmethod

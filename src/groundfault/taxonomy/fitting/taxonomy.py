@@ -20,8 +20,8 @@ from groundfault.core.candidate import Candidate
 from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
-from groundfault.taxonomy.fitting.labels import Enriched
-from groundfault.taxonomy.fitting.matrix import Apart, Matrix
+from groundfault.taxonomy.fitting.labels import EnrichedAttribute
+from groundfault.taxonomy.fitting.matrix import Exclusions, Matrix
 from groundfault.taxonomy.fitting.nulls import Test
 from groundfault.taxonomy.fitting.partition import Partition
 from groundfault.taxonomy.fitting.settings import Settings
@@ -68,7 +68,7 @@ class Cluster:
     published: bool
     reason: str
     terms: tuple[str, ...] = ()
-    attributes: tuple[Enriched, ...] = ()
+    attributes: tuple[EnrichedAttribute, ...] = ()
     exemplars: tuple[str, ...] = ()
     sources: dict[str, int] = field(default_factory=dict)
 
@@ -154,7 +154,8 @@ class Taxonomy:
             return f"None of {len(self.clusters)} clusters is published. The largest: {reason[0].lower()}{reason[1:]}"
         covered = sum(c.size for c in self.published) / len(self.matrix)
         return (
-            f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold {covered:.0%} of "
+            f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold "
+            f"{covered:.0%} of "
             f"{len(self.matrix):,} examples."
         )
 
@@ -182,7 +183,8 @@ class Taxonomy:
             return []
         if not self.partition.rule:
             raise InputError(
-                f"a taxonomy with reducer={self.settings.reducer!r} and alpha={self.settings.alpha:g} has no rule for "
+                f"a taxonomy with reducer={self.settings.reducer!r} and "
+                f"alpha={self.settings.alpha:g} has no rule for "
                 "another example; fit it with reducer='pca', 'signal' or 'none', and alpha=0"
             )
         column = FittedColumn(
@@ -222,7 +224,8 @@ class Taxonomy:
             return []
         if self.matrix.semantic is None:
             raise InputError(
-                "the taxonomy was fitted without texts or vectors, so it has no rule by what examples say"
+                "the taxonomy was fitted without texts or vectors, so it has no rule by what "
+                "examples say"
             )
         labels = self.partition.labels
         centroid = np.array(
@@ -311,7 +314,7 @@ def _read(data: dict[str, Any], arrays: dict[str, NDArray[Any]], table: pl.DataF
         raise ValueError(
             f"its version is {data['groundfault_taxonomy']}, and {SCHEMA_VERSION} is read here"
         )
-    apart = Apart(**{name: tuple(found) for name, found in data["apart"].items()})
+    apart = Exclusions(**{name: tuple(found) for name, found in data["apart"].items()})
     passed, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
     examples, models = tuple(data["examples"]), tuple(data["models"])
     if not passed.shape == trials.shape == (len(examples), len(models)) or len(
@@ -367,5 +370,5 @@ def _cluster(row: dict[str, Any]) -> Cluster:
 
     given = {key: value for key, value in row.items() if key != "name"}
     given |= {"failure": numbers(row["failure"]), "expected": numbers(row["expected"])}
-    given |= {"attributes": tuple(Enriched(**found) for found in row["attributes"])}
+    given |= {"attributes": tuple(EnrichedAttribute(**found) for found in row["attributes"])}
     return Cluster(**given | {"terms": tuple(row["terms"]), "exemplars": tuple(row["exemplars"])})

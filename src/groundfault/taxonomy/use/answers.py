@@ -35,7 +35,8 @@ def answers_of(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Boo
     _check_one_model(results.models, taxonomy.matrix.models)
     if results.roles.id is None:
         raise InputError(
-            "the answers have no ids, so it is not known which examples they are of: name the column (id=)"
+            "the answers have no ids, so it is not known which examples they are of: name the "
+            "column (id=)"
         )
     at = {name: i for i, name in enumerate(matrix.examples)}
     names = results.frame[results.roles.id].cast(str).to_list()
@@ -48,7 +49,8 @@ def answers_of(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Boo
     unknown = len({name for name in names if name not in at})
     if names and unknown == len(set(names)) and not set(names) & _apart(taxonomy):
         raise InputError(
-            f"none of the {unknown:,} examples answered is one of the taxonomy's: the ids do not match; they look like "
+            f"none of the {unknown:,} examples answered is one of the taxonomy's: the ids do not "
+            "match; they look like "
             f"{names[0]!r}, the taxonomy's like {matrix.examples[0]!r}"
         )
     return tries > 0, passes < matrix.rate * tries - _LEAST, unknown
@@ -63,11 +65,13 @@ def _check_one_model(models: Sequence[str], fitted: Sequence[str]) -> None:
     if len(models) > 1:
         some = ", ".join(models[:6]) + (", ..." if len(models) > 6 else "")
         raise InputError(
-            f"the answers are of {len(models)} models ({some}): choose one (select_model, or --name)"
+            f"the answers are of {len(models)} models ({some}): choose one (select_model, or "
+            "--name)"
         )
     met = [name for name in models if name in fitted]
     if met:
         raise InputError(
-            f"model {met[0]!r} is one that the taxonomy was fitted to, so its diagnosis would be circular; fit the "
+            f"model {met[0]!r} is one that the taxonomy was fitted to, so its diagnosis would be "
+            "circular; fit the "
             "taxonomy without it"
         )

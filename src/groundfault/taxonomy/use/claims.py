@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 Outcome = Literal["failures", "excess"]
 
 _EXCESS = (
-    "the loss is (1 + failed - expected) / 2, where ability and difficulty say what is expected: read errors as "
+    "the loss is (1 + failed - expected) / 2, where ability and difficulty say what is expected: "
+    "read errors as "
     "failures beyond that, 0.5 as none, and a lift as half of the excess"
 )
 
@@ -52,7 +53,8 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     met = [name for name in evidence.models if name in matrix.models]
     if met:
         raise InputError(
-            f"model {met[0]!r} is one that the clusters were made from: claims about it would be circular; fit the "
+            f"model {met[0]!r} is one that the clusters were made from: claims about it would be "
+            "circular; fit the "
             "taxonomy without it"
         )
     id = evidence.roles.id or ""
@@ -61,7 +63,8 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     strange = names.filter(~names.is_in(list(at)))
     if len(strange):
         raise InputError(
-            f"{len(strange)} rows are of examples that the matrix does not have, such as {strange[0]!r}"
+            f"{len(strange)} rows are of examples that the matrix does not have, such as "
+            f"{strange[0]!r}"
         )
     rows = np.array([at[name] for name in names], dtype=np.intp)
     answers = np.nan_to_num(matrix.values, nan=-1.0)

@@ -81,7 +81,7 @@ class Profile:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class TargetExamples:
     """What clusters hold of the examples that failures are to be estimated on; computed once, for
     many profiles.
 
@@ -102,7 +102,7 @@ class Wanted:
     noise: Floats
 
     @classmethod
-    def of(cls, basis: Basis, rows: Bools) -> Wanted:
+    def of(cls, basis: Basis, rows: Bools) -> TargetExamples:
         """Of rows, shape (trials, n)."""
         weight = rows.astype(np.float64)
         size = weight @ basis.inside
@@ -112,7 +112,7 @@ class Wanted:
         return cls(weight, size, expected, noise)
 
 
-def profile(basis: Basis, failed: Bools, asked: Bools, wanted: Wanted) -> Profile:
+def profile(basis: Basis, failed: Bools, asked: Bools, wanted: TargetExamples) -> Profile:
     """Estimate the share of failures in each cluster.
 
     Parameters
@@ -271,7 +271,8 @@ class Diagnosis:
         apart = [w for w in self.weaknesses if w.published and not w.low <= w.expected <= w.high]
         said = ", ".join(w.name for w in apart) or "none of the published clusters"
         return (
-            f"After {self.answers:,} answers, the model departs from what its ability explains in {said} "
+            f"After {self.answers:,} answers, the model departs from what its ability explains in "
+            f"{said} "
             f"({self.level:.0%} intervals, one cluster at a time)."
         )
 
@@ -338,7 +339,7 @@ def diagnose(
     basis = Basis.of(matrix, taxonomy.partition.labels, benchmark)
     asked, failed, unknown = answers_of(results, taxonomy)
     every = np.ones((1, len(basis)), dtype=bool)
-    found = profile(basis, failed, asked[None], Wanted.of(basis, every))
+    found = profile(basis, failed, asked[None], TargetExamples.of(basis, every))
     chosen = _next(basis, asked, failed, strategy, allocation, budget, np.random.default_rng(seed))
     return Diagnosis(
         _weaknesses(taxonomy, found, level),

@@ -60,7 +60,8 @@ def depth_profile(
     roles, columns = evidence.roles, evidence.frame.columns
     if depth not in columns:
         raise InputError(
-            f"there is no column {depth!r} to tell the depth by; the columns are {', '.join(columns)}"
+            f"there is no column {depth!r} to tell the depth by; the columns are "
+            f"{', '.join(columns)}"
         )
     tries = pl.DataFrame(
         {
@@ -165,7 +166,8 @@ def judge_gaps(
     for column in (judge, execution, *by):
         if column not in table.columns:
             raise InputError(
-                f"the traces have no column {column!r}; their columns are {', '.join(table.columns)}"
+                f"the traces have no column {column!r}; their columns are "
+                f"{', '.join(table.columns)}"
             )
     for column in (judge, execution):
         values = table[column]

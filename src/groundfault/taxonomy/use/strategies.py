@@ -112,7 +112,8 @@ def groups_of(strategy: Strategy, basis: Basis) -> Labels:
     if strategy == "benchmark":
         if basis.benchmark is None:
             raise InputError(
-                "stratifying by benchmark needs to know where each example comes from: name its column (benchmark=, or "
+                "stratifying by benchmark needs to know where each example comes from: name its "
+                "column (benchmark=, or "
                 "--benchmark)"
             )
         return basis.benchmark

@@ -53,7 +53,8 @@ _CUES: tuple[tuple[str, tuple[Fraction, ...]], ...] = tuple(
     )
 )
 WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen "
     "eighteen nineteen twenty"
 ).split()
 """Numbers as words, from zero."""

@@ -20,7 +20,7 @@ from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words import replies
 from groundfault.taxonomy.words.labelling import digest_of
 from groundfault.taxonomy.words.new_tasks import (
-    Generated,
+    GeneratedTasks,
     NewTask,
     Status,
     fault,
@@ -28,7 +28,7 @@ from groundfault.taxonomy.words.new_tasks import (
     same_answer,
     without_copies,
 )
-from groundfault.taxonomy.words.replies import Asked, Reply, Unreadable, fenced, fill
+from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fenced, fill
 from groundfault.taxonomy.words.texts import text_column, words_column
 from groundfault.taxonomy.words.variants import RULES, Source, vary
 
@@ -81,7 +81,7 @@ def generate(
     seed: int = 0,
     progress: Callable[[str], object] = bool,
     **options: Any,
-) -> Generated:
+) -> GeneratedTasks:
     """Make candidates for new tasks from clusters, and say of each what became of it.
 
     Parameters
@@ -170,7 +170,7 @@ def generate(
             for name in ("new", "variant", "solve", *LEVELS, *CHANGES)
         },
     }
-    return Generated(digest_of(taxonomy), tuple(checked), skipped, settings)
+    return GeneratedTasks(digest_of(taxonomy), tuple(checked), skipped, settings)
 
 
 def _wanted(kinds: Sequence[str], model: bool) -> list[str]:
@@ -180,7 +180,8 @@ def _wanted(kinds: Sequence[str], model: bool) -> list[str]:
             raise PlanError(f"there is no kind {kind!r}; there are {', '.join(ours + theirs)}")
         if kind in theirs and not model:
             raise PlanError(
-                f"kind {kind!r} needs a model (model=, or --model); without one there are {', '.join(ours)}"
+                f"kind {kind!r} needs a model (model=, or --model); without one there are "
+                f"{', '.join(ours)}"
             )
     return list(dict.fromkeys(kinds)) or (ours + theirs if model else ours)
 
@@ -194,7 +195,8 @@ def _numbers(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
     found = list(dict.fromkeys(clusters)) or [cluster.number for cluster in taxonomy.published]
     if not found:
         raise InputError(
-            "no cluster is published; name one that is not (clusters=, or --cluster), at your own risk"
+            "no cluster is published; name one that is not (clusters=, or --cluster), at your own "
+            "risk"
         )
     return found
 
@@ -254,7 +256,7 @@ class _Order:
     cluster: int
     how: str
     sources: tuple[Source, ...]
-    asked: Asked[list[_Task]]
+    asked: ModelRequest[list[_Task]]
 
 
 def _by_model(
@@ -291,7 +293,7 @@ def _orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Ite
             parts = fenced([source.question], [source.answer])
             prompt = fill("variant", change=fill(kind), **parts)
             yield _Order(
-                pool.cluster, kind, (source,), Asked(Question(prompt, seed=seed), _read_one)
+                pool.cluster, kind, (source,), ModelRequest(Question(prompt, seed=seed), _read_one)
             )
         return
     for batch, start in enumerate(range(0, count, _BATCH)):
@@ -305,7 +307,7 @@ def _orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Ite
         parts = fenced([source.question for source in shown], [source.answer for source in shown])
         wanted = min(_BATCH, count - start)
         prompt = fill("new", count=len(shown), wanted=wanted, level=fill(kind), **parts)
-        asked = Asked(
+        asked = ModelRequest(
             Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, wanted)
         )
         yield _Order(pool.cluster, kind, shown, asked)
@@ -358,7 +360,7 @@ def _solved(
     """Tasks that a model wrote, keyed where every solution gives the answer it came with."""
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
     asked = [
-        Asked(
+        ModelRequest(
             Question(fill("solve", **fenced([tasks[i].question])), seed=seed + k, repeat=k),
             _read_answer,
         )

@@ -23,19 +23,19 @@ from groundfault.taxonomy.words.labelling import (
     Membership,
     digest_of,
 )
-from groundfault.taxonomy.words.replies import Asked, Reply, Unreadable, fenced, fill
+from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fenced, fill
 from groundfault.taxonomy.words.texts import text_column, words_column
 
 _LONGEST = 100  # characters of a label
 
 
-class _Said(msgspec.Struct, forbid_unknown_fields=True):
+class _LabelReply(msgspec.Struct, forbid_unknown_fields=True):
     label: str
     failure_mode: str
     bloom: str
 
 
-class _Members(msgspec.Struct, forbid_unknown_fields=True):
+class _MembersReply(msgspec.Struct, forbid_unknown_fields=True):
     members: list[int]
 
 
@@ -116,11 +116,11 @@ def _opened(target: str | Target) -> Target:
 
 def _question(
     cluster: Cluster, texts: dict[str, str | None], seed: int, repeat: int
-) -> Asked[_Said] | None:
+) -> ModelRequest[_LabelReply] | None:
     said = [text for name in cluster.exemplars if (text := texts.get(name))]
     if not said:
         return None
-    return Asked(
+    return ModelRequest(
         Question(fill("label", count=len(said), **fenced(said)), seed=seed, repeat=repeat),
         _read_label,
     )
@@ -129,7 +129,7 @@ def _question(
 def _labels(
     clusters: Sequence[Cluster],
     target: Target,
-    asked: Sequence[Asked[_Said] | None],
+    asked: Sequence[ModelRequest[_LabelReply] | None],
     options: dict[str, Any],
 ) -> tuple[Label, ...]:
     replied = iter(replies.ask_for(target, [each for each in asked if each is not None], **options))
@@ -139,7 +139,7 @@ def _labels(
     )
 
 
-def _named(cluster: Cluster, reply: Reply[_Said] | None) -> Label:
+def _named(cluster: Cluster, reply: Reply[_LabelReply] | None) -> Label:
     if reply is None:
         return Label(cluster.number, cluster.published, "error", "its exemplars have no text")
     said = reply.value
@@ -155,8 +155,8 @@ def _named(cluster: Cluster, reply: Reply[_Said] | None) -> Label:
     )
 
 
-def _read_label(text: str) -> _Said:
-    said = replies.decode(text, _Said)
+def _read_label(text: str) -> _LabelReply:
+    said = replies.decode(text, _LabelReply)
     mode, level = (
         word.strip().casefold().replace(" ", "_").replace("-", "_")
         for word in (said.failure_mode, said.bloom)
@@ -165,7 +165,7 @@ def _read_label(text: str) -> _Said:
         raise Unreadable(f"failure_mode must be one of {', '.join(MODES)}")
     if level not in LEVELS:
         raise Unreadable(f"bloom must be one of {', '.join(LEVELS)}")
-    return _Said(replies.line(said.label, _LONGEST, "label"), mode, level)
+    return _LabelReply(replies.line(said.label, _LONGEST, "label"), mode, level)
 
 
 def _membership(
@@ -189,7 +189,7 @@ def _membership(
     for given, names, _ in chosen:
         parts = fenced([texts[name] or "" for name in names], name=given.label)
         question = Question(fill("membership", count=len(names), **parts), seed=seed + 1)
-        asked.append(Asked(question, partial(_read_members, len(names))))
+        asked.append(ModelRequest(question, partial(_read_members, len(names))))
     found = []
     for (given, names, members), reply in zip(
         chosen, replies.ask_for(target, asked, **options), strict=True
@@ -228,7 +228,7 @@ def _drawn(
 
 
 def _read_members(most: int, text: str) -> tuple[int, ...]:
-    said = replies.decode(text, _Members).members
+    said = replies.decode(text, _MembersReply).members
     if any(not 1 <= number <= most for number in said):
         raise Unreadable(f"members must be numbers from 1 to {most}")
     return tuple(sorted(set(said)))

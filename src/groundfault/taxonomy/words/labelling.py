@@ -114,7 +114,7 @@ class Membership:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class LabelAgreement:
     """How often two labellers say the same of a cluster.
 
     Attributes
@@ -173,7 +173,7 @@ class Labelling:
     prompts: dict[str, str] = field(default_factory=dict)
 
     @property
-    def agreement(self) -> tuple[Agreement, ...]:
+    def agreement(self) -> tuple[LabelAgreement, ...]:
         """Of both labellers, over the clusters that both labelled; empty without a second one."""
         if not self.second:
             return ()
@@ -254,12 +254,12 @@ def digest_of(taxonomy: Taxonomy) -> str:
 
 def _agreement(
     what: str, pairs: Sequence[tuple[str, str]], words: Sequence[str] = (), seed: int = 0
-) -> Agreement:
+) -> LabelAgreement:
     """Of words out of a list, with kappa; of free words, without."""
     from groundfault.stats.agreement import cohen
 
     if not pairs:
-        return Agreement(what, 0, 0, None)
+        return LabelAgreement(what, 0, 0, None)
     same = sum(a == b for a, b in pairs)
     low, high = wilson(same, len(pairs))
     kappa, ends = None, None
@@ -268,7 +268,7 @@ def _agreement(
         found = cohen(table, len(words), stream(seed, f"taxonomy agreement {what}"))
         kappa = None if np.isnan(found.value) else round(found.value, 6)
         ends = None if np.isnan(found.low) else (round(found.low, 6), round(found.high, 6))
-    return Agreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)
+    return LabelAgreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)
 
 
 def _label(row: dict[str, Any]) -> Label:

@@ -34,7 +34,7 @@ class Unreadable(ValueError):
 
 
 @dataclass(frozen=True)
-class Asked(Generic[T]):
+class ModelRequest(Generic[T]):
     """A question, and how its reply is read.
 
     Attributes
@@ -72,7 +72,9 @@ class Reply(Generic[T]):
     question: str
 
 
-def ask_for(target: str | Target, asked: Sequence[Asked[T]], **options: Any) -> list[Reply[T]]:
+def ask_for(
+    target: str | Target, asked: Sequence[ModelRequest[T]], **options: Any
+) -> list[Reply[T]]:
     """Ask, read, and ask those once more whose reply cannot be read, with the reason.
 
     Parameters
@@ -84,13 +86,15 @@ def ask_for(target: str | Target, asked: Sequence[Asked[T]], **options: Any) -> 
     """
     first = _round(target, asked, 1, options)
     again = [i for i, (reply, _) in enumerate(first) if reply.status == "unparsed"]
-    questions = [Asked(_once_more(asked[i].question, *first[i]), asked[i].read) for i in again]
+    questions = [
+        ModelRequest(_once_more(asked[i].question, *first[i]), asked[i].read) for i in again
+    ]
     second = dict(zip(again, _round(target, questions, 2, options), strict=True))
     return [second.get(i, pair)[0] for i, pair in enumerate(first)]
 
 
 def _round(
-    target: str | Target, asked: Sequence[Asked[T]], attempt: int, options: dict[str, Any]
+    target: str | Target, asked: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
 ) -> list[tuple[Reply[T], str]]:
     """Replies, and what they said."""
     if not asked:
@@ -102,7 +106,7 @@ def _round(
     ]
 
 
-def _reply(asked: Asked[T], response: Response, attempt: int) -> Reply[T]:
+def _reply(asked: ModelRequest[T], response: Response, attempt: int) -> Reply[T]:
     name = asked.question.hash
     if response.status != "answered":
         said = response.error or "the model declined, or a filter did"

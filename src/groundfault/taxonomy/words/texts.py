@@ -33,7 +33,8 @@ def text_column(
     if len(found) != 1:
         there = ", ".join(found) if found else "none"
         raise InputError(
-            f"say which column holds what an example says (text=, or --text); columns of prose: {there}"
+            "say which column holds what an example says (text=, or --text); columns of prose: "
+            f"{there}"
         )
     return found[0]
 
