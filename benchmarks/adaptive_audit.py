@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from groundfault.sequential import Audit, Pool, policies
+from groundfault.sequential import Pool, SequentialAudit, policies
 
 CASES, NUMBERS, LABELS = 448, 768, 250
 REFERENCE = {6: 4.5, 250: 17.9}
@@ -55,7 +55,7 @@ def main() -> None:
     for name in given.policies:
         policy = policies.get(name)
         # a level that no evidence reaches keeps the audit going
-        audit = Audit(
+        audit = SequentialAudit(
             cases, threshold=0.85, policy=policy, claim="literal", alpha=1e-280, limit=given.labels
         )
         took = []

@@ -1,7 +1,7 @@
 """groundfault: say where a model fails, and on what grounds.
 
 Evidence goes in, finders propose candidate explanations, a sealed plan fixes the rules, a judge
-rules, a report says what may be said::
+decides, and a report states what is confirmed::
 
     import groundfault
 
@@ -38,12 +38,11 @@ if TYPE_CHECKING:
         RuleError,
     )
     from groundfault.sequential.pool import Pool
-    from groundfault.sequential.session import Audit
+    from groundfault.sequential.session import SequentialAudit
 
-# where each public name lives; nothing is imported before it is asked for, so that the command line
+# where each public name lives; nothing is imported before it is used, so that the command line
 # starts at once
 _HOMES = {
-    "Audit": "sequential.session",
     "Candidate": "core.candidate",
     "Cell": "core.finding",
     "Check": "auditing.checking",
@@ -63,6 +62,7 @@ _HOMES = {
     "Report": "auditing.report",
     "RuleError": "errors",
     "Screening": "core.judge",
+    "SequentialAudit": "sequential.session",
     "Status": "core.status",
     "Verdict": "core.finding",
     "Verification": "auditing.verification",
@@ -79,6 +79,7 @@ _ROOMS = (
     "judges",
     "language",
     "models",
+    "plugins",
     "probes",
     "readers",
     "sequential",
@@ -87,8 +88,14 @@ _ROOMS = (
     "testing",
 )
 
+# names of 0.1.0, removed in the release after the next; see groundfault.base.deprecation
+_RENAMED = {
+    "Audit": "groundfault.SequentialAudit",
+    "policies": "groundfault.sequential.policies",
+    "studies": "groundfault_studies",
+}
+
 __all__ = [
-    "Audit",
     "Candidate",
     "Cell",
     "Check",
@@ -108,6 +115,7 @@ __all__ = [
     "Report",
     "RuleError",
     "Screening",
+    "SequentialAudit",
     "Status",
     "Verdict",
     "Verification",
@@ -121,17 +129,24 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name in _HOMES:
-        found = getattr(import_module(f"groundfault.{_HOMES[name]}"), name)
+        value = getattr(import_module(f"groundfault.{_HOMES[name]}"), name)
     elif name in _ROOMS:
-        found = import_module(f"groundfault.{name}")
+        value = import_module(f"groundfault.{name}")
     elif name == "__version__":
         from importlib.metadata import version
 
-        found = version("groundfault")
+        value = version("groundfault")
+    elif name in _RENAMED:
+        from pkgutil import resolve_name
+
+        from groundfault.base.deprecation import warn_renamed
+
+        warn_renamed(f"groundfault.{name}", _RENAMED[name])
+        return resolve_name(_RENAMED[name])  # not stored, so that every use warns
     else:
-        raise AttributeError(f"module 'groundfault' has no attribute {name!r}")
-    globals()[name] = found
-    return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

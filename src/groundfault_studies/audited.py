@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.sequential import Audit, AuditPlan, Pool, policies
+from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault_studies.resumed import resumed
 
@@ -110,7 +110,7 @@ def audited(
     rows = []
     for method in (m for m in METHODS if m.policy == policy):
         for budget in budgets:
-            plan = AuditPlan(
+            plan = SequentialPlan(
                 threshold=setting.threshold,
                 budget=budget,
                 policy=name,
@@ -119,7 +119,7 @@ def audited(
                 limit=setting.limit,
                 warm_up=getattr(remembered.policy, "warm_up", 0),
             )
-            audit = Audit.of(setting.pool, plan, policy=remembered)
+            audit = SequentialAudit.of(setting.pool, plan, policy=remembered)
             audit.run(lambda query: float(scores[setting.pool.position[query.id]]))
             rows.append(
                 {
@@ -130,7 +130,7 @@ def audited(
                     "replicate": replicate,
                     "verdict": audit.verdict,
                     "right": setting.right(replicate),
-                    "labelled": audit.rounds_told,
+                    "labelled": audit.labelled,
                     "tested": audit.tested,
                     "drawn": _drawn(setting, audit) if method.label == MAIN else {},
                     "curve": _curve(audit) if method.label == MAIN and replicate == 1 else [],
@@ -155,24 +155,24 @@ class Remembered:
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
         """What the policy says, worked out once."""
-        key = (history.asked.tobytes(), history.scores.tobytes())
+        key = (history.positions.tobytes(), history.scores.tobytes())
         if key not in self.said:
             self.said[key] = self.policy.ask(history, rng)
         return self.said[key]
 
 
-def _drawn(setting: Setting, audit: Audit) -> dict[str, int]:
+def _drawn(setting: Setting, audit: SequentialAudit) -> dict[str, int]:
     """Tested cases of each category."""
     asked = [setting.pool.position[r.query.id] for r in audit.rounds if r.query.stake]
     counts = setting.pool.members[:, asked].sum(axis=1)
     return {name: int(count) for name, count in zip(setting.pool.groups, counts, strict=True)}
 
 
-def _curve(audit: Audit) -> list[list[float]]:
+def _curve(audit: SequentialAudit) -> list[list[float]]:
     return [
         [r.query.step, min(r.log_e.model, 50.0), min(r.log_e.auditor, 50.0)]
         for r in audit.rounds
-        if r.told
+        if r.closed
     ]
 
 

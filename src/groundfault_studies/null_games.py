@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from groundfault.sequential import EProcess, conditional_threshold
 from groundfault.sequential.bets import Null
-from groundfault.sequential.plan import AuditPlan, Sampling
+from groundfault.sequential.plan import Sampling, SequentialPlan
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -75,7 +75,7 @@ def rejected(
     game: Game, bets: Sequence[str], sampling: Sampling, replicates: int, seed: Sequence[int]
 ) -> Bools:
     """Where the null falls at any step, under each of a plan's bets: bool, shape (B, N)."""
-    plans = [AuditPlan(threshold=game.threshold, bet=bet, sampling=sampling) for bet in bets]
+    plans = [SequentialPlan(threshold=game.threshold, bet=bet, sampling=sampling) for bet in bets]
     processes = [EProcess.begin(plan.bets(game.null), replicates) for plan in plans]
     fell = np.zeros((len(bets), replicates), dtype=np.bool_)
     rng, told = (np.random.default_rng([*seed, purpose]) for purpose in (0, 1))
@@ -98,7 +98,7 @@ def weighed(game: Game, bet: str, replicates: int, seed: Sequence[int]) -> tuple
     path ends in a rejection, and each path weighs what the true odds make of it: unbiased whether
     the bet is valid or not, and far more precise than counting rare rejections. A default plan's
     bets; scores that are graded cannot be weighed."""
-    plan = AuditPlan(threshold=game.threshold, bet=bet)
+    plan = SequentialPlan(threshold=game.threshold, bet=bet)
     process, bar = EProcess.begin(plan.bets(game.null), replicates), -log(plan.alpha)
     log_weight, fell = np.zeros(replicates), np.zeros(replicates, dtype=np.bool_)
     rng, told = (np.random.default_rng([*seed, purpose]) for purpose in (0, 1))
@@ -283,7 +283,7 @@ def bold(
     float, float
         Estimate and standard error, as of `weighed`.
     """
-    plan = AuditPlan(threshold=q, bet=bet)
+    plan = SequentialPlan(threshold=q, bet=bet)
     process, rng, bar = (
         EProcess.begin(plan.bets(null), replicates),
         np.random.default_rng(seed),

@@ -681,7 +681,7 @@ def test_a_fault_of_the_target_comes_out_as_itself() -> None:
 def test_a_sequential_audit_asks_the_model(tmp_path: Path) -> None:
     import polars as pl
 
-    from groundfault import Audit, Pool
+    from groundfault import Pool, SequentialAudit
     from groundfault.sequential import answers
 
     right = [i % 4 > 0 or i < 100 for i in range(200)]
@@ -700,7 +700,7 @@ def test_a_sequential_audit_asks_the_model(tmp_path: Path) -> None:
         return float(text == str(case["gold"]))
 
     said = f"replay:{tmp_path / 'said.jsonl'}"
-    audit = Audit(Pool.from_table(table, id="id", groups=["kind"]), threshold=0.9, seed=1)
+    audit = SequentialAudit(Pool.from_table(table, id="id", groups=["kind"]), threshold=0.9, seed=1)
     assert (
         audit.run(answers.model(said, score, record=tmp_path / "calls.db")) == "failure mode found"
     )
@@ -708,23 +708,27 @@ def test_a_sequential_audit_asks_the_model(tmp_path: Path) -> None:
     assert 0 < asked < 200
 
     with pytest.raises(InputError, match="no text in the column 'question'"):
-        Audit(Pool.from_table(table, id="id"), threshold=0.9).run(
+        SequentialAudit(Pool.from_table(table, id="id"), threshold=0.9).run(
             answers.model(said, score, prompt="question")
         )
     lost = Scripted(Response.failed("gone"))
     with pytest.raises(InputError, match=r"no answer for case .*: gone; run again to go on"):
-        Audit(Pool.from_table(table, id="id"), threshold=0.9).run(answers.model(lost, score))
+        SequentialAudit(Pool.from_table(table, id="id"), threshold=0.9).run(
+            answers.model(lost, score)
+        )
 
 
 def test_a_rate_is_asked_anew_each_time() -> None:
     import polars as pl
 
-    from groundfault import Audit, Pool
+    from groundfault import Pool, SequentialAudit
     from groundfault.sequential import answers
 
     coin = Scripted(*(Response(str(i % 2)) for i in range(100)))
     table = pl.DataFrame({"id": ["a", "b"], "prompt": ["flip", "toss"]})
-    audit = Audit(Pool.from_table(table, id="id"), threshold=0.9, claim="rates", limit=30, seed=0)
+    audit = SequentialAudit(
+        Pool.from_table(table, id="id"), threshold=0.9, claim="rates", limit=30, seed=0
+    )
     audit.run(answers.model(coin, lambda text, case: float(text), fresh=True))
     assert len({question.hash for question in coin.asked}) == len(coin.asked) > 2
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.review import Decision, Item, Queue, Session, Store, agreement, open_items, resolve
-from groundfault.review.decision import VERDICTS, latest
+from groundfault.review.decision import VERDICTS, select_latest
 
 ITEMS = tuple(Item("t", f"prompt {n}", "1", "2", "Answer: 2") for n in range(13))
 SAYS: dict[str, dict[str, Any]] = {
@@ -177,7 +177,7 @@ def test_the_order_of_decisions_does_not_matter(
     shuffled = said[:]
     order.shuffle(shuffled)
     assert resolve(shuffled, needed) == resolve(said, needed)
-    assert resolve(latest(said).values(), needed) == resolve(said, needed)
+    assert resolve(select_latest(said).values(), needed) == resolve(said, needed)
 
 
 @given(decisions, st.integers(1, 3))
@@ -196,7 +196,7 @@ def test_names_do_not_matter_and_items_do_not_meet(said: list[Decision], needed:
 @settings(max_examples=150)
 def test_an_error_needs_most_of_enough_people(said: list[Decision], needed: int) -> None:
     for item, found in resolve(said, needed).items():
-        last = [d for d in latest(said).values() if d.item == item]
+        last = [d for d in select_latest(said).values() if d.item == item]
         reviewers = [d for d in last if d.role == "reviewer"]
         assert found.verdict != "unsure"
         if found.how == "settled":
@@ -372,10 +372,10 @@ def test_a_session_goes_on_where_the_last_one_stopped(store: Store) -> None:
         assert first.item == item
         first.decide(**SAYS["model_error"])
     again = Session(queue, store, "ana")
-    assert (again.item, again.left, again.total) == (order[4], 9, 13)
+    assert (again.item, again.remaining, again.total) == (order[4], 9, 13)
     again.skip()
     assert again.item == order[5]
-    assert Session(queue, store, "ben").left == 13
+    assert Session(queue, store, "ben").remaining == 13
 
 
 def test_one_may_go_back_and_revise_and_nothing_is_overwritten(store: Store) -> None:
@@ -385,14 +385,14 @@ def test_one_may_go_back_and_revise_and_nothing_is_overwritten(store: Store) -> 
     session.decide(**SAYS["model_error"])
     session.back()
     assert session.item == item
-    assert session.said is not None
+    assert session.previous is not None
     session.decide(**SAYS["no_error"], note="on second thoughts")
     assert [d.verdict for d in store.decisions()] == ["model_error", "no_error"]
     later = Session(Queue(ITEMS), store, "ana")
     later.back()
     assert later.item == item
-    assert later.said is not None
-    assert later.said.note == "on second thoughts"
+    assert later.previous is not None
+    assert later.previous.note == "on second thoughts"
 
 
 def test_a_decision_that_is_none_leaves_the_item_where_it_is(store: Store) -> None:

@@ -18,7 +18,7 @@ import pytest
 from groundfault.base.ledger import Ledger
 from groundfault.errors import LedgerError
 from groundfault.review import Decision, Item, Queue, Store
-from groundfault.review.decision import latest
+from groundfault.review.decision import select_latest
 
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
 REVIEWERS = 8
@@ -80,7 +80,7 @@ def _nothing_is_lost(place: str, each: int) -> None:
     for who in range(REVIEWERS):
         mine = [d.to_dict() for d in found if d.reviewer == f"reviewer {who}"]
         assert mine == [said(who, n).to_dict() for n in range(each)]
-    last = latest(found)
+    last = select_latest(found)
     assert len(last) == REVIEWERS * min(each, len(ITEMS))
     for who in range(REVIEWERS):
         n = each - 1
@@ -123,7 +123,7 @@ def test_audits_share_a_place_and_nothing_else(place: str) -> None:
     first.seal(QUEUE)
     first.add([said(0, 1)])
     assert second.decisions() == []
-    assert second.sealed() is None
+    assert second.last_sealing() is None
     with pytest.raises(LedgerError, match="no queue is sealed"):
         second.add([said(0, 1)])
     second.seal(Queue(ITEMS[:3]))

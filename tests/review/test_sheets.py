@@ -179,7 +179,7 @@ def test_an_unknown_item_is_refused(sheet: Path) -> None:
 
 
 def test_a_row_that_comes_twice_is_refused(sheet: Path) -> None:
-    fill(sheet, ANSWERS, item=ITEMS[2].id, **ITEMS[2].shown)
+    fill(sheet, ANSWERS, item=ITEMS[2].id, **ITEMS[2].visible_texts)
     with pytest.raises(
         InputError,
         match=r"(row 4|line 3|task 3): item .* comes twice, first in .*(row 2|line 1|task 1)",

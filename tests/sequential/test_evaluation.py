@@ -158,7 +158,7 @@ def test_the_first_epoch_counts_not_the_first_to_complete():
             )
 
     asyncio.run(play())
-    assert [r.score for r in stopping.audit.rounds if r.told] == [1.0]
+    assert [r.score for r in stopping.audit.rounds if r.closed] == [1.0]
 
 
 def test_a_sample_that_ended_in_an_error_is_unscored_at_the_end():
@@ -171,7 +171,7 @@ def test_a_sample_that_ended_in_an_error_is_unscored_at_the_end():
             await stopping.complete_sample(
                 sample.id, 1, {"match": SampleScore(score=Score(value="C"))}
             )
-        assert stopping.audit.rounds_told == 0
+        assert stopping.audit.labelled == 0
         return await stopping.complete_task()
 
     assert asyncio.run(play())["labelled"] == 6

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from groundfault.errors import PlanError
-from groundfault.sequential import Audit, Pool, policies
+from groundfault.sequential import Pool, SequentialAudit, policies
 from groundfault.sequential.answers import replay
 from groundfault.sequential.policies import Policy, Query, features, learners
 from groundfault.sequential.policies.adaptive import Adaptive
@@ -36,7 +36,7 @@ def planted(accuracy, size=80, seed=0, embedding=True):
 
 
 def run(pool, policy, **settings):
-    audit = Audit(pool, policy=policy, **{"threshold": 0.85, "limit": 150, **settings})
+    audit = SequentialAudit(pool, policy=policy, **{"threshold": 0.85, "limit": 150, **settings})
     audit.run(replay(pool))
     return audit
 
@@ -110,7 +110,7 @@ def test_a_failing_group_is_found_with_few_labels(name):
     ]
     found = sum(audit.verdict == "failure mode found" for audit in audits)
     assert found >= (2 if name == "boosted" else 3)
-    assert np.median([audit.rounds_told for audit in audits]) <= 45
+    assert np.median([audit.labelled for audit in audits]) <= 45
 
 
 @pytest.mark.parametrize("name", LEARNED)
@@ -121,9 +121,7 @@ def test_a_sound_model_passes_though_nothing_looks_bad(name):
 def test_fewer_labels_than_looking_everywhere_alike():
     worlds = [planted([0.93] * 7 + [0.55], size=50, seed=seed) for seed in range(5)]
     ours, plain = (
-        np.array(
-            [run(world, policy, seed=s, limit=300).rounds_told for s, world in enumerate(worlds)]
-        )
+        np.array([run(world, policy, seed=s, limit=300).labelled for s, world in enumerate(worlds)])
         for policy in ("logistic", "stratified")
     )
     assert np.median(ours) < 0.7 * np.median(plain)
@@ -267,7 +265,7 @@ def _plain(rows, scores, width, seed, epochs):
 def test_the_setting_that_foretells_best_is_used():
     pool = planted([0.9, 0.4])
     audit = run(pool, "adaptive", limit=20, alpha=1e-9)
-    audit.policy.ask(audit.tally.history(), np.random.default_rng(0))
+    audit.policy.ask(audit.counts.make_history(), np.random.default_rng(0))
     standing = audit.policy._kept["last"]
     assert standing.loss.shape == (4, 2)
     stage, width = np.unravel_index(standing.loss.argmin(), (4, 2))
@@ -297,7 +295,7 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
     for count in (10, 300):
         asked = rng.permutation(600)[:count]
         scores = (rng.random(count) < chance[asked]).astype(float)
-        draws = learner(learners.Told(known, asked, scores, 0.85), np.random.default_rng(2))
+        draws = learner(learners.LabelledData(known, asked, scores, 0.85), np.random.default_rng(2))
         assert draws.shape[1] == 600
         assert ((draws > 0) & (draws < 1)).all()
         doubts.append(draws.mean(axis=1).std())
@@ -312,7 +310,7 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
     "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
 )
 def test_with_no_score_learners_expect_the_threshold(learner, world):
-    told = learners.Told(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
+    told = learners.LabelledData(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
     draws = learner(told, np.random.default_rng(0))
     assert abs(np.median(draws) - 0.85) < 0.1
 
@@ -361,7 +359,9 @@ def test_a_learner_of_ones_own():
         return means[None]
 
     pool = planted([0.95, 0.3, 0.95])
-    audit = Audit(pool, threshold=0.85, policy=Learned("frequencies", frequencies), limit=120)
+    audit = SequentialAudit(
+        pool, threshold=0.85, policy=Learned("frequencies", frequencies), limit=120
+    )
     audit.run(replay(pool))
     assert audit.verdict == "failure mode found"
 

@@ -25,11 +25,18 @@ from groundfault.cli.sequential import sequential
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
 from groundfault.errors import GroundfaultError, InputError, LedgerError, PlanError
-from groundfault.review.annotators import Panel
-from groundfault.sequential import ALL, Audit, AuditPlan, Pool, e_process, verify_certificate
+from groundfault.review.annotators import AnnotatorPanel
+from groundfault.sequential import (
+    ALL,
+    Pool,
+    SequentialAudit,
+    SequentialPlan,
+    e_process,
+    verify_certificate,
+)
 from groundfault.sequential.answers import command, replay
 from groundfault.sequential.policies import History, Policy, Query
-from groundfault.sequential.stopping_time import advised_budget, prospects, to_stop
+from groundfault.sequential.stopping_time import advise_budget, count_to_stop, forecast_stopping
 
 Q = 0.85
 
@@ -66,7 +73,7 @@ class Always:
 
 
 def test_a_query_stays_until_it_is_told():
-    audit = Audit(blocks(), threshold=Q)
+    audit = SequentialAudit(blocks(), threshold=Q)
     first = audit.ask()
     assert (first.step, first.audit) == (1, audit.seal)
     assert [audit.ask().id for _ in range(3)] == [first.id] * 3
@@ -75,7 +82,7 @@ def test_a_query_stays_until_it_is_told():
 
 
 def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
-    audit = Audit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
+    audit = SequentialAudit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
     query = audit.ask()
     event = Ledger(tmp_path / "audit.db").events()[-1]
     assert event.kind == "audit_asked"
@@ -94,7 +101,7 @@ def test_the_record_holds_group_draw_and_bet_before_the_score(tmp_path):
 
 def test_no_case_is_asked_twice_and_draws_come_from_the_group():
     pool = blocks()
-    audit = Audit(
+    audit = SequentialAudit(
         pool, threshold=Q, alpha=1e-12, claim="literal", epsilon=0.01, policy="stratified"
     )
     audit.run(replay(pool))
@@ -105,7 +112,7 @@ def test_no_case_is_asked_twice_and_draws_come_from_the_group():
 
 
 def test_draws_are_uniform():
-    plan = AuditPlan(threshold=Q)
+    plan = SequentialPlan(threshold=Q)
     counts = np.bincount(
         [replace(plan, seed=s).pick("draw", t, 7) for s in range(100) for t in range(70)],
         minlength=7,
@@ -121,7 +128,7 @@ def test_draws_do_not_depend_on_the_order_of_rows():
     pools = [
         Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, shuffled)
     ]
-    audits = [Audit(pool, threshold=0.8, seed=3) for pool in pools]
+    audits = [SequentialAudit(pool, threshold=0.8, seed=3) for pool in pools]
     for audit, pool in zip(audits, pools, strict=True):
         audit.run(replay(pool))
     assert pools[0].hash == pools[1].hash
@@ -130,14 +137,14 @@ def test_draws_do_not_depend_on_the_order_of_rows():
 
 def test_seeds_draw_differently():
     pool = blocks()
-    assert len({Audit(pool, threshold=Q, seed=seed).ask().id for seed in range(20)}) > 5
+    assert len({SequentialAudit(pool, threshold=Q, seed=seed).ask().id for seed in range(20)}) > 5
 
 
 # ------------------------------------------------------------------------------------- --- verdicts
 
 
 def run(pool, policy="stratified", **settings_):
-    audit = Audit(pool, policy=policy, **{"threshold": Q, **settings_})
+    audit = SequentialAudit(pool, policy=policy, **{"threshold": Q, **settings_})
     audit.run(replay(pool))
     return audit
 
@@ -158,7 +165,7 @@ def test_a_failing_group_is_found_by_betting():
     audit = run(blocks(size=100, passes=[96, 96, 50]), policy="oracle:in=g2")
     assert audit.verdict == "failure mode found"
     assert audit.wealth.model >= 20
-    assert audit.rounds_told < 40
+    assert audit.labelled < 40
     assert "20" not in audit.null
 
 
@@ -194,16 +201,16 @@ def test_only_claims_count_in_the_auditors_test():
 def test_an_audit_ends_at_its_limit_or_where_nothing_is_left():
     pool = blocks(groups=1, size=20, passes=18)
     audit = run(pool, limit=7, alpha=1e-9)
-    assert (audit.rounds_told, audit.verdict, audit.finished) == (7, "inconclusive", True)
+    assert (audit.labelled, audit.verdict, audit.finished) == (7, "inconclusive", True)
     assert audit.ask() is None
     assert run(pool, alpha=1e-9).verdict == "audit passed"  # by counting, whatever is bet
     spent = run(pool, alpha=1e-9, claim="literal")
-    assert (spent.rounds_told, spent.verdict, spent.ask()) == (20, "inconclusive", None)
+    assert (spent.labelled, spent.verdict, spent.ask()) == (20, "inconclusive", None)
 
 
 def test_nothing_is_bet_on_the_warm_up():
     pool = blocks(size=90, passes=80)
-    audit = Audit(pool, threshold=Q, warm_up=6)
+    audit = SequentialAudit(pool, threshold=Q, warm_up=6)
     for _ in range(6):
         query = audit.ask()
         assert (query.group, query.stake) == (ALL, False)
@@ -211,7 +218,7 @@ def test_nothing_is_bet_on_the_warm_up():
     assert (audit.tested, audit.wealth.model) == (0, 1.0)
     audit.tell(audit.ask(), 0)
     taught = audit.wealth.model
-    plain = Audit(pool, threshold=Q)
+    plain = SequentialAudit(pool, threshold=Q)
     plain.tell(plain.ask(), 0)
     assert audit.tested == 1
     assert taught > plain.wealth.model  # six failures taught the forecast to expect more
@@ -220,7 +227,7 @@ def test_nothing_is_bet_on_the_warm_up():
 def test_what_could_not_be_scored_speaks_for_neither_side():
     pool = blocks(size=60, passes=30)
     audits = {
-        score: Audit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25)
+        score: SequentialAudit(pool, threshold=Q, policy=Always("in=g0"), budget=2, limit=25)
         for score in (None, 0.0, 1.0)
     }
     for score, audit in audits.items():
@@ -245,7 +252,7 @@ def test_counting_never_errs(groups, q, seed):
     labels = np.repeat([f"g{i}" for i in range(len(groups))], [len(g) for g in groups])
     masks = {name: labels == name for name in set(labels)}
     pool = Pool.from_arrays(range(len(scores)), masks, scores=scores)
-    audit = Audit(pool, threshold=q, alpha=1e-200, seed=seed, budget=2)
+    audit = SequentialAudit(pool, threshold=q, alpha=1e-200, seed=seed, budget=2)
     means = [np.mean(g) for g in groups] + [scores.mean()]
     audit.run(replay(pool))
     if audit.verdict == "failure mode found":
@@ -263,7 +270,7 @@ def test_counting_never_errs(groups, q, seed):
 
 
 def test_declared_groups_are_tested_against_what_their_rest_must_have():
-    audit = Audit(blocks(), threshold=Q, policy=Always("in=g1"))
+    audit = SequentialAudit(blocks(), threshold=Q, policy=Always("in=g1"))
     expected = [0.85, (17 - 1) / 19, (17 - 2) / 18, (17 - 2) / 17]
     for level, score in zip(expected, (1, 1, 0, 1), strict=True):
         query = audit.ask()
@@ -273,23 +280,23 @@ def test_declared_groups_are_tested_against_what_their_rest_must_have():
 
 def test_labels_of_overlapping_groups_count_in_each():
     pool = Pool.from_arrays(range(20), {"even": np.arange(20) % 2 == 0, "low": np.arange(20) < 10})
-    audit = Audit(pool, threshold=0.5, policy=Always("even"), alpha=1e-9)
+    audit = SequentialAudit(pool, threshold=0.5, policy=Always("even"), alpha=1e-9)
     for _ in range(6):
         audit.tell(audit.ask(), 0)
     low = sum(int(r.query.id) < 10 for r in audit.rounds)
     row = next(row for row in audit.groups if row["group"] == "low")
     assert row["labelled"] == low
-    assert audit.tally.ahead("low", 0, 0.0).model == pytest.approx(5 / (10 - low))
+    assert audit.counts.thresholds_after("low", 0, 0.0).model == pytest.approx(5 / (10 - low))
 
 
 def test_a_declared_group_may_not_be_searched():
-    audit = Audit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
+    audit = SequentialAudit(blocks(), threshold=Q, policy=Always(None, items=np.arange(60) < 5))
     with pytest.raises(PlanError, match="a draw is made from a declared group"):
         audit.ask()
 
 
 def test_a_group_that_is_used_up_cannot_be_asked():
-    audit = Audit(
+    audit = SequentialAudit(
         blocks(size=4, passes=4), threshold=0.5, policy=Always("in=g0", claim=False), alpha=1e-9
     )
     for _ in range(4):
@@ -300,10 +307,12 @@ def test_a_group_that_is_used_up_cannot_be_asked():
 
 def test_literal_draws_are_spread_over_epsilon_of_the_original_pool():
     pool = Pool.from_arrays(range(460))
-    few = Audit(pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 22))
+    few = SequentialAudit(
+        pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 22)
+    )
     with pytest.raises(PlanError, match="no case is likelier than 1/23"):
         few.ask()
-    enough = Audit(
+    enough = SequentialAudit(
         pool, threshold=Q, claim="literal", policy=Always(None, items=np.arange(460) < 23)
     )
     enough.tell(enough.ask(), 1)
@@ -314,16 +323,16 @@ def test_literal_draws_are_spread_over_epsilon_of_the_original_pool():
 
 
 def test_literal_scores_are_tested_against_the_threshold_itself():
-    audit = Audit(blocks(), threshold=Q, claim="literal")
+    audit = SequentialAudit(blocks(), threshold=Q, claim="literal")
     for score in (1, 1, 0):
         audit.tell(audit.ask(), score)
     assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
-    assert audit.tally.below.sum() == 0
+    assert audit.counts.below.sum() == 0
 
 
 def test_rates_ask_again_and_keep_the_threshold():
     pool = Pool.from_arrays(range(4))
-    audit = Audit(pool, threshold=Q, claim="rates", policy=Always(), limit=60, alpha=1e-9)
+    audit = SequentialAudit(pool, threshold=Q, claim="rates", policy=Always(), limit=60, alpha=1e-9)
     audit.run(lambda _: 1.0)
     ids = [r.query.id for r in audit.rounds]
     assert len(ids) == 60
@@ -335,7 +344,7 @@ def test_generated_cases_are_fresh_draws_of_their_category():
     pool = Pool.from_arrays(range(40), {"topic": ["a", "b"] * 20}, generated=True)
     assert pool.groups == ("topic=a", "topic=b")
     for policy in ("uniform", "stratified"):
-        audit = Audit(pool, threshold=Q, policy=policy, warm_up=4, alpha=1e-12)
+        audit = SequentialAudit(pool, threshold=Q, policy=policy, warm_up=4, alpha=1e-12)
         audit.run(lambda query: float(query.group == "topic=a"))
         assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
         assert len({r.query.id for r in audit.rounds}) == 40
@@ -355,11 +364,11 @@ def test_a_literal_claim_on_generated_cases_chooses_among_one_of_each_category()
             items[np.flatnonzero(history.offered)[0]] = True
             return Query(items=items, claim=True)
 
-    audit = Audit(pool, threshold=Q, claim="literal", policy=First(), alpha=1e-12)
+    audit = SequentialAudit(pool, threshold=Q, claim="literal", policy=First(), alpha=1e-12)
     audit.run(lambda _: 1.0)
-    assert audit.rounds_told == 10  # all nine are used up each time
+    assert audit.labelled == 10  # all nine are used up each time
     with pytest.raises(PlanError, match="needs 2"):
-        Audit(pool, threshold=Q, claim="literal", epsilon=0.12, policy=First()).ask()
+        SequentialAudit(pool, threshold=Q, claim="literal", epsilon=0.12, policy=First()).ask()
 
 
 def test_paper_sampling_says_so():
@@ -383,7 +392,7 @@ def test_paper_sampling_reproduces_the_golden_values(shared):
         p, scores = sequence["params"], [*sequence["init_scores"], *sequence["scores"]]
         for expected in sequence["runs"]:
             for bet, (model, auditor) in names.items():
-                audit = Audit(
+                audit = SequentialAudit(
                     Pool.from_arrays(range(len(scores))), threshold=p["q"], budget=expected["m"], alpha=1e-280,
                     policy=Always(), bet=bet, sampling="paper", warm_up=len(sequence["init_scores"]),
                     alternative=p["model_alt"], auditor_alternative=p["auditor_alt"], eta=p["eta"],
@@ -428,7 +437,7 @@ class Lucky:
 
 def _passes_left(history: History):
     sizes = history.members.sum(axis=1)
-    seen = history.members[:, history.asked]
+    seen = history.members[:, history.positions]
     with np.errstate(invalid="ignore", divide="ignore"):
         return (Q * sizes - seen @ history.scores) / (sizes - seen.sum(axis=1))
 
@@ -471,8 +480,8 @@ class KnowsWorst:
     name: str = "knows worst"
 
     def ask(self, history: History, _rng: np.random.Generator) -> Query | None:
-        among = np.flatnonzero(history.offered)
-        items = np.zeros_like(history.offered)
+        among = np.flatnonzero(history.available)
+        items = np.zeros_like(history.available)
         items[among[: self.size]] = True  # ids sort the failing cases first
         return Query(items=items, claim=True)
 
@@ -512,7 +521,7 @@ def test_draws_with_replacement_keep_the_error_where_answers_vary():
     pool, found = blocks(4, 30), 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
-        audit = Audit(
+        audit = SequentialAudit(
             pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2
         )
         audit.run(lambda _, rng=rng: float(rng.random() < Q))
@@ -542,7 +551,7 @@ def hard_pool():
 
 
 def reference(pool):
-    audit = Audit(pool, **SETTINGS)
+    audit = SequentialAudit(pool, **SETTINGS)
     audit.run(replay(pool))
     return audit
 
@@ -551,7 +560,7 @@ def test_resuming_is_bit_identical(tmp_path):
     pool = hard_pool()
     whole = reference(pool)
     for step in range(100):
-        audit = Audit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
+        audit = SequentialAudit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
         query = audit.ask()
         if step % 3 == 2 or query is None:  # now and then, leave after asking
             if query is None:
@@ -572,7 +581,7 @@ def live_and_die(pool, ledger, log, seconds):
     if child == 0:
         try:
             out = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-            audit, answer = Audit(pool, ledger=ledger, **SETTINGS), replay(pool)
+            audit, answer = SequentialAudit(pool, ledger=ledger, **SETTINGS), replay(pool)
             while (query := audit.ask()) is not None:
                 audit.tell(query, answer(query))
                 os.write(out, f"{query.step} {query.id}\n".encode())
@@ -591,10 +600,10 @@ def killed_to_the_end(pool, folder, rng, most):
     kills = 0
     while kills < most and live_and_die(pool, ledger, log, rng.uniform(0.005, 0.1)):
         kills += 1
-    audit = Audit(pool, ledger=ledger, **SETTINGS)
+    audit = SequentialAudit(pool, ledger=ledger, **SETTINGS)
     audit.run(replay(pool))
     events = [(e.body["step"], e.body["id"]) for e in Ledger(ledger).events("audit_told")]
-    assert len(set(events)) == len(events) == audit.rounds_told  # none twice
+    assert len(set(events)) == len(events) == audit.labelled  # none twice
     lines = log.read_text().split("\n")[:-1] if log.exists() else []
     told = [(int(step), name) for step, name in (line.split() for line in lines)]
     assert set(told) <= set(events)  # none lost
@@ -627,7 +636,7 @@ def test_two_hundred_kills(tmp_path):
 
 def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    ours, theirs = (Audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
+    ours, theirs = (SequentialAudit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
     mine, yours = ours.ask(), theirs.ask()
     assert (mine.step, mine.id) == (yours.step, yours.id)
     ours.tell(mine, 0.25)
@@ -641,18 +650,18 @@ def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
 
 def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    ours, theirs = (Audit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
+    ours, theirs = (SequentialAudit(pool, ledger=ledger, **SETTINGS) for _ in range(2))
     mine, yours = ours.ask(), theirs.ask()
     theirs._catch_up = lambda: None  # as if both had looked before either wrote
     ours.tell(mine, 0.25)
     with pytest.raises(LedgerError, match=r"told query 1 first; its score 0\.25 stands"):
         theirs.tell(yours, 0.75)
-    assert Audit(pool, ledger=ledger, **SETTINGS).rounds[0].score == 0.25
+    assert SequentialAudit(pool, ledger=ledger, **SETTINGS).rounds[0].score == 0.25
 
 
 def test_other_settings_need_a_reason(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
-    Audit(pool, ledger=ledger, **SETTINGS).ask()
+    SequentialAudit(pool, ledger=ledger, **SETTINGS).ask()
     for changed in (
         {"seed": 6},
         {"budget": 11},
@@ -661,13 +670,15 @@ def test_other_settings_need_a_reason(tmp_path):
         {"policy": "uniform"},
     ):
         with pytest.raises(LedgerError, match="holds an audit of these cases with other settings"):
-            Audit(pool, ledger=ledger, **{**SETTINGS, **changed})
-    again = Audit(pool, ledger=ledger, reopen="the first labeller left", **{**SETTINGS, "seed": 6})
+            SequentialAudit(pool, ledger=ledger, **{**SETTINGS, **changed})
+    again = SequentialAudit(
+        pool, ledger=ledger, reopen="the first labeller left", **{**SETTINGS, "seed": 6}
+    )
     opened = again.record.ledger.events("audit_opened")[-1].body
     assert (opened["reason"], opened["before"]) == ("the first labeller left", 1)
     other = Pool.from_arrays(["x", "y", "z"])
     assert (
-        Audit(other, ledger=ledger, **SETTINGS).rounds_told == 0
+        SequentialAudit(other, ledger=ledger, **SETTINGS).labelled == 0
     )  # other cases are another matter
 
 
@@ -675,7 +686,7 @@ def test_other_settings_need_a_reason(tmp_path):
 
 
 def test_telling_what_was_not_asked_is_refused():
-    audit = Audit(blocks(), threshold=Q)
+    audit = SequentialAudit(blocks(), threshold=Q)
     query = audit.ask()
     for forged, message in (
         (replace(query, step=2), "query 2 was not asked; query 1 waits"),
@@ -683,12 +694,12 @@ def test_telling_what_was_not_asked_is_refused():
         (replace(query, audit="0" * 64), "of another audit"),
         (Query("in=g0", step=1, id=query.id), "of another audit"),
         ("c0001", "of another audit"),
-        (Audit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
+        (SequentialAudit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
     ):
         with pytest.raises(InputError, match=message) as caught:
             audit.tell(forged, 0)
         assert "\n" not in str(caught.value)
-    assert audit.rounds_told == 0
+    assert audit.labelled == 0
     audit.tell(query, 0)
     with pytest.raises(InputError, match=r"query 1 \(case .*\) was told before"):
         audit.tell(query, 1)
@@ -699,7 +710,7 @@ def test_telling_what_was_not_asked_is_refused():
 
 @pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), float("inf"), "1", [1], object()])
 def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
-    audit = Audit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
+    audit = SequentialAudit(blocks(), threshold=Q, ledger=tmp_path / "audit.db")
     query = audit.ask()
     with pytest.raises(InputError, match=r"\[0, 1\]"):
         audit.tell(query, score)
@@ -713,7 +724,7 @@ def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
 @pytest.fixture
 def recorded(tmp_path):
     pool = hard_pool()
-    audit = Audit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
+    audit = SequentialAudit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
     answer = replay(pool)
     for _ in range(8):
         audit.tell(query := audit.ask(), answer(query))
@@ -733,7 +744,7 @@ def test_an_edited_ledger_is_refused(recorded):
             book.execute(f'DROP TRIGGER "{name}"')
         book.execute(f"UPDATE {table} SET body = ? WHERE body = ?", (changed, body))
     with pytest.raises(LedgerError):
-        Audit(pool, ledger=path, **SETTINGS)
+        SequentialAudit(pool, ledger=path, **SETTINGS)
     with pytest.raises(LedgerError):
         audit.certificate()
 
@@ -784,7 +795,7 @@ def test_a_rewritten_ledger_does_not_reproduce(recorded, tmp_path, change, messa
     new = rewritten(path, tmp_path / "new.db", change)
     Ledger(new).check()  # the chain alone finds nothing wrong
     with pytest.raises(LedgerError, match=message) as caught:
-        Audit(pool, ledger=new, **SETTINGS)
+        SequentialAudit(pool, ledger=new, **SETTINGS)
     assert "\n" not in str(caught.value)
 
 
@@ -879,7 +890,9 @@ def test_another_choice_than_the_policys_is_seen(tmp_path):
         def ask(self, _history, _rng):
             return Query("in=a")
 
-    audit = Audit(pool, policy=Steered(), **{k: v for k, v in SETTINGS.items() if k != "policy"})
+    audit = SequentialAudit(
+        pool, policy=Steered(), **{k: v for k, v in SETTINGS.items() if k != "policy"}
+    )
     answer = replay(pool)
     for _ in range(4):
         audit.tell(query := audit.ask(), answer(query))
@@ -892,15 +905,15 @@ def test_another_choice_than_the_policys_is_seen(tmp_path):
 def test_an_audit_is_read_back_from_its_ledger_alone(recorded):
     pool, path, audit = recorded
     audit.ask()
-    again = Audit.recorded(path)
-    assert (again.log_wealth, again.rounds_told, again.pool.hash) == (
+    again = SequentialAudit.from_ledger(path)
+    assert (again.log_wealth, again.labelled, again.pool.hash) == (
         audit.log_wealth,
         8,
         pool.hash,
     )
     assert again.open.query.id == audit.open.query.id
     with pytest.raises(InputError, match="holds no audit"):
-        Audit.recorded(path, seal="zz")
+        SequentialAudit.from_ledger(path, seal="zz")
 
 
 # ------------------------------------------------------------------------------------- --- policies
@@ -910,16 +923,17 @@ def test_an_audit_is_read_back_from_its_ledger_alone(recorded):
 def test_policies_are_pure_functions_of_history_and_generator(name):
     pool = hard_pool()
     audits = [
-        Audit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5) for _ in range(2)
+        SequentialAudit(pool, threshold=0.3, policy=name, seed=2, alpha=1e-12, warm_up=5)
+        for _ in range(2)
     ]
     answer = replay(pool)
     for _ in range(12):
-        history = audits[0].tally.history()
-        asked = [audit.choice(audit.policy) for audit in audits]
+        history = audits[0].counts.make_history()
+        asked = [audit.choose(audit.policy) for audit in audits]
         assert asked[0].group == asked[1].group
         assert isinstance(audits[0].policy, Policy)
         with pytest.raises(ValueError, match="read-only"):
-            history.offered[0] = False
+            history.available[0] = False
         for audit in audits:
             audit.tell(query := audit.ask(), answer(query))
 
@@ -936,7 +950,7 @@ def test_prelearned_finds_the_planted_group_from_the_warm_up():
     assert (audit.plan.warm_up, audit.verdict) == (32, "failure mode found")
     assert {r.query.group for r in audit.rounds[32:]} == {"in=g2"}
     with pytest.raises(PlanError, match="has 0 scores to learn from"):
-        Audit(blocks(), threshold=Q, policy="prelearned", warm_up=0).ask()
+        SequentialAudit(blocks(), threshold=Q, policy="prelearned", warm_up=0).ask()
 
 
 def test_prelearned_names_the_lowest_predictions_of_a_literal_claim():
@@ -963,7 +977,7 @@ def test_policies_on_the_shared_pool(shared):
             )
             audit = run(pool, policy="oracle:domain=Chemistry", seed=seed, limit=250)
             found[setting] += audit.verdict == "failure mode found"
-            assert setting != "Large" or audit.rounds_told <= 20
+            assert setting != "Large" or audit.labelled <= 20
             assert setting != "None" or audit.verdict == "audit passed"
     assert found == {"Large": 3, "None": 0}
 
@@ -971,13 +985,13 @@ def test_policies_on_the_shared_pool(shared):
 def test_unknown_policies_and_groups():
     pool = blocks()
     with pytest.raises(PlanError, match="no policy is named 'best'"):
-        Audit(pool, threshold=Q, policy="best")
+        SequentialAudit(pool, threshold=Q, policy="best")
     with pytest.raises(PlanError, match="needs an argument"):
-        Audit(pool, threshold=Q, policy="oracle")
+        SequentialAudit(pool, threshold=Q, policy="oracle")
     with pytest.raises(PlanError, match="takes nothing after a colon"):
-        Audit(pool, threshold=Q, policy="uniform:3")
+        SequentialAudit(pool, threshold=Q, policy="uniform:3")
     with pytest.raises(PlanError, match="names no declared group"):
-        Audit(pool, threshold=Q, policy="oracle:in=g9").ask()
+        SequentialAudit(pool, threshold=Q, policy="oracle:in=g9").ask()
 
 
 # ---------------------------------------------------------------------------------------- --- pools
@@ -1046,7 +1060,7 @@ def test_recorded_scores_are_neither_shown_nor_hashed():
     ]
     assert pools[0].hash == pools[1].hash
     assert "score" not in pools[0].case(0)
-    assert "score" not in Audit(pools[0], threshold=Q).ask().case
+    assert "score" not in SequentialAudit(pools[0], threshold=Q).ask().case
 
 
 def test_an_outline_gives_the_pool_back():
@@ -1162,18 +1176,18 @@ BAD_PLANS = {
 def test_bad_plans(case, tmp_path):
     changes, message = BAD_PLANS[case]
     with pytest.raises(PlanError, match=message) as caught:
-        Audit(blocks(), ledger=tmp_path / "audit.db", **{"threshold": Q, **changes})
+        SequentialAudit(blocks(), ledger=tmp_path / "audit.db", **{"threshold": Q, **changes})
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "audit.db").exists()
 
 
 def test_the_default_alternatives_are_the_papers_at_its_threshold():
-    plan = AuditPlan(threshold=0.85)
+    plan = SequentialPlan(threshold=0.85)
     np.testing.assert_allclose(plan.grid, [0.6, 0.655, 0.71, 0.765, 0.82], atol=1e-15)
     np.testing.assert_allclose(plan.auditor_grid, [0.88, 0.91, 0.94], atol=1e-15)
     assert (plan.alternative, plan.auditor_alternative) == pytest.approx((0.82, 0.9), abs=1e-15)
     for q in (0.01, 0.5, 0.999):
-        plan = AuditPlan(threshold=q)
+        plan = SequentialPlan(threshold=q)
         assert (
             0
             < min(plan.grid)
@@ -1183,9 +1197,9 @@ def test_the_default_alternatives_are_the_papers_at_its_threshold():
             < max(plan.auditor_grid)
             < 1
         )
-    assert AuditPlan.from_settings(json.loads(json.dumps(plan.settings))).seal("x") == plan.seal(
+    assert SequentialPlan.from_settings(json.loads(json.dumps(plan.settings))).seal(
         "x"
-    )
+    ) == plan.seal("x")
 
 
 # -------------------------------------------------------------------- --- people, programs, outlook
@@ -1193,8 +1207,8 @@ def test_the_default_alternatives_are_the_papers_at_its_threshold():
 
 def test_two_labellers_and_an_adjudicator(tmp_path):
     pool = blocks()
-    audit = Audit(pool, threshold=Q, ledger=tmp_path / "audit.db")
-    panel = Panel(audit, ["ann", "ben"], "cy")
+    audit = SequentialAudit(pool, threshold=Q, ledger=tmp_path / "audit.db")
+    panel = AnnotatorPanel(audit, ["ann", "ben"], "cy")
     query = audit.ask()
     assert not panel.judge("ann", query, 1)
     assert panel.waiting() == ("ben",)
@@ -1202,11 +1216,13 @@ def test_two_labellers_and_an_adjudicator(tmp_path):
         panel.judge("cy", query, 1)
     with pytest.raises(InputError, match="not on the panel"):
         panel.judge("eve", query, 1)
-    resumed = Audit(pool, threshold=Q, ledger=tmp_path / "audit.db")  # ben sits at another machine
-    theirs = Panel(resumed, ["ann", "ben"], "cy")
+    resumed = SequentialAudit(
+        pool, threshold=Q, ledger=tmp_path / "audit.db"
+    )  # ben sits at another machine
+    theirs = AnnotatorPanel(resumed, ["ann", "ben"], "cy")
     assert theirs.waiting() == ("ben",)
     assert theirs.judge("ben", resumed.ask(), 1)
-    assert resumed.rounds_told == 1
+    assert resumed.labelled == 1
     query = audit.ask()
     panel.judge("ann", query, 1)
     panel.judge("ben", query, 0)
@@ -1224,7 +1240,7 @@ def test_two_labellers_and_an_adjudicator(tmp_path):
     ]
     assert verify_certificate(certificate).reproduces
     with pytest.raises(PlanError, match="name an adjudicator"):
-        Panel(audit, ["ann", "ben"])
+        AnnotatorPanel(audit, ["ann", "ben"])
 
 
 def test_a_program_gives_scores(tmp_path):
@@ -1248,10 +1264,10 @@ def test_a_program_gives_scores(tmp_path):
 def test_what_it_would_take_to_stop_is_what_it_takes():
     pool = blocks(size=60, passes=50)
     for score, index, verdict in ((0.0, 1, "failure mode found"), (1.0, 2, "audit passed")):
-        audit = Audit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
+        audit = SequentialAudit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
         audit.tell(audit.ask(), 1)
         audit.ask()
-        needed = to_stop(audit)[index]
+        needed = count_to_stop(audit)[index]
         for _ in range(needed):
             assert audit.verdict == "inconclusive"
             audit.tell(audit.ask(), score)
@@ -1259,9 +1275,11 @@ def test_what_it_would_take_to_stop_is_what_it_takes():
 
 
 def test_prospects_before_a_label_is_spent():
-    plan = AuditPlan(threshold=Q, policy="oracle:in=g1", limit=60)
+    plan = SequentialPlan(threshold=Q, policy="oracle:in=g1", limit=60)
     pool = blocks(size=40)
-    found = prospects(pool, plan, budgets=(40, 10), failing="in=g1", at=(0.4,), replicates=6)
+    found = forecast_stopping(
+        pool, plan, budgets=(40, 10), failing="in=g1", at=(0.4,), replicates=6
+    )
     assert [(p.world.startswith("everywhere"), p.budget) for p in found] == [
         (True, 10),
         (True, 40),
@@ -1269,12 +1287,12 @@ def test_prospects_before_a_label_is_spent():
         (False, 40),
     ]
     for p in found:
-        assert p.found + p.passed + p.inconclusive == pytest.approx(1)
+        assert p.failure_rate + p.pass_rate + p.inconclusive_rate == pytest.approx(1)
         assert 1 <= p.labels[0] <= p.labels[1] <= p.labels[2] <= 60
-    assert found[2].found == 1.0
+    assert found[2].failure_rate == 1.0
     assert found[0].labels[1] <= found[1].labels[1]
-    assert advised_budget(found, 0.05) == 10
-    assert found == prospects(
+    assert advise_budget(found, 0.05) == 10
+    assert found == forecast_stopping(
         pool, plan, budgets=(10, 40), failing="in=g1", at=(0.4,), replicates=6
     )
 
@@ -1283,9 +1301,9 @@ def test_the_script_of_smaller_budgets_is_what_the_policy_would_have_done():
     """`prospects` runs the largest budget and replays its queries for the others: exact, because
     draws share a seed.
     """
-    pool, plan = blocks(size=40), AuditPlan(threshold=Q, limit=60)
-    alone = prospects(pool, plan, budgets=(10,), at=(0.5,), replicates=5)
-    together = prospects(pool, plan, budgets=(10, 40), at=(0.5,), replicates=5)
+    pool, plan = blocks(size=40), SequentialPlan(threshold=Q, limit=60)
+    alone = forecast_stopping(pool, plan, budgets=(10,), at=(0.5,), replicates=5)
+    together = forecast_stopping(pool, plan, budgets=(10, 40), at=(0.5,), replicates=5)
     assert alone == [p for p in together if p.budget == 10]
 
 

@@ -203,7 +203,7 @@ def plan(**options: Any) -> None:
     )
     advice = advise_budget(prospect_rows, settings.alpha)
     data = {
-        "prospects": [vars(p) for p in prospect_rows],
+        "prospects": [forecast.to_dict() for forecast in prospect_rows],
         "advised_budget": advice,
         "plan": settings.settings,
     }
@@ -262,7 +262,7 @@ def _label(
     if options["labellers"]:
         _label_as(audit, answer, options, progress)
     else:
-        audit.run(answer, progress if options["label"] != "file" or sys.stderr.isatty() else bool)
+        audit.run(answer, progress if options["label"] != "file" or sys.stderr.isatty() else None)
 
 
 def _label_as(

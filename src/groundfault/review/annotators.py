@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from groundfault.errors import InputError, PlanError
 from groundfault.sequential.policies import Query
 from groundfault.sequential.record import REVIEWED
-from groundfault.sequential.session import Audit
-from groundfault.sequential.state import checked
+from groundfault.sequential.session import SequentialAudit
+from groundfault.sequential.state import check_score
 
 
-class Panel:
+class AnnotatorPanel:
     """Gives an audit the scores that its labellers agree on.
 
     Every judgement is recorded as it is made, with the labeller's name, and none is overwritten:
@@ -46,7 +46,7 @@ class Panel:
     """
 
     def __init__(
-        self, audit: Audit, labellers: Sequence[str], adjudicator: str | None = None
+        self, audit: SequentialAudit, labellers: Sequence[str], adjudicator: str | None = None
     ) -> None:
         everyone = [*labellers, *([adjudicator] if adjudicator else [])]
         if (
@@ -66,8 +66,8 @@ class Panel:
         query = self.audit.ask()
         if query is None:
             return ()
-        said = self._judgements(query.step)
-        missing = tuple(name for name in self.labellers if name not in said)
+        scores = self._judgements(query.step)
+        missing = tuple(name for name in self.labellers if name not in scores)
         return missing or ((self.adjudicator,) if self.adjudicator else ())
 
     def judge(self, labeller: str, query: Query, score: float | None) -> bool:
@@ -95,35 +95,39 @@ class Panel:
             "step": query.step,
             "id": query.id,
             "labeller": labeller,
-            "score": checked(score, query),
+            "score": check_score(score, query),
         }
         for entry in self.audit.record.append(REVIEWED, body)[1]:
             self.audit.replay(entry)
         return self._settle(query)
 
     def _settle(self, query: Query) -> bool:
-        said = self._judgements(query.step)
-        verdicts = [said[name] for name in self.labellers if name in said]
-        if self.adjudicator in said:
-            self.audit.tell(query, said[self.adjudicator])
-        elif len(verdicts) == len(self.labellers) and len(set(verdicts)) == 1:
-            self.audit.tell(query, verdicts[0])
+        scores = self._judgements(query.step)
+        labels = [scores[name] for name in self.labellers if name in scores]
+        if self.adjudicator in scores:
+            self.audit.tell(query, scores[self.adjudicator])
+        elif len(labels) == len(self.labellers) and len(set(labels)) == 1:
+            self.audit.tell(query, labels[0])
         else:
             return False
         return True
 
     def _judgements(self, step: int) -> dict[str, float | None]:
         """The last judgement of each person on a round."""
-        return {r["labeller"]: r["score"] for r in self.audit.reviews if r["step"] == step}
+        return {
+            review["labeller"]: review["score"]
+            for review in self.audit.reviews
+            if review["step"] == step
+        }
 
     def agreement(self) -> tuple[int, int]:
         """Settled cases that all labellers judged alike, and settled cases that all of them
         judged.
         """
-        said = [self._judgements(r.query.step) for r in self.audit.rounds if r.told]
+        judgements = [self._judgements(r.query.step) for r in self.audit.rounds if r.closed]
         both = [
-            [judged[name] for name in self.labellers]
-            for judged in said
-            if set(self.labellers) <= set(judged)
+            [scores[name] for name in self.labellers]
+            for scores in judgements
+            if set(self.labellers) <= set(scores)
         ]
-        return sum(len(set(judged)) == 1 for judged in both), len(both)
+        return sum(len(set(scores)) == 1 for scores in both), len(both)

@@ -71,11 +71,11 @@ class Decision:
 
     def __post_init__(self) -> None:
         check_name(self.reviewer)
-        for name, allowed in _ALLOWED.items():
+        for name, choices in _ALLOWED.items():
             value = getattr(self, name)
-            if value is not None and value not in allowed:
+            if value is not None and value not in choices:
                 raise InputError(
-                    f"{name} is {value!r}; it is {', '.join(allowed[:-1])} or {allowed[-1]}"
+                    f"{name} is {value!r}; it is {', '.join(choices[:-1])} or {choices[-1]}"
                 )
         if self.prompt_valid is None:
             raise InputError(f"prompt_valid is missing; it is {', '.join(ANSWERS)}")
@@ -119,9 +119,9 @@ class Decision:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], **kept: Any) -> Decision:
+    def from_dict(cls, data: Mapping[str, Any], **stored: Any) -> Decision:
         """What `to_dict` made."""
-        return cls(**{name: data[name] for name in ("reviewer", "item", *SAID, "role")}, **kept)
+        return cls(**{name: data[name] for name in ("reviewer", "item", *SAID, "role")}, **stored)
 
 
 _ALLOWED: dict[str, tuple[str, ...]] = {
@@ -147,16 +147,16 @@ def check_name(reviewer: str) -> str:
     return reviewer
 
 
-def latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
+def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
     """The last decision of each reviewer on each item in each role: by place in the store, then by
     time.
     """
-    found: dict[tuple[str, str, Role], Decision] = {}
+    last: dict[tuple[str, str, Role], Decision] = {}
     for decision in decisions:
         key = (decision.item, decision.reviewer, decision.role)
-        if key not in found or _age(decision) >= _age(found[key]):
-            found[key] = decision
-    return found
+        if key not in last or _age(decision) >= _age(last[key]):
+            last[key] = decision
+    return last
 
 
 def _age(decision: Decision) -> tuple[int, str]:

@@ -8,9 +8,12 @@ import re
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
+from groundfault.base.deprecation import rename_members
+
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
+@rename_members(shown="visible_texts")
 @dataclass(frozen=True)
 class Item:
     """One response to review.
@@ -56,7 +59,7 @@ class Item:
         for each in fields(self):
             value = getattr(self, each.name)
             if isinstance(value, str):
-                object.__setattr__(self, each.name, normal(value))
+                object.__setattr__(self, each.name, normalize(value))
 
     @cached_property
     def id(self) -> str:
@@ -65,7 +68,7 @@ class Item:
         return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
 
     @property
-    def shown(self) -> dict[str, str]:
+    def visible_texts(self) -> dict[str, str]:
         """What a sheet holds of it, in the order in which it is read; an answer that was not read
         is empty.
         """
@@ -76,6 +79,6 @@ class Item:
         return {**{name: text or "" for name, text in texts.items()}, "copy": str(self.copy)}
 
 
-def normal(text: str) -> str:
+def normalize(text: str) -> str:
     """Text with line ends and characters that every kind of sheet gives back as they were."""
     return _HALVES.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))

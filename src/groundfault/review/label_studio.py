@@ -42,12 +42,12 @@ CONFIG = """<View>
 """
 
 
-def task(item: Item) -> dict[str, Any]:
+def make_task(item: Item) -> dict[str, Any]:
     """An item as a task: what it shows, and its id."""
-    return {"data": {"item": item.id, **item.shown}}
+    return {"data": {"item": item.id, **item.visible_texts}}
 
 
-def rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def read_rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Rows of a sheet from an export with annotations (JSON, not JSON-MIN); skipped annotations are
     passed over.
 
@@ -59,13 +59,13 @@ def rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for number, each in enumerate(tasks, start=1):
         here = f"{where}, task {number}"
         try:
-            made = [a for a in each.get("annotations") or [] if not a.get("was_cancelled")]
+            annotations = [a for a in each.get("annotations") or [] if not a.get("was_cancelled")]
             row = dict(each["data"])
-            if len(made) > 1:
+            if len(annotations) > 1:
                 raise InputError(
-                    f"{here} has {len(made)} annotations; a sheet is one reviewer's, so export theirs alone"
+                    f"{here} has {len(annotations)} annotations; a sheet is one reviewer's, so export theirs alone"
                 )
-            for result in made[0]["result"] if made else []:
+            for result in annotations[0]["result"] if annotations else []:
                 value = result["value"]
                 row[result["from_name"]] = "\n".join(
                     value.get("choices") or value.get("text") or []

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.plan import Plan
-from groundfault.review.decision import ANSWERS, VERDICTS, Decision, latest
+from groundfault.review.decision import ANSWERS, VERDICTS, Decision, select_latest
 from groundfault.stats import agreement as stats
 from groundfault.stats.agreement import Agreement
 
@@ -43,13 +43,13 @@ def agreement(
         By question, then by ``raw``, ``kappa``, ``alpha`` and ``ac1``.
     """
     blind = [d for d in decisions if d.role == "reviewer" and not d.unblinded]
-    counting = list(latest(blind).values())
+    counting = list(select_latest(blind).values())
     return {
-        question: _measured(counting, question, Plan(seed=seed), level) for question in QUESTIONS
+        question: _measure(counting, question, Plan(seed=seed), level) for question in QUESTIONS
     }
 
 
-def _measured(
+def _measure(
     decisions: list[Decision], question: str, plan: Plan, level: float
 ) -> dict[str, Agreement]:
     ratings = _table(decisions, question)
@@ -60,15 +60,15 @@ def _measured(
         "alpha": stats.krippendorff,
         "ac1": stats.gwet,
     }
-    found: dict[str, Agreement] = {}
+    measured: dict[str, Agreement] = {}
     for name, measure in measures.items():
         if name == "kappa" and ratings.shape[1] != 2:
             said = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
-            found[name] = Agreement(np.nan, np.nan, np.nan, found["raw"].items, said)
+            measured[name] = Agreement(np.nan, np.nan, np.nan, measured["raw"].items, said)
         else:
             rng = plan.rng(f"agreement on {question}: {name}")
-            found[name] = measure(ratings, size, rng, level=level)
-    return found
+            measured[name] = measure(ratings, size, rng, level=level)
+    return measured
 
 
 def _table(decisions: list[Decision], question: str) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, PlanError
-from groundfault.review.decision import Decision, check_name, latest
+from groundfault.review.decision import Decision, check_name, select_latest
 from groundfault.review.item import Item
 from groundfault.review.resolving import resolve
 
@@ -101,11 +101,11 @@ class Queue:
                     f"the items are split among {len(self.split)} reviewers, and {reviewer} is none of them"
                 )
             blocks = np.array_split(np.arange(len(mine)), len(self.split))
-            dealt = self._shuffled(mine, "review split")
-            mine = [dealt[place] for place in blocks[self.split.index(reviewer)]]
-        return self._shuffled(mine, f"review order of {reviewer}")
+            order = self._shuffle(mine, "review split")
+            mine = [order[place] for place in blocks[self.split.index(reviewer)]]
+        return self._shuffle(mine, f"review order of {reviewer}")
 
-    def _shuffled(self, items: list[Item], purpose: str) -> list[Item]:
+    def _shuffle(self, items: list[Item], purpose: str) -> list[Item]:
         plan = Plan(seed=self.seed)
         return sorted(items, key=lambda item: plan.rng(f"{purpose}: {item.id}").random())
 
@@ -128,13 +128,13 @@ def open_items(
     InputError
         If the items are split among others.
     """
-    said = list(decisions)
-    done = {
-        item for item, name, _ in latest(said) if name == reviewer
+    history = list(decisions)
+    decided = {
+        item for item, name, _ in select_latest(history) if name == reviewer
     }  # one role a person and item
     if not adjudicate:
-        return [item for item in queue.of(reviewer) if item.id not in done]
-    found = resolve(said, queue.reviewers)
+        return [item for item in queue.of(reviewer) if item.id not in decided]
+    resolutions = resolve(history, queue.reviewers)
     everyone = Queue(queue.items, queue.seed)
-    disputed = {item for item, resolution in found.items() if resolution.how == "disputed"}
-    return [item for item in everyone.of(reviewer) if item.id in disputed - done]
+    disputed = {item for item, resolution in resolutions.items() if resolution.how == "disputed"}
+    return [item for item in everyone.of(reviewer) if item.id in disputed - decided]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from groundfault.errors import PlanError
-from groundfault.review.decision import Decision, Verdict, latest
+from groundfault.review.decision import Decision, Verdict, select_latest
 
 How = Literal["waiting", "settled", "disputed", "adjudicated"]
 
@@ -59,28 +59,32 @@ def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Reso
     if reviewers < 1:
         raise PlanError(f"an item needs at least 1 reviewer, not {reviewers}")
     by_item: dict[str, list[Decision]] = {}
-    for decision in latest(decisions).values():
+    for decision in select_latest(decisions).values():
         by_item.setdefault(decision.item, []).append(decision)
-    return {item: _resolution(said, reviewers) for item, said in by_item.items()}
+    return {item: _resolve_item(said, reviewers) for item, said in by_item.items()}
 
 
-def _resolution(said: Sequence[Decision], reviewers: int) -> Resolution:
-    reviews = [each for each in said if each.role == "reviewer"]
+def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
+    reviews = [each for each in decisions if each.role == "reviewer"]
     blind = {each.reviewer for each in reviews}
-    settled = [each for each in said if each.role == "adjudicator" and each.reviewer not in blind]
-    counting = settled or reviews
+    adjudications = [
+        each for each in decisions if each.role == "adjudicator" and each.reviewer not in blind
+    ]
+    counting = adjudications or reviews
     late = any(each.unblinded for each in counting)
-    verdict = _majority(counting)
-    if settled:
+    verdict = _find_majority(counting)
+    if adjudications:
         return Resolution("adjudicated" if verdict else "disputed", verdict, len(reviews), late)
     if len(reviews) < reviewers:
         return Resolution("waiting", None, len(reviews), late)
     return Resolution("settled" if verdict else "disputed", verdict, len(reviews), late)
 
 
-def _majority(said: Sequence[Decision]) -> Verdict | None:
+def _find_majority(decisions: Sequence[Decision]) -> Verdict | None:
     """The verdict of more than half; None where there is none, or most are unsure."""
-    found = Counter(each.verdict for each in said).most_common(1)
+    counts = Counter(each.verdict for each in decisions).most_common(1)
     return (
-        found[0][0] if found and 2 * found[0][1] > len(said) and found[0][0] != "unsure" else None
+        counts[0][0]
+        if counts and 2 * counts[0][1] > len(decisions) and counts[0][0] != "unsure"
+        else None
     )

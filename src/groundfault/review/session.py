@@ -6,12 +6,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from groundfault.review.decision import Decision, Role, check_name, latest
+from groundfault.base.deprecation import rename_members
+from groundfault.review.decision import Decision, Role, check_name, select_latest
 from groundfault.review.item import Item
 from groundfault.review.queue import Queue, open_items
 from groundfault.review.store import Store
 
 
+@rename_members(said="previous", left="remaining")
 class Session:
     """What a reviewer has to decide, from where they stopped last.
 
@@ -41,12 +43,12 @@ class Session:
     ) -> None:
         self.reviewer, self.store = check_name(reviewer), store
         self.role: Role = "adjudicator" if adjudicate else "reviewer"
-        said = store.decisions()
-        self._open = open_items(queue, said, reviewer, adjudicate=adjudicate)
+        decisions = store.decisions()
+        self._open = open_items(queue, decisions, reviewer, adjudicate=adjudicate)
         self.total = len(self._open) if adjudicate else len(queue.of(reviewer))
         mine = [
             d
-            for (_, name, role), d in latest(said).items()
+            for (_, name, role), d in select_latest(decisions).items()
             if (name, role) == (reviewer, self.role)
         ]
         self._mine = {d.item: d for d in sorted(mine, key=lambda d: d.seq)}
@@ -59,12 +61,12 @@ class Session:
         return self._way[self._place] if self._place < len(self._way) else None
 
     @property
-    def said(self) -> Decision | None:
+    def previous(self) -> Decision | None:
         """What this reviewer said of it before, or None."""
         return self._mine.get(self.item.id) if self.item else None
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Items that are not decided yet, skipped ones among them."""
         return sum(item.id not in self._mine for item in self._open)
 
@@ -79,11 +81,11 @@ class Session:
             still shown.
         """
         assert self.item is not None
-        made = Decision(reviewer=self.reviewer, item=self.item.id, role=self.role, **answers)
-        (kept,) = self.store.add([made])
-        self._mine[kept.item] = kept
+        decision = Decision(reviewer=self.reviewer, item=self.item.id, role=self.role, **answers)
+        (stored,) = self.store.add([decision])
+        self._mine[stored.item] = stored
         self._place += 1
-        return kept
+        return stored
 
     def skip(self) -> None:
         """Leave the item for another session."""

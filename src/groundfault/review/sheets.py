@@ -18,7 +18,7 @@ from groundfault.base.files import write_text
 from groundfault.errors import InputError, first_line
 from groundfault.review import label_studio
 from groundfault.review.decision import SAID, Decision, Role
-from groundfault.review.item import Item, normal
+from groundfault.review.item import Item, normalize
 
 Format = Literal["csv", "jsonl", "labelstudio"]
 
@@ -47,18 +47,20 @@ def write(items: Sequence[Item], path: str | Path, format: Format) -> list[Path]
         write_text(config, label_studio.CONFIG)
         write_text(
             place,
-            json.dumps([label_studio.task(item) for item in items], indent=1, ensure_ascii=False),
+            json.dumps(
+                [label_studio.make_task(item) for item in items], indent=1, ensure_ascii=False
+            ),
         )
         return [place, config]
-    rows = [{"item": item.id, **item.shown, **dict.fromkeys(SAID, "")} for item in items]
+    rows = [{"item": item.id, **item.visible_texts, **dict.fromkeys(SAID, "")} for item in items]
     if format == "jsonl":
-        write_text(place, "".join(_line(row) for row in rows))
+        write_text(place, "".join(_format_line(row) for row in rows))
     else:
-        made = io.StringIO()
-        sheet = csv.DictWriter(made, list(rows[0]), lineterminator="\r\n")
+        buffer = io.StringIO()
+        sheet = csv.DictWriter(buffer, list(rows[0]), lineterminator="\r\n")
         sheet.writeheader()
-        sheet.writerows({name: _cell(text) for name, text in row.items()} for row in rows)
-        write_text(place, _BOM + made.getvalue())
+        sheet.writerows({name: _escape_cell(text) for name, text in row.items()} for row in rows)
+        write_text(place, _BOM + buffer.getvalue())
     return [place]
 
 
@@ -85,10 +87,10 @@ def read(
         than was shown, or an answer that is not one; or nothing is decided. It names the row, and
         nothing of the sheet counts.
     """
-    found: dict[str, Decision] = {}
+    decisions: dict[str, Decision] = {}
     places: dict[str, str] = {}
-    for where, row in _rows(Path(path)):
-        id = _text(row, "item", where)
+    for where, row in _read_rows(Path(path)):
+        id = _get_text(row, "item", where)
         if id not in items:
             raise InputError(
                 f"{where}: item {id[:12]!r} is not among those to decide here; is it another sheet?"
@@ -98,47 +100,47 @@ def read(
                 f"{where}: item {id[:12]} comes twice, first in {places[id]}; leave one of them out"
             )
         places[id] = where
-        _require_shown(row, items[id], where)
-        answers = {name: _text(row, name, where).strip() for name in SAID}
+        _require_same_text(row, items[id], where)
+        answers = {name: _get_text(row, name, where).strip() for name in SAID}
         answers |= {name: answers[name].lower() for name in SAID if name != "note"}
         if any(answers[name] for name in SAID if name != "note"):
             given: dict[str, Any] = {name: text or None for name, text in answers.items()} | {
                 "note": answers["note"]
             }
             try:
-                found[id] = Decision(reviewer=reviewer, item=id, role=role, **given)
+                decisions[id] = Decision(reviewer=reviewer, item=id, role=role, **given)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from None
         elif answers["note"]:
             raise InputError(f"{where}: item {id[:12]} has a note and no answer")
-    if not found:
+    if not decisions:
         raise InputError(
             f"{path} holds no decision: fill in prompt_valid, extraction_valid and model_wrong"
         )
-    return list(found.values())
+    return list(decisions.values())
 
 
-def _line(row: Mapping[str, str]) -> str:
+def _format_line(row: Mapping[str, str]) -> str:
     """A line of JSON lines, also to those who split at every end of line that Unicode knows."""
     text = json.dumps(row, ensure_ascii=False)
     return _ENDS.sub(lambda end: f"\\u{ord(end[0]):04x}", text) + "\n"
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Text that a spreadsheet shows and does not compute."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
-def _require_shown(row: Mapping[str, Any], item: Item, where: str) -> None:
-    for name, text in item.shown.items():
-        given = normal(_text(row, name, where))
-        if given not in (text, _cell(text)):
+def _require_same_text(row: Mapping[str, Any], item: Item, where: str) -> None:
+    for name, text in item.visible_texts.items():
+        text_read = normalize(_get_text(row, name, where))
+        if text_read not in (text, _escape_cell(text)):
             raise InputError(
                 f"{where}: {name} is not what item {item.id[:12]} showed; only answers may be changed"
             )
 
 
-def _text(row: Mapping[str, Any], name: str, where: str) -> str:
+def _get_text(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if value is None and name in SAID:
         return ""
@@ -147,28 +149,28 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    text = _content(path)
+def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    text = _read_text(path)
     start = text.lstrip()[:1]
     try:
         if start == "[":
-            yield from label_studio.rows(json.loads(text), str(path))
+            yield from label_studio.read_rows(json.loads(text), str(path))
         elif start == "{":
             lines = enumerate(text.split("\n"), start=1)
             yield from (
-                (f"{path}, line {number}", _mapping(json.loads(line)))
+                (f"{path}, line {number}", _require_mapping(json.loads(line)))
                 for number, line in lines
                 if line.strip()
             )
         else:
-            yield from _of_csv(text, path)
+            yield from _read_csv(text, path)
     except (ValueError, RecursionError, csv.Error) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path} cannot be read as a sheet: {first_line(error)}") from None
 
 
-def _of_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
+def _read_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
     csv.field_size_limit(_MOST)
     head = text.partition("\n")[0]
     between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
@@ -182,13 +184,13 @@ def _of_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
         yield f"{path}, row {number}", row
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _require_mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InputError("a line of the sheet is no JSON object")
     return value
 
 
-def _content(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST:
             raise InputError(f"{path} is larger than {_MOST >> 20} MB, the most that is read")

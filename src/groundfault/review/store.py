@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.deprecation import rename_members
 from groundfault.base.ledger import Event, Ledger
 from groundfault.errors import InputError, LedgerError
 from groundfault.review.decision import Decision
@@ -15,6 +16,7 @@ from groundfault.review.queue import Queue
 SEALED, DECIDED, UNBLINDED = "queue_sealed", "decision", "unblinded"
 
 
+@rename_members(sealed="last_sealing")
 class Store:
     """The decisions of one audit; the same place may hold those of others.
 
@@ -34,17 +36,17 @@ class Store:
     def __init__(self, path_or_url: str | Path, audit: str) -> None:
         self._ledger = Ledger(path_or_url)
         self.audit = audit
-        self._known: set[str] = set()
+        self._sealed_items: set[str] = set()
 
     @property
     def place(self) -> str:
         """Where it is: an absolute path, or a URL without its password."""
         return self._ledger.place
 
-    def sealed(self) -> Event | None:
+    def last_sealing(self) -> Event | None:
         """The last sealing of a queue, or None."""
-        found = [event for event in self._events() if event.kind == SEALED]
-        return found[-1] if found else None
+        sealings = [event for event in self._events() if event.kind == SEALED]
+        return sealings[-1] if sealings else None
 
     def seal(self, queue: Queue) -> bool:
         """Fix which items are reviewed and how; whether that was new.
@@ -87,25 +89,25 @@ class Store:
         LedgerError
             If no queue is sealed, or the store does not add up.
         """
-        unknown = {decision.item for decision in decisions} - self._known
+        unknown = {decision.item for decision in decisions} - self._sealed_items
         if unknown:
-            self._known = {
+            self._sealed_items = {
                 item
                 for event in self._events()
                 if event.kind == SEALED
                 for item in event.body["items"]
             }
-            if not self._known:
+            if not self._sealed_items:
                 raise LedgerError(
                     "no queue is sealed: which items are reviewed is fixed before the first decision"
                 )
-            unknown -= self._known
+            unknown -= self._sealed_items
         if unknown:
             raise InputError(f"item {min(unknown)[:12]} is not in the queue that was sealed")
         bodies = [{"audit": self.audit, **decision.to_dict()} for decision in decisions]
         events = self._ledger.extend(DECIDED, bodies)
-        kept = zip(decisions, events, strict=True)
-        return [replace(decision, time=event.time, seq=event.seq) for decision, event in kept]
+        pairs = zip(decisions, events, strict=True)
+        return [replace(decision, time=event.time, seq=event.seq) for decision, event in pairs]
 
     def unblind(self, body: dict[str, Any]) -> Event:
         """Record that hidden fields are about to be shown; decisions from here on are marked."""
@@ -119,14 +121,14 @@ class Store:
         LedgerError
             If the store was altered.
         """
-        found = []
+        decisions = []
         unblinded = False
         for event in self._events():
             if event.kind == UNBLINDED:
                 unblinded = True
             elif event.kind == DECIDED:
-                found.append(self._decision(event, unblinded))
-        return found
+                decisions.append(self._decision(event, unblinded))
+        return decisions
 
     def _decision(self, event: Event, unblinded: bool) -> Decision:
         try:

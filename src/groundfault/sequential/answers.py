@@ -31,12 +31,12 @@ def replay(pool: Pool) -> Answer:
     InputError
         If the pool has no recorded scores.
     """
-    recorded = pool.recorded
-    if recorded is None or np.isnan(recorded).all():
+    scores = pool.recorded
+    if scores is None or np.isnan(scores).all():
         raise InputError("the pool has no recorded scores to replay; name their column (scores)")
 
     def answer(query: Query) -> float | None:
-        score = float(recorded[pool.position[query.id]])
+        score = float(scores[pool.position[query.id]])
         return None if np.isnan(score) else score
 
     return answer
@@ -59,11 +59,16 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
 
     def answer(query: Query) -> float | None:
         where = f"the command failed for case {query.id!r}"
-        asked = {"step": query.step, "id": query.id, "group": query.group, "case": dict(query.case)}
+        request = {
+            "step": query.step,
+            "id": query.id,
+            "group": query.group,
+            "case": dict(query.case),
+        }
         try:
-            done = subprocess.run(
+            result = subprocess.run(
                 list(arguments),
-                input=json.dumps(asked, default=str),
+                input=json.dumps(request, default=str),
                 capture_output=True,
                 text=True,
                 timeout=timeout,
@@ -72,12 +77,12 @@ def command(arguments: Sequence[str], timeout: float | None = None) -> Answer:
             raise InputError(f"{where}: no answer in {timeout:g} s; run again to go on") from None
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"{where}: {error}; run again to go on") from None
-        if done.returncode:
-            said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if result.returncode:
+            message = (result.stderr.strip().splitlines() or ["no message"])[-1]
             raise InputError(
-                f"{where} (exit status {done.returncode}): {said[:200]}; run again to go on"
+                f"{where} (exit status {result.returncode}): {message[:200]}; run again to go on"
             )
-        return read_score(done.stdout, f"the command's answer for case {query.id!r}")
+        return read_score(result.stdout, f"the command's answer for case {query.id!r}")
 
     return answer
 
@@ -115,15 +120,15 @@ def model(
     """
     from groundfault.models import ask, get
 
-    chosen = get(target) if isinstance(target, str) else target
+    service = get(target) if isinstance(target, str) else target
 
     def answer(query: Query) -> float | None:
         if not isinstance(query.case.get(prompt), str):
             raise InputError(f"case {query.id!r} has no text in the column {prompt!r} to ask")
-        (said,) = ask(chosen, [query.case[prompt]], **options, repeat=query.step if fresh else 0)
-        if said.error:
-            raise InputError(f"no answer for case {query.id!r}: {said.error}; run again to go on")
-        return None if said.refused else score(said.text or "", query.case)
+        (reply,) = ask(service, [query.case[prompt]], **options, repeat=query.step if fresh else 0)
+        if reply.error:
+            raise InputError(f"no answer for case {query.id!r}: {reply.error}; run again to go on")
+        return None if reply.refused else score(reply.text or "", query.case)
 
     return answer
 

@@ -1,8 +1,7 @@
-"""Bets: the ways of turning scores into evidence against a null, each with the assumption its
-guarantee needs.
+"""Bets: the ways of turning scores into evidence against a null, and what each one assumes.
 
 The null
-    At each step, given everything seen before it, the expected score is at least the threshold (the
+    At each step, given everything before it, the expected score is at least the threshold (the
     *model's* null), or at most the threshold at every staked step from the budget ``m`` on (the
     *auditor's*).
 
@@ -10,7 +9,7 @@ The guarantee, the same for every bet
     If the null holds, ``P(e >= 1/alpha at any step) <= alpha`` (Ville's inequality), whatever the
     stopping rule.
 
-What must be known beforehand
+What must be fixed beforehand
     The case, the threshold, every forecast and whether to stake are fixed before the score is seen,
     from the past alone. Scores lie in [0, 1]; they need be neither independent nor 0/1. The bet
     itself is chosen before the first score: trying several and keeping the best is not covered,
@@ -22,25 +21,22 @@ When the null of a *group* implies the null above
     threshold of each step must be `conditional_threshold`. Drawing by predicted score inside the
     group, or one hand-picked item: never.
 
-====================
-================================================================================== ``lr``
-likelihood ratio of one fixed alternative; a nonnegative supermartingale ``lr-ui``             the
-alternative is forecast by exponential weights over a grid, from past scores only;
-                      a nonnegative supermartingale, for any grid and learning rate (1: the uniform
-                      mixture)
-``lr-mix``            average of ``lr`` over a grid with fixed weights; a nonnegative
-supermartingale ``lr-pred``           the alternative is the caller's forecast, which must not know
-the score; likewise ``agrapa``            Waudby-Smith and Ramdas's adaptive bet from past mean and
-variance, for scores other than 0/1;
-                      likewise
-``sr-...``            Shiryaev-Roberts: shares of the wealth start at steps 1, 2, ... and are
-summed. Needs shares fixed
-                      beforehand that add up to at most 1. Expectation at most min(t, m)/m under
-                      uniform shares, at most 1 with the idle mass added. With shares of 1 each it
-                      would be no e-process
-``cusum-...``         the best start instead of the sum: below the ``sr-`` form at every step, hence
-covered by it ====================
-==================================================================================
+==============  ==================================================================================
+``lr``          likelihood ratio of one fixed alternative; a nonnegative supermartingale
+``lr-ui``       the alternative is forecast by exponential weights over a grid, from past scores
+                only; a nonnegative supermartingale, for any grid and learning rate (1: the uniform
+                mixture)
+``lr-mix``      average of ``lr`` over a grid with fixed weights; a nonnegative supermartingale
+``lr-pred``     the alternative is the caller's forecast, which must not know the score; likewise
+``agrapa``      Waudby-Smith and Ramdas's adaptive bet from past mean and variance, for scores other
+                than 0/1; likewise
+``sr-...``      Shiryaev-Roberts: shares of the wealth start at steps 1, 2, ... and are summed.
+                Needs shares fixed beforehand that add up to at most 1. Expectation at most
+                min(t, m)/m under uniform shares, at most 1 with the idle mass added. With shares of
+                1 each it would be no e-process
+``cusum-...``   the best start instead of the sum: below the ``sr-`` form at every step, hence
+                covered by it
+==============  ==================================================================================
 
 ``sr-`` and ``cusum-`` forms exist for the model's null only.
 """
@@ -78,7 +74,7 @@ class Wealth(NamedTuple):
         Log wealth that is at stake, one row for each alternative that bets by itself.
     log_weights : (A, 1) or (A, N) array
         Log weights of the alternatives: learnt by ``lr-ui``, constant otherwise.
-    seen : (3, N) array
+    moments : (3, N) array
         Count, sum and squares of past scores, which ``agrapa`` keeps.
     """
 

@@ -3,227 +3,258 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from groundfault.base.deprecation import warn_renamed
 from groundfault.base.files import write_text
-from groundfault.base.json_diff import differences_of
-from groundfault.errors import GroundfaultError, InputError, LedgerError
-from groundfault.sequential import policies
+from groundfault.errors import InputError
+from groundfault.readers.safely import json_file
+from groundfault.sequential.certificate_schema import (
+    CertificateRound,
+    GroupCount,
+    Judgement,
+    LedgerPlace,
+    LogNumber,
+    LogPair,
+    PoolOutline,
+    SequentialSettings,
+)
 from groundfault.sequential.dual import Verdict
-from groundfault.sequential.plan import AuditPlan
-from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, plain, query_of
-from groundfault.sequential.state import Course
+from groundfault.sequential.record import Round, write_pair
 
-_VERSION = 1
-_VOLATILE = ("groundfault_version", "ledger")
+if TYPE_CHECKING:
+    from groundfault.sequential.state import AuditState
+
+VERSION = 1
+"""Version of the layout. Version 0.1.0 of groundfault wrote 1. The rule for reading older ones: a
+change that a reader of the old layout would misread raises it, and `Certificate.from_dict` brings
+what came before up to date; a certificate of a later version is refused."""
 
 
-@dataclass(frozen=True)
-class Certificate:
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an audit may say, and everything it rests on.
 
     Attributes
     ----------
-    data : dict
-        Verdict, reason, the null in words, plan, seal, the pool's ids and groups with their hash,
-        and every round: group, draw, thresholds, what was bet on it, score, and both e-values. As
-        JSON holds them.
+    version : int
+        Of the layout; stored as ``groundfault_certificate``.
+    groundfault_version : str
+        What made it.
+    verdict : {"failure mode found", "audit passed", "inconclusive"}
+    reason : str
+        The grounds of the verdict, in a sentence.
+    null : str
+        What "failure mode found" refutes, in a sentence.
+    guaranteed : bool
+        Whether the error rate is at most alpha; false where sampling is the paper's.
+    log_wealth : pair
+        Natural logs of the e-values against the model's null and the auditor's.
+    labelled, tested : int
+        Cases labelled, and those among them that were bet on.
+    groups : tuple of GroupCount
+    plan : SequentialSettings
+    seal : str
+        SHA-256 of plan and pool.
+    pool : PoolOutline
+    rounds : tuple of CertificateRound
+        Group, draw, thresholds, what was bet on it, score, and both e-values of each.
+    reviews : tuple of Judgement
+        Of an annotator panel, in their order.
+    ledger : LedgerPlace, optional
+        None where the audit was not recorded.
     """
 
-    data: dict[str, Any]
+    version: int = msgspec.field(name="groundfault_certificate")
+    groundfault_version: str
+    verdict: Verdict
+    reason: str
+    null: str
+    guaranteed: bool
+    log_wealth: LogPair
+    labelled: int
+    tested: int
+    groups: tuple[GroupCount, ...]
+    plan: SequentialSettings
+    seal: str
+    pool: PoolOutline
+    rounds: tuple[CertificateRound, ...]
+    reviews: tuple[Judgement, ...]
+    ledger: LedgerPlace | None
 
-    @property
-    def verdict(self) -> Verdict:
-        """What was found."""
-        return self.data["verdict"]  # type: ignore[no-any-return]
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """Read a certificate that `to_json` wrote, in this version or an earlier one.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or is no certificate of a sequential audit.
+        """
+        return cls.from_dict(json_file(Path(path), dict[str, Any]), str(path))
+
+    @classmethod
+    def from_dict(cls, data: object, source: str = "this") -> Certificate:
+        """A certificate from what its JSON holds; ``source`` names it in messages.
+
+        This is the one place that reads a certificate by its keys.
+
+        Raises
+        ------
+        InputError
+            If it is not one, or of a later version.
+        """
+        version = data.get("groundfault_certificate") if isinstance(data, Mapping) else None
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise InputError(f"{source} is not a certificate of a sequential audit")
+        if version > VERSION:
+            raise InputError(
+                f"{source} is a certificate of layout {version}, and this version of groundfault "
+                f"reads up to {VERSION}: install a newer one"
+            )
+        try:
+            return msgspec.convert(data, cls)
+        except msgspec.ValidationError as error:
+            raise InputError(
+                f"{source} is not a certificate of a sequential audit ({error})"
+            ) from None
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain words and numbers."""
-        return self.data
+        # not to_builtins, which leaves tuples: what is compared with stored JSON has lists
+        content: dict[str, Any] = json.loads(msgspec.json.encode(self))
+        return content
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """The certificate as JSON; also written to ``path``, whole or not at all, where one is
-        given.
-        """
-        text = json.dumps(self.data, indent=1, ensure_ascii=False, allow_nan=False)
+        """The certificate as JSON; also written to ``path``, whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
         if path is not None:
             write_text(Path(path), text)
         return text
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """The old name of `to_dict`."""
+        warn_renamed("Certificate.data", "Certificate.to_dict()")
+        return self.to_dict()
+
+    # ------------------------------------------------------------------------- what a page shows
+
+    @property
+    def sentence(self) -> str:
+        """The verdict and its grounds."""
+        return f"{self.verdict}: {self.reason}"
+
+    @property
+    def wealth_path(self) -> tuple[WealthPoint, ...]:
+        """Both e-values after each label, from the start, where both are 1."""
+        scored = (point for point in self.rounds if point.closed)
+        path = (WealthPoint(r.step, *(_to_float(x) for x in r.log_e)) for r in scored)
+        return (WealthPoint(0, 0.0, 0.0), *path)
+
+    @property
+    def group_results(self) -> tuple[GroupResult, ...]:
+        """Labels, errors and possible means of each declared group."""
+        # a case that may be answered anew, or is one of endless draws, leaves the mean open
+        is_finite = self.plan.claim != "rates" and not self.pool.generated
+        return tuple(GroupResult.of(count, is_finite=is_finite) for count in self.groups)
+
+    @property
+    def unlabelled(self) -> tuple[str, ...]:
+        """Ids of the cases that were never labelled, in the pool's order."""
+        labelled = {point.id for point in self.rounds if point.closed}
+        return tuple(name for name in self.pool.ids if name not in labelled)
+
+    @property
+    def judgements(self) -> int:
+        """Labels that people gave: one a case, or one for each person of a panel who judged it."""
+        reviewed = {review.step for review in self.reviews}
+        alone = sum(point.closed and point.step not in reviewed for point in self.rounds)
+        return len(self.reviews) + alone
+
+    def compute_cost(self, per_label: float) -> float:
+        """What the labels cost."""
+        return per_label * self.judgements
+
 
 @dataclass(frozen=True)
-class CertificateCheck:
-    """Whether a certificate reproduces.
+class WealthPoint:
+    """Natural logs of both e-values after the label of a step."""
+
+    step: int
+    model: float
+    auditor: float
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """What is known of a declared group.
 
     Attributes
     ----------
-    reproduces : bool
-    differences : tuple of str
-        What differs, each as "where: stated, recomputed"; the first hundred.
-    ledger : str
-        What the ledger says of it.
+    group : str
+    size, labelled, unscored : int
+    errors : float
+        Sum of the losses of its labels.
+    mean : float, optional
+        Mean score of its labels; None where there is none.
+    lowest, highest : float, optional
+        What the mean of all its cases can still be, if every other case fails, or passes. This
+        holds however the cases were chosen and whenever one stops, unlike a confidence interval for
+        a fixed number of labels. None where cases are answered anew or generated.
     """
 
-    reproduces: bool
-    differences: tuple[str, ...]
-    ledger: str
+    group: str
+    size: int
+    labelled: int
+    unscored: int
+    errors: float
+    mean: float | None
+    lowest: float | None
+    highest: float | None
+
+    @classmethod
+    def of(cls, count: GroupCount, *, is_finite: bool) -> GroupResult:
+        """The result of a count."""
+        lowest = count.total / count.size if is_finite else None
+        highest = 1 - count.errors / count.size if is_finite else None
+        return cls(
+            count.group, count.size, count.labelled, count.unscored, count.errors, count.mean,
+            lowest, highest,
+        )  # fmt: skip
 
 
-def certify(audit: Course, ledger: dict[str, str] | None) -> Certificate:
-    """The certificate of an audit as it stands; `Audit.certificate` is the way to it."""
+def certify(audit: AuditState, ledger: LedgerPlace | None) -> Certificate:
+    """The certificate of an audit as it stands; `SequentialAudit.certificate` calls it."""
     from groundfault import __version__
 
     return Certificate(
-        {
-            "groundfault_certificate": _VERSION,
-            "groundfault_version": __version__,
-            "verdict": audit.verdict,
-            "reason": audit.reason,
-            "null": audit.null,
-            "guaranteed": audit.claim.guaranteed,
-            "log_wealth": plain(audit.log_wealth),
-            "labelled": audit.rounds_told,
-            "tested": audit.tested,
-            "groups": audit.groups,
-            "plan": audit.plan.settings,
-            "seal": audit.seal,
-            "pool": audit.pool.outline(),
-            "rounds": [r.to_dict() for r in audit.rounds],
-            "reviews": audit.reviews,
-            "ledger": ledger,
-        }
+        version=VERSION,
+        groundfault_version=__version__,
+        verdict=audit.verdict,
+        reason=audit.reason,
+        null=audit.null,
+        guaranteed=audit.claim.guaranteed,
+        log_wealth=write_pair(audit.log_wealth),
+        labelled=audit.labelled,
+        tested=audit.tested,
+        groups=audit.groups,
+        plan=msgspec.convert(audit.plan.settings, SequentialSettings),
+        seal=audit.seal,
+        pool=msgspec.convert(audit.pool.outline(), PoolOutline),
+        rounds=tuple(_certify_round(round_) for round_ in audit.rounds),
+        reviews=msgspec.convert(audit.reviews, tuple[Judgement, ...]),
+        ledger=ledger,
     )
 
 
-def verify_certificate(
-    source: str | Path | Certificate,
-    *,
-    pool: Pool | None = None,
-    policy: bool = False,
-    ledger: str | Path | None = None,
-) -> CertificateCheck:
-    """Recompute every draw, threshold, bet, e-value and the verdict, and compare.
-
-    Parameters
-    ----------
-    source : path or Certificate
-    pool : Pool, optional
-        The cases as they are now; the certificate has to be about them.
-    policy : bool
-        Ask the policy again as well, whether it would have looked where it did. A policy that reads
-        an embedding needs the pool.
-    ledger : path, optional
-        The ledger to check the record against; left out, the one that the certificate names, where
-        it still exists.
-
-    Raises
-    ------
-    InputError
-        If the source is no certificate.
-    """
-    data = source.data if isinstance(source, Certificate) else _load(Path(source))
-    try:
-        plan, outline, rounds = (
-            AuditPlan.from_settings(data["plan"]),
-            Pool.from_outline(data["pool"]),
-            data["rounds"],
-        )
-        entries = list(_entries(rounds, data["reviews"]))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not a certificate of a sequential audit ({error})") from None
-    differences: list[str] = []
-    if pool is not None and pool.hash != outline.hash:
-        differences.append(
-            f"pool: {outline.hash[:12]}, {pool.hash[:12]}: these are other cases or groups"
-        )
-        pool = None
-    try:
-        course = Course(pool or outline, plan)
-        for entry in entries:
-            if policy and entry.kind == ASKED and entry.body["step"] > plan.warm_up:
-                differences += _choices(course, entry)
-            course.replay(entry)
-        again = json.loads(certify(course, None).to_json())
-        differences += differences_of(_stable(data), _stable(again))
-    except GroundfaultError as error:
-        differences.append(f"rounds: {error}")
-    said, sound = _against_ledger(data, ledger)
-    return CertificateCheck(not differences and sound, tuple(differences[:100]), said)
+def _certify_round(round_: Round) -> CertificateRound:
+    return msgspec.convert(round_.to_dict(), CertificateRound)
 
 
-def _load(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"no certificate to verify: {path}: {error.strerror}") from None
-    except ValueError as error:
-        raise InputError(f"{path} is not JSON: {error}") from None
-    if not isinstance(data, dict) or data.get("groundfault_certificate") != _VERSION:
-        raise InputError(f"{path} is not a certificate of a sequential audit")
-    return data
-
-
-def _entries(rounds: list[dict[str, Any]], reviews: list[dict[str, Any]]) -> Iterator[Entry]:
-    """The events that the rounds of a certificate were."""
-    for told in rounds:
-        yield Entry(
-            0,
-            ASKED,
-            {key: value for key, value in told.items() if key not in ("told", "score", "log_e")},
-        )
-        yield from (
-            Entry(0, REVIEWED, review) for review in reviews if review["step"] == told["step"]
-        )
-        if told["told"]:
-            yield Entry(0, TOLD, {"step": told["step"], "id": told["id"], "score": told["score"]})
-
-
-def _choices(course: Course, entry: Entry) -> Iterator[str]:
-    """Where the policy, asked again, differs from what the record says it chose."""
-    stated, again = (
-        query_of(entry.body, len(course.pool)),
-        course.choice(policies.get(course.plan.policy)),
-    )
-    for name in ("group", "items", "claim", "stake", "forecast"):
-        a, b = getattr(stated, name), None if again is None else getattr(again, name)
-        same = (a == b) if name != "items" or a is None or b is None else bool((a == b).all())
-        if not same:
-            yield f"rounds[{entry.body['step'] - 1}].{name}: {a!r}, {b!r}: the policy would have looked elsewhere"
-
-
-def _stable(data: dict[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in data.items() if key not in _VOLATILE}
-    kept["pool"] = data["pool"]["hash"]
-    return kept
-
-
-def _against_ledger(data: dict[str, Any], ledger: str | Path | None) -> tuple[str, bool]:
-    from groundfault.base.ledger import Ledger
-
-    kept = data.get("ledger")
-    if kept is None:
-        return "the audit was not recorded in a ledger", True
-    path = str(ledger or kept["path"])
-    if "://" not in path and not Path(path).exists():
-        return f"the ledger {path} is not there to be checked; name it", True
-    book = Ledger(path)
-    try:
-        book.check(head=kept["head"])
-    except LedgerError as error:
-        return f"the ledger does not bear the certificate out: {error}", False
-    recorded: dict[tuple[str, Any], Any] = {}
-    for event in book.events():
-        if event.body.get("audit") == data["seal"]:
-            body = {key: value for key, value in event.body.items() if key != "audit"}
-            recorded.setdefault((event.kind, body.get("step")), body)
-    for entry in _entries(data["rounds"], []):
-        if any(differences_of(recorded.get((entry.kind, entry.body["step"])), entry.body)):
-            return (
-                f"the ledger {path} is unbroken, and has another round {entry.body['step']}",
-                False,
-            )
-    return f"the ledger {path} is unbroken and holds these rounds", True
+def _to_float(value: LogNumber) -> float:
+    return float(value)

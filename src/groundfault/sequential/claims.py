@@ -1,26 +1,25 @@
 """Claims: what a sequential audit tests, and how cases may be drawn so that the test means it.
 
-====================  =========================  =====================
-=========================================== claim                 the model's null           draws
-what a score is tested against ====================  =========================
-=====================  =========================================== ``declared-groups``   every
-declared group of    uniform from the       ``conditional_threshold``: the mean that
-                      these cases has a mean     unlabelled rest of a   the unlabelled rest must
-                      have. Draws without score of at least q, as    group named before
-                      replacement are unfair against q itself: a they are scored now        the draw
-                      lucky start makes the rest worse than q
-the same, generated   every category's           a fresh case of a      q
-cases                 generator has expected     category named before
-                      score at least q
-``rates``             every declared group,      uniform from the       q
-                      answered anew at random,   whole group, asked
-                      has expected score at      again with
-                      least q                    replacement
-``literal``           every set of at least      uniform from any set   q
-                      epsilon N cases has        of at least epsilon N
-                      expected score at least q  unlabelled cases
-====================  =========================  =====================
-===========================================
+===================  ===========================  ======================  ==========================
+claim                the model's null             draws                   a score is tested against
+===================  ===========================  ======================  ==========================
+``declared-groups``  every declared group of      uniform from the        ``conditional_threshold``:
+                     these cases has a mean       unlabelled rest of a    the mean that the
+                     score of at least q, as      group named before the  unlabelled rest must have
+                     they are scored now          draw
+the same, generated  every category's generator   a fresh case of a       q
+cases                has expected score at least  category named before
+                     q
+``rates``            every declared group,        uniform from the whole  q
+                     answered anew at random,     group, with
+                     has expected score at least  replacement
+                     q
+``literal``          every set of at least        uniform from any set    q
+                     epsilon N cases has          of at least epsilon N
+                     expected score at least q    unlabelled cases
+===================  ===========================  ======================  ==========================
+
+Draws without replacement are unfair against q itself: a lucky start makes the rest worse than q.
 
 ``literal`` is the null of the paper. It holds if and only if the worst epsilon N cases together
 reach q, so the answer to any draw with ``P(X = i) <= 1 / (epsilon N)`` has expectation q or more.
@@ -51,7 +50,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from groundfault.errors import PlanError
-from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import Pool
 
@@ -80,7 +79,7 @@ class Claim:
         The error rate is at most alpha.
     """
 
-    plan: AuditPlan
+    plan: SequentialPlan
     pool: Pool
     conditional: bool
     replacement: bool
@@ -89,7 +88,7 @@ class Claim:
     guaranteed: bool
 
     @classmethod
-    def of(cls, plan: AuditPlan, pool: Pool) -> Claim:
+    def of(cls, plan: SequentialPlan, pool: Pool) -> Claim:
         """The rules that a plan sets for a pool.
 
         Raises
@@ -113,16 +112,16 @@ class Claim:
         return claim
 
     def _require_sizes(self) -> None:
-        least = self.plan.least(len(self.pool))
-        small = np.flatnonzero(self.pool.sizes < least)
+        min_cases = self.plan.min_cases(len(self.pool))
+        small = np.flatnonzero(self.pool.sizes < min_cases)
         if len(small):
             name, size = self.pool.groups[small[0]], self.pool.sizes[small[0]]
             raise PlanError(
                 f"the group {name!r} has {size} of {len(self.pool)} cases, and epsilon={self.plan.epsilon:g} asks for "
-                f"{least}; leave the group out, merge it, or lower epsilon"
+                f"{min_cases}; leave the group out, merge it, or lower epsilon"
             )
 
-    def least(self, offered: int) -> int:
+    def min_eligible(self, available: int) -> int:
         """Fewest cases that a draw may be made from, when so many are on offer.
 
         In the paper's sampling nothing is asked; there it is the size of the set that the paper's
@@ -130,10 +129,12 @@ class Claim:
         if not self.anywhere:
             return 1
         if self.guaranteed:
-            return self.plan.least(len(self.pool.groups) if self.pool.generated else len(self.pool))
-        return int((self.plan.epsilon or 0.0) * max(0, offered - 1)) + 1
+            return self.plan.min_cases(
+                len(self.pool.groups) if self.pool.generated else len(self.pool)
+            )
+        return int((self.plan.epsilon or 0.0) * max(0, available - 1)) + 1
 
-    def eligible(self, query: Query, offered: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def find_eligible(self, query: Query, available: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The cases that a query's draw is made from, each as likely: bool, shape (N,).
 
         Raises
@@ -152,11 +153,11 @@ class Claim:
                     f"the policy {policy} named a set of cases; under the claim {self.plan.claim} a draw is made from "
                     "a declared group, or nothing would be known of any group"
                 )
-            chosen, what = np.asarray(query.items, dtype=np.bool_), "the set"
-            if chosen.shape != offered.shape or np.any(chosen & ~offered):
+            eligible, what = np.asarray(query.items, dtype=np.bool_), "the set"
+            if eligible.shape != available.shape or np.any(eligible & ~available):
                 raise PlanError(f"the policy {policy} named cases that are not on offer")
         elif query.group in self.pool.groups:
-            chosen, what = (
+            eligible, what = (
                 self.pool.members[self.pool.groups.index(query.group)],
                 f"the group {query.group!r}",
             )
@@ -164,16 +165,19 @@ class Claim:
             raise PlanError(
                 f"the policy {policy} named {query.group!r}, which is no declared group"
             )
-        chosen = chosen & offered
-        count, least = int(chosen.sum()), self.least(int(offered.sum())) if self.guaranteed else 1
+        eligible = eligible & available
+        count, min_eligible = (
+            int(eligible.sum()),
+            self.min_eligible(int(available.sum())) if self.guaranteed else 1,
+        )
         if count == 0:
             raise PlanError(f"the policy {policy} asked for {what}, which has no case left")
-        if count < least:
+        if count < min_eligible:
             raise PlanError(
                 f"the policy {policy} would draw from {count} cases of {what}; the claim "
-                f"{self.plan.claim} needs {least} or more, so that no case is likelier than 1/{least}"
+                f"{self.plan.claim} needs {min_eligible} or more, so that no case is likelier than 1/{min_eligible}"
             )
-        return chosen
+        return eligible
 
     @property
     def null(self) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from groundfault.sequential.eprocess import EProcess
-from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.plan import SequentialPlan
 
 Verdict = Literal["failure mode found", "audit passed", "inconclusive"]
 
 
-class Pair(NamedTuple):
+class EProcessPair(NamedTuple):
     """A number for each null, such as natural logs of e-values."""
 
     model: float
@@ -38,7 +38,7 @@ class Dual:
     auditor: EProcess
 
     @classmethod
-    def begin(cls, plan: AuditPlan, warm_up: Sequence[float] = ()) -> Dual:
+    def begin(cls, plan: SequentialPlan, warm_up: Sequence[float] = ()) -> Dual:
         """Both processes before the first tested case, their forecasts taught by the warm-up."""
         model, auditor = EProcess.begin(plan.bets("model")), EProcess.begin(plan.bets("auditor"))
         if not len(warm_up):
@@ -53,9 +53,9 @@ class Dual:
         return self.model.steps
 
     @property
-    def log_e(self) -> Pair:
+    def log_e(self) -> EProcessPair:
         """Natural logs of both e-values."""
-        return Pair(float(self.model.log_e[0]), float(self.auditor.log_e[0]))
+        return EProcessPair(float(self.model.log_e[0]), float(self.auditor.log_e[0]))
 
     def update(
         self,

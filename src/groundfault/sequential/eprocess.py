@@ -1,6 +1,4 @@
-"""E-processes: evidence against a null that may be read after every score, and stopped on at any
-time.
-"""
+"""E-processes: evidence against a null that may be read, and acted on, after every score."""
 
 from __future__ import annotations
 
@@ -21,12 +19,13 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _WARM = 5  # the reference lets the last five warm-up scores move the grid weights, and no others
+# what `to_json` calls the fields of Wealth, since version 0.1.0
+_KEYS = {"log_arms": "log_arms", "log_weights": "log_weights", "moments": "seen"}
 
 
 @dataclass(frozen=True, eq=False)
 class EProcess:
-    """One bet, or the average of several, against one null; each update gives a new one and leaves
-    this one alone.
+    """One bet, or the average of several, against one null; `update` returns a new one.
 
     Make one with `begin`. An update costs time and memory proportional to the grid, not to the
     number of steps. What a score would do is known before it is seen: ``process.update(0,
@@ -85,8 +84,9 @@ class EProcess:
         return log_mean(np.stack(values), np.full((1, 1), -np.log(len(values))))
 
     def warm_start(self, scores: ArrayLike, threshold: ArrayLike) -> EProcess:
-        """Let forecasts learn from scores that no e-value counts; only the last five do, as in the
-        reference.
+        """Let forecasts learn from scores that no e-value counts.
+
+        Only the last five do, as in the reference.
 
         Parameters
         ----------
@@ -145,21 +145,20 @@ class EProcess:
         """
         scores, levels = np.atleast_1d(_scores(score, "score")), _numbers(threshold, "threshold")
         stakes = np.atleast_1d(np.asarray(stake, dtype=bool))
-        given = None if forecast is None else _numbers(forecast, "forecast")
-        _require_forecast(self.bets, given)
-        for array, fewest in ((scores, self.sequences), (levels, 1), (stakes, 1), (given, 1)):
+        forecasts = None if forecast is None else _numbers(forecast, "forecast")
+        _require_forecast(self.bets, forecasts)
+        for array, fewest in ((scores, self.sequences), (levels, 1), (stakes, 1), (forecasts, 1)):
             if array is not None and array.shape not in ((fewest,), (self.sequences,)):
                 raise InputError(
                     f"{array.shape} values do not fit {self.sequences} sequences; give one for each"
                 )
-        return self._advance(scores, levels, given, stakes)
+        return self._advance(scores, levels, forecasts, stakes)
 
     def to_json(self) -> str:
-        """Serialise exactly; ``EProcess.from_json`` gives a process back that goes on bit for bit
-        as this one.
-        """
+        """Serialise exactly: ``EProcess.from_json`` returns a process that goes on bit for bit."""
         wealth = [
-            {name: _encode(array) for name, array in w._asdict().items()} for w in self.wealth
+            {_KEYS[name]: _encode(array) for name, array in w._asdict().items()}
+            for w in self.wealth
         ]
         bets = [asdict(bet) for bet in self.bets]
         return json.dumps(
@@ -179,7 +178,8 @@ class EProcess:
             data = json.loads(text)
             bets = tuple(Bet(**{**bet, "grid": tuple(bet["grid"])}) for bet in data["bets"])
             wealth = tuple(
-                Wealth(**{name: _decode(rows) for name, rows in w.items()}) for w in data["wealth"]
+                Wealth(**{name: _decode(w[key]) for name, key in _KEYS.items()})
+                for w in data["wealth"]
             )
             process, fresh = (
                 cls(bets, wealth, int(data["steps"])),
@@ -226,8 +226,7 @@ def e_process(
     shares: Shares = "uniform",
     idle_mass: bool = False,
 ) -> Floats:
-    """Natural log of the e-value after each score; reject the null when it first reaches ``log(1 /
-    alpha)``.
+    """Natural log of the e-value after each score; reject the null at ``log(1 / alpha)``.
 
     Parameters
     ----------
@@ -285,10 +284,10 @@ def e_process(
     columns = np.ascontiguousarray(np.atleast_2d(table).T)
     levels = _per_step(_numbers(threshold, "threshold"), columns, "threshold")
     _check_constant(threshold, bets)
-    given = (
+    forecasts = (
         None if forecast is None else _per_step(_numbers(forecast, "forecast"), columns, "forecast")
     )
-    _require_forecast(bets, given)
+    _require_forecast(bets, forecasts)
     stakes = _per_step(np.asarray(stake, dtype=bool), columns, "stake")
     process = EProcess.begin(bets, columns.shape[1])
     if warm_start is not None and np.size(warm_start) and len(columns):
@@ -296,7 +295,10 @@ def e_process(
     result = np.empty(columns.shape)
     for step in range(len(columns)):
         process = process._advance(
-            columns[step], levels[step], None if given is None else given[step], stakes[step]
+            columns[step],
+            levels[step],
+            None if forecasts is None else forecasts[step],
+            stakes[step],
         )
         result[step] = process.log_e
     return np.ascontiguousarray(result.T).reshape(table.shape)
@@ -346,8 +348,8 @@ def _per_step(values: NDArray[Any], columns: Floats, what: str) -> NDArray[Any]:
     rows = np.atleast_2d(values).T
     if rows.ndim != 2 or rows.shape[0] not in (1, steps) or rows.shape[1] not in (1, sequences):
         raise InputError(
-            f"{what} has shape {values.shape}; give one number, one a step ({steps}), or one a score "
-            f"({sequences}, {steps})"
+            f"{what} has shape {values.shape}; give one number, one a step ({steps}), or one a "
+            f"score ({sequences}, {steps})"
         )
     return np.broadcast_to(rows, (steps, rows.shape[1]))
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundfault.errors import InputError, MissingExtraError
-from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.session import Audit
+from groundfault.sequential.session import SequentialAudit
 
 if TYPE_CHECKING:
     from inspect_ai.dataset import MemoryDataset, Sample
@@ -94,9 +94,10 @@ class StopEarly:
         for number, sample in enumerate(samples, start=1):
             sample.id = number if sample.id is None else sample.id
         pool = Pool.from_arrays(
-            [sample.id for sample in samples], {name: _labels(samples, name) for name in groups}
+            [sample.id for sample in samples],
+            {name: _read_labels(samples, name) for name in groups},
         )
-        self.audit = Audit(
+        self.audit = SequentialAudit(
             pool,
             threshold=threshold,
             policy=policy or ("stratified" if groups else "uniform"),
@@ -106,7 +107,7 @@ class StopEarly:
         )
         of = {str(sample.id): sample for sample in samples}
         self.dataset: MemoryDataset = MemoryDataset(
-            [of[name] for name in _order(pool, self.audit.plan)]
+            [of[name] for name in _order_ids(pool, self.audit.plan)]
         )
         self._scorer = scorer
         self._running: set[str] = set()
@@ -154,7 +155,7 @@ class StopEarly:
             "verdict": audit.verdict,
             "reason": audit.reason,
             "null": audit.null,
-            "labelled": audit.rounds_told,
+            "labelled": audit.labelled,
             "seal": audit.seal,
         }
 
@@ -183,7 +184,7 @@ class StopEarly:
         return None if number is None or number != number else number
 
 
-def _labels(samples: Sequence[Sample], name: str) -> list[Any]:
+def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
     lacking = [sample.id for sample in samples if name not in (sample.metadata or {})]
     if lacking:
         raise InputError(f"the sample {lacking[0]!r} has no metadata {name!r} to be grouped by")
@@ -195,12 +196,12 @@ def _labels(samples: Sequence[Sample], name: str) -> list[Any]:
     )
 
 
-def _order(pool: Pool, plan: AuditPlan) -> list[str]:
+def _order_ids(pool: Pool, plan: SequentialPlan) -> list[str]:
     """The order in which the audit asks where no score sways it; what it never asks for comes
     last.
     """
-    dry, asked = Audit.of(pool, replace(plan, limit=None)), []
+    dry, order = SequentialAudit.of(pool, replace(plan, limit=None)), []
     while (query := dry.ask()) is not None:
-        asked.append(query.id)
+        order.append(query.id)
         dry.tell(query, None)
-    return [*asked, *(name for name in pool.ids if name not in set(asked))]
+    return [*order, *(name for name in pool.ids if name not in set(order))]

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_members
 from groundfault.core.plan import exact
 from groundfault.errors import PlanError
 from groundfault.sequential.bets import Bet, Null, Shares
@@ -26,8 +27,9 @@ _AUDITOR_SHARES = (0.12 / 0.15, 0.09 / 0.15, 0.06 / 0.15, 0.10 / 0.15)
 _LITERAL_EPSILON = 0.05
 
 
+@rename_members(least="min_cases")
 @dataclass(frozen=True, kw_only=True)
-class AuditPlan:
+class SequentialPlan:
     """Everything decided before the first score.
 
     Parameters
@@ -116,9 +118,9 @@ class AuditPlan:
             )
         # with m = 1 an auditor passes the model without having looked for anything
         self._whole("budget", 1 if self.sampling == "paper" else 2)
-        for name, least in (("seed", 0), ("warm_up", 0), ("limit", 1)):
+        for name, minimum in (("seed", 0), ("warm_up", 0), ("limit", 1)):
             if getattr(self, name) is not None:
-                self._whole(name, least)
+                self._whole(name, minimum)
         if self.limit is None and self.claim == "rates":
             raise PlanError(
                 'claim="rates" asks again without end: set limit, the most answers to score'
@@ -139,10 +141,10 @@ class AuditPlan:
         object.__setattr__(self, name, float(value))
         return float(value)
 
-    def _whole(self, name: str, least: int) -> None:
+    def _whole(self, name: str, minimum: int) -> None:
         value = getattr(self, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise PlanError(f"{name}={value!r} must be a whole number of {least} or more")
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+            raise PlanError(f"{name}={value!r} must be a whole number of {minimum} or more")
         object.__setattr__(self, name, int(value))
 
     def _fill(self) -> None:
@@ -185,9 +187,9 @@ class AuditPlan:
             for name in dict.fromkeys(names)
         )
 
-    def least(self, cases: int) -> int:
+    def min_cases(self, total: int) -> int:
         """Fewest cases with a share of at least epsilon among ``cases``; 1 without an epsilon."""
-        return 1 if self.epsilon is None else max(1, ceil(exact(self.epsilon, "epsilon") * cases))
+        return 1 if self.epsilon is None else max(1, ceil(exact(self.epsilon, "epsilon") * total))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -198,7 +200,7 @@ class AuditPlan:
         }
 
     @classmethod
-    def from_settings(cls, settings: dict[str, Any]) -> AuditPlan:
+    def from_settings(cls, settings: dict[str, Any]) -> SequentialPlan:
         """The plan that `settings` describes."""
         unknown = sorted(set(settings) - {field.name for field in fields(cls)})
         if unknown:

@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from groundfault.base.deprecation import rename_members
 from groundfault.base.ledger import Ledger
 from groundfault.errors import LedgerError
-from groundfault.sequential.dual import Pair
+from groundfault.sequential.dual import EProcessPair
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import from_hex, to_hex
 
-_NOTHING = Pair(0.0, 0.0)
+_NOTHING = EProcessPair(0.0, 0.0)
 OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed", "audit_told"
 
 
+@rename_members(told="closed", asked="to_query_event")
 @dataclass(frozen=True, eq=False)
 class Round:
     """One round: where the case was drawn from, which it was, what was bet on it, and what came of
@@ -44,18 +46,18 @@ class Round:
 
     query: Query
     eligible: int
-    thresholds: Pair
-    if_fail: Pair
-    if_pass: Pair
-    told: bool = False
+    thresholds: EProcessPair
+    if_fail: EProcessPair
+    if_pass: EProcessPair
+    closed: bool = False
     score: float | None = None
-    log_e: Pair = _NOTHING
+    log_e: EProcessPair = _NOTHING
 
-    def scored(self, score: float | None, log_e: Pair) -> Round:
+    def with_score(self, score: float | None, log_e: EProcessPair) -> Round:
         """The round with its score."""
-        return replace(self, told=True, score=score, log_e=log_e)
+        return replace(self, closed=True, score=score, log_e=log_e)
 
-    def asked(self) -> dict[str, Any]:
+    def to_query_event(self) -> dict[str, Any]:
         """What is written down before the score is seen."""
         query = self.query
         return {
@@ -67,17 +69,22 @@ class Round:
             "stake": query.stake,
             "forecast": query.forecast,
             "eligible": self.eligible,
-            "thresholds": plain(self.thresholds),
-            "if_fail": plain(self.if_fail),
-            "if_pass": plain(self.if_pass),
+            "thresholds": write_pair(self.thresholds),
+            "if_fail": write_pair(self.if_fail),
+            "if_pass": write_pair(self.if_pass),
         }
 
     def to_dict(self) -> dict[str, Any]:
         """All of it."""
-        return {**self.asked(), "told": self.told, "score": self.score, "log_e": plain(self.log_e)}
+        return {
+            **self.to_query_event(),
+            "told": self.closed,
+            "score": self.score,
+            "log_e": write_pair(self.log_e),
+        }
 
 
-def query_of(body: Mapping[str, Any], cases: int) -> Query:
+def read_query(body: Mapping[str, Any], cases: int) -> Query:
     """The policy's part of a round that was written down.
 
     Raises
@@ -96,7 +103,7 @@ def query_of(body: Mapping[str, Any], cases: int) -> Query:
         ) from None
 
 
-def plain(values: Pair) -> list[float | str]:
+def write_pair(values: EProcessPair) -> list[float | str]:
     """Numbers as JSON holds them; infinities as words."""
     return [float(x) if abs(x) < float("inf") else str(float(x)) for x in values]
 
@@ -109,7 +116,7 @@ class Entry(NamedTuple):
     body: Mapping[str, Any]
 
 
-class Record:
+class AuditRecord:
     """The events of one audit, in a ledger that other audits and processes may write to, or in
     memory alone.
 
@@ -126,7 +133,7 @@ class Record:
         self._head = ""
         self._last = 0
 
-    def begin(self, header: Mapping[str, Any], reopen: str | None) -> list[Entry]:
+    def open(self, header: Mapping[str, Any], reopen: str | None) -> list[Entry]:
         """Open the audit, or take it up again: the events there are.
 
         Raises
@@ -139,10 +146,10 @@ class Record:
         """
         if self.ledger is None:
             return []
-        opened = self.ledger.events(OPENED) if self._exists() else []
-        if not any(event.body["audit"] == self.seal for event in opened):
+        openings = self.ledger.events(OPENED) if self._exists() else []
+        if not any(event.body["audit"] == self.seal for event in openings):
             others = [
-                event for event in opened if event.body["pool"]["hash"] == header["pool"]["hash"]
+                event for event in openings if event.body["pool"]["hash"] == header["pool"]["hash"]
             ]
             reason = " ".join((reopen or "").split())
             if others and not reason:
@@ -155,7 +162,7 @@ class Record:
                 OPENED,
                 {"audit": self.seal, **header, "reason": reason or None, "before": len(others)},
             )
-        return self.news()
+        return self.read_new()
 
     def append(self, kind: str, body: Mapping[str, Any]) -> tuple[Entry, list[Entry]]:
         """Write an event down; once this returns it is on disk.
@@ -172,11 +179,11 @@ class Record:
         event = self.ledger.append(kind, {"audit": self.seal, **body})
         entry = Entry(event.seq, kind, event.body)
         if event.previous != self._head:
-            return entry, self.news()
+            return entry, self.read_new()
         self._head, self._last = event.hash, event.seq
         return entry, [entry]
 
-    def news(self) -> list[Entry]:
+    def read_new(self) -> list[Entry]:
         """Events of this audit written since the last look, by whichever process.
 
         Raises

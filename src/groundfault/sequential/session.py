@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_members, warn_renamed
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.sequential import policies
 from groundfault.sequential.dual import Verdict
-from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, OPENED, TOLD, Record
-from groundfault.sequential.state import Course, checked
+from groundfault.sequential.record import ASKED, OPENED, TOLD, AuditRecord
+from groundfault.sequential.state import AuditState, check_score
 
 if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger
     from groundfault.sequential.certificate import Certificate
 
 
-class Audit(Course):
+@rename_members(rounds_told="labelled", tally="counts", choice="choose", prepare="draw_round")
+class SequentialAudit(AuditState):
     """A sequential audit: valid whichever case is asked next, and whenever one stops.
 
     Parameters
@@ -87,23 +89,29 @@ class Audit(Course):
         reopen: str | None = None,
         **settings: Any,
     ) -> None:
-        chosen = policies.get(policy) if isinstance(policy, str) else policy
+        sampler = policies.get(policy) if isinstance(policy, str) else policy
         if settings.get("warm_up") is None:
-            settings["warm_up"] = getattr(chosen, "warm_up", 0)
-        named = {"threshold": threshold, "budget": budget, "alpha": alpha, "bet": bet, "seed": seed}
-        plan = AuditPlan.from_settings({**named, "policy": chosen.name, **settings})
-        self._begin(pool, plan, chosen, ledger, reopen)
+            settings["warm_up"] = getattr(sampler, "warm_up", 0)
+        main_settings = {
+            "threshold": threshold,
+            "budget": budget,
+            "alpha": alpha,
+            "bet": bet,
+            "seed": seed,
+        }
+        plan = SequentialPlan.from_settings({**main_settings, "policy": sampler.name, **settings})
+        self._begin(pool, plan, sampler, ledger, reopen)
 
     @classmethod
     def of(
         cls,
         pool: Pool,
-        plan: AuditPlan,
+        plan: SequentialPlan,
         *,
         policy: Policy | None = None,
         ledger: Ledger | str | Path | None = None,
         reopen: str | None = None,
-    ) -> Audit:
+    ) -> SequentialAudit:
         """The audit of a ready-made plan; the policy is the one that the plan names, unless
         given.
         """
@@ -112,7 +120,7 @@ class Audit(Course):
         return audit
 
     @classmethod
-    def recorded(cls, ledger: Ledger | str | Path, seal: str = "") -> Audit:
+    def from_ledger(cls, ledger: Ledger | str | Path, seal: str = "") -> SequentialAudit:
         """The audit that a ledger holds, from its record alone: to look at, not to ask, for the
         policy is not there.
 
@@ -128,21 +136,27 @@ class Audit(Course):
         InputError
             If there is no such audit in it.
         """
-        book = Record(ledger, seal).ledger
+        book = AuditRecord(ledger, seal).ledger
         assert book is not None
-        opened = [event for event in book.events(OPENED) if event.body["audit"].startswith(seal)]
-        if not opened:
+        openings = [event for event in book.events(OPENED) if event.body["audit"].startswith(seal)]
+        if not openings:
             raise InputError(f"the ledger {book.place} holds no audit{f' {seal}' if seal else ''}")
-        header = opened[-1].body
-        plan = AuditPlan.from_settings(header["plan"])
+        header = openings[-1].body
+        plan = SequentialPlan.from_settings(header["plan"])
         return cls.of(
             Pool.from_outline(header["pool"]), plan, policy=_Absent(plan.policy), ledger=book
         )
 
+    @classmethod
+    def recorded(cls, ledger: Ledger | str | Path, seal: str = "") -> SequentialAudit:
+        """The old name of `from_ledger`."""
+        warn_renamed("SequentialAudit.recorded", "SequentialAudit.from_ledger", stacklevel=2)
+        return cls.from_ledger(ledger, seal)
+
     def _begin(
         self,
         pool: Pool,
-        plan: AuditPlan,
+        plan: SequentialPlan,
         policy: Policy,
         ledger: Ledger | str | Path | None,
         reopen: str | None,
@@ -154,9 +168,9 @@ class Audit(Course):
         if policy.name != plan.policy:
             raise PlanError(f"the plan names the policy {plan.policy}, not {policy.name}")
         super().__init__(pool, plan)
-        self.policy, self._ended = policy, False
-        self.record = Record(ledger, self.seal)
-        for entry in self.record.begin({"plan": plan.settings, "pool": pool.outline()}, reopen):
+        self.policy, self._is_over = policy, False
+        self.record = AuditRecord(ledger, self.seal)
+        for entry in self.record.open({"plan": plan.settings, "pool": pool.outline()}, reopen):
             self.replay(entry)
 
     def ask(self) -> Query | None:
@@ -169,14 +183,14 @@ class Audit(Course):
         """
         self._catch_up()
         if self.open is None and not self.decided:
-            query = self.choice(self.policy)
+            query = self.choose(self.policy)
             if query is None:
-                self._ended = True
+                self._is_over = True
                 return None
-            self._made = self.prepare(query)
-            for entry in self.record.append(ASKED, self._made.asked())[1]:
+            self._draft = self.draw_round(query)
+            for entry in self.record.append(ASKED, self._draft.to_query_event())[1]:
                 self.replay(entry)
-        return None if self.open is None else self._shown(self.open.query)
+        return None if self.open is None else self._with_case(self.open.query)
 
     def tell(self, query: Query, score: float | None) -> None:
         """Give the score of the query that `ask` returned; once this returns, it is never asked for
@@ -198,18 +212,20 @@ class Audit(Course):
         self._catch_up()
         self.require_open(query)
         entry, news = self.record.append(
-            TOLD, {"step": query.step, "id": query.id, "score": checked(score, query)}
+            TOLD, {"step": query.step, "id": query.id, "score": check_score(score, query)}
         )
         for new in news:
             self.replay(new)
-        if self._told_by[query.step] != entry.seq:
-            kept = self._rounds[query.step - 1].score
+        if self._score_events[query.step] != entry.seq:
+            stored_score = self._rounds[query.step - 1].score
             raise LedgerError(
-                f"another process told query {query.step} first; its score {kept} stands, yours was not used"
+                f"another process told query {query.step} first; its score {stored_score} stands, yours was not used"
             )
 
     def run(
-        self, answer: Callable[[Query], float | None], progress: Callable[[Audit], object] = bool
+        self,
+        answer: Callable[[Query], float | None],
+        progress: Callable[[SequentialAudit], object] | None = None,
     ) -> Verdict:
         """Ask, score and tell until the audit ends.
 
@@ -217,12 +233,13 @@ class Audit(Course):
         ----------
         answer : callable
             Gives a query's score.
-        progress : callable
-            Called after every score.
+        progress : callable, optional
+            Called with this audit after every score.
         """
         while (query := self.ask()) is not None:
             self.tell(query, answer(query))
-            progress(self)
+            if progress is not None:
+                progress(self)
         return self.verdict
 
     def require_open(self, query: Query) -> None:
@@ -231,10 +248,10 @@ class Audit(Course):
             raise InputError(
                 "only a query that this audit asked can be told; this one is of another audit, or of none"
             )
-        if 0 < query.step <= self.rounds_told:
-            told = self._rounds[query.step - 1]
+        if 0 < query.step <= self.labelled:
+            earlier = self._rounds[query.step - 1]
             raise InputError(
-                f"query {query.step} (case {told.query.id!r}) was told before; its score {told.score} stands"
+                f"query {query.step} (case {earlier.query.id!r}) was told before; its score {earlier.score} stands"
             )
         if self.open is None or query.step != self.open.query.step:
             due = (
@@ -248,17 +265,17 @@ class Audit(Course):
                 f"query {query.step} asked for case {self.open.query.id!r}, not {query.id!r}"
             )
 
-    def _shown(self, query: Query) -> Query:
+    def _with_case(self, query: Query) -> Query:
         return replace(query, case=self.pool.case(self.pool.position[query.id]), audit=self.seal)
 
     def _catch_up(self) -> None:
-        for entry in self.record.news():
+        for entry in self.record.read_new():
             self.replay(entry)
 
     @property
     def finished(self) -> bool:
         """Whether there is nothing more to ask."""
-        return self.decided or self._ended
+        return self.decided or self._is_over
 
     def certificate(self) -> Certificate:
         """All that it takes to recompute the verdict, as it stands.
@@ -269,9 +286,11 @@ class Audit(Course):
             If the ledger was altered.
         """
         from groundfault.sequential.certificate import certify
+        from groundfault.sequential.certificate_schema import LedgerPlace
 
         self._catch_up()
-        return certify(self, self.record.check())
+        ledger = self.record.check()
+        return certify(self, None if ledger is None else LedgerPlace(**ledger))
 
 
 @dataclass(frozen=True)

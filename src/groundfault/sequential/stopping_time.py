@@ -7,17 +7,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import isfinite, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.errors import PlanError
 from groundfault.sequential import policies
-from groundfault.sequential.plan import AuditPlan
+from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import History, Policy, Query
 from groundfault.sequential.pool import Pool
 from groundfault.sequential.record import Round
-from groundfault.sequential.session import Audit
+from groundfault.sequential.session import SequentialAudit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +36,7 @@ class ToStop(NamedTuple):
     passes: int | None
 
 
-def to_stop(audit: Audit) -> ToStop:
+def count_to_stop(audit: SequentialAudit) -> ToStop:
     """What it would take to stop: so many failures in a row; or, of a group that is claimed to
     fail, so many passes.
 
@@ -47,32 +48,33 @@ def to_stop(audit: Audit) -> ToStop:
     claimed = query.claim or not audit.claim.guaranteed
     return ToStop(
         query.group,
-        _run(audit, query.group, 0.0),
-        _run(audit, query.group, 1.0) if claimed else None,
+        _count_in_a_row(audit, query.group, 0.0),
+        _count_in_a_row(audit, query.group, 1.0) if claimed else None,
     )
 
 
-def _run(audit: Audit, group: str | None, score: float) -> int | None:
+def _count_in_a_row(audit: SequentialAudit, group: str | None, score: float) -> int | None:
     """How many times ``score`` in a row."""
     cut, dual = -log(audit.plan.alpha), audit.dual
-    before = audit.tally.ahead(group, 0, score)
+    before = audit.counts.thresholds_after(group, 0, score)
     for count in range(1, _FARTHEST + 1):
         if not isfinite(before.model):
             return None
         dual = dual.update(score, before, claim=True, forecast=audit.plan.threshold)
-        before = audit.tally.ahead(group, count, score)
-        counted = (
+        before = audit.counts.thresholds_after(group, count, score)
+        is_counted = (
             before.model > 1.0
             if score == 0
             else before.auditor <= 0.0 and dual.steps >= audit.plan.budget
         )
-        if counted or (dual.log_e.model if score == 0 else dual.log_e.auditor) >= cut:
+        if is_counted or (dual.log_e.model if score == 0 else dual.log_e.auditor) >= cut:
             return count
     return None
 
 
+@rename_fields(found="failure_rate", passed="pass_rate", inconclusive="inconclusive_rate")
 @dataclass(frozen=True)
-class Prospect:
+class StoppingForecast:
     """How an audit would go in one simulated world, under one budget.
 
     Attributes
@@ -88,15 +90,26 @@ class Prospect:
 
     world: str
     budget: int
-    found: float
-    passed: float
-    inconclusive: float
+    failure_rate: float
+    pass_rate: float
+    inconclusive_rate: float
     labels: tuple[int, int, int]
 
+    def to_dict(self) -> dict[str, Any]:
+        """The forecast as plain words and numbers, by the keys that version 0.1.0 wrote."""
+        return {
+            "world": self.world,
+            "budget": self.budget,
+            "found": self.failure_rate,
+            "passed": self.pass_rate,
+            "inconclusive": self.inconclusive_rate,
+            "labels": list(self.labels),
+        }
 
-def prospects(
+
+def forecast_stopping(
     pool: Pool,
-    plan: AuditPlan,
+    plan: SequentialPlan,
     *,
     budgets: Sequence[int] = (10, 40, 70),
     base: float | None = None,
@@ -105,7 +118,7 @@ def prospects(
     replicates: int = 30,
     policy: Policy | None = None,
     jobs: int = 1,
-) -> list[Prospect]:
+) -> list[StoppingForecast]:
     """Simulate an audit before a label is spent: verdicts and stopping times, for several budgets.
 
     Worlds are one without a failing group, every case passing with chance ``base``, and one for
@@ -156,24 +169,26 @@ def prospects(
 
     policy = policy or policies.get(plan.policy)
     plans = [replace(plan, budget=m) for m in sorted(set(budgets), reverse=True)]
-    found = []
+    forecasts = []
     for level in (None, *levels):
-        worlds = (_world(pool, plan, base, level, failing, r) for r in range(replicates))
+        worlds = (_simulate_world(pool, plan, base, level, failing, r) for r in range(replicates))
         runs = Parallel(jobs)(
-            delayed(_audits)(pool, plans, policy, chance, r) for r, chance in enumerate(worlds)
+            delayed(_simulate_audits)(pool, plans, policy, chance, r)
+            for r, chance in enumerate(worlds)
         )
         name = (
             f"everywhere {base:.3g}" if level is None else f"{failing or 'one group'} {level:.3g}"
         )
-        found += [
-            _prospect(name, own.budget, [run[i] for run in runs]) for i, own in enumerate(plans)
+        forecasts += [
+            _summarize_runs(name, own.budget, [run[i] for run in runs])
+            for i, own in enumerate(plans)
         ][::-1]
-    return found
+    return forecasts
 
 
-def _world(
+def _simulate_world(
     pool: Pool,
-    plan: AuditPlan,
+    plan: SequentialPlan,
     base: float,
     level: float | None,
     failing: str | None,
@@ -188,9 +203,9 @@ def _world(
     return np.where(inside, base if level is None else level, base)
 
 
-def _audits(
+def _simulate_audits(
     pool: Pool,
-    plans: Sequence[AuditPlan],
+    plans: Sequence[SequentialPlan],
     policy: Policy,
     chance: NDArray[np.float64],
     replicate: int,
@@ -198,11 +213,11 @@ def _audits(
     """Verdict and cases labelled under each plan, for one draw of the scores."""
     rng = plans[0].rng("scores", replicate)
     scores, seed = (rng.random(len(pool)) < chance).astype(float), int(rng.integers(2**62))
-    ended: list[tuple[str, int]] = []
-    chosen = policy
+    results: list[tuple[str, int]] = []
+    current = policy
     for plan in plans:
         anew = plan.rng("answers", replicate)
-        audit = Audit.of(pool, replace(plan, seed=seed), policy=chosen)
+        audit = SequentialAudit.of(pool, replace(plan, seed=seed), policy=current)
 
         def answer(query: Query, anew: np.random.Generator = anew) -> float:
             position = pool.position[query.id]
@@ -212,10 +227,10 @@ def _audits(
                 else float(scores[position])
             )
 
-        ended.append((audit.run(answer), audit.rounds_told))
-        if chosen is policy:
-            chosen = _Script(policy, audit.rounds, plan.warm_up)
-    return ended
+        results.append((audit.run(answer), audit.labelled))
+        if current is policy:
+            current = _Script(policy, audit.rounds, plan.warm_up)
+    return results
 
 
 @dataclass(frozen=True)
@@ -233,31 +248,37 @@ class _Script:
         return self.policy.name
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        step = len(history.asked)
+        step = len(history.positions)
         if step >= len(self.rounds):
             return self.policy.ask(history, rng)
-        said = self.rounds[step].query
-        return Query(said.group, said.items, said.claim, said.stake, said.forecast)
+        query = self.rounds[step].query
+        return Query(query.group, query.items, query.claim, query.stake, query.forecast)
 
 
-def _prospect(world: str, budget: int, runs: Sequence[tuple[str, int]]) -> Prospect:
+def _summarize_runs(world: str, budget: int, runs: Sequence[tuple[str, int]]) -> StoppingForecast:
     verdicts = [verdict for verdict, _ in runs]
-    found, passed = (verdicts.count(v) / len(runs) for v in ("failure mode found", "audit passed"))
+    failure_rate, pass_rate = (
+        verdicts.count(v) / len(runs) for v in ("failure mode found", "audit passed")
+    )
     low, middle, high = np.quantile(
         [labels for _, labels in runs], (0.1, 0.5, 0.9), method="inverted_cdf"
     )
     share = verdicts.count("inconclusive") / len(runs)
-    return Prospect(world, budget, found, passed, share, (int(low), int(middle), int(high)))
+    return StoppingForecast(
+        world, budget, failure_rate, pass_rate, share, (int(low), int(middle), int(high))
+    )
 
 
-def advised_budget(found: Sequence[Prospect], alpha: float) -> int | None:
+def advise_budget(forecasts: Sequence[StoppingForecast], alpha: float) -> int | None:
     """The smallest budget that passes a failing model at most ``alpha`` of the time, in every world
     with a failure.
 
     None if none does. The first world of `prospects` has no failure, and is left out.
     """
-    failing = [p for p in found if p.world != found[0].world]
+    failing = [p for p in forecasts if p.world != forecasts[0].world]
     fit = [
-        p.budget for p in failing if all(o.passed <= alpha for o in failing if o.budget == p.budget)
+        p.budget
+        for p in failing
+        if all(o.pass_rate <= alpha for o in failing if o.budget == p.budget)
     ]
     return min(fit, default=None)

@@ -4,9 +4,10 @@ framework.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,11 +23,11 @@ CLAIMS: dict[str, dict[str, Any]] = {
     "rates": {"claim": "rates"},
     "generated cases": {},
 }
-"""What `check_policy` puts a policy to, and the settings of an `AuditPlan` that say so."""
+"""What `check_policy` puts a policy to, and the settings of a `SequentialPlan` that say so."""
 
 
 def check_policy(
-    policy: str | Callable[[Pool], Policy],
+    policy: str | Policy | Callable[[Pool], Policy],
     *,
     seed: int = 0,
     rounds: int = 12,
@@ -44,9 +45,10 @@ def check_policy(
 
     Parameters
     ----------
-    policy : str, or function from Pool to Policy
-        A function is for policies made out of a pool: it is given its recorded scores too, future
-        ones turned round, and must not be misled.
+    policy : str, Policy, or function from Pool to Policy
+        A policy is copied as it is now wherever a fresh one is needed. A function is for policies
+        made out of a pool: it is given its recorded scores too, future ones turned round, and must
+        not be misled.
     seed : int
         Of the cases, their scores and the audit.
     rounds : int
@@ -61,7 +63,12 @@ def check_policy(
     """
 
     def make_policy(pool: Pool) -> Policy:
-        return policies.get(policy) if isinstance(policy, str) else policy(pool)
+        if isinstance(policy, str):
+            return policies.get(policy)
+        if isinstance(policy, type) or not hasattr(policy, "ask"):
+            return cast("Callable[[Pool], Policy]", policy)(pool)
+        # a copy that was never asked: what another remembers must not carry over
+        return copy.deepcopy(cast("Policy", policy))
 
     for claim in claims:
         pool = _make_pool(seed, generated=claim == "generated cases")

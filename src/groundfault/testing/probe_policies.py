@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
@@ -14,7 +16,9 @@ from groundfault.testing.checks import require
 _TASKS, _SIZES, _SIZE, _BATCHES = 6, (3, 2), 4, 12
 
 
-def check_probe_policy(policy: str | Callable[[], PromptPolicy], *, seed: int = 0) -> None:
+def check_probe_policy(
+    policy: str | PromptPolicy | Callable[[], PromptPolicy], *, seed: int = 0
+) -> None:
     """Check that a policy is a function of what was asked and of its generators, and asks only what
     may be asked.
 
@@ -26,8 +30,9 @@ def check_probe_policy(policy: str | Callable[[], PromptPolicy], *, seed: int = 
 
     Parameters
     ----------
-    policy : str, or function without arguments to a Policy
-        A name as `groundfault.probes.policies.get` takes it, or what makes the policy.
+    policy : str, PromptPolicy, or function without arguments to one
+        A name as `groundfault.probes.policies.get` takes it, a policy, which is copied wherever a
+        fresh one is needed, or what makes the policy.
     seed : int
         Of the bank, its signals and the run.
 
@@ -38,7 +43,11 @@ def check_probe_policy(policy: str | Callable[[], PromptPolicy], *, seed: int = 
     """
 
     def make() -> PromptPolicy:
-        return get(policy) if isinstance(policy, str) else policy()
+        if isinstance(policy, str):
+            return get(policy)
+        if isinstance(policy, type) or not hasattr(policy, "ask"):
+            return cast("Callable[[], PromptPolicy]", policy)()
+        return copy.deepcopy(cast("PromptPolicy", policy))
 
     rng = np.random.default_rng(seed)
     count = _TASKS * int(np.prod(_SIZES))

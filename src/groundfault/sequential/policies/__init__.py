@@ -1,7 +1,7 @@
 """Policies: what to observe next. One a file; `get` finds one by name.
 
-A policy says where to look and what it claims to see there; it never draws the case, and never sees
-a score before it was told. `Query` and `History` are all that it speaks and hears."""
+A policy says where to look and what it claims to see there. It never draws the case, and sees a
+score only once the audit has it. A `History` goes in, a `Query` comes out; nothing else passes."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.base.registry import Registry
 from groundfault.errors import PlanError
 
@@ -75,10 +76,18 @@ class Query:
     audit: str = ""
 
 
+@rename_fields(
+    asked="positions",
+    drawn_from="group_indices",
+    least="min_eligible",
+    needed="rest_targets",
+    offered="available",
+)
 @dataclass(frozen=True, eq=False)
 class History:
-    """All that a policy may know: N cases, G groups, and the T rounds told so far. Its arrays
-    cannot be written to.
+    """All that a policy may know: N cases, G groups, and the scores of T rounds.
+
+    Its arrays cannot be written to.
 
     Attributes
     ----------
@@ -88,21 +97,21 @@ class History:
         Names of the declared groups.
     members : bool array, shape (G, N)
     embedding : float64 array, shape (N, D), or None
-    offered : bool array, shape (N,)
+    available : bool array, shape (N,)
         Cases that may be drawn in this round.
     anywhere : bool
-        Whether any set of at least ``least`` cases may be named, not only a declared group.
-    least : int
-        Fewest cases that a draw may be made from.
-    needed : float64 array, shape (G,)
+        Whether any set of at least ``min_eligible`` cases may be named, not only a declared group.
+    min_eligible : int
+        The smallest number of cases that a draw may be made from.
+    rest_targets : float64 array, shape (G,)
         Mean that the unlabelled rest of each group must have for the group to reach the threshold;
         at or below 0 the group is known to reach it. The threshold itself where a group has no such
         rest.
-    asked : intp array, shape (T,)
+    positions : intp array, shape (T,)
         Position of the case of each round.
     scores : float64 array, shape (T,)
         NaN where the case could not be scored.
-    drawn_from : intp array, shape (T,)
+    group_indices : intp array, shape (T,)
         The group of each round; -1 where cases were named.
     claimed, staked : bool arrays, shape (T,)
     """
@@ -111,20 +120,20 @@ class History:
     groups: tuple[str, ...]
     members: NDArray[np.bool_]
     embedding: NDArray[np.float64] | None
-    offered: NDArray[np.bool_]
+    available: NDArray[np.bool_]
     anywhere: bool
-    least: int
-    needed: NDArray[np.float64]
-    asked: NDArray[np.intp]
+    min_eligible: int
+    rest_targets: NDArray[np.float64]
+    positions: NDArray[np.intp]
     scores: NDArray[np.float64]
-    drawn_from: NDArray[np.intp]
+    group_indices: NDArray[np.intp]
     claimed: NDArray[np.bool_]
     staked: NDArray[np.bool_]
 
     @cached_property
     def open(self) -> NDArray[np.bool_]:
         """Which groups a draw can be made from: bool, shape (G,)."""
-        return np.asarray((self.members & self.offered).sum(axis=1) >= self.least)
+        return np.asarray((self.members & self.available).sum(axis=1) >= self.min_eligible)
 
     @cached_property
     def strata(self) -> NDArray[np.bool_]:
@@ -135,18 +144,18 @@ class History:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Scores seen in each group, however they were drawn: shape (G,)."""
-        return np.asarray(self.members[:, self._scored].sum(axis=1), dtype=np.int64)
+        return np.asarray(self.members[:, self._scored_positions].sum(axis=1), dtype=np.int64)
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
         """Their means; NaN where there is none."""
-        totals = self.members[:, self._scored] @ self.scores[~np.isnan(self.scores)]
+        totals = self.members[:, self._scored_positions] @ self.scores[~np.isnan(self.scores)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(totals / self.counts)
 
     @property
-    def _scored(self) -> NDArray[np.intp]:
-        return self.asked[~np.isnan(self.scores)]
+    def _scored_positions(self) -> NDArray[np.intp]:
+        return self.positions[~np.isnan(self.scores)]
 
 
 @runtime_checkable
@@ -183,9 +192,9 @@ def get(name: str) -> Policy:
         If there is none, or the argument is missing or too much.
     """
     plain, colon, argument = name.partition(":")
-    made = _REGISTRY.get(plain)
+    factory = _REGISTRY.get(plain)
     try:
-        policy = made(argument) if colon else made()
+        policy = factory(argument) if colon else factory()
     except TypeError:
         wants = "takes nothing after a colon" if colon else f"needs an argument, as in {plain}:..."
         raise PlanError(f"the policy {plain} {wants}") from None

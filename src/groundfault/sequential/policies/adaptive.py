@@ -10,9 +10,9 @@ import numpy as np
 from groundfault.base.threads import one_thread
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
-from groundfault.sequential.policies.features import Cache, rest_of_groups
+from groundfault.sequential.policies.features import Cache, predict_group_rests
 from groundfault.sequential.policies.networks import Networks, train
-from groundfault.sequential.policies.prelearned import lowest
+from groundfault.sequential.policies.prelearned import claim_lowest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,7 +69,9 @@ class Adaptive:
 
     variant: str = ""
     warm_up: ClassVar[int] = 2
-    _kept: dict[str, _Standing] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _memory: dict[str, _EnsembleState] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _features: Cache = field(default_factory=Cache, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -88,65 +90,66 @@ class Adaptive:
         mine = self.variant == ""
         wander, insist = mine and rng.random() < _EXPLORE, mine and rng.random() < _INSIST
         with one_thread():
-            predicted = self._predicted(history)
+            predictions = self._predict(history)
         if history.anywhere:
-            return _cases(history, predicted, wander, insist)
-        return _group(history, predicted, wander, insist, rng)
+            return _query_cases(history, predictions, wander, insist)
+        return _query_group(history, predictions, wander, insist, rng)
 
-    def _predicted(self, history: History) -> Floats:
+    def _predict(self, history: History) -> Floats:
         """Of each case by each network: float64, shape (20, N). Worked out from where the last
         history left off.
         """
-        known = ~np.isnan(history.scores)
-        asked, scores = history.asked[known], history.scores[known].astype(np.float32)
+        has_score = ~np.isnan(history.scores)
+        positions, scores = (
+            history.positions[has_score],
+            history.scores[has_score].astype(np.float32),
+        )
         inputs = self._features.of(history).inputs
-        standing = self._kept.get("last")
+        state = self._memory.get("last")
         # what is kept only saves time: from the first score on, the same answer is worked out to
         # the last bit
-        if standing is None or not standing.leads_to(inputs, asked, scores):
-            standing = _Standing(inputs)
+        if state is None or not state.leads_to(inputs, positions, scores):
+            state = _EnsembleState(inputs)
         for case, score in zip(
-            asked[len(standing.asked) :], scores[len(standing.asked) :], strict=True
+            positions[len(state.positions) :], scores[len(state.positions) :], strict=True
         ):
-            standing = standing.after(case, score)
-        self._kept["last"] = standing
-        return (
-            standing.predict() if standing.trained else np.full((1, len(inputs)), history.threshold)
-        )
+            state = state.after(case, score)
+        self._memory["last"] = state
+        return state.predict() if state.stages else np.full((1, len(inputs)), history.threshold)
 
 
-def _cases(history: History, predicted: Floats, wander: bool, insist: bool) -> Query | None:
-    among = np.flatnonzero(history.offered)
-    if len(among) < max(1, history.least):
+def _query_cases(history: History, predictions: Floats, wander: bool, insist: bool) -> Query | None:
+    among = np.flatnonzero(history.available)
+    if len(among) < max(1, history.min_eligible):
         return None
     if wander:
-        return Query(items=history.offered)
-    mean = predicted.mean(axis=0)
-    if insist or np.sum(mean[among] <= history.threshold) >= history.least:
-        return lowest(history, mean)
-    bound = (mean - predicted.std(axis=0))[among]
-    half = np.zeros_like(history.offered)
-    half[among[bound <= np.median(bound)]] = True
-    return Query(items=half if half.sum() >= history.least else history.offered)
+        return Query(items=history.available)
+    mean = predictions.mean(axis=0)
+    if insist or np.sum(mean[among] <= history.threshold) >= history.min_eligible:
+        return claim_lowest(history, mean)
+    lower_bounds = (mean - predictions.std(axis=0))[among]
+    half = np.zeros_like(history.available)
+    half[among[lower_bounds <= np.median(lower_bounds)]] = True
+    return Query(items=half if half.sum() >= history.min_eligible else history.available)
 
 
-def _group(
-    history: History, predicted: Floats, wander: bool, insist: bool, rng: np.random.Generator
+def _query_group(
+    history: History, predictions: Floats, wander: bool, insist: bool, rng: np.random.Generator
 ) -> Query | None:
-    useful, means = rest_of_groups(history, predicted)
+    useful, means = predict_group_rests(history, predictions)
     if not len(useful):
         return None
     if wander:
         return Query(history.groups[int(rng.choice(useful))])
-    short = means.mean(axis=0) - history.needed[useful]
+    short = means.mean(axis=0) - history.rest_targets[useful]
     if insist or short.min() <= 0:
         return Query(history.groups[useful[short.argmin()]], claim=True)
-    bound = short - means.std(axis=0)
-    return Query(history.groups[int(rng.choice(useful[bound <= np.median(bound)]))])
+    lower_bounds = short - means.std(axis=0)
+    return Query(history.groups[int(rng.choice(useful[lower_bounds <= np.median(lower_bounds)]))])
 
 
 @dataclass(frozen=True, eq=False)
-class _Standing:
+class _EnsembleState:
     """Networks trained on the scores so far, and how well each setting has foretold them.
 
     Attributes
@@ -159,38 +162,40 @@ class _Standing:
     """
 
     inputs: Singles
-    asked: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    positions: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     scores: Singles = field(default_factory=lambda: np.empty(0, dtype=np.float32))
-    trained: tuple[Networks, ...] = ()
+    stages: tuple[Networks, ...] = ()
     loss: Floats = field(default_factory=lambda: np.zeros((len(_EPOCHS), len(_WIDTHS))))
 
-    def leads_to(self, inputs: Singles, asked: NDArray[np.intp], scores: Singles) -> bool:
+    def leads_to(self, inputs: Singles, positions: NDArray[np.intp], scores: Singles) -> bool:
         """Whether these scores begin with those that this is trained on."""
-        told = len(self.asked)
-        same = np.array_equal(asked[:told], self.asked) and np.array_equal(
-            scores[:told], self.scores
+        count = len(self.positions)
+        same = np.array_equal(positions[:count], self.positions) and np.array_equal(
+            scores[:count], self.scores
         )
         return inputs is self.inputs and same
 
-    def after(self, case: np.intp, score: np.float32) -> _Standing:
+    def after(self, case: np.intp, score: np.float32) -> _EnsembleState:
         """After one more score."""
-        asked, scores = np.append(self.asked, case), np.append(self.scores, score)
-        told = replace(self, asked=asked, scores=scores, loss=self._loss(case, float(score)))
-        if len(asked) < _LEAST_SCORES:
-            return told
-        trained = train(
-            self.inputs[asked], scores, widths=_WIDTHS, epochs=_EPOCHS, members=_MEMBERS
+        positions, scores = np.append(self.positions, case), np.append(self.scores, score)
+        state = replace(
+            self, positions=positions, scores=scores, loss=self._loss(case, float(score))
         )
-        return replace(told, trained=trained)
+        if len(positions) < _LEAST_SCORES:
+            return state
+        stages = train(
+            self.inputs[positions], scores, widths=_WIDTHS, epochs=_EPOCHS, members=_MEMBERS
+        )
+        return replace(state, stages=stages)
 
     def _loss(self, case: np.intp, score: float) -> Floats:
-        if not self.trained:
+        if not self.stages:
             return self.loss
         row = self.inputs[[case]]
-        foretold = np.array(
-            [nets.predict(row).mean(axis=(1, 2)) for nets in self.trained], dtype=np.float64
+        predictions = np.array(
+            [nets.predict(row).mean(axis=(1, 2)) for nets in self.stages], dtype=np.float64
         )
-        chance = foretold.clip(_SURE, 1 - _SURE)
+        chance = predictions.clip(_SURE, 1 - _SURE)
         likelihood = score * np.log(chance) + (1 - score) * np.log(1 - chance)
         return np.asarray((_KEEP - 1) * likelihood + _KEEP * self.loss)
 
@@ -199,4 +204,4 @@ class _Standing:
         N).
         """
         stage, width = np.unravel_index(self.loss.argmin(), self.loss.shape)
-        return np.asarray(self.trained[stage].predict(self.inputs)[width], dtype=np.float64)
+        return np.asarray(self.stages[stage].predict(self.inputs)[width], dtype=np.float64)

@@ -41,7 +41,7 @@ class Features:
         shape (N, G).
         """
         part = self._part.astype(np.float64)
-        return _scaled(part - part.mean(axis=0))
+        return _scale(part - part.mean(axis=0))
 
     @property
     def _part(self) -> Bools:
@@ -53,7 +53,7 @@ class Features:
 
         Each is as long as the paper's embeddings, on the whole: how fast networks learn depends on
         it."""
-        kinds = [self.groups] if self.embedding is None else [_scaled(self.embedding), self.groups]
+        kinds = [self.groups] if self.embedding is None else [_scale(self.embedding), self.groups]
         return (np.hstack(kinds) * _PAPERS_LENGTH).astype(np.float32)
 
     @cached_property
@@ -67,7 +67,7 @@ class Features:
         tall = centred.shape[0] > centred.shape[1]
         values, vectors = np.linalg.eigh(centred.T @ centred if tall else centred @ centred.T)
         values, vectors = values[::-1][:_COMPONENTS], vectors[:, ::-1][:, :_COMPONENTS]
-        return _scaled(centred @ vectors if tall else vectors * np.sqrt(np.maximum(values, 0.0)))
+        return _scale(centred @ vectors if tall else vectors * np.sqrt(np.maximum(values, 0.0)))
 
     @cached_property
     def waves(self) -> Floats:
@@ -97,7 +97,7 @@ class Features:
         return np.hstack([above, self._part, np.ones((len(points), 1), dtype=np.bool_)])
 
 
-def _scaled(columns: Floats) -> Floats:
+def _scale(columns: Floats) -> Floats:
     """The columns with a mean squared length of 1."""
     length = np.sqrt((columns**2).sum(axis=1).mean())
     return np.asarray(columns / length) if length > 0 else columns
@@ -122,7 +122,7 @@ class Cache:
         return last
 
 
-def rest_of_groups(history: History, predicted: Floats) -> tuple[NDArray[np.intp], Floats]:
+def predict_group_rests(history: History, predictions: Floats) -> tuple[NDArray[np.intp], Floats]:
     """Groups that can be drawn from and have not reached the threshold, and the predicted mean of
     what is left of each.
 
@@ -136,6 +136,6 @@ def rest_of_groups(history: History, predicted: Floats) -> tuple[NDArray[np.intp
     useful : intp array, shape (U,)
     means : float64 array, shape (K, U)
     """
-    useful = np.flatnonzero(history.open & (history.needed > 0))
-    rest = (history.members & history.offered)[useful].astype(np.float64)
-    return useful, predicted @ (rest / rest.sum(axis=1, keepdims=True)).T
+    useful = np.flatnonzero(history.open & (history.rest_targets > 0))
+    rest = (history.members & history.available)[useful].astype(np.float64)
+    return useful, predictions @ (rest / rest.sum(axis=1, keepdims=True)).T

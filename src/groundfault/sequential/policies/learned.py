@@ -11,9 +11,9 @@ import numpy as np
 
 from groundfault.base.threads import one_thread
 from groundfault.sequential.policies import History, Query, learners
-from groundfault.sequential.policies.features import Cache, rest_of_groups
-from groundfault.sequential.policies.learners import Learner, Told
-from groundfault.sequential.policies.prelearned import lowest
+from groundfault.sequential.policies.features import Cache, predict_group_rests
+from groundfault.sequential.policies.learners import LabelledData, Learner
+from groundfault.sequential.policies.prelearned import claim_lowest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,33 +55,33 @@ class Learned:
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
         """The group of largest gain; None where none is left that could fall short."""
-        known = ~np.isnan(history.scores)
-        told = Told(
+        has_score = ~np.isnan(history.scores)
+        labels = LabelledData(
             self._features.of(history),
-            history.asked[known],
-            history.scores[known],
+            history.positions[has_score],
+            history.scores[has_score],
             history.threshold,
         )
         with one_thread():
-            draws = self.learner(told, rng)
+            draws = self.learner(labels, rng)
         if self.thompson:
             draws = draws[[rng.integers(len(draws))]]
         if history.anywhere:
-            return lowest(history, draws.mean(axis=0))
-        useful, means = rest_of_groups(history, draws)
+            return claim_lowest(history, draws.mean(axis=0))
+        useful, means = predict_group_rests(history, draws)
         if not len(useful):
             return None
-        needed = history.needed[useful]
-        gains = _gain(means, needed).mean(axis=0)
-        value = gains if gains.any() else needed - means.mean(axis=0)
+        targets = history.rest_targets[useful]
+        gains = _compute_gain(means, targets).mean(axis=0)
+        value = gains if gains.any() else targets - means.mean(axis=0)
         return Query(history.groups[useful[value.argmax()]], claim=True)
 
 
-def _gain(expected: Floats, needed: Floats) -> Floats:
+def _compute_gain(means: Floats, targets: Floats) -> Floats:
     """Relative entropy of Bernoulli distributions where the expected mean is below the needed one,
     otherwise 0.
     """
-    p, q = np.clip(expected, _EDGE, 1 - _EDGE), np.clip(needed, _EDGE, 1 - _EDGE)
+    p, q = np.clip(means, _EDGE, 1 - _EDGE), np.clip(targets, _EDGE, 1 - _EDGE)
     return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
 
 

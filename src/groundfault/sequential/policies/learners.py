@@ -25,7 +25,7 @@ _BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class LabelledData:
     """Scores to learn from.
 
     Attributes
@@ -41,7 +41,7 @@ class Told:
     """
 
     features: Features
-    asked: NDArray[np.intp]
+    positions: NDArray[np.intp]
     scores: Floats
     threshold: float
 
@@ -54,45 +54,45 @@ class Told:
 class Learner(Protocol):
     """A function from scores to draws; pure but for the generator."""
 
-    def __call__(self, told: Told, rng: np.random.Generator) -> Floats:
+    def __call__(self, labels: LabelledData, rng: np.random.Generator) -> Floats:
         """Draws, shape (K, N)."""
         ...
 
 
-def logistic(told: Told, rng: np.random.Generator) -> Floats:
+def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
     """Bayesian logistic regression on components of the embedding, and groups.
 
     How strongly each of the two may matter is not chosen but averaged over, by marginal likelihood:
     this is what keeps early predictions from being too sure."""
-    return _linear(told, told.features.components, rng)
+    return _linear(labels, labels.features.components, rng)
 
 
-def gaussian_process(told: Told, rng: np.random.Generator) -> Floats:
+def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
     """The same with a Gaussian kernel over the components, in random Fourier features: neighbours
     score alike.
     """
-    return _linear(told, told.features.waves, rng)
+    return _linear(labels, labels.features.waves, rng)
 
 
-def _linear(told: Told, embedded: Floats, rng: np.random.Generator) -> Floats:
+def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) -> Floats:
     """Draws of a logistic model with normal weights, by Laplace's approximation for each pair of
     scales.
     """
-    parts = [np.ones((len(embedded), 1)), embedded, told.features.groups]
+    parts = [np.ones((len(embedded), 1)), embedded, labels.features.groups]
     widths = [part.shape[1] for part in parts]
     kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
     columns, scales = (
         np.hstack(parts),
-        np.array([np.repeat(chosen, widths) for chosen in product(*kinds)]),
+        np.array([np.repeat(draws, widths) for draws in product(*kinds)]),
     )
     mode, precision, evidence = _laplace(
-        columns[told.asked] * scales[:, None], told.scores, told.logit
+        columns[labels.positions] * scales[:, None], labels.scores, labels.logit
     )
     share = np.exp(evidence - evidence.max())
-    chosen = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
+    draws = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
     roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
-    noise = np.einsum("sij,sj->si", roots[chosen], rng.normal(size=(_DRAWS, columns.shape[1])))
-    return _sigmoid(told.logit + ((mode[chosen] + noise) * scales[chosen]) @ columns.T)
+    noise = np.einsum("sij,sj->si", roots[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
+    return _sigmoid(labels.logit + ((mode[draws] + noise) * scales[draws]) @ columns.T)
 
 
 def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
@@ -100,20 +100,20 @@ def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Float
     (S, n, d).
     """
     mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
-    turned = np.swapaxes(rows, 1, 2)
+    transposed = np.swapaxes(rows, 1, 2)
     for _ in range(_NEWTON):
         chance = _sigmoid(offset + (rows @ mode[..., None])[..., 0])
         # a curvature that is nearly zero would send Newton's step far out
         curve = np.maximum(chance * (1 - chance), _LEAST_CURVE)
-        precision = turned @ (rows * curve[..., None]) + prior
-        slope = turned @ (scores - chance)[..., None] - mode[..., None]
+        precision = transposed @ (rows * curve[..., None]) + prior
+        slope = transposed @ (scores - chance)[..., None] - mode[..., None]
         mode = mode + np.linalg.solve(precision, slope)[..., 0]
     logits = offset + (rows @ mode[..., None])[..., 0]
     fit = (scores * logits - np.logaddexp(0.0, logits)).sum(axis=1)
     return mode, precision, fit - (mode**2).sum(axis=1) / 2 - np.linalg.slogdet(precision)[1] / 2
 
 
-def boosted(told: Told, rng: np.random.Generator) -> Floats:
+def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
     """Gradient-boosted stumps on cuts of the components, and groups; each draw learns from scores
     weighted anew.
 
@@ -121,14 +121,14 @@ def boosted(told: Told, rng: np.random.Generator) -> Floats:
     ----------
     Friedman (2001), https://doi.org/10.1214/aos/1013203451; Rubin (1981),
     https://doi.org/10.1214/aos/1176345338 (the Bayesian bootstrap)."""
-    splits = told.features.splits
-    seen = splits[told.asked].astype(np.float64)
-    weights = rng.exponential(size=(_BAGS, len(told.asked)))
-    logits = np.full((_BAGS, len(splits)), told.logit)
+    splits = labels.features.splits
+    rows = splits[labels.positions].astype(np.float64)
+    weights = rng.exponential(size=(_BAGS, len(labels.positions)))
+    logits = np.full((_BAGS, len(splits)), labels.logit)
     for _ in range(_ROUNDS):
-        chance = _sigmoid(logits[:, told.asked])
-        slope, curve = weights * (told.scores - chance), weights * chance * (1 - chance)
-        inside, bend = slope @ seen, curve @ seen + _PENALTY
+        chance = _sigmoid(logits[:, labels.positions])
+        slope, curve = weights * (labels.scores - chance), weights * chance * (1 - chance)
+        inside, bend = slope @ rows, curve @ rows + _PENALTY
         outside, other = (
             slope.sum(axis=1)[:, None] - inside,
             curve.sum(axis=1)[:, None] - bend + 2 * _PENALTY,

@@ -110,10 +110,10 @@ def _stages(
         order = shuffles.permuted(np.tile(np.arange(count), (members, 1)), axis=1)
         for start in range(0, count, size):
             batch, step = order[:, start : start + size], step + 1
-            for part, gradient, kept in zip(
+            for part, gradient, moment in zip(
                 parts, _gradients(nets, rows[batch], scores[batch]), moments, strict=True
             ):
-                _adam(part, gradient, kept, step)
+                _adam(part, gradient, moment, step)
         if epoch in epochs:
             yield Networks(widths, *(part.copy() for part in parts))
 
@@ -144,10 +144,10 @@ def _gradients(nets: Networks, rows: Singles, scores: Singles) -> tuple[Singles,
 
 
 def _adam(
-    part: Singles, gradient: Singles, kept: tuple[Singles, Singles, Singles], step: int
+    part: Singles, gradient: Singles, moments: tuple[Singles, Singles, Singles], step: int
 ) -> None:
     """One step of Adam, in place."""
-    mean, squares, room = kept
+    mean, squares, room = moments
     mean *= np.float32(_DECAY)
     np.multiply(gradient, np.float32(1 - _DECAY), out=room)
     mean += room

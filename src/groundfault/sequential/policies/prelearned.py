@@ -38,31 +38,33 @@ class PreLearned:
         PlanError
             If there was no warm-up to learn from.
         """
-        learnt = np.flatnonzero(np.cumsum(history.staked) == 0)
-        predicted = ridge(history, learnt[~np.isnan(history.scores[learnt])])
+        rounds = np.flatnonzero(np.cumsum(history.staked) == 0)
+        predictions = predict_by_ridge(history, rounds[~np.isnan(history.scores[rounds])])
         if history.anywhere:
-            return lowest(history, predicted)
-        useful = history.open & (history.needed > 0)
+            return claim_lowest(history, predictions)
+        useful = history.open & (history.rest_targets > 0)
         useful = useful & history.strata if (useful & history.strata).any() else useful
         if not useful.any():
             return None
-        means = history.members @ predicted / history.members.sum(axis=1)
+        means = history.members @ predictions / history.members.sum(axis=1)
         return Query(history.groups[int(np.where(useful, means, np.inf).argmin())], claim=True)
 
 
-def lowest(history: History, predicted: NDArray[np.float64]) -> Query | None:
+def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | None:
     """Claim the ``least`` offered cases of lowest prediction, the first of equals; None where there
     are too few.
     """
-    among = np.flatnonzero(history.offered)
-    if len(among) < max(1, history.least):
+    among = np.flatnonzero(history.available)
+    if len(among) < max(1, history.min_eligible):
         return None
-    items = np.zeros_like(history.offered)
-    items[among[np.argsort(predicted[among], kind="stable")[: history.least]]] = True
+    items = np.zeros_like(history.available)
+    items[among[np.argsort(predictions[among], kind="stable")[: history.min_eligible]]] = True
     return Query(items=items, claim=True)
 
 
-def ridge(history: History, rounds: NDArray[np.intp], penalty: float = 1.0) -> NDArray[np.float64]:
+def predict_by_ridge(
+    history: History, rounds: NDArray[np.intp], penalty: float = 1.0
+) -> NDArray[np.float64]:
     """Scores of all cases predicted from those of some rounds: float64, shape (N,).
 
     Groups, and the embedding where there is one, weigh the same: each is scaled to a mean squared
@@ -79,14 +81,14 @@ def ridge(history: History, rounds: NDArray[np.intp], penalty: float = 1.0) -> N
         )
     kinds = [history.members.T.astype(float)]
     kinds += [] if history.embedding is None else [history.embedding]
-    features = np.hstack([_scaled(kind) for kind in kinds])
-    seen, scores = features[history.asked[rounds]], history.scores[rounds]
+    features = np.hstack([_scale(kind) for kind in kinds])
+    rows, scores = features[history.positions[rounds]], history.scores[rounds]
     centre = scores.mean()
-    weights = np.linalg.solve(seen @ seen.T + penalty * np.eye(len(rounds)), scores - centre)
-    return np.asarray(centre + features @ (seen.T @ weights))
+    weights = np.linalg.solve(rows @ rows.T + penalty * np.eye(len(rounds)), scores - centre)
+    return np.asarray(centre + features @ (rows.T @ weights))
 
 
-def _scaled(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scale(features: NDArray[np.float64]) -> NDArray[np.float64]:
     features = features - features.mean(axis=0)
     length = np.sqrt((features**2).sum(axis=1).mean())
     return np.asarray(features / length) if length > 0 else features
