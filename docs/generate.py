@@ -1,31 +1,34 @@
-"""Fill in the parts of the reference that are read off the code: ``python docs/generate.py``.
+"""Write what the reference takes from the code: ``python docs/generate.py``.
 
 A page marks such a part with ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything between
-is replaced. The tests fail where a page is older than the code."""
+is replaced. The files in docs/reference/schemas are written whole. The tests fail where one of them
+is older than the code.
+"""
 
 from __future__ import annotations
 
+import inspect
+import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
 from groundfault import judges
 from groundfault.auditing import messages
+from groundfault.base.registry import load_object
 from groundfault.cli import options
+from groundfault.cli.command import GroupedCommand
 from groundfault.cli.main import cli
 from groundfault.core.plan import Plan, _plain
 
 DOCS = Path(__file__).parent
 _PART = re.compile(r"(<!-- generated: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-_GROUPS = (
-    ("Evidence", options.evidence_options),
-    ("Candidates", options.candidate_options),
-    ("Plan", options.plan_options),
-)
 
 
 def main() -> int:
@@ -36,6 +39,13 @@ def main() -> int:
         if new != old:
             page.write_text(new, encoding="utf-8")
             print(f"rewrote {page.relative_to(DOCS)}")
+    for name, place in SCHEMAS.items():
+        path = DOCS / "reference" / "schemas" / name
+        text = json_schema(place)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+            print(f"rewrote {path.relative_to(DOCS)}")
     return 0
 
 
@@ -68,33 +78,28 @@ def _command(context: click.Context, name: str) -> str:
     usage = command.collect_usage_pieces(click.Context(command, parent=context, info_name=name))
     parts = [f"## `groundfault {name}`", _prose(command.help or "")]
     parts.append(f"```text\ngroundfault {name} {' '.join(usage)}\n```")
-    left = [p for p in command.params if isinstance(p, click.Option)]
-    for title, decorate in _GROUPS:
-        shared = {_key(p) for p in _params(decorate)}
-        own = [p for p in left if _key(p) in shared]
-        left = [p for p in left if p not in own]
-        if own:
-            parts.append(f"**{title}**\n\n{_options(own)}")
-    if left:
-        title = "**Everything else**\n\n" if len(parts) > 3 else ""
-        parts.append(title + _options(left))
+    parts.append(_tables(command))
     for sub, inner in getattr(command, "commands", {}).items():
         pieces = inner.collect_usage_pieces(click.Context(inner, info_name=sub))
         parts.append(f"### `groundfault {name} {sub}`\n\n{_prose(inner.help or '')}")
         parts.append(
-            f"```text\ngroundfault {name} {sub} {' '.join(pieces)}\n```\n\n{_options(inner.params)}"
+            f"```text\ngroundfault {name} {sub} {' '.join(pieces)}\n```\n\n{_tables(inner)}"
         )
     return "\n\n".join(parts)
+
+
+def _tables(command: click.Command) -> str:
+    """The options of a command: a table for each group, where it has groups."""
+    if isinstance(command, GroupedCommand) and command.first:
+        groups = command.groups().items()
+        return "\n\n".join(f"**{group}**\n\n{_options(options)}" for group, options in groups)
+    return _options(command.params)
 
 
 def _params(decorate: Callable[[click.Command], click.Command]) -> list[click.Parameter]:
     probe = click.Command("probe")
     decorate(probe)
     return probe.params
-
-
-def _key(option: click.Parameter) -> tuple[object, ...]:
-    return (*option.opts, getattr(option, "help", None))
 
 
 def _prose(text: str) -> str:
@@ -171,7 +176,8 @@ def plan_settings() -> str:
         default = _plain(field.default)
         option = f"`{shell[field.name]}`" if field.name in shell else ""
         rows.append(
-            f"| `{field.name}` | {'' if default is None else f'`{default}`'} | {option} | {_cell(said[field.name])} |"
+            f"| `{field.name}` | {'' if default is None else f'`{default}`'} | {option} "
+            f"| {_cell(said[field.name])} |"
         )
     return "\n".join(rows)
 
@@ -211,6 +217,35 @@ def guarantees() -> str:
             f"| `{name}` | {held[judge.confirmation]} | {messages.guarantee(judge, Plan(judge=name), 34)} |"
         )
     return "\n".join(rows)
+
+
+# ------------------------------------------------------------------------------------- JSON Schemas
+
+SCHEMAS = {
+    "report.json": "groundfault.auditing.report_schema:ReportData",
+}
+"""Files of docs/reference/schemas, and the type that each describes."""
+
+
+def json_schema(place: str) -> str:
+    """The JSON Schema of a type, as text."""
+    schema = msgspec.json.schema(load_object(place))
+    header = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps(header | _dedent(schema), indent=1, ensure_ascii=False) + "\n"
+
+
+def _dedent(schema: Any) -> Any:
+    """A schema with descriptions as Python 3.13 has docstrings, so that versions write the same."""
+    if isinstance(schema, list):
+        return [_dedent(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: inspect.cleandoc(value)
+        if key == "description" and isinstance(value, str)
+        else _dedent(value)
+        for key, value in schema.items()
+    }
 
 
 PARTS: dict[str, Callable[[], str]] = {
