@@ -218,29 +218,60 @@ def test_the_tutorial_rejects_a_candidate_and_confirms_one() -> None:
     assert "not_replicated" in text
 
 
+PLUG_IN = re.compile(r'"""(my_\w+)\.py: ')
+
+
+def plug_ins() -> dict[str, str]:
+    """The complete files of CONTRIBUTING.md, by module."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = [block["text"] for block in BLOCK.finditer(page) if block["kind"] == "python"]
+    return {match[1]: text for text in blocks if (match := PLUG_IN.match(text))}
+
+
+def test_each_kind_of_plug_in_has_one_complete_file() -> None:
+    kinds = ("finder", "judge", "reader", "policy", "exporter")
+    assert list(plug_ins()) == [f"my_{kind}" for kind in kinds]
+    for module, text in plug_ins().items():
+        ours = re.findall(r"^from (groundfault[\w.]*) import", text, re.MULTILINE)
+        assert ours == ["groundfault.plugins", "groundfault.testing"], module
+        assert f"check_{module.removeprefix('my_')}(" in text
+
+
 def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    blocks = [(block["kind"], block["text"]) for block in BLOCK.finditer(page)]
-    classes = [text for kind, text in blocks if kind == "python" and "@dataclass" in text]
-    (desk / "my_package.py").write_text(
-        "\n\n".join(["from __future__ import annotations", *classes])
-    )
+    for module, text in plug_ins().items():
+        (desk / f"{module}.py").write_text(text)
     groups: dict[str, dict[str, str]] = {}
-    for kind, text in blocks:
-        if kind == "toml":
-            groups |= tomllib.loads(text)["project"]["entry-points"]
+    for block in BLOCK.finditer(page):
+        if block["kind"] == "toml":
+            groups |= tomllib.loads(block["text"])["project"]["entry-points"]
     info = desk / "my_package-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1\n")
     lines = [
-        f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in named.items())
-        for group, named in groups.items()
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in places.items())
+        for group, places in groups.items()
     ]
     (info / "entry_points.txt").write_text("\n".join(lines))
     (desk / "t.csv").write_text(
         "id,error,a,b\n" + "".join(f"{i},{i % 3 == 0:d},{i % 7},{i % 5}\n" for i in range(80))
     )
-    command = "audit t.csv --id id --outcome error --json - --no-ledger --finders comparisons --judge bonferroni"
+    table = "--id id --outcome error"
+    by_name = f"audit t.csv {table} --no-ledger --finders comparisons --judge bonferroni --out r"
+    run_with_plug_ins(desk, by_name)
+    report = json.loads((desk / "r" / "report.json").read_text())
+    assert report["judge"] == "bonferroni"
+    assert [f["name"] for f in report["findings"]] == ["a > b"]
+    assert "reproduces" in run_with_plug_ins(desk, "verify r")
+    assert "wrote 0 lines" in run_with_plug_ins(desk, "export r --to checklist -o todo.md")
+    (desk / "q.jsonl").write_text(
+        "".join(f'{{"quiz": "q{i}", "player": "m", "points": {i % 10}}}\n' for i in range(40))
+    )
+    account = json.loads(run_with_plug_ins(desk, "import q.jsonl --json"))
+    assert [log["reader"] for log in account["logs"]] == ["quiz"]
+
+
+def run_with_plug_ins(desk: Path, command: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "groundfault", *command.split()],
         env={**os.environ, "PYTHONPATH": str(desk)},
@@ -249,9 +280,7 @@ def test_plug_ins_of_the_page_are_found_by_name(desk: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert report["judge"] == "bonferroni"
-    assert [f["name"] for f in report["findings"]] == ["a > b"]
+    return done.stdout
 
 
 # ------------------------------------------------------------------------------ nothing is left out
@@ -288,7 +317,15 @@ def test_every_public_name_is_in_the_reference() -> None:
     text = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
     for name in groundfault.__all__:
         assert re.search(rf"^\.\. auto\w+:: groundfault\.{name}$", text, re.MULTILINE), name
-    for name in ("World", "Effect", "Card", "calibrate", "check_judge", "check_finder"):
+    for name in (
+        "World",
+        "PlantedEffect",
+        "Card",
+        "calibrate",
+        "check_judge",
+        "check_finder",
+        "check_exporter",
+    ):
         assert f"groundfault.testing.{name}" in text
 
 

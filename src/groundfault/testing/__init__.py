@@ -1,10 +1,14 @@
-"""Tests of plug-ins that their authors can call: worlds whose truth is known, checks, calibration
-cards.
-"""
+"""Tests that authors of plug-ins can call, on worlds whose truth is known.
 
+There is a check for each kind: `check_finder`, `check_judge`, `check_reader`, `check_policy`,
+`check_probe_policy` and `check_exporter`. Each takes an object or a name, and raises AssertionError
+with the world or sample in which something does not hold."""
+
+from groundfault.base.deprecation import rename_attributes
 from groundfault.testing.calibration import calibrate
 from groundfault.testing.card import Card
 from groundfault.testing.checks import check_finder, check_judge
+from groundfault.testing.exporting import check_exporter
 from groundfault.testing.policies import check_policy
 from groundfault.testing.probe_policies import check_probe_policy
 from groundfault.testing.reading import check_reader
@@ -15,9 +19,12 @@ __all__ = [
     "PlantedEffect",
     "World",
     "calibrate",
+    "check_exporter",
     "check_finder",
     "check_judge",
     "check_policy",
     "check_probe_policy",
     "check_reader",
 ]
+
+__getattr__ = rename_attributes(__name__, {"Effect": "groundfault.testing.worlds:PlantedEffect"})

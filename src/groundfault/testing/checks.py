@@ -4,7 +4,8 @@ test framework.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import cast
 
@@ -98,17 +99,19 @@ def check_judge(
     AssertionError
         If something does not hold; the message says what, where, and by how much.
     """
-    judge = judges.get(judge) if isinstance(judge, str) else judge
+    judge = judges.get(judge)
     settled = resolved(judge, plan)
     for number in range(3):
-        rng = np.random.default_rng([seed, number])
-        units = _MIXED.draw(rng)
-        _check_answers(judge, settled, units)
-        _check_candidate_order(judge, settled, units, rng)
-        _check_complement(judge, settled, units)
-        if judge.distinct:
-            _check_duplicates(judge, settled, units)
-    _check_row_order(judge, settled, np.random.default_rng([seed, 3]))
+        with fail_in(f"in draw {number} of the world {_MIXED.name!r}"):
+            rng = np.random.default_rng([seed, number])
+            units = _MIXED.draw(rng)
+            _check_answers(judge, settled, units)
+            _check_candidate_order(judge, settled, units, rng)
+            _check_complement(judge, settled, units)
+            if judge.distinct:
+                _check_duplicates(judge, settled, units)
+    with fail_in(f"in draw 3 of the world {_MIXED.name!r}"):
+        _check_row_order(judge, settled, np.random.default_rng([seed, 3]))
     _check_constant(judge, settled, np.random.default_rng([seed, 4]))
     card = calibrate(
         judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs
@@ -123,6 +126,15 @@ def require(holds: object, message: str) -> None:
     """Unlike an assert statement, not switched off by ``python -O``."""
     if not holds:
         raise AssertionError(message)
+
+
+@contextmanager
+def fail_in(where: str) -> Iterator[None]:
+    """Add to the message of a failed check in which world or sample it failed."""
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{error} ({where})") from error
 
 
 def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
@@ -269,32 +281,45 @@ def check_finder(
     AssertionError
         If something does not hold; the message says what.
     """
-    seen = Plan(seed=seed).discovery_units(evidence)[evidence.unit_index]
-    proposed = _propose(finder, evidence, seen)
-    name = _made(finder, evidence).name
+    source = evidence.provenance[0] if evidence.provenance else f"a table of {len(evidence)} rows"
+    with fail_in(f"on {source}, split by seed {seed}"):
+        return _check_finder(finder, evidence, seed)
+
+
+def _check_finder(
+    finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, seed: int
+) -> Library:
+    rows = Plan(seed=seed).discovery_units(evidence)[evidence.unit_index]
+    proposals = _propose(finder, evidence, rows)
+    name = _instantiate(finder, evidence).name
     require(
-        proposed, f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence"
+        proposals,
+        f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence",
     )
-    _propose(finder, evidence, ~seen)
+    _propose(finder, evidence, ~rows)
     _assert_proposals(
-        name, "asked again, after other evidence", proposed, _propose(finder, evidence, seen)
+        name, "asked again, after other evidence", proposals, _propose(finder, evidence, rows)
     )
-    poisoned = _overwritten(evidence, ~seen)
+    poisoned = _overwrite(evidence, ~rows)
     _assert_proposals(
-        name, "with held-out rows overwritten", proposed, _propose(finder, poisoned, seen)
+        name, "with held-out rows overwritten", proposals, _propose(finder, poisoned, rows)
     )
-    if not getattr(_made(finder, evidence), "uses_outcomes", False):
-        other = _propose(finder, _with_other_outcomes(evidence, np.random.default_rng(seed)), seen)
+    if not getattr(_instantiate(finder, evidence), "uses_outcomes", False):
+        turned = _turn_outcomes(evidence, np.random.default_rng(seed))
+        other = _propose(finder, turned, rows)
         _assert_proposals(
-            name, "with other outcomes (set uses_outcomes = True if it needs them)", proposed, other
+            name,
+            "with other outcomes (set uses_outcomes = True if it needs them)",
+            proposals,
+            other,
         )
-    library = _checked_library(name, proposed, evidence)
-    _check_applies(name, library, evidence.take(~seen))
+    library = _check_library(name, proposals, evidence)
+    _check_applies(name, library, evidence.take(~rows))
     return library
 
 
-def _made(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence) -> Finder:
-    if hasattr(finder, "propose"):
+def _instantiate(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence) -> Finder:
+    if hasattr(finder, "propose") and not isinstance(finder, type):
         return cast("Finder", finder)
     return finder(evidence)
 
@@ -302,26 +327,26 @@ def _made(finder: Finder | Callable[[Evidence], Finder], evidence: Evidence) -> 
 def _propose(
     finder: Finder | Callable[[Evidence], Finder], evidence: Evidence, rows: NDArray[np.bool_]
 ) -> list[Candidate]:
-    proposals: Iterable[Candidate] = _made(finder, evidence).propose(evidence.take(rows))
+    proposals: Iterable[Candidate] = _instantiate(finder, evidence).propose(evidence.take(rows))
     return list(proposals)
 
 
-def _overwritten(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
+def _overwrite(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
     """The evidence with nonsense in the attributes and outcomes of some rows, and no word of where
     it came from.
     """
     mask = pl.Series(rows)
     columns = [
-        _overlaid(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype))
+        _overlay(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype))
         for c in evidence.attributes
     ]
     outcome = evidence.frame[evidence.roles.outcome]
-    columns.append(_overlaid(outcome, mask, pl.lit(1).cast(outcome.dtype)))
-    loss = _overlaid(evidence.loss, mask, pl.lit(1.0))
+    columns.append(_overlay(outcome, mask, pl.lit(1).cast(outcome.dtype)))
+    loss = _overlay(evidence.loss, mask, pl.lit(1.0))
     return replace(evidence, frame=evidence.frame.with_columns(columns), loss=loss, provenance=())
 
 
-def _overlaid(values: pl.Series, rows: pl.Series, other: pl.Expr) -> pl.Series:
+def _overlay(values: pl.Series, rows: pl.Series, other: pl.Expr) -> pl.Series:
     return pl.select(pl.when(rows).then(other).otherwise(values).alias(values.name)).to_series()
 
 
@@ -335,7 +360,7 @@ def _nonsense(dtype: pl.DataType) -> pl.Expr:
     return pl.lit("held out? 7") if dtype == pl.String else pl.lit(None, dtype=dtype)
 
 
-def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
+def _turn_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
     """The evidence with its outcomes dealt out anew and turned round."""
     order = pl.Series(rng.permutation(len(evidence)))
     moved = evidence.frame[evidence.roles.outcome].gather(order)
@@ -352,13 +377,13 @@ def _with_other_outcomes(evidence: Evidence, rng: np.random.Generator) -> Eviden
     )
 
 
-def _checked_library(name: str, proposed: Sequence[Candidate], evidence: Evidence) -> Library:
-    names = [candidate.name for candidate in proposed]
+def _check_library(name: str, proposals: Sequence[Candidate], evidence: Evidence) -> Library:
+    names = [candidate.name for candidate in proposals]
     twice = sorted({n for n in names if names.count(n) > 1})
     require(
         not twice, f"finder {name!r} gave a name to more than one candidate: {', '.join(twice[:3])}"
     )
-    library = Library.of(proposed)
+    library = Library.of(proposals)
     require(
         Library.from_json(library.to_json()) == library,
         f"proposals of finder {name!r} do not survive JSON",

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import polars as pl
 
+from groundfault import readers
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 from groundfault.readers import Reader
 from groundfault.readers.log import COLUMNS, stack
-from groundfault.testing.checks import require
+from groundfault.testing.checks import fail_in, require
 
 _STRANGERS = {
     "empty.json": b"",
@@ -26,7 +27,7 @@ _STRANGERS = {
 
 
 def check_reader(
-    reader: Reader, path: str | Path, statuses: Mapping[str, int] | None = None
+    reader: str | Reader, path: str | Path, statuses: Mapping[str, int] | None = None
 ) -> pl.DataFrame:
     """Check that a reader gives every row of a log, with what is known of it and no more.
 
@@ -36,7 +37,7 @@ def check_reader(
 
     Parameters
     ----------
-    reader : Reader
+    reader : str or Reader
     path : path
         A log of the tool, small: it is read a few times.
     statuses : mapping of str to int, optional
@@ -52,7 +53,18 @@ def check_reader(
     AssertionError
         If something does not hold; the message says what.
     """
-    name, place = type(reader).__name__, Path(path)
+    reader, place = readers.get(reader), Path(path)
+    name = type(reader).__name__
+    with fail_in(f"on the log {place}"):
+        table = _check_log(name, reader, place, statuses)
+        _check_damaged(name, reader, place)
+    _check_strangers(name, reader)
+    return table
+
+
+def _check_log(
+    name: str, reader: Reader, place: Path, statuses: Mapping[str, int] | None
+) -> pl.DataFrame:
     before = _content(place)
     require(reader.sniff(place), f"reader {name} does not know {place}")
     table = _read(reader, place)
@@ -62,11 +74,9 @@ def check_reader(
     require(_content(place) == before, f"reader {name} changed {place}")
     _check_rows(name, table)
     if statuses is not None:
-        found = {str(status): int(n) for status, n in table["status"].value_counts().iter_rows()}
+        counts = {str(status): int(n) for status, n in table["status"].value_counts().iter_rows()}
         wanted = {str(status): n for status, n in statuses.items() if n}
-        require(found == wanted, f"reader {name} gave rows {found}, but {place} holds {wanted}")
-    _check_strangers(name, reader)
-    _check_damaged(name, reader, place)
+        require(counts == wanted, f"reader {name} gave rows {counts}, but {place} holds {wanted}")
     return table
 
 
