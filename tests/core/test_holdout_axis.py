@@ -19,17 +19,17 @@ AXES = ("examples", "models", "time", "groups")
 
 
 def simulate(path: Path, seed: int = 0) -> Path:
-    """240 examples of 40 documents over 24 days, run by 4 models that fail more on long ones."""
+    """240 examples of 80 documents over 24 days, run by 4 models that fail more on long ones."""
     rng = np.random.default_rng(seed)
     number = np.arange(240)
-    long = rng.random(240) < 0.4
+    long = (rng.random(80) < 0.4)[number % 80]
     first = date(2025, 1, 1)
     tables = [
         pl.DataFrame(
             {
                 "item": [f"i{i:03}" for i in number],
                 "model": model,
-                "document": [f"d{i % 40:02}" for i in number],
+                "document": [f"d{i % 80:02}" for i in number],
                 "day": [str(first + timedelta(days=int(i) // 10)) for i in number],
                 "long": long,
                 "error": (rng.random(240) < np.where(long, 0.7, 0.15)).astype(int),
@@ -55,15 +55,19 @@ def test_an_audit_with_each_axis_runs_and_verifies(axis: str, tmp_path: Path) ->
     source = simulate(tmp_path / "evidence.csv")
     ledger = tmp_path / "ledger.db"
     report = audit(
-        read(source, axis), plan_of(axis), [Candidate.from_text("long = true")], ledger=ledger
+        read(source, axis), plan_of(axis), [Candidate.from_text("long: long = true")], ledger=ledger
     )
     assert report.counts()["confirmed"] >= 1
     report.write(tmp_path / "report")
     result = verify(tmp_path / "report", ledger=ledger)
-    assert result.differences == () and result.reproduces
+    assert result.differences == ()
+    assert result.reproduces
     with pytest.raises(LedgerError):  # the opening is recorded on every axis
         audit(
-            read(source, axis), plan_of(axis), [Candidate.from_text("long = false")], ledger=ledger
+            read(source, axis),
+            plan_of(axis),
+            [Candidate.from_text("short: long = false")],
+            ledger=ledger,
         )
 
 
@@ -83,10 +87,11 @@ def test_no_model_stands_on_both_sides(tmp_path: Path) -> None:
     for seed in range(20):
         plan = Plan(holdout_axis="models", seed=seed)
         discovery, holdout = plan.split_models(evidence)
-        assert len(holdout) == 2 and sorted(discovery + holdout) == list(evidence.models)
+        assert len(holdout) == 2
+        assert sorted(discovery + holdout) == list(evidence.models)
     audited = prepare(evidence, plan, finders=["categories", "thresholds"])
     assert audited.evidence.models == audited.plan.holdout_models == holdout
-    assert audited.shown.models == discovery
+    assert audited.visible_evidence.models == discovery
 
 
 def test_finders_see_no_example_of_the_holdout_for_any_model(tmp_path: Path) -> None:
@@ -94,15 +99,15 @@ def test_finders_see_no_example_of_the_holdout_for_any_model(tmp_path: Path) -> 
     audited = prepare(evidence, Plan(holdout_axis="models"), finders=["categories"])
     names = audited.evidence.unit_names
     hidden = names.filter(pl.Series(~audited.discovery_mask))
-    assert not set(audited.shown.unit_names) & set(hidden)
-    assert len(audited.shown.unit_names) == audited.discovery_mask.sum()
+    assert not set(audited.visible_evidence.unit_names) & set(hidden)
+    assert len(audited.visible_evidence.unit_names) == audited.discovery_mask.sum()
 
 
 def test_models_are_held_out_by_name(tmp_path: Path) -> None:
     evidence = read(simulate(tmp_path / "evidence.csv"), "models")
     plan = Plan(holdout_axis="models", holdout_models=("dog",))
     assert plan.split_models(evidence) == (("ant", "bee", "cat"), ("dog",))
-    report = audit(evidence, plan, [Candidate.from_text("long = true")])
+    report = audit(evidence, plan, [Candidate.from_text("long: long = true")])
     assert report.manifest.models == ("dog",)
 
 
@@ -131,8 +136,12 @@ def test_no_group_stands_on_both_sides(tmp_path: Path) -> None:
         [1.5, 2.5, 3.5, 4.5],
         ["2025-01-02", "2025-01-03", "2025-02-01", "2025-03-01"],
         ["2025-01-02 09:00", "2025-01-02 10:00", "2025-01-02T11:00", "2025-01-03T00:00"],
-        ["2025-01-02T09:00:00Z", "2025-01-02T12:00:00+02:00", "2025-01-02T11:00:00Z"]
-        + ["2025-01-03T00:00:00.5Z"],
+        [
+            "2025-01-02T09:00:00Z",
+            "2025-01-02T12:00:00+02:00",
+            "2025-01-02T11:00:00Z",
+            "2025-01-03T00:00:00.5Z",
+        ],
         [date(2025, 1, 2), date(2025, 1, 3), date(2025, 2, 1), date(2025, 3, 1)],
     ],
 )
@@ -177,8 +186,8 @@ def test_an_axis_that_the_evidence_lacks_is_refused(tmp_path: Path) -> None:
         Plan(holdout_axis="models").split_models(evidence.select_model("ant"))
     with pytest.raises(InputError, match="no results of it"):
         Plan(holdout_axis="models", holdout_models=("eel",)).split_models(evidence)
+    every = Plan(holdout_axis="models", holdout_models=evidence.models)
     with pytest.raises(InputError, match="nothing to find candidates in"):
-        every = Plan(holdout_axis="models", holdout_models=evidence.models)
         audit(evidence, every, finders=["categories"])
 
 
@@ -202,6 +211,6 @@ def test_two_models_are_not_compared_across_held_out_models(tmp_path: Path) -> N
         audit(
             evidence,
             Plan(holdout_axis="models"),
-            [Candidate.from_text("long = true")],
+            [Candidate.from_text("long: long = true")],
             compare=("ant", "bee"),
         )

@@ -92,8 +92,6 @@ def diagnose(directory: str, results: str | None, **options: Any) -> None:
     groundfault taxonomy diagnose taxonomy/ --budget 50 --out first.txt
     groundfault taxonomy diagnose taxonomy/ --model new.parquet --id id --outcome error
     """
-    import json
-
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.use.diagnosis import diagnose as run
 
@@ -104,8 +102,7 @@ def diagnose(directory: str, results: str | None, **options: Any) -> None:
     diagnosis = run(taxonomy, _answers(results, options), **{name: options[name] for name in names})
     if options["out"]:
         write_text(Path(options["out"]), "".join(f"{name}\n" for name in diagnosis.next))
-    text = json.dumps(diagnosis.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-    if write_json(text, options["json_path"]):
+    if write_json(diagnosis.to_json(), options["json_path"]):
         return
     _say(diagnosis, options["out"])
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,10 +40,6 @@ class EnrichedAttribute:
     inside: float
     outside: float
     p: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain words and numbers."""
-        return {"what": self.what, "inside": self.inside, "outside": self.outside, "p": self.p}
 
 
 def contrasting_terms(

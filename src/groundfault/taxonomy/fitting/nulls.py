@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,17 +57,6 @@ class Test:
     def spread(self) -> float | None:
         """Standard deviation of the draws."""
         return float(np.std(self.draws)) if self.draws else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain words and numbers."""
-        kept = {
-            "name": self.name,
-            "observed": self.observed,
-            "p": self.p,
-            "mean": self.mean,
-            "spread": self.spread,
-        }
-        return kept | {"draws": list(self.draws)}
 
 
 def prepared(matrix: Matrix, settings: Settings) -> Matrix:

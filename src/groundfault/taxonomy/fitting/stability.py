@@ -17,6 +17,7 @@ from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.partition import Partition, clustered, partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
+from groundfault.taxonomy.fitting.stored import StoredStability, null_unknown, restore_unknown
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -53,26 +54,24 @@ class Stability:
         table = np.array([np.nan_to_num(row, nan=0.0) for row in self.jaccard.values()])
         return np.asarray(table.min(axis=0), dtype=np.float64)
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain words and numbers."""
-        return {
-            "jaccard": {axis: [_plain(x) for x in row] for axis, row in self.jaccard.items()},
-            "agreement": self.agreement,
-            "bootstrap": {how: [_plain(x) for x in row] for how, row in self.bootstrap.items()},
-            "refits": self.refits,
-        }
+    def to_data(self) -> StoredStability:
+        """As taxonomy.json holds it."""
+        return StoredStability(
+            {axis: null_unknown(row) for axis, row in self.jaccard.items()},
+            self.agreement,
+            {how: null_unknown(row) for how, row in self.bootstrap.items()},
+            self.refits,
+        )
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Stability:
-        """Read what `to_dict` wrote."""
-        rows = {
-            part: {
-                name: tuple(np.nan if x is None else float(x) for x in row)
-                for name, row in data[part].items()
-            }
-            for part in ("jaccard", "bootstrap")
-        }
-        return cls(rows["jaccard"], dict(data["agreement"]), rows["bootstrap"], int(data["refits"]))
+    def from_data(cls, data: StoredStability) -> Stability:
+        """Read what `to_data` gave."""
+        return cls(
+            {axis: restore_unknown(row) for axis, row in data.jaccard.items()},
+            data.agreement,
+            {how: restore_unknown(row) for how, row in data.bootstrap.items()},
+            data.refits,
+        )
 
 
 def stability(

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import io
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -21,15 +22,23 @@ from groundfault.core.fitted_column import FittedColumn
 from groundfault.core.rules import quote
 from groundfault.errors import InputError, first_line
 from groundfault.taxonomy.fitting.labels import EnrichedAttribute
-from groundfault.taxonomy.fitting.matrix import Exclusions, Matrix
+from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test
 from groundfault.taxonomy.fitting.partition import Partition
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Stability
+from groundfault.taxonomy.fitting.stored import (
+    SCHEMA_VERSION,
+    StoredCluster,
+    StoredTest,
+    TaxonomyData,
+    decode_taxonomy,
+    null_unknown,
+    restore_unknown,
+)
 
 Floats = NDArray[np.float64]
 
-SCHEMA_VERSION = 1
 ANSWER = "answer of "
 """What columns of the models' answers begin with, where a rule reads them; see `with_answers`."""
 
@@ -236,26 +245,36 @@ class Taxonomy:
         derived = FittedColumn("taxonomy", "centroid", (column,), arrays)
         return [_candidate(c, derived, f"the vector in {column}") for c in wanted]
 
+    @property
+    def data(self) -> TaxonomyData:
+        """The whole taxonomy but its arrays: the content of taxonomy.json."""
+        return TaxonomyData(
+            groundfault_taxonomy=SCHEMA_VERSION,
+            verdict=self.verdict,
+            evidence_hash=self.evidence_hash,
+            title=self.title,
+            settings=self.settings,
+            models=self.matrix.models,
+            examples=self.matrix.examples,
+            rate=self.matrix.rate,
+            apart=self.matrix.apart,
+            dimensions=self.dimensions,
+            spread=self.partition.spread,
+            coverage=self.partition.coverage,
+            by_the_papers_rule=self.by_the_papers_rule,
+            tests={key: _store_test(test) for key, test in self.tests.items()},
+            stability=self.stability.to_data(),
+            clusters=tuple(_store_cluster(cluster) for cluster in self.clusters),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The whole taxonomy but its arrays, as plain words and numbers."""
-        return {
-            "groundfault_taxonomy": SCHEMA_VERSION,
-            "verdict": self.verdict,
-            "evidence_hash": self.evidence_hash,
-            "title": self.title,
-            "settings": self.settings.to_dict(),
-            "models": list(self.matrix.models),
-            "examples": list(self.matrix.examples),
-            "rate": self.matrix.rate,
-            "apart": {name: list(found) for name, found in vars(self.matrix.apart).items()},
-            "dimensions": self.dimensions,
-            "spread": self.partition.spread,
-            "coverage": self.partition.coverage,
-            "by_the_papers_rule": self.by_the_papers_rule,
-            "tests": {key: test.to_dict() for key, test in self.tests.items()},
-            "stability": self.stability.to_dict(),
-            "clusters": [_plain(cluster) for cluster in self.clusters],
-        }
+        content: dict[str, Any] = msgspec.to_builtins(self.data)
+        return content
+
+    def to_json(self) -> str:
+        """The whole taxonomy but its arrays, as taxonomy.json has it."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
     def save(self, directory: str | Path) -> None:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
@@ -276,10 +295,7 @@ class Taxonomy:
         self.matrix.attributes.write_parquet(table)
         write_bytes(place / "arrays.npz", stream.getvalue())
         write_bytes(place / "examples.parquet", table.getvalue())
-        write_text(
-            place / "taxonomy.json",
-            json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False),
-        )
+        write_text(place / "taxonomy.json", self.to_json())
 
     @classmethod
     def load(cls, directory: str | Path) -> Taxonomy:
@@ -292,7 +308,7 @@ class Taxonomy:
         """
         place = Path(directory)
         try:
-            data = json.loads((place / "taxonomy.json").read_text(encoding="utf-8"))
+            data = decode_taxonomy((place / "taxonomy.json").read_bytes())
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             table = pl.read_parquet(place / "examples.parquet")
@@ -309,37 +325,37 @@ class Taxonomy:
             raise InputError(f"{place} is not the directory of a taxonomy: {said}") from None
 
 
-def _read(data: dict[str, Any], arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
-    if data["groundfault_taxonomy"] != SCHEMA_VERSION:
-        raise ValueError(
-            f"its version is {data['groundfault_taxonomy']}, and {SCHEMA_VERSION} is read here"
-        )
-    apart = Exclusions(**{name: tuple(found) for name, found in data["apart"].items()})
+def _read(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
     passed, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
-    examples, models = tuple(data["examples"]), tuple(data["models"])
-    if not passed.shape == trials.shape == (len(examples), len(models)) or len(
-        arrays["labels"]
-    ) != len(examples):
+    shape = (len(data.examples), len(data.models))
+    if not passed.shape == trials.shape == shape or len(arrays["labels"]) != shape[0]:
         raise ValueError("its arrays do not fit the examples and models that it names")
-    semantic = arrays.get("semantic")
-    matrix = Matrix(examples, models, passed, trials, float(data["rate"]), table, apart, semantic)
+    matrix = Matrix(
+        data.examples,
+        data.models,
+        passed,
+        trials,
+        data.rate,
+        table,
+        data.apart,
+        arrays.get("semantic"),
+    )
     rule = {
         name.removeprefix("rule_"): array
         for name, array in arrays.items()
         if name.startswith("rule_")
     }
     parts = {name: arrays[name] for name in ("labels", "whole", "points", "centroid")}
-    partition = Partition(**parts, spread=float(data["spread"]), rule=rule)
     return Taxonomy(
-        Settings.from_dict(data["settings"]),
+        data.settings,
         matrix,
-        partition,
-        tuple(_cluster(row) for row in data["clusters"]),
-        {k: Test(t["name"], t["observed"], tuple(t["draws"])) for k, t in data["tests"].items()},
-        Stability.from_dict(data["stability"]),
-        data["dimensions"],
-        data["evidence_hash"],
-        data.get("title", ""),
+        Partition(**parts, spread=data.spread, rule=rule),
+        tuple(_restore_cluster(cluster) for cluster in data.clusters),
+        {key: Test(test.name, test.observed, test.draws) for key, test in data.tests.items()},
+        Stability.from_data(data.stability),
+        data.dimensions,
+        data.evidence_hash,
+        data.title,
     )
 
 
@@ -356,19 +372,20 @@ def _candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidate:
     )
 
 
-def _plain(cluster: Cluster) -> dict[str, Any]:
-    def known(values: tuple[float, ...]) -> list[float | None]:
-        return [None if np.isnan(x) else x for x in values]
-
-    row = asdict(cluster) | {"name": cluster.name}
-    return row | {"failure": known(cluster.failure), "expected": known(cluster.expected)}
+def _store_test(test: Test) -> StoredTest:
+    return StoredTest(test.name, test.observed, test.p, test.mean, test.spread, test.draws)
 
 
-def _cluster(row: dict[str, Any]) -> Cluster:
-    def numbers(values: list[float | None]) -> tuple[float, ...]:
-        return tuple(np.nan if x is None else float(x) for x in values)
+def _store_cluster(cluster: Cluster) -> StoredCluster:
+    content = {one.name: getattr(cluster, one.name) for one in fields(cluster)}
+    content["failure"] = null_unknown(cluster.failure)
+    content["expected"] = null_unknown(cluster.expected)
+    return StoredCluster(**content, name=cluster.name)
 
-    given = {key: value for key, value in row.items() if key != "name"}
-    given |= {"failure": numbers(row["failure"]), "expected": numbers(row["expected"])}
-    given |= {"attributes": tuple(EnrichedAttribute(**found) for found in row["attributes"])}
-    return Cluster(**given | {"terms": tuple(row["terms"]), "exemplars": tuple(row["exemplars"])})
+
+def _restore_cluster(stored: StoredCluster) -> Cluster:
+    content = msgspec.structs.asdict(stored)
+    del content["name"]  # follows from the others
+    content["failure"] = restore_unknown(stored.failure)
+    content["expected"] = restore_unknown(stored.expected)
+    return Cluster(**content)

@@ -4,20 +4,25 @@ it next.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import json
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.evidence import Evidence
-from groundfault.errors import InputError, PlanError
+from groundfault.errors import InputError, PlanError, first_line
 from groundfault.stats import irt
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use import strategies
 from groundfault.taxonomy.use.answers import answers_of
 from groundfault.taxonomy.use.basis import Basis, scaled
 from groundfault.taxonomy.use.strategies import Allocation, Strategy
+
+SCHEMA_VERSION = 1
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -276,15 +281,82 @@ class Diagnosis:
             f"({self.level:.0%} intervals, one cluster at a time)."
         )
 
+    @property
+    def data(self) -> DiagnosisData:
+        """The content of a diagnosis as JSON."""
+        content = {one.name: getattr(self, one.name) for one in fields(self)}
+        content["weaknesses"] = tuple(
+            StoredWeakness(**asdict(weakness), excess=weakness.excess)
+            for weakness in self.weaknesses
+        )
+        return DiagnosisData(**content, verdict=self.verdict)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain words and numbers."""
-        rows = [asdict(w) | {"excess": w.excess} for w in self.weaknesses]
-        return {
-            **asdict(self),
-            "weaknesses": rows,
-            "next": list(self.next),
-            "verdict": self.verdict,
-        }
+        content: dict[str, Any] = msgspec.to_builtins(self.data)
+        return content
+
+    def to_json(self) -> str:
+        """As JSON; `load` reads it back."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Diagnosis:
+        """Read a diagnosis that was written as JSON.
+
+        Raises
+        ------
+        InputError
+            If there is none, or it was written by a newer version.
+        """
+        try:
+            content = Path(path).read_bytes()
+            version = msgspec.json.decode(content, type=_Version).groundfault_diagnosis
+            if version != SCHEMA_VERSION:
+                raise ValueError(f"its version is {version}, and {SCHEMA_VERSION} is read here")
+            data = msgspec.json.decode(content, type=DiagnosisData)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path} is not a diagnosis: {first_line(error)}") from None
+        names = {one.name for one in fields(Weakness)}
+        weaknesses = tuple(
+            Weakness(**{name: getattr(weakness, name) for name in names})
+            for weakness in data.weaknesses
+        )
+        content_fields = {one.name: getattr(data, one.name) for one in fields(cls)}
+        return cls(**content_fields | {"weaknesses": weaknesses})
+
+
+class StoredWeakness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`Weakness`, and its excess."""
+
+    cluster: int
+    name: str
+    size: int
+    asked: int
+    failed: int
+    rate: float
+    low: float
+    high: float
+    expected: float
+    published: bool
+    excess: float
+
+
+class DiagnosisData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The content of a diagnosis as JSON; without a version it is version 1, as in 0.1.0."""
+
+    weaknesses: tuple[StoredWeakness, ...]
+    next: tuple[str, ...]
+    answers: int
+    unknown: int
+    strategy: str
+    level: float
+    verdict: str
+    groundfault_diagnosis: int = SCHEMA_VERSION
+
+
+class _Version(msgspec.Struct):
+    groundfault_diagnosis: int = 1
 
 
 def diagnose(

@@ -7,10 +7,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from groundfault.base.files import write_text
@@ -37,8 +38,7 @@ LEVELS = ("remember", "understand", "apply", "analyze", "evaluate", "create")
 """Of Bloom's taxonomy, as revised."""
 
 
-@dataclass(frozen=True)
-class Label:
+class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a model said of a cluster.
 
     Attributes
@@ -69,8 +69,7 @@ class Label:
     question: str = ""
 
 
-@dataclass(frozen=True)
-class Membership:
+class Membership(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a second labeller tells a cluster's tasks from others by the label alone.
 
     Attributes
@@ -113,8 +112,7 @@ class Membership:
         return float(low), float(high)
 
 
-@dataclass(frozen=True)
-class LabelAgreement:
+class LabelAgreement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How often two labellers say the same of a cluster.
 
     Attributes
@@ -203,15 +201,26 @@ class Labelling:
         ends = student(shares)
         return float(np.mean(shares)), ends and (max(ends[0], 0.0), min(ends[1], 1.0)), len(shares)
 
+    @property
+    def data(self) -> LabelsData:
+        """The content of labels.json."""
+        content = {one.name: getattr(self, one.name) for one in fields(self)}
+        return LabelsData(
+            SCHEMA_VERSION, **content, agreement=self.agreement, accuracy=self.accuracy
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
-        told = {"agreement": [asdict(each) for each in self.agreement], "accuracy": self.accuracy}
-        return {"groundfault_labels": SCHEMA_VERSION, **asdict(self), **told}
+        """As plain words and numbers."""
+        content: dict[str, Any] = msgspec.to_builtins(self.data)
+        return content
+
+    def to_json(self) -> str:
+        """As labels.json has it."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
 
     def save(self, directory: str | Path) -> None:
         """Write ``labels.json`` into a taxonomy's directory."""
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-        write_text(Path(directory) / FILE, text)
+        write_text(Path(directory) / FILE, self.to_json())
 
     @classmethod
     def load(cls, directory: str | Path, taxonomy: Taxonomy) -> Labelling | None:
@@ -227,24 +236,40 @@ class Labelling:
         if not place.exists():
             return None
         try:
-            data = json.loads(place.read_text(encoding="utf-8"))
-            if data.pop("groundfault_labels") != SCHEMA_VERSION:
-                raise ValueError("another version of groundfault wrote it")
-            for name in ("agreement", "accuracy"):
-                data.pop(name)
-            found = cls(
-                **data
-                | {
-                    name: tuple(_label(row) for row in data[name])
-                    for name in ("labels", "second_labels")
-                }
-                | {"membership": tuple(Membership(**row) for row in data["membership"])}
-            )
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            data = _decode(place.read_bytes())
+        except (OSError, ValueError) as error:
             raise InputError(
                 f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
             ) from None
-        return found if found.taxonomy == digest_of(taxonomy) else None
+        labelling = cls(**{one.name: getattr(data, one.name) for one in fields(cls)})
+        return labelling if labelling.taxonomy == digest_of(taxonomy) else None
+
+
+class LabelsData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The content of labels.json: a `Labelling`, its version, and what follows from it."""
+
+    groundfault_labels: int
+    taxonomy: str
+    model: str
+    labels: tuple[Label, ...]
+    second: str
+    second_labels: tuple[Label, ...]
+    membership: tuple[Membership, ...]
+    seed: int
+    prompts: dict[str, str]
+    agreement: tuple[LabelAgreement, ...]
+    accuracy: tuple[float, tuple[float, float] | None, int] | None
+
+
+class _Version(msgspec.Struct):
+    groundfault_labels: int
+
+
+def _decode(content: bytes) -> LabelsData:
+    # there is one version so far; the next one adds a function that changes version 1 into it
+    if msgspec.json.decode(content, type=_Version).groundfault_labels != SCHEMA_VERSION:
+        raise ValueError("another version of groundfault wrote it")
+    return msgspec.json.decode(content, type=LabelsData)
 
 
 def digest_of(taxonomy: Taxonomy) -> str:
@@ -269,7 +294,3 @@ def _agreement(
         kappa = None if np.isnan(found.value) else round(found.value, 6)
         ends = None if np.isnan(found.low) else (round(found.low, 6), round(found.high, 6))
     return LabelAgreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)
-
-
-def _label(row: dict[str, Any]) -> Label:
-    return Label(**row | {"exemplars": tuple(row["exemplars"])})

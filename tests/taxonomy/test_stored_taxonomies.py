@@ -1,0 +1,88 @@
+"""Taxonomies, labels and diagnoses of version 0.1.0 are read, and written again as they were."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from groundfault.auditing.verification import verify
+from groundfault.cli.main import cli
+from groundfault.errors import InputError
+from groundfault.taxonomy import Taxonomy
+from groundfault.taxonomy.use.diagnosis import Diagnosis
+from groundfault.taxonomy.words.labelling import Labelling
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the stored taxonomy, in a copy: manifests name paths below it."""
+    place = tmp_path / "v0_1_0"
+    shutil.copytree(FIXTURES / "taxonomy", place / "taxonomy")
+    monkeypatch.chdir(place)
+    return place / "taxonomy" / "fit"
+
+
+def test_a_stored_taxonomy_is_saved_as_it_was(stored: Path, tmp_path: Path) -> None:
+    taxonomy = Taxonomy.load(stored)
+    assert len(taxonomy.published) == 2
+    taxonomy.save(tmp_path / "again")
+    again = (tmp_path / "again" / "taxonomy.json").read_bytes()
+    assert again == (stored / "taxonomy.json").read_bytes()
+    assert Taxonomy.load(tmp_path / "again").to_json() == taxonomy.to_json()
+
+
+def test_stored_labels_are_read_and_saved_as_they_were(stored: Path, tmp_path: Path) -> None:
+    labelling = Labelling.load(stored, Taxonomy.load(stored))
+    assert labelling is not None
+    assert labelling.labels[0].label == "polly"
+    labelling.save(tmp_path)
+    assert (tmp_path / "labels.json").read_bytes() == (stored / "labels.json").read_bytes()
+
+
+def test_a_stored_diagnosis_is_read_and_made_again(stored: Path, tmp_path: Path) -> None:
+    before = stored.parent / "diagnosis.json"
+    assert json.loads(Diagnosis.load(before).to_json()) == json.loads(before.read_text("utf-8"))
+    words = "taxonomy diagnose taxonomy/fit --model taxonomy/few.csv --id id --outcome correct"
+    words += " --positive-is-good --budget 20 --json"
+    result = CliRunner().invoke(cli, [*words.split(), str(tmp_path / "new.json")])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "new.json").read_bytes() == before.read_bytes()
+
+
+@pytest.mark.parametrize("place", ["fit/claims", "fit/excess", "by-vector"])
+def test_stored_reports_about_taxonomies_reproduce(stored: Path, place: str) -> None:
+    result = verify(Path("taxonomy") / place)
+    assert result.differences == ()
+    assert result.reproduces
+
+
+@pytest.mark.parametrize(
+    ("file", "key", "message"),
+    [
+        ("taxonomy.json", "groundfault_taxonomy", "its version is 2"),
+        ("taxonomy.json", "colour", "unknown field"),
+        ("labels.json", "groundfault_labels", "another version"),
+        ("labels.json", "colour", "unknown field"),
+    ],
+)
+def test_files_of_another_version_are_refused(
+    stored: Path, file: str, key: str, message: str
+) -> None:
+    taxonomy = Taxonomy.load(stored)
+    content = json.loads((stored / file).read_text("utf-8"))
+    (stored / file).write_text(json.dumps(content | {key: 2}), "utf-8")
+    with pytest.raises(InputError, match=message):
+        Labelling.load(stored, taxonomy) if file == "labels.json" else Taxonomy.load(stored)
+
+
+def test_a_diagnosis_of_a_newer_version_is_refused(stored: Path, tmp_path: Path) -> None:
+    content = json.loads((stored.parent / "diagnosis.json").read_text("utf-8"))
+    (tmp_path / "d.json").write_text(json.dumps(content | {"groundfault_diagnosis": 2}), "utf-8")
+    with pytest.raises(InputError, match="its version is 2"):
+        Diagnosis.load(tmp_path / "d.json")
