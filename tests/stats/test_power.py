@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from groundfault.stats import critical_regions
-from groundfault.stats import null_distributions as lawbook
+from groundfault.stats import critical_regions, null_distributions
 from groundfault.stats.contingency import ContingencyTables
 from groundfault.stats.decoys import procedure_a
 from groundfault.stats.power import (
@@ -159,8 +158,8 @@ def _simulate(design: Design, lift: float, draws: int) -> float:
         x = rng.binomial(stage.on, on_rate, draws)
         total = x + rng.binomial(stage.n - stage.on, off_rate, draws)
         margins = ContingencyTables(np.full(draws, stage.n), np.full(draws, stage.on), total, x)
-        distinct, which, _ = lawbook.find_distinct(margins)
-        law = lawbook.from_errors(distinct, pooled=False)
+        distinct, which, _ = null_distributions.find_distinct(margins)
+        law = null_distributions.from_errors(distinct, pooled=False)
         for sign, so_far in passes.items():
             if stage.sides == 2:
                 p = law.two_sided(which, x.astype(float))
@@ -325,10 +324,10 @@ def test_lone_floor_is_where_procedure_a_keeps_one_alone(
 ) -> None:
     floor = decoy_floor(np.array(on), n=40, errors=errors, q=0.1, effect=effect)
     ones = np.ones(len(on), dtype=np.int64)
-    margins, _, counts = lawbook.find_distinct(
+    margins, _, counts = null_distributions.find_distinct(
         ContingencyTables(ones * 40, np.array(on), ones * errors, ones * 0)
     )
-    law = lawbook.from_errors(margins, pooled=False)
+    law = null_distributions.from_errors(margins, pooled=False)
     assert lone_floor(law, counts, 0.1, effect) == pytest.approx(floor, rel=1e-7)
     for k in np.unique(on):
         sums = np.arange(max(0, k + errors - 40), min(k, errors) + 1)

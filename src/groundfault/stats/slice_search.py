@@ -1,5 +1,4 @@
-"""The exact search for the k slices of best score, level by level, and its replay on permuted
-errors.
+"""The exact search for the k slices of best score, and its replay on permuted errors.
 
 A slice of l predicates is looked at only if all its parents (it without one predicate) are, and if
 the bound from their sizes, error sums and largest errors reaches the k-th best score so far. Bounds
@@ -9,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numba
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.stats.bits import Bits, count_and
+from groundfault.stats.slice_frontier import BestSlices, Extendable, Parents
 from groundfault.stats.slice_kernels import bound_errors, count_rows, join_parents, sum_errors
 from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
 
@@ -43,8 +43,7 @@ class Level:
     extended : int
         Those whose own parts may score well enough, and were looked at.
     dropped : int
-        Those whose own parts may score well enough, as far as was known then, but that were more
-        than ``max_parents``.
+        Those whose parts might score well enough, but that exceeded ``max_parents``.
     missed : float
         No slice lost with them scores above this; -inf where none was dropped.
     """
@@ -79,112 +78,13 @@ class SearchResult:
 
 
 @dataclass
-class _Best:
-    """The k best slices so far, with those that rounding cannot tell from the k-th."""
-
-    k: int
-    slack: float
-    members: Ids
-    scores: Floats = field(default_factory=lambda: np.zeros(0))
-
-    @property
-    def floor(self) -> float:
-        """No score below this is among the k best; it has to be above 0 to count at all."""
-        return max(self._kth - 2 * self.slack, -self.slack)
-
-    @property
-    def _kth(self) -> float:
-        if len(self.scores) < self.k:
-            return -np.inf
-        return float(np.partition(self.scores, -self.k)[-self.k])
-
-    def offer(self, members: Ids, scores: Floats) -> None:
-        self.members = np.concatenate([self.members, members])
-        self.scores = np.concatenate([self.scores, scores])
-        stay = self.scores >= self.floor
-        self.members, self.scores = self.members[stay], self.scores[stay]
-
-
-@dataclass(frozen=True)
-class _Parents:
-    """Slices to be extended, sorted by their predicates; ``stats`` are sizes, error sums and
-    largest errors.
-    """
-
-    members: Ids
-    stats: Ints
-    bounds: Floats
-
-    @classmethod
-    def of(cls, members: Ids, stats: Ints, bounds: Floats) -> _Parents:
-        order = np.lexsort(members.T[::-1])
-        return cls(
-            np.ascontiguousarray(members[order]),
-            np.ascontiguousarray(stats[:, order]),
-            bounds[order],
-        )
-
-    def ends(self) -> Ints:
-        """Where the run of those that share all but the last predicate ends, for each."""
-        new = np.any(np.diff(self.members[:, :-1], axis=0) != 0, axis=1)
-        stops = np.append(np.flatnonzero(new) + 1, len(self.members))
-        return np.repeat(stops, np.diff(stops, prepend=0))
-
-
-@dataclass
-class _Extendable:
-    """Slices of a level that may be extended; no more than about four times ``most`` are ever
-    held.
-    """
-
-    max_parents: int | None
-    parts: list[tuple[Ids, Ints, Floats]] = field(default_factory=list)
-    dropped: int = 0
-    missed: float = -np.inf
-
-    def add(self, members: Ids, stats: Ints, bounds: Floats) -> None:
-        self.parts.append((members, stats, bounds))
-        if (
-            self.max_parents is not None
-            and sum(len(part[2]) for part in self.parts) > 4 * self.max_parents
-        ):
-            self._trim(-np.inf)
-
-    def _trim(self, floor: float) -> None:
-        members = np.concatenate([part[0] for part in self.parts])
-        stats = np.concatenate([part[1] for part in self.parts], axis=1)
-        bounds = np.concatenate([part[2] for part in self.parts])
-        stay = np.flatnonzero(bounds >= floor)
-        if self.max_parents is not None and len(stay) > self.max_parents:
-            # ties go to the smaller predicates, so that what is kept does not depend on the order
-            # of counting
-            stay = stay[np.lexsort((*members[stay].T[::-1], -bounds[stay]))]
-            self.dropped += len(stay) - self.max_parents
-            self.missed = max(self.missed, float(bounds[stay[self.max_parents]]))
-            stay = stay[: self.max_parents]
-        self.parts = [(members[stay], stats[:, stay], bounds[stay])]
-
-    def parents(self, floor: float) -> _Parents | None:
-        """What is to be extended, with the floor as it is now; None for nothing."""
-        if not self.parts:
-            return None
-        self._trim(floor)
-        if self.missed < floor:
-            self.dropped, self.missed = 0, -np.inf
-        [(members, stats, bounds)] = self.parts
-        return _Parents.of(members, stats, bounds) if len(bounds) else None
-
-
-@dataclass
 class _Search:
-    """One search: which rows have the errors is all that differs between a search and its
-    replays.
-    """
+    """One search; a replay differs only in which rows have the errors."""
 
     predicates: Predicates
     errors: Errors
     objective: Objective
-    best: _Best
+    best: BestSlices
     hot: Bits
     quanta: Ints
     pairs: NDArray[np.int32]
@@ -194,9 +94,8 @@ class _Search:
     def count(
         self, kernel: Callable[..., Any], bits: Bits, ahead: tuple[Any, ...], group: _Group
     ) -> list[Ints]:
-        """Run a kernel over slices, in threads where that pays; ``weigh`` fills two arrays, the
-        others one.
-        """
+        """Run a kernel over slices, in threads where that pays."""
+        # bound_errors fills two arrays, the other kernels one
         out = [
             np.zeros(len(group.last), dtype=np.int64)
             for _ in range(2 if kernel is bound_errors else 1)
@@ -341,7 +240,7 @@ def search(
         else np.where(errors.order < 0, -1, permutation[errors.order])
     )
     quanta = np.where(errors.order < 0, 0, errors.quanta[errors.order])
-    best = _Best(k, objective.slack, np.zeros((0, levels), dtype=np.int32))
+    best = BestSlices(k, objective.slack, np.zeros((0, levels), dtype=np.int32))
     threads = threads or numba.get_num_threads()
     run = _Search(predicates, errors, objective, best, predicates.at(rows), quanta, pairs, threads)
     summaries = []
@@ -352,7 +251,7 @@ def search(
             if parents is None
             else _list_children(run, parents)
         )
-        extendable, pair_count, count = _Extendable(max_parents), 0, 0
+        extendable, pair_count, count = Extendable(max_parents), 0, 0
         for group, pairs_tried in groups:
             pair_count += pairs_tried
             count += len(group.last)
@@ -380,7 +279,7 @@ def _list_singles(predicates: Predicates, objective: Objective) -> Iterator[tupl
     )
 
 
-def _list_children(run: _Search, parents: _Parents) -> Iterator[tuple[_Group, int]]:
+def _list_children(run: _Search, parents: Parents) -> Iterator[tuple[_Group, int]]:
     """Children in batches, those of hopeful parents first, so that the floor rises early."""
     objective, column = run.objective, run.predicates.column
     ends = parents.ends()
@@ -439,14 +338,12 @@ def replay(
     max_parents: int | None = None,
     groups: Ints | None = None,
 ) -> Floats:
-    """The best score of the whole search when errors are dealt to rows at random: its null, shape
-    (times,).
+    """The best scores of searches on errors dealt to rows at random: shape (times,).
 
-    The packed predicates and the sizes stay; only the rows that have the errors change. 0 where
-    nothing scores above
-    0. With rows exchangeable under the null, (1 + number of replays at least as good) / (1 + times)
-      is a p-value of the best slice that takes the search into account, and a conservative one of
-      every other slice.
+    The packed predicates and the sizes stay; only the rows that have the errors change. The score
+    is 0 where nothing scores above it. With rows exchangeable under the null, (1 + number of
+    replays at least as good) / (1 + times) is a p-value of the best slice that takes the search
+    into account, and a conservative one of every other slice.
 
     Parameters
     ----------

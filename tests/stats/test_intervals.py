@@ -1,0 +1,39 @@
+"""Intervals of effects: one oracle, and coverage by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from statsmodels.stats.proportion import confint_proportions_2indep
+
+from groundfault.stats import intervals
+
+
+def test_newcombe_is_statsmodels() -> None:
+    for a, n, b, m in ((26, 40, 4, 40), (0, 12, 5, 30), (7, 7, 0, 9), (50, 300, 60, 400)):
+        low, high = intervals.newcombe(*(np.array([float(v)]) for v in (a, n, b, m)), 0.9)
+        expected = confint_proportions_2indep(a, n, b, m, method="newcomb", alpha=0.1)
+        assert (low[0], high[0]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["welch", "newcombe", "risk_ratio", "odds_ratio"])
+def test_intervals_cover_as_often_as_they_say(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    count, on, off = 4000, 60, 90
+    if kind == "welch":
+        a, b = rng.beta(2, 3, (count, on)), rng.beta(1, 4, (count, off))
+        low, high = intervals.welch(
+            *((np.full(count, float(x.shape[1])), x.sum(1), (x**2).sum(1)) for x in (a, b)), 0.9
+        )
+        truth = 0.4 - 0.2
+    else:
+        p, q = 0.35, 0.2
+        a, b = rng.binomial(on, p, count).astype(float), rng.binomial(off, q, count).astype(float)
+        sizes = np.full(count, float(on)), np.full(count, float(off))
+        if kind == "newcombe":
+            low, high = intervals.newcombe(a, sizes[0], b, sizes[1], 0.9)
+            truth = p - q
+        else:
+            low, high = intervals.log_ratio(kind, a, sizes[0], b, sizes[1], 0.9)
+            truth = p / q if kind == "risk_ratio" else p / (1 - p) / (q / (1 - q))
+    assert 0.885 < ((low <= truth) & (truth <= high)).mean() < 0.93

@@ -1,0 +1,31 @@
+"""Near-duplicates among texts: copies, parts, typing errors, and strangers."""
+
+from __future__ import annotations
+
+from groundfault.stats.near_duplicates import find_near_duplicates, list_trigrams
+
+TEXT = "The quick brown fox jumps over the lazy dog while twelve sleepy cats look on from a wall"
+
+
+def test_a_copy_in_other_case_is_a_duplicate() -> None:
+    pairs = find_near_duplicates([TEXT.upper()], ["something else entirely", TEXT])
+    assert {(pair.text, pair.other, pair.value) for pair in pairs} == {(0, 1, 1.0)}
+    assert {pair.how for pair in pairs} == {"jaccard", "containment", "letters"}
+
+
+def test_a_text_within_another_is_contained() -> None:
+    longer = f"{TEXT} and then the whole story begins again with other animals in other places"
+    hows = [pair.how for pair in find_near_duplicates([longer], [TEXT])]
+    assert hows == ["containment"]
+
+
+def test_texts_are_compared_with_those_before_them() -> None:
+    pairs = find_near_duplicates([TEXT, TEXT.replace("quick", "quikc")], [], letters=0.9)
+    assert [(pair.text, pair.other, pair.how) for pair in pairs] == [(1, 0, "letters")]
+
+
+def test_strangers_and_nothing() -> None:
+    assert find_near_duplicates([TEXT], ["Six green bottles stand in a row by the door"]) == []
+    assert find_near_duplicates([], [TEXT]) == []
+    assert list_trigrams("One two") == {"one two"}
+    assert list_trigrams("") == set()

@@ -1,0 +1,47 @@
+"""Tests of pairs against SciPy and enumeration."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, fisher_exact, ttest_1samp
+
+from groundfault.stats import paired
+
+
+@given(st.integers(0, 30), st.integers(0, 30))
+def test_the_sign_test_is_a_binomial_test(wins: int, losses: int) -> None:
+    n = wins + losses
+    oracle = binomtest(wins, n, alternative="greater").pvalue if n else 1.0
+    assert paired.sign_test(wins, losses) == pytest.approx(oracle)
+
+
+def test_students_interval_is_scipys() -> None:
+    differences = np.random.default_rng(0).normal(0.3, 1, 12)
+    ends = ttest_1samp(differences, 0).confidence_interval(0.9)
+    assert paired.student(differences, 0.9) == pytest.approx((ends.low, ends.high))
+    assert paired.student([1.0]) is None
+
+
+def test_more_errors_is_fishers_exact_test() -> None:
+    table = [[7, 13], [11, 69]]
+    oracle = fisher_exact(table, alternative="greater").pvalue
+    assert paired.more_errors(7, 20, 18, 100) == pytest.approx(oracle)
+
+
+def test_sign_flips_are_all_flips() -> None:
+    differences = np.random.default_rng(1).normal(0.4, 1, 7)
+    sums = [abs(np.dot(signs, differences)) for signs in product([1, -1], repeat=7)]
+    share = np.mean(np.array(sums) >= abs(differences.sum()) * (1 - 1e-12))
+    assert paired.sign_flips(differences[:, None])[0] == pytest.approx(share)
+
+
+def test_adjusted_p_is_at_least_the_single_one() -> None:
+    differences = np.random.default_rng(2).normal(0.3, 1, (8, 3))
+    single = [paired.sign_flips(differences[:, [j]])[0] for j in range(3)]
+    assert (paired.sign_flips(differences) >= np.array(single) - 1e-12).all()
+    assert paired.sign_flips(np.zeros((5, 1)))[0] == 1

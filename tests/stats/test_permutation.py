@@ -1,0 +1,52 @@
+"""Max-T against all permutations of a small table; redrawn sums keep margins and strata."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from groundfault.stats import bits, permutation
+from groundfault.stats.contingency import ContingencyTables
+from groundfault.stats.null_distributions import from_errors
+
+
+def test_p_of_one_descriptor_is_near_the_exact_one() -> None:
+    rng = np.random.default_rng(0)
+    on, losses = np.arange(40) < 15, (rng.random(40) < 0.4).astype(np.int64)
+    p = permutation.max_t(bits.pack(on[None]), losses[None], 4000, rng)[0, 0]
+    table = [np.array([v]) for v in (40, 15, losses.sum(), losses[on].sum())]
+    null = from_errors(ContingencyTables(*table), pooled=False)
+    exact = null.two_sided(np.array([0]), np.array([float(losses[on].sum())]))[0]
+    assert p == pytest.approx(exact, abs=0.04)
+
+
+def test_adjusted_p_rise_with_the_family_and_pairs_may_be_left_out() -> None:
+    rng = np.random.default_rng(1)
+    packed = bits.pack(rng.random((6, 50)) < 0.4)
+    losses = rng.integers(0, 2, (2, 50))
+    everything = permutation.max_t(packed, losses, 300, np.random.default_rng(2))
+    one = np.zeros((6, 2), dtype=bool)
+    one[3, 1] = True
+    alone = permutation.max_t(packed, losses, 300, np.random.default_rng(2), hypotheses=one)
+    assert alone[3, 1] <= everything[3, 1]
+    assert everything.min() >= 1 / 301
+
+
+def test_a_permutation_within_blocks_leaves_what_blocks_explain() -> None:
+    strata = np.repeat([0, 1], 20)
+    packed = bits.pack((strata == 1)[None])
+    losses = (strata == 1).astype(np.int64)
+    rng = np.random.default_rng(3)
+    sums = np.concatenate([*permutation.redraw_sums(packed, losses, 50, rng, strata)])
+    assert (sums == 20).all()
+    means = permutation.compute_stratum_means(losses, strata)
+    assert (means == strata).all()
+
+
+def test_redrawn_sums_have_the_mean_of_sampling_without_replacement() -> None:
+    rng = np.random.default_rng(4)
+    values, packed = rng.random(30), bits.pack(np.arange(30)[None] < 12)
+    sums = np.concatenate([*permutation.redraw_sums(packed, values, 4000, rng)])
+    deviation = values.std() * np.sqrt(12 * 18 / 29)
+    assert sums.mean() == pytest.approx(12 * values.mean(), abs=4 * deviation / np.sqrt(4000))
+    assert sums.std() == pytest.approx(deviation, rel=0.05)
