@@ -214,7 +214,7 @@ def guarantees() -> str:
     for name in judges.NAMES:
         judge = judges.get(name)
         rows.append(
-            f"| `{name}` | {held[judge.confirmation]} | {messages.guarantee(judge, Plan(judge=name), 34)} |"
+            f"| `{name}` | {held[judge.confirmation]} | {messages.describe_guarantee(judge, Plan(judge=name), 34)} |"
         )
     return "\n".join(rows)
 
@@ -222,6 +222,7 @@ def guarantees() -> str:
 # ------------------------------------------------------------------------------------- JSON Schemas
 
 SCHEMAS = {
+    "probe-summary.json": "groundfault.probes.use.summary_schema:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",
 }
 """Files of docs/reference/schemas, and the type that each describes."""

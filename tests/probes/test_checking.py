@@ -51,7 +51,7 @@ def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "grammar.toml").write_text("mine")
     told = run("init", tmp_path)
     assert isinstance(told.exception, GroundfaultError)
-    assert "grammar.toml is there already" in str(told.exception)
+    assert "grammar.toml exists already" in str(told.exception)
     assert [p.name for p in tmp_path.iterdir()] == ["grammar.toml"]
 
 

@@ -15,7 +15,7 @@ from probe_rows import CONFIRMED, GRAMMAR, everything, manifest, row
 from groundfault.core.status import Status as Outcome
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import ComponentGroup, Grammar, Option
-from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.review.statuses import score_row
 from groundfault.probes.use import effects
 from groundfault.probes.use import evidence as source
 from groundfault.probes.use.summary import Summary
@@ -40,7 +40,7 @@ from groundfault.probes.use.summary import Summary
     ],
 )
 def test_only_what_review_settles_has_a_loss(changes: Any, status: Any, expected: Any) -> None:
-    assert outcome(row(1, **changes), status) == expected
+    assert score_row(row(1, **changes), status) == expected
 
 
 def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:

@@ -26,7 +26,8 @@ from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.models import Response
 from groundfault.probes import Bank, Config, Grammar, render, route, run
 from groundfault.probes.bank.bank import SHIPPED
-from groundfault.probes.review.reviewed_runs import ReviewedRuns, Status, items, queue, statuses
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
+from groundfault.probes.review.statuses import Status, items, queue, statuses
 from groundfault.probes.running.runs import ProbeRow
 from groundfault.review import Decision, Session
 

@@ -645,7 +645,7 @@ def test_the_command_counts_prompts_that_must_not_be_asked(home: Path) -> None:
         grammar.replace("Read what", "{hint} Read what"), encoding="utf-8"
     )
     call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
-    assert "54 of 162 prompts must not be asked" in CliRunner().invoke(cli, call).output
+    assert "54 of 162 prompts are invalid and were not asked" in CliRunner().invoke(cli, call).output
 
 
 def test_a_run_is_replayed_from_its_calls(home: Path) -> None:

@@ -85,9 +85,7 @@ def _make_points(summary: Summary, policy: str) -> list[dict[str, Any]]:
 
 
 def _fill_curves(runs: list[RunEndpoints]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """Keys after 0, 1, ... queries: shape (runs, 1 + queries); a run that ended sooner stays at its
-    last count.
-    """
+    """Keys after 0, 1, ... queries: shape (runs, 1 + queries); short runs keep their last count."""
     longest = max(len(run.curve) for run in runs)
     return np.array(
         [[0, *run.curve, *[run.curve[-1]] * (longest - len(run.curve))] for run in runs]

@@ -1,6 +1,4 @@
-"""Probe runs after audit as a page: the paper's tables 2 and 5 to 13 in form, and what may be
-said.
-"""
+"""Reviewed probe runs as a page: tables in the form of the paper's, and conclusions."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ def make_review_section(
     agreement: Mapping[str, Mapping[str, Agreement]],
     controls: MissedErrors | None = None,
 ) -> Section:
-    """How items were settled, how far reviewers agree, and what controls say of errors that no
-    signal showed.
-    """
+    """The section on the review: resolutions, agreement of reviewers, and hidden controls."""
     how = Counter(resolution.how for resolution in resolutions.values())
     sentences = [
         f"{words.plural(len(resolutions), 'item')} reviewed: {how['settled']:,} settled by "

@@ -1,6 +1,4 @@
-"""What may be said of probe runs after audit, in plain sentences; what is still open comes
-first.
-"""
+"""Sentences about reviewed probe runs: open points first, then conclusions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A task bank as a card in Markdown: what is in it, what every key rests on, and what a reviewer
-decides.
-"""
+"""A task bank as a card in Markdown: its tasks, why each key holds, what a reviewer decides."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ AUDIT = (
 
 
 def card(check: BankCheck) -> str:
-    """The card of a bank with a grammar, as GitHub-flavoured Markdown; text from files is
-    escaped.
-    """
+    """The card of a bank with a grammar, as GitHub-flavoured Markdown with escaped text."""
     return "\n\n".join(_blocks(check)) + "\n"
 
 

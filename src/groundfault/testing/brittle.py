@@ -1,8 +1,8 @@
-"""A scripted brittle model: it errs on planted prompts, and answers others so that a machine reads
-them wrong.
+"""A scripted brittle model: it errs on planted prompts, and some right answers are misread.
 
 What it does with every prompt is known, so that an audit of its answers can be held against the
-truth; and so are reviewers, who see what a reviewer sees and err as often as they are told to."""
+truth; and so are reviewers, who see what a reviewer sees and err as often as they are told to.
+"""
 
 from __future__ import annotations
 
@@ -107,9 +107,7 @@ def _choose_artefact(what: float) -> Kind:
 
 
 def _write_response(probe: Probe, kind: Kind) -> tuple[Kind, str]:
-    """A response of that kind that a machine routes as it should; a right one where there is
-    none.
-    """
+    """A response of that kind that is routed as it should be; a right one if there is none."""
     for response in _list_responses(probe.task, kind):
         if (route(probe.task, response).signal == "match") == (kind == "right"):
             return kind, response

@@ -19,8 +19,7 @@ _TASKS, _SIZES, _SIZE, _BATCHES = 6, (3, 2), 4, 12
 def check_probe_policy(
     policy: str | PromptPolicy | Callable[[], PromptPolicy], *, seed: int = 0
 ) -> None:
-    """Check that a policy is a function of what was asked and of its generators, and asks only what
-    may be asked.
+    """Check that a policy is a function of its history and generators, and asks valid keys only.
 
     A run over a small bank, with blocked keys and to its end, is gone through again with a policy
     made anew for every batch, as after an interruption: it must ask the same, to the last key.

@@ -1,6 +1,4 @@
-"""Before anything is asked: which prompts of a bank and a grammar are structurally valid, and how
-some of them read.
-"""
+"""The check of a bank and a grammar before a run: which prompts are valid, and some of them."""
 
 from __future__ import annotations
 

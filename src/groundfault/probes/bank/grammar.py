@@ -1,5 +1,6 @@
-"""Grammars: groups of prompt components, one option of each to a prompt, in one readable file,
-frozen by hash.
+"""Grammars: groups of prompt components in one readable file, frozen by hash.
+
+A prompt takes one option of each group.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ _MAX_ASSIGNMENTS = 10_000_000
 
 @dataclass(frozen=True)
 class Option:
-    """One wording of a group; ``{slot}`` stands for what a task has in a slot of that name, and an
-    empty text for nothing at all."""
+    """One wording of a group.
+
+    Its text may hold ``{slot}``, which a task fills; an empty text adds nothing to the prompt.
+    """
 
     name: str
     text: str = ""
@@ -186,8 +189,7 @@ class Grammar:
         return [group.name for group in self.groups if "answer" in group.keeps]
 
     def fitting(self, slots: Collection[str]) -> Grammar:
-        """The grammar without options that need another slot than these; the plain one is never
-        taken away.
+        """The grammar without options that need another slot; the first option of a group stays.
 
         Examples
         --------
@@ -211,9 +213,7 @@ class Grammar:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of everything that a prompt depends on, and of what the groups promise to
-        keep.
-        """
+        """SHA-256 of everything that a prompt depends on, and of what groups promise to keep."""
         return toml_tables.sha256(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:

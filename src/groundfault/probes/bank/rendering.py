@@ -1,6 +1,4 @@
-"""Rendering: a task and an assignment make one prompt, always the same one, with what is wrong with
-it.
-"""
+"""Rendering: a task and an assignment make one prompt, always the same, with its errors."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ class Probe:
 
     @property
     def key(self) -> str:
-        """The prompt key, which names task and components and no model: what unique discoveries are
-        counted by.
-        """
+        """The prompt key: task and components, no model; unique discoveries are counted by it."""
         return "|".join((self.task.id, *self.assignment))
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,9 +106,7 @@ def render(
 
 
 def probes(bank: Bank, grammar: Grammar) -> Iterator[Probe]:
-    """All probes: tasks in the order of the bank, for each the assignments in the order of the
-    grammar.
-    """
+    """All probes: tasks in the bank's order, each with the assignments in the grammar's."""
     return (render(bank, grammar, task.id, assignment) for task in bank for assignment in grammar)
 
 
@@ -171,8 +165,9 @@ def _find_errors(
 
 
 def _reveals_key(task: Task, option: Option, text: str) -> bool:
-    """Whether a component says the key: as what it takes from the task, or, where keys are numbers,
-    anywhere.
+    """Whether a component holds the key.
+
+    For numeric keys any number in it counts; for others only what it takes from the task.
     """
     if task.rule in ("integer", "numeric"):
         key = numbers(task.answer)[0]

@@ -1,6 +1,4 @@
-"""Banks and grammars as TOML: read strictly, written plainly, frozen by a hash that a changed file
-no longer has.
-"""
+"""Banks and grammars as TOML: strict reading, plain writing, and a hash that shows changes."""
 
 from __future__ import annotations
 

@@ -88,9 +88,7 @@ class UniformPrompts(NamedPolicy):
 
 @dataclass(frozen=True)
 class StratifiedPrompts(NamedPolicy):
-    """Without repeats, the tasks in turn: unbiased for how often the model mismatches, and the
-    control.
-    """
+    """The tasks in turn, without repeats: unbiased for the mismatch rate, and the control."""
 
     kind: ClassVar[str] = "stratified"
 
@@ -113,9 +111,7 @@ class StratifiedPrompts(NamedPolicy):
 
 @dataclass(frozen=True)
 class Exhaustive(NamedPolicy):
-    """Every key once, which gives the exact rate of failures: in a drawn order, or in the order of
-    the bank.
-    """
+    """Every key once, in random order or the bank's; it gives the exact rate of failures."""
 
     order: Order = "seeded"
     kind: ClassVar[str] = "exhaustive"
@@ -321,8 +317,7 @@ POLICIES: dict[str, PromptPolicy] = {
 
 
 def get(name: str) -> PromptPolicy:
-    """The policy of a name: its kind, and after commas its settings; ``most`` caps the queries of a
-    task.
+    """The policy with a name: a kind, and settings after commas; ``most`` caps queries of a task.
 
     Raises
     ------

@@ -120,9 +120,7 @@ class PromptPolicy(Protocol):
 
 
 class NamedPolicy:
-    """A policy that is called by its kind and by those of its settings that are not the usual
-    ones.
-    """
+    """A policy whose name is its kind and those of its settings that are not the defaults."""
 
     kind: ClassVar[str]
 
@@ -150,9 +148,7 @@ def draw(
     tasks: np.random.Generator,
     rng: np.random.Generator,
 ) -> Keys:
-    """Keys by a policy's chances, one after another: first the task, from its stream, then the
-    assignment.
-    """
+    """Draw keys by a policy's chances: first the task, from its stream, then the assignment."""
     keys: list[int] = []
     for _ in range(size):
         chance = policy.chances(history)
@@ -180,8 +176,7 @@ def chances_of(policy: PromptPolicy, history: PromptHistory, keys: Keys) -> list
 
 
 def weigh_tasks_equally(weights: Floats) -> Floats:
-    """Chances that draw a task that has something left, each alike, and within it by weight: shape
-    (K,).
+    """Chances with equal weight for each task that has any, by weight within it: shape (K,).
 
     Parameters
     ----------

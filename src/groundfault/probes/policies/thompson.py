@@ -1,5 +1,4 @@
-"""Thompson sampling of prompt keys: rates of tasks and options, or a Gaussian process. Neither
-repeats a key.
+"""Thompson sampling of prompt keys, without repeats: by rates, or by a Gaussian process.
 
 Nobody knows the chance that a key's draw is the highest, so these policies have no chances to tell.
 """
@@ -19,9 +18,7 @@ from groundfault.probes.policies.history import Bools, Floats, Keys, NamedPolicy
 
 @dataclass(frozen=True)
 class Hierarchical(NamedPolicy):
-    """Thompson sampling of a rate for each task and each option, all drawn towards the overall
-    rate; no repeats.
-    """
+    """Thompson sampling of rates of tasks and options, shrunk to the overall rate; no repeats."""
 
     weight: float = 2.0
     kind: ClassVar[str] = "hierarchical"
@@ -37,9 +34,7 @@ class Hierarchical(NamedPolicy):
         tasks: np.random.Generator,  # noqa: ARG002
         rng: np.random.Generator,
     ) -> Keys:
-        """For each place in the batch a draw of all rates; the unasked key with the largest sum of
-        log-odds.
-        """
+        """The keys with the largest sum of log-odds, each under a new draw of all rates."""
         overall = (history.mismatch.sum() + 0.5) / (len(history.keys) + 5)
         task, option = np.divmod(history.keys, history.assignments)
         columns = [task, *history.options[option].T]

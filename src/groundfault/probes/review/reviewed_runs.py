@@ -1,198 +1,28 @@
-"""Auditing: rows of runs become items that people review blind, and decisions become the statuses
-of rows.
-
-A routing signal says where to look. What is reviewed are the responses that were routed to a
-person, and among them, as hidden controls, a random share of those that matched: so that nobody can
-know that everything shown is a mismatch, and so that the errors which the signal misses can be
-estimated."""
+"""The review of a folder of runs: its sealed queue, decisions, unblinding and controls."""
 
 from __future__ import annotations
 
 import hashlib
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from groundfault.base.deprecation import rename_attributes
 from groundfault.base.ledger import Event, Ledger
-from groundfault.core.plan import Plan
-from groundfault.errors import InputError, LedgerError, PlanError
-from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, ProbeRow, Runs
+from groundfault.errors import InputError, LedgerError
+from groundfault.probes.review.statuses import Status, items, queue, split_by_signal, statuses
+from groundfault.probes.running.runs import LEDGER, MANIFEST, REVIEWS, TRAJECTORY, Runs
 from groundfault.probes.running.sealing import ITERATION
 from groundfault.probes.running.sealing import SEALED as RUN_SEALED
 from groundfault.review import Decision, Item, Queue, Resolution, Store, resolve
 from groundfault.review.store import SEALED, UNBLINDED
 from groundfault.stats.intervals import wilson
 
-Status = Literal[
-    "confirmed_model_error",
-    "extraction_artifact",
-    "format_artifact",
-    "invalid_prompt",
-    "disputed",
-    "unaudited",
-    "no_error",
-]
-Unit = Literal["key", "row"]
-
 _COVERAGE = 0.95  # of the interval for missed errors
-
-
-def items(
-    rows: Iterable[ProbeRow], *, unit: Unit = "key", questions: Mapping[str, str] | None = None
-) -> dict[str, Item]:
-    """What a reviewer would see of each row, by the row's id; rows without an answer have nothing
-    to show.
-
-    Parameters
-    ----------
-    rows : iterable of Row
-        All of the runs: with the unit ``row``, equal responses are numbered.
-    unit : {"key", "row"}
-        Rows that show the same, prompt and response, are one item, whose review holds for all of
-        them; or each row is an item.
-    questions : mapping of str to str, optional
-        The canonical wording of each task.
-
-    Raises
-    ------
-    PlanError
-        If there is no such unit.
-    """
-    if unit not in get_args(Unit):
-        raise PlanError(f"the unit of review is key or row, not {unit!r}")
-    copies: Counter[str] = Counter()
-    by_row = {}
-    for row in sorted(rows, key=lambda row: row.id):
-        if row.status != "answered" or row.response is None:
-            continue
-        question = (questions or {}).get(row.task, "")
-        item = Item(
-            row.task, row.prompt, row.answer, row.extracted, row.response, question=question
-        )
-        copies[item.id] += 1
-        if unit == "row":
-            item = replace(item, copy=copies[item.id])
-        by_row[row.id] = item
-    return by_row
-
-
-def queue(
-    rows: Sequence[ProbeRow],
-    *,
-    unit: Unit = "key",
-    controls: float = 0.1,
-    seed: int = 0,
-    reviewers: int = 1,
-    split: Sequence[str] = (),
-    questions: Mapping[str, str] | None = None,
-) -> Queue:
-    """What is to be reviewed: every item that was routed to a person, and controls among them.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        All of the runs.
-    unit, questions
-        As for `items`.
-    controls : float in [0, 1]
-        Share of the items that matched, rounded up, drawn without replacement.
-    seed : int
-        Of the draw, and of every reviewer's order.
-    reviewers : int
-        How many review each item.
-    split : sequence of str
-        Deal the items to these reviewers, each item to one.
-
-    Raises
-    ------
-    PlanError
-        If a setting cannot be.
-    """
-    if not 0 <= controls <= 1:
-        raise PlanError(f"the share of controls is in [0, 1], not {controls}")
-    routed, matched = _split_by_signal(rows, items(rows, unit=unit, questions=questions))
-    hidden_controls = _draw_controls(matched, controls, seed)
-    return Queue(
-        (*routed, *hidden_controls),
-        seed,
-        reviewers,
-        tuple(split),
-        {"unit": unit, "controls": controls},
-    )
-
-
-def statuses(
-    rows: Sequence[ProbeRow],
-    decisions: Iterable[Decision],
-    *,
-    reviewers: int = 1,
-    unit: Unit = "key",
-) -> dict[str, Status]:
-    """The status of each row, by its id.
-
-    What `groundfault.review.resolve` finds of a row's item holds for the row: an item that most
-    reviewers find wrong is a confirmed model error only if they find prompt and extraction valid. A
-    row that nobody reviewed, or too few, is unaudited; one whose reviewers differ, or are unsure,
-    is disputed.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        All of the runs.
-    decisions : iterable of Decision
-        In any order.
-    reviewers : int
-        How many an item needs.
-    unit : {"key", "row"}
-        As the queue was sealed.
-    """
-    resolutions = resolve(decisions, reviewers)
-    items_by_row = items(rows, unit=unit)
-    return {
-        row.id: status_of(resolutions.get(items_by_row[row.id].id))
-        if row.id in items_by_row
-        else "unaudited"
-        for row in rows
-    }
-
-
-def status_of(resolution: Resolution | None) -> Status:
-    """The status of a row whose item's decisions come to this; None where there are none."""
-    if resolution is None or resolution.how == "waiting":
-        return "unaudited"
-    if resolution.verdict is None or resolution.verdict == "unsure":
-        return "disputed"
-    return "confirmed_model_error" if resolution.verdict == "model_error" else resolution.verdict
-
-
-def _split_by_signal(
-    rows: Iterable[ProbeRow], items_by_row: Mapping[str, Item]
-) -> tuple[list[Item], list[Item]]:
-    """Items that were routed to a person, and items that matched."""
-    routed: dict[str, Item] = {}
-    matched: dict[str, Item] = {}
-    for row in rows:
-        if row.id in items_by_row:
-            side = routed if row.signal in ("mismatch", "unreadable") else matched
-            side[items_by_row[row.id].id] = items_by_row[row.id]
-    return list(routed.values()), [item for id, item in matched.items() if id not in routed]
-
-
-def _draw_controls(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
-    """The first of the items in a random order that other items do not change."""
-    plan = Plan(seed=seed)
-    ranked = sorted(
-        matched, key=lambda item: (plan.rng(f"review control: {item.id}").random(), item.id)
-    )
-    return ranked[: math.ceil(controls * len(ranked) - 1e-9)]
 
 
 class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
@@ -248,8 +78,7 @@ class ReviewedRuns:
         self._ledger = Ledger(self.runs.folder / LEDGER)
 
     def seal(self, split: Sequence[str] | None = None) -> Queue:
-        """Fix which items are reviewed, before the first decision; the queue, if it is fixed
-        already.
+        """Fix which items are reviewed, before the first decision; the queue that was sealed stays.
 
         Unit, controls and reviewers are the run's, which fixed them before anything was asked, and
         so is the seed: the first of its seeds.
@@ -277,7 +106,7 @@ class ReviewedRuns:
         self.store.seal(new_queue)
         last_body = self._last_sealing()
         if last_body is None or last_body["queue"] != new_queue.hash:
-            routed, matched = _split_by_signal(self.runs.rows, self._items)
+            routed, matched = split_by_signal(self.runs.rows, self._items)
             counts = {"items": len(new_queue.items), "routed": len(routed), "matched": len(matched)}
             self._ledger.append(
                 SEALED,
@@ -286,8 +115,7 @@ class ReviewedRuns:
         return new_queue
 
     def unblind(self, actor: str, reason: str) -> list[dict[str, Any]]:
-        """Show the hidden fields of all items, once that is on record; decisions from here on are
-        marked.
+        """Record an unblinding and return the hidden fields; later decisions are marked.
 
         Raises
         ------
@@ -365,7 +193,7 @@ class ReviewedRuns:
     def missed(self) -> MissedErrors:
         """How many of the items that matched are errors all the same, by the controls."""
         resolutions, queue = self.resolutions, self.queue
-        _, matched = _split_by_signal(self.runs.rows, self._items)
+        _, matched = split_by_signal(self.runs.rows, self._items)
         controls = [item.id for item in matched if item.id in queue.by_id]
         verdicts = [
             resolutions[id].verdict
@@ -437,9 +265,7 @@ class ReviewedRuns:
 
 
 def _require_recorded(folder: Path, manifest: str) -> None:
-    """Raise `LedgerError` if a file says something else than its run recorded; rows of no recorded
-    run are let pass.
-    """
+    """Raise `LedgerError` if a file differs from its run's record; runs without record pass."""
     if not (folder / LEDGER).exists():
         return
     ledger = Ledger(folder / LEDGER)

@@ -1,5 +1,6 @@
-"""What a response answers, and where it is sent: an automatic mismatch routes a response to review,
-and is no error.
+"""Extraction and routing: the answer in a response, and whether a person should look at it.
+
+A mismatch routes a response to review; it is no error.
 """
 
 from __future__ import annotations
@@ -48,8 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Routing:
-    """Where a response is sent, and why. It is decided by a machine, so it never says that a model
-    erred.
+    """Where a machine sends a response, and why; it never labels an error of the model.
 
     Attributes
     ----------

@@ -1,6 +1,4 @@
-"""Configs: what a run asks and how it is decided, in one readable file, fixed before the first
-question.
-"""
+"""Configs: what a run asks and how, in one readable file, fixed before the first question."""
 
 from __future__ import annotations
 

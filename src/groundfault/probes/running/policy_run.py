@@ -1,5 +1,6 @@
-"""A course: one policy with one seed on one model, iteration by iteration. It is a function of the
-answers alone.
+"""One policy with one seed on one model, iteration by iteration.
+
+It is a function of the answers alone.
 """
 
 from __future__ import annotations
@@ -115,9 +116,7 @@ class PolicyRun:
 
     @property
     def _streams(self) -> list[tuple[str, int]]:
-        """Purpose and counter of the generators of the next iteration: that of tasks, and that of
-        all else.
-        """
+        """Purpose and counter of the next iteration's generators: that of tasks, and the other."""
         return [
             ("tasks", self.iteration + 1),
             (self.spec.config.stream(self.policy.name), self.iteration + 1),
@@ -136,9 +135,7 @@ class PolicyRun:
             )
 
     def tell(self, responses: Sequence[Response]) -> bytes:
-        """Take the responses to what was asked; the record of the iteration, as a line of the
-        trajectory.
-        """
+        """Take the responses of an iteration; return its record, a line of the trajectory."""
         before = self._history
         chances = chances_of(self.policy, before, self._next_keys) or [None] * len(self._next_keys)
         batch = list(map(self._make_row, count(len(self.rows) + 1), self.next, responses, chances))
@@ -188,9 +185,7 @@ class PolicyRun:
         )
 
     def _describe_scores(self, before: PromptHistory) -> dict[str, Any]:
-        """Of a policy with scores: the temperature that the batch was drawn at, and the scores that
-        follow from it.
-        """
+        """Temperature of the batch and the new scores, for a policy that has scores."""
         policy = self.policy.policy if isinstance(self.policy, Capped) else self.policy
         if not isinstance(policy, Caps):
             return {"temperature": None, "scores": None}

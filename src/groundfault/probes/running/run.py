@@ -1,12 +1,12 @@
-"""The run: matched policies put prompts to a model within a budget, and can be killed and resumed
-at any moment.
+"""The run: matched policies put prompts to a model within a budget; it can be resumed.
 
 All that a run writes follows from its manifest and the answers on record (``calls.db``), so
 resuming is running again with the answers that are there. What was written before must come out the
 same, and is not written twice.
 
 All policies and seeds go through their iterations together: one bound holds for the calls of all of
-them, and a question that two of them have in common is on its way only once."""
+them, and a question that two of them have in common is on its way only once.
+"""
 
 from __future__ import annotations
 
@@ -119,8 +119,7 @@ def _render_all(bank: Bank, grammar: Grammar) -> list[Probe]:
 
 
 class Journal:
-    """Writes what a course does, each iteration once: what the ledger is to hold, a line of the
-    trajectory, the status.
+    """Writes each iteration of a policy run once: ledger entry, line of the trajectory, status.
 
     Parameters
     ----------
@@ -297,9 +296,7 @@ class _Rounds:
         return dict(zip((question.hash for question in questions), responses, strict=True))
 
     def _require_answers(self, number: int, batches: list[tuple[Journal, list[Question]]]) -> None:
-        """What the ledger holds was answered: if its answers are gone, they are not to be paid for
-        again.
-        """
+        """Raise `LedgerError` if answers of a recorded iteration are gone; asking again costs."""
         before = [
             question.hash
             for journal, each in batches

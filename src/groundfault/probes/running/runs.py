@@ -1,6 +1,4 @@
-"""Runs: every query of every policy, model and seed as it was recorded. Audit, report and release
-read these rows.
-"""
+"""Runs: every query of every policy, model and seed, as it was recorded."""
 
 from __future__ import annotations
 
@@ -95,8 +93,9 @@ class ProbeRow:
 
 @dataclass(frozen=True)
 class Runs:
-    """A folder that ``groundfault probe run`` wrote: one bank, grammar and config; models, policies
-    and seeds.
+    """A folder that ``groundfault probe run`` wrote.
+
+    It has one bank, grammar and config, and the runs of models, policies and seeds.
     """
 
     folder: Path
@@ -124,9 +123,7 @@ class Runs:
 
     @cached_property
     def rows(self) -> list[ProbeRow]:
-        """Every query: runs in the order of their folders' names, in each its queries in their
-        order.
-        """
+        """Every query, in the order of the folders' names and, within a run, of the queries."""
         return list(self._rows())
 
     def _rows(self) -> Iterator[ProbeRow]:

@@ -1,6 +1,4 @@
-"""The folder of a run: what was fixed before asking, held by one process at a time, and sealed in a
-ledger.
-"""
+"""The folder of a run: locked by one process, its settings sealed in a ledger."""
 
 from __future__ import annotations
 

@@ -166,11 +166,11 @@ def play(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> dict[str, dict[str, Floats]]:
-    """What policies find on the same landscapes: by world and policy a float64 array, shape
-    (landscapes, 4).
+    """Counts of policies on the same landscapes: by world and policy an array (landscapes, 4).
 
     Its columns are unique audited keys, their tasks, confirmed rows, and artefacts. Parameters and
-    errors are those of `arena`."""
+    errors are those of `arena`.
+    """
     from joblib import Parallel, delayed
 
     if budget < 1 or batch < 1:
@@ -226,9 +226,7 @@ def compare_with_control(
 def _play_landscape(
     names: Sequence[str], over: Landscape | str, budget: int, batch: int, seed: int, number: int
 ) -> Any:
-    """What each policy finds on one landscape: unique audited keys, their tasks, confirmed rows,
-    artefacts.
-    """
+    """Counts of each policy on one landscape: keys, their tasks, confirmed rows, artefacts."""
     plan = Plan(seed=seed)
     land = (
         draw_landscape(over, plan.rng(f"landscape {over}", number))

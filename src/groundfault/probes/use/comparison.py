@@ -15,7 +15,7 @@ from groundfault.stats.prevalence import estimate_with_repeats, estimate_without
 from groundfault.stats.proportions import wilson
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import Status
+    from groundfault.probes.review.statuses import Status
     from groundfault.probes.running.runs import ProbeRow
 
 LEVEL = 0.95
@@ -74,8 +74,9 @@ class Difference(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Duel(Struct, frozen=True, forbid_unknown_fields=True):
-    """Best scores of two policies, seed by seed: the paper's check of its artefacts, and no measure
-    of discovery.
+    """Best scores of two policies, seed by seed.
+
+    The paper's check of its artefacts; it measures no discovery.
     """
 
     model: str | None
@@ -127,9 +128,7 @@ def is_adaptive(policy: str) -> bool:
 
 
 def count_reachable(policy: str, budget: int, prompts: int, tasks: int) -> int:
-    """How many queries of its budget a policy can make, given so many prompts: without repeats,
-    below its cap.
-    """
+    """How many queries of its budget a policy can make, limited by its cap and the prompts."""
     caps = [
         int(part.removeprefix("most=")) for part in policy.split(", ") if part.startswith("most=")
     ]
@@ -166,9 +165,7 @@ def explain_mismatch(results: Results, policy: str, other: str, model: str | Non
 
 
 def compute_differences(results: Results, against: str, level: float = LEVEL) -> list[Difference]:
-    """Every other policy minus ``against``, by model and, of several, as their mean; those that are
-    matched alone.
-    """
+    """Differences of every matched policy from ``against``: by model, and their mean of several."""
     rows = []
     models: list[str | None] = [*results.models, *([None] if len(results.models) > 1 else [])]
     for model in models:

@@ -1,6 +1,4 @@
-"""Component effects within tasks: each task is its own control, so that how hard tasks are does not
-matter.
-"""
+"""Component effects within tasks: each task is its own control, so hard tasks cancel out."""
 
 from __future__ import annotations
 
@@ -11,12 +9,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from groundfault.probes.bank.grammar import Grammar
-from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.review.statuses import score_row
 from groundfault.probes.running.runs import ProbeRow
 from groundfault.stats.paired import sign_flips, student
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import Status
+    from groundfault.probes.review.statuses import Status
 
 Losses = Mapping[str, Mapping[tuple[str, ...], float]]
 """By task and assignment."""
@@ -63,7 +61,7 @@ def compute_effects(
 
     Notes
     -----
-    What has no loss, as `groundfault.probes.use.evidence.outcome` says, is left out. Tasks are
+    What has no loss, as `groundfault.probes.review.statuses.score_row` says, is left out. Tasks are
     taken for independent. All rows are used, with nothing held out: the p-values are adjusted
     instead."""
     rows_of_effects = []
@@ -92,7 +90,7 @@ def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) ->
     """By model: the mean loss of each prompt over its repeats."""
     by_model: dict[str, dict[str, dict[tuple[str, ...], list[float]]]] = {}
     for row in rows:
-        loss, _ = outcome(row, statuses.get(row.id, "unaudited"))
+        loss, _ = score_row(row, statuses.get(row.id, "unaudited"))
         if loss is not None:
             by_model.setdefault(row.model, {}).setdefault(row.task, {}).setdefault(
                 row.assignment, []

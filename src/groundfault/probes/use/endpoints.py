@@ -1,8 +1,8 @@
-"""Endpoints: what the runs came to after audit. Rows and prompt keys are counted apart, and cannot
-be added together.
+"""Endpoints of runs after review: rows and prompt keys, counted apart and never added.
 
 A row is one query, and a prompt that is asked twice makes two. A prompt key is one prompt, however
-often it was asked, by whichever policy. Rows are summed; keys are united."""
+often it was asked, by whichever policy. Rows are summed; keys are united.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from groundfault.errors import InputError
 from groundfault.probes.running.runs import ProbeRow
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import Status
+    from groundfault.probes.review.statuses import Status
 
 EXCLUDED: tuple[Status, ...] = ("extraction_artifact", "format_artifact", "invalid_prompt")
 """Statuses of rows that were routed to review and turned down."""
@@ -29,8 +29,7 @@ Keys = frozenset[str]
 
 
 class RowCounts(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many rows there are of each kind. Counts of rows add up, to counts of rows and nothing
-    else.
+    """How many rows there are of each kind; only counts of rows can be added to them.
 
     Attributes
     ----------
@@ -228,9 +227,7 @@ class PooledRuns:
 
     @cached_property
     def keys(self) -> KeySets:
-        """Keys of all runs; a key names no model, so that one on which two models err counts
-        once.
-        """
+        """Keys of all runs; a key on which two models err counts once."""
         return KeySets.union(run.keys for run in self.runs)
 
     @property
@@ -251,9 +248,7 @@ class PooledRuns:
 
     @property
     def first(self) -> int | None:
-        """Median query of the first audited failure, the lower of two; None where it is beyond the
-        budget.
-        """
+        """Median query of the first audited failure, the lower of two; None beyond the budget."""
         queries = sorted(run.first for run in self.runs if run.first is not None)
         middle = (len(self.runs) - 1) // 2
         return queries[middle] if middle < len(queries) else None

@@ -1,9 +1,9 @@
-"""Components and task families as candidates: audited rows become evidence that ``groundfault
-audit`` judges.
+"""Components and task families as candidates: reviewed rows become evidence for an audit.
 
 A prompt key is one example; asked again it has repeats. Its loss is the audited outcome: 1 for a
 confirmed model error, 0 for an answer that reviewers found right, or that matched the key and was
-not reviewed. What is excluded, disputed or waiting has no loss and is counted apart."""
+not reviewed. What is excluded, disputed or waiting has no loss and is counted apart.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from groundfault.core.roles import Roles
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError, PlanError
 from groundfault.probes.bank.grammar import Grammar
-from groundfault.probes.review.outcomes import outcome
+from groundfault.probes.review.statuses import score_row
 from groundfault.probes.running.runs import ProbeRow
 from groundfault.probes.use.comparison import NON_ADAPTIVE, is_adaptive
 
 if TYPE_CHECKING:
     from groundfault.auditing.report import Report
-    from groundfault.probes.review.reviewed_runs import Status
+    from groundfault.probes.review.statuses import Status
     from groundfault.probes.use.summary import Summary
 
 Unit = Literal["prompt", "task"]
@@ -112,7 +112,7 @@ def _make_table(
     times: Counter[tuple[str, str]] = Counter()
     table: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row.model, row.policy, row.seed, row.query)):
-        loss, status = outcome(row, statuses.get(row.id, "unaudited"))
+        loss, status = score_row(row, statuses.get(row.id, "unaudited"))
         values = (
             row.key,
             row.model,
@@ -131,9 +131,7 @@ def _make_table(
 def candidates(
     rows: Iterable[ProbeRow], grammar: Grammar, *, unit: Unit = "prompt"
 ) -> list[Candidate]:
-    """Every option of a component group against its others, or every family of tasks; where there
-    are two at least.
-    """
+    """Every option of a component group against its others, or every family; from two on."""
     if unit == "task":
         families = sorted({row.family for row in rows})
         return _make_candidates("family", "family", families, "the task is of the family {}")

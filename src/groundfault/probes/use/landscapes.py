@@ -1,6 +1,4 @@
-"""Landscapes: what a model does with every prompt key, drawn from kinds of worlds or replayed from
-a whole run.
-"""
+"""Landscapes: what a model does with every prompt key, simulated or replayed from a run."""
 
 from __future__ import annotations
 

@@ -1,18 +1,12 @@
-"""Release: what may be published of runs, and whether a published package adds up by itself.
-
-Every field of the package is named here; nothing else gets in. It is a function of the prompts, the
-signals, the decisions and the SHA-256 of each response: other responses with the same hashes would
-make the same package."""
+"""Release: write a package of runs, and check that a published package reproduces from itself."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,12 +18,41 @@ from groundfault.probes.bank.bank import Bank
 from groundfault.probes.bank.grammar import Grammar
 from groundfault.probes.bank.rendering import render
 from groundfault.probes.review.reviewed_runs import ReviewedRuns
-from groundfault.probes.review.statuses import Status, items, status_of
 from groundfault.probes.running.runs import BANK, GRAMMAR, LEDGER, MANIFEST, ProbeRow
-from groundfault.probes.use.summary import Summary
-from groundfault.review import Decision, Resolution, resolve
-from groundfault.review.decision import select_latest
+from groundfault.probes.use.package import (
+    BLANK,
+    CONFIG,
+    CONFIG_FIELDS,
+    DECISION_LINE_FIELDS,
+    DECISIONS,
+    FILES,
+    INDEX,
+    PROMPT_FIELDS,
+    PROMPTS,
+    ROW_FIELDS,
+    ROW_LINE_FIELDS,
+    ROWS,
+    Package,
+    TableRenderer,
+    format_json,
+    hash_file,
+    make_package,
+)
+from groundfault.review import Decision
 
+RELEASED = "probe_released"
+
+_INDEX = {"groundfault", "files", "counts", "source"}
+_MAX_BYTES = 1 << 30
+_UNREADABLE = (
+    GroundfaultError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 
 
 @dataclass(frozen=True)
@@ -50,7 +73,7 @@ class PackageCheck:
     keys: int
 
 
-def release(audit: ReviewedRuns, out: Path, set_tables: Setter) -> Path:
+def release(audit: ReviewedRuns, out: Path, render_tables: TableRenderer) -> Path:
     """Write a package, and record in the runs' ledger that it was made; the place of its index.
 
     Raises
@@ -61,7 +84,7 @@ def release(audit: ReviewedRuns, out: Path, set_tables: Setter) -> Path:
     if out.exists() and any(out.iterdir()):
         raise InputError(f"{out} is not empty; name a new folder for the package")
     package = make_package(audit)
-    texts = package.texts(set_tables)
+    texts = package.texts(render_tables)
     out.mkdir(parents=True, exist_ok=True)
     package.bank.write(out / BANK)  # without the comments of the file, which are nobody's business
     package.grammar.write(out / GRAMMAR)
@@ -72,14 +95,14 @@ def release(audit: ReviewedRuns, out: Path, set_tables: Setter) -> Path:
         "groundfault": version("groundfault"),
         "files": {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in FILES},
         "counts": package.counts,
-        "source": {"manifest": _hash_file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
+        "source": {"manifest": hash_file(audit.runs.folder / MANIFEST), "ledger": ledger.head},
     }
-    write_text(out / INDEX, _format_json(index))
-    ledger.append(RELEASED, {"package": _hash_file(out / INDEX), "rows": len(package.rows)})
+    write_text(out / INDEX, format_json(index))
+    ledger.append(RELEASED, {"package": hash_file(out / INDEX), "rows": len(package.rows)})
     return out / INDEX
 
 
-def check(folder: Path, set_tables: Setter) -> PackageCheck:
+def check(folder: Path, render_tables: TableRenderer) -> PackageCheck:
     """Recompute a package from itself alone: hashes, prompts, statuses, counts and tables.
 
     Raises
@@ -103,7 +126,7 @@ def check(folder: Path, set_tables: Setter) -> PackageCheck:
         return PackageCheck(tuple(problems), len(files), 0, 0)
     try:
         package = _read_package(folder)
-        problems += _find_contradictions(folder, package, counts, set_tables)
+        problems += _find_contradictions(folder, package, counts, render_tables)
         stored_version, here = str(index.get("groundfault")), version("groundfault")
         if problems and stored_version != here:
             problems.append(
@@ -128,7 +151,7 @@ def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
             yield f"{name} is missing"
         elif place.stat().st_size > _MAX_BYTES:
             yield f"{name} is larger than {_MAX_BYTES >> 30} GB"
-        elif _hash_file(place) != files.get(name):
+        elif hash_file(place) != files.get(name):
             yield f"{name} was changed after the package was made"
     for place in sorted(folder.rglob("*")):
         if str(place.relative_to(folder)) not in (*FILES, INDEX):
@@ -138,11 +161,11 @@ def _find_damage(folder: Path, files: Mapping[str, str]) -> Iterable[str]:
 def _read_package(folder: Path) -> Package:
     bank, grammar = Bank.load(folder / BANK), Grammar.load(folder / GRAMMAR)
     config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    prompts = {line["key"]: line for line in _read_lines(folder / PROMPTS, set(_PROMPT))}
+    prompts = {line["key"]: line for line in _read_lines(folder / PROMPTS, set(PROMPT_FIELDS))}
     rows, hashes, numbers = [], {}, {}
-    for line in _read_lines(folder / ROWS, _ROW):
+    for line in _read_lines(folder / ROWS, ROW_LINE_FIELDS):
         prompt = prompts[line["key"]]
-        values = {name: line[name] for name in ("model", *_OF_ROW)}
+        values = {name: line[name] for name in ("model", *ROW_FIELDS)}
         task, *assignment = line["key"].split("|")
         values |= {
             "task": task,
@@ -150,18 +173,20 @@ def _read_package(folder: Path) -> Package:
             "prompt": prompt["prompt"],
             "errors": (),
         }
-        row = ProbeRow(**values, assignment=tuple(assignment), **_BLANK)
+        row = ProbeRow(**values, assignment=tuple(assignment), **BLANK)
         rows.append(row)
         hashes[row.id], numbers[row.id] = line["response_sha256"], line["item"]
-    decisions = tuple(Decision(**line) for line in _read_lines(folder / DECISIONS, _DECISION))
+    decisions = tuple(
+        Decision(**line) for line in _read_lines(folder / DECISIONS, DECISION_LINE_FIELDS)
+    )
     return Package(bank, grammar, config, tuple(rows), hashes, numbers, decisions)
 
 
 def _find_contradictions(
-    folder: Path, package: Package, counts: Mapping[str, int], set_tables: Setter
+    folder: Path, package: Package, counts: Mapping[str, int], render_tables: TableRenderer
 ) -> Iterable[str]:
     """Where the package says other than what it holds."""
-    strange = sorted(set(package.config) - {*_CONFIG, "decoding"})
+    strange = sorted(set(package.config) - {*CONFIG_FIELDS, "decoding"})
     if strange:
         yield f"{CONFIG} holds {strange[0]}"
     for name, source in (("bank", package.bank), ("grammar", package.grammar)):
@@ -183,7 +208,7 @@ def _find_contradictions(
             break
     if package.counts != counts:
         yield f"the counts of {INDEX} are not those of the rows"
-    for name, text in package.texts(set_tables).items():
+    for name, text in package.texts(render_tables).items():
         if (folder / name).read_text(encoding="utf-8") != text:
             yield f"{name} is not what rows and decisions come to"
 
@@ -197,5 +222,3 @@ def _read_lines(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:
                 f"{', '.join(sorted(set(values) ^ names))} amiss"
             )
         yield values
-
-

@@ -1,6 +1,4 @@
-"""Summary: everything that is reported of runs after audit, from rows, statuses and the manifest
-alone.
-"""
+"""Summary: everything that is reported of reviewed runs, from rows, statuses and manifest."""
 
 from __future__ import annotations
 
@@ -29,7 +27,8 @@ from groundfault.probes.use.summary_schema import (
 )
 
 if TYPE_CHECKING:
-    from groundfault.probes.review.reviewed_runs import ReviewedRuns, Status
+    from groundfault.probes.review.reviewed_runs import ReviewedRuns
+    from groundfault.probes.review.statuses import Status
 
 
 @dataclass(frozen=True)
@@ -115,9 +114,7 @@ class Summary:
 
     @cached_property
     def effects(self) -> list[effects.ComponentEffect]:
-        """Of components within tasks, from the rows of the control; none where it looks at what was
-        found.
-        """
+        """Component effects within tasks, from the control's rows; none if the control is adaptive."""
         if comparison.is_adaptive(self.control):
             return []
         return effects.compute_effects(self.control_rows, self.statuses, self.grammar)
@@ -128,9 +125,7 @@ class Summary:
         return [row for row in self.rows if row.policy == self.control]
 
     def difference(self, policy: str, model: str | None) -> Difference | None:
-        """Of a policy from the control in the primary endpoint; None where the two are not
-        matched.
-        """
+        """The difference from the control in the primary endpoint; None if not matched."""
         matches = (
             d
             for d in self.differences

@@ -1,5 +1,4 @@
-"""The form of the JSON that ``groundfault probe report --json`` writes, and of the ``tables.json``
-of a release package: every field, typed."""
+"""The form of the JSON of ``groundfault probe report`` and of a package's ``tables.json``."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from groundfault.probes.use.comparison import Difference, Duel, Rate
 from groundfault.probes.use.effects import ComponentEffect
 from groundfault.probes.use.endpoints import RowCounts
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION: Literal[1] = 1
 """Rises when a field goes away or changes its meaning; `_load` converts older versions then."""
 
 _MAX_BYTES = 1 << 30

@@ -1,0 +1,198 @@
+"""What reviewers see of the rows of runs, and the status and loss that their decisions give a row.
+
+A routing signal says where to look. What is reviewed are the responses that were routed to a
+person, and among them, as hidden controls, a random share of those that matched. So reviewers
+cannot know that everything they see is a mismatch, and the errors which the signal misses can be
+estimated."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal, get_args
+
+from groundfault.core.plan import Plan
+from groundfault.core.status import Status as Outcome
+from groundfault.errors import PlanError
+from groundfault.probes.running.runs import ProbeRow
+from groundfault.review import Decision, Item, Queue, Resolution, resolve
+
+Status = Literal[
+    "confirmed_model_error",
+    "extraction_artifact",
+    "format_artifact",
+    "invalid_prompt",
+    "disputed",
+    "unaudited",
+    "no_error",
+]
+Unit = Literal["key", "row"]
+
+
+def items(
+    rows: Iterable[ProbeRow], *, unit: Unit = "key", questions: Mapping[str, str] | None = None
+) -> dict[str, Item]:
+    """What a reviewer would see of each row, by the row's id; only of rows with an answer.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        All of the runs: with the unit ``row``, equal responses are numbered.
+    unit : {"key", "row"}
+        Rows that show the same, prompt and response, are one item, whose review holds for all of
+        them; or each row is an item.
+    questions : mapping of str to str, optional
+        The canonical wording of each task.
+
+    Raises
+    ------
+    PlanError
+        If there is no such unit.
+    """
+    if unit not in get_args(Unit):
+        raise PlanError(f"the unit of review is key or row, not {unit!r}")
+    copies: Counter[str] = Counter()
+    by_row = {}
+    for row in sorted(rows, key=lambda row: row.id):
+        if row.status != "answered" or row.response is None:
+            continue
+        question = (questions or {}).get(row.task, "")
+        item = Item(
+            row.task, row.prompt, row.answer, row.extracted, row.response, question=question
+        )
+        copies[item.id] += 1
+        if unit == "row":
+            item = replace(item, copy=copies[item.id])
+        by_row[row.id] = item
+    return by_row
+
+
+def queue(
+    rows: Sequence[ProbeRow],
+    *,
+    unit: Unit = "key",
+    controls: float = 0.1,
+    seed: int = 0,
+    reviewers: int = 1,
+    split: Sequence[str] = (),
+    questions: Mapping[str, str] | None = None,
+) -> Queue:
+    """What is to be reviewed: every item that was routed to a person, and controls among them.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        All of the runs.
+    unit, questions
+        As for `items`.
+    controls : float in [0, 1]
+        Share of the items that matched, rounded up, drawn without replacement.
+    seed : int
+        Of the draw, and of every reviewer's order.
+    reviewers : int
+        How many review each item.
+    split : sequence of str
+        Deal the items to these reviewers, each item to one.
+
+    Raises
+    ------
+    PlanError
+        If a setting cannot be.
+    """
+    if not 0 <= controls <= 1:
+        raise PlanError(f"the share of controls is in [0, 1], not {controls}")
+    routed, matched = split_by_signal(rows, items(rows, unit=unit, questions=questions))
+    hidden_controls = _draw_controls(matched, controls, seed)
+    return Queue(
+        (*routed, *hidden_controls),
+        seed,
+        reviewers,
+        tuple(split),
+        {"unit": unit, "controls": controls},
+    )
+
+
+def statuses(
+    rows: Sequence[ProbeRow],
+    decisions: Iterable[Decision],
+    *,
+    reviewers: int = 1,
+    unit: Unit = "key",
+) -> dict[str, Status]:
+    """The status of each row, by its id.
+
+    What `groundfault.review.resolve` finds of a row's item holds for the row: an item that most
+    reviewers find wrong is a confirmed model error only if they find prompt and extraction valid. A
+    row that nobody reviewed, or too few, is unaudited; one whose reviewers differ, or are unsure,
+    is disputed.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        All of the runs.
+    decisions : iterable of Decision
+        In any order.
+    reviewers : int
+        How many an item needs.
+    unit : {"key", "row"}
+        As the queue was sealed.
+    """
+    resolutions = resolve(decisions, reviewers)
+    items_by_row = items(rows, unit=unit)
+    return {
+        row.id: status_of(resolutions.get(items_by_row[row.id].id))
+        if row.id in items_by_row
+        else "unaudited"
+        for row in rows
+    }
+
+
+def status_of(resolution: Resolution | None) -> Status:
+    """The status of a row whose item's decisions come to this; None where there are none."""
+    if resolution is None or resolution.how == "waiting":
+        return "unaudited"
+    if resolution.verdict is None or resolution.verdict == "unsure":
+        return "disputed"
+    return "confirmed_model_error" if resolution.verdict == "model_error" else resolution.verdict
+
+
+def split_by_signal(
+    rows: Iterable[ProbeRow], items_by_row: Mapping[str, Item]
+) -> tuple[list[Item], list[Item]]:
+    """Items that were routed to a person, and items that matched."""
+    routed: dict[str, Item] = {}
+    matched: dict[str, Item] = {}
+    for row in rows:
+        if row.id in items_by_row:
+            side = routed if row.signal in ("mismatch", "unreadable") else matched
+            side[items_by_row[row.id].id] = items_by_row[row.id]
+    return list(routed.values()), [item for id, item in matched.items() if id not in routed]
+
+
+def _draw_controls(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
+    """The first of the items in a random order that other items do not change."""
+    plan = Plan(seed=seed)
+    ranked = sorted(
+        matched, key=lambda item: (plan.rng(f"review control: {item.id}").random(), item.id)
+    )
+    return ranked[: math.ceil(controls * len(ranked) - 1e-9)]
+
+
+_UNSCORED: dict[str, Outcome] = {
+    "extraction_artifact": Outcome.ARTEFACT,
+    "format_artifact": Outcome.ARTEFACT,
+    "invalid_prompt": Outcome.ARTEFACT,
+    "disputed": Outcome.MISSING,
+}
+_UNANSWERED = {"refused": Outcome.REFUSED, "error": Outcome.ERROR}
+_UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "match": Outcome.SCORED}
+
+
+def score_row(row: ProbeRow, status: Status) -> tuple[float | None, Outcome]:
+    """The loss of an audited row, if it has one, and why it has none."""
+    if status in ("confirmed_model_error", "no_error"):
+        return float(status == "confirmed_model_error"), Outcome.SCORED
+    reason = _UNSCORED.get(status) or _UNANSWERED.get(row.status) or _UNAUDITED[row.signal]
+    return (0.0 if reason is Outcome.SCORED else None), reason
