@@ -277,7 +277,7 @@ def test_telling_is_guarded(tmp_path):
         session.tell(query, 2)
     rival = audit(evidence, ledger=tmp_path / "l.db")
     rival.tell(rival.ask(), truth[query.id])
-    with pytest.raises(InputError, match="told before, or never asked"):
+    with pytest.raises(InputError, match="has a score already, or was never asked"):
         session.tell(query, 1.0)
     with pytest.raises(InputError, match="another audit"):
         audit(world(seed=1)[0]).tell(query, 1.0)

@@ -65,7 +65,7 @@ class Always:
     name: str = "always"
 
     def ask(self, history, _rng):
-        items = None if self.items is None else np.asarray(self.items) & history.offered
+        items = None if self.items is None else np.asarray(self.items) & history.available
         return Query(self.group, items, self.claim, self.stake)
 
 
@@ -237,7 +237,7 @@ def test_what_could_not_be_scored_speaks_for_neither_side():
             audit.tell(query, score if t % 3 == 0 else 1.0)
     assert audits[None].wealth.model == audits[1.0].wealth.model < audits[0.0].wealth.model
     assert audits[None].wealth.auditor == audits[0.0].wealth.auditor < audits[1.0].wealth.auditor
-    assert audits[None].groups[1]["unscored"] == 9
+    assert audits[None].groups[1].unscored == 9
 
 
 @given(
@@ -359,9 +359,9 @@ def test_a_literal_claim_on_generated_cases_chooses_among_one_of_each_category()
         name: str = "first"
 
         def ask(self, history, _rng):
-            assert (history.members & history.offered).sum(axis=1).tolist() == [1] * 9
-            items = np.zeros_like(history.offered)
-            items[np.flatnonzero(history.offered)[0]] = True
+            assert (history.members & history.available).sum(axis=1).tolist() == [1] * 9
+            items = np.zeros_like(history.available)
+            items[np.flatnonzero(history.available)[0]] = True
             return Query(items=items, claim=True)
 
     audit = SequentialAudit(pool, threshold=Q, claim="literal", policy=First(), alpha=1e-12)
@@ -375,7 +375,7 @@ def test_paper_sampling_says_so():
     pool = blocks()
     audit = run(pool, sampling="paper", budget=1, limit=30)
     assert {r.thresholds for r in audit.rounds} == {(Q, Q)}
-    assert audit.certificate().data["guaranteed"] is False
+    assert audit.certificate().to_dict()["guaranteed"] is False
     assert "keeps no error rate" in audit.null
 
 
@@ -1231,7 +1231,7 @@ def test_two_labellers_and_an_adjudicator(tmp_path):
     assert [r.score for r in audit.rounds] == [1.0, 0.0]
     assert panel.agreement() == (1, 2)
     certificate = audit.certificate()
-    assert [r["labeller"] for r in certificate.data["reviews"]] == [
+    assert [r["labeller"] for r in certificate.to_dict()["reviews"]] == [
         "ann",
         "ben",
         "ann",
@@ -1402,9 +1402,9 @@ def test_planning_in_the_shell(shell):
     done = shell(
         "plan",
         *POOL,
-        "--failing",
+        "--failing-group",
         "topic=b",
-        "--at",
+        "--failing-rates",
         "0.3",
         "--replicates",
         "3",
@@ -1435,7 +1435,7 @@ def test_planning_in_the_shell(shell):
         (("run", *POOL, "--label", "ask", "--labellers", "a,b"), "--as"),
         (("run", *POOL, "--label", "file", "--as", "a"), "go with --label ask"),
         (("status", "nowhere.db"), "no ledger"),
-        (("plan", *POOL, "--failing", "topic=z"), "no group 'topic=z'"),
+        (("plan", *POOL, "--failing-group", "topic=z"), "no group 'topic=z'"),
         (("plan", *POOL, "--replicates", "0"), "one replicate"),
     ],
 )
