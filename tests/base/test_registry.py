@@ -1,0 +1,54 @@
+"""Registries: built-in names, those of packages, and what is said where there is none."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from pathlib import Path
+
+import pytest
+
+from groundfault.base.registry import Registry, load_object
+from groundfault.errors import PlanError
+
+BOXES = Registry("box", "groundfault.test_boxes", {"count": "collections:Counter"})
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of an installed package with entry points, first on the path."""
+    info = tmp_path / "boxes-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: boxes\nVersion: 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return info / "entry_points.txt"
+
+
+def test_an_object_is_loaded_from_its_place() -> None:
+    assert load_object("collections:Counter") is Counter
+    with pytest.raises(AttributeError):
+        load_object("collections:Nonsense")
+
+
+def test_built_in_names_and_those_of_packages(package: Path) -> None:
+    package.write_text("[groundfault.test_boxes]\nordered = collections:OrderedDict\n")
+    assert BOXES.names() == ("count", "ordered")
+    assert BOXES.get("count") is Counter
+    assert BOXES.get("ordered") is OrderedDict
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(PlanError, match="no box is named 'x'; there are count"):
+        BOXES.get("x")
+
+
+def test_a_package_that_cannot_be_imported_is_named(package: Path) -> None:
+    package.write_text("[groundfault.test_boxes]\nbroken = no_such_module:Box\n")
+    with pytest.raises(PlanError, match=r"box 'broken' of no_such_module:Box cannot be loaded"):
+        BOXES.get("broken")
+
+
+def test_a_built_in_name_cannot_be_taken_over(package: Path) -> None:
+    package.write_text("[groundfault.test_boxes]\ncount = collections:OrderedDict\n")
+    with pytest.warns(UserWarning, match="collections:Counter is used, not collections:Ordered"):
+        assert BOXES.names() == ("count",)
+    assert BOXES.get("count") is Counter

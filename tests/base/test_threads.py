@@ -1,0 +1,24 @@
+"""Threads: as many as the work needs, and as before afterwards."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from groundfault.base.threads import enough_threads, one_blas_thread, one_thread
+
+
+def test_small_work_takes_one_thread() -> None:
+    before = numba.get_num_threads()
+    with enough_threads(10):
+        assert numba.get_num_threads() == 1
+    with enough_threads(10**9):
+        assert numba.get_num_threads() == before
+    assert numba.get_num_threads() == before
+
+
+def test_products_are_the_same_under_a_limit() -> None:
+    a = np.random.default_rng(0).random((50, 50))
+    for limit in (one_thread, one_blas_thread):
+        with limit():
+            np.testing.assert_allclose(a @ a, np.einsum("ij,jk", a, a))
