@@ -222,8 +222,11 @@ def guarantees() -> str:
 # ------------------------------------------------------------------------------------- JSON Schemas
 
 SCHEMAS = {
+    "diagnosis.json": "groundfault.taxonomy.use.diagnosis:DiagnosisData",
+    "labels.json": "groundfault.taxonomy.words.labelling:LabelsData",
     "probe-summary.json": "groundfault.probes.use.summary_schema:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",
+    "taxonomy.json": "groundfault.taxonomy.fitting.stored:TaxonomyData",
 }
 """Files of docs/reference/schemas, and the type that each describes."""
 

@@ -241,7 +241,7 @@ def test_nothing_from_a_log_steers_the_terminal_or_the_page(tmp_path: Path) -> N
 
 def test_progress_takes_names_for_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file called [/] is no mark-up, and its escapes reach no terminal."""
-    from groundfault.cli.options import show_progress
+    from groundfault.cli.output import show_progress
 
     monkeypatch.setattr("rich.console.Console.is_terminal", property(lambda _: True))
     with show_progress(quiet=False) as progress:

@@ -16,7 +16,7 @@ from planted_tables import results, words_and_languages
 
 import groundfault
 from groundfault import Candidate, Evidence, Library, Plan, PlanError, Verdict, finders
-from groundfault.auditing.proposals import configured, propose
+from groundfault.auditing.proposals import configure_finder, propose
 from groundfault.cli.slices import slices
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine
@@ -57,7 +57,7 @@ def test_a_row_says_what_the_slice_comes_to_on_the_discovery_units_and_nothing_o
 
 
 def test_the_first_so_many_are_kept_and_finders_go_by_name():
-    found = propose(results(), "sliceline", most=2)
+    found = propose(results(), "sliceline", max_slices=2)
     assert [row.name for row in found.rows] == [row.name for row in propose(results()).rows][:2]
     assert len(found.library) == 2
     assert not propose(results(), "thresholds").summary["selected"]
@@ -105,7 +105,7 @@ def test_nothing_to_propose_is_no_error():
 )
 def test_settings_that_cannot_be(name: str, settings: dict[str, object], said: str):
     with pytest.raises(PlanError, match=said):
-        configured(name, settings)
+        configure_finder(name, settings)
 
 
 # mining is declared
@@ -292,7 +292,7 @@ def test_the_command_says_what_it_left_out(tmp_path: Path):
         str(tmp_path / "r.parquet"), "--id", "item", "--outcome", "error", "--permutations", "0"
     )
     assert code == 0
-    assert "Left out, since they tell the outcome: grade" in text
+    assert "Left out, because they predict the outcome almost perfectly: grade" in text
 
 
 def test_the_command_sets_what_any_finder_has(source: str):

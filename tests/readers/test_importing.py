@@ -372,7 +372,7 @@ def test_import_audit_and_verify_from_the_shell(desk: Path):
 def test_options_that_do_not_go_together_are_refused(desk: Path):
     table("a.parquet", rows())
     for arguments, message in (
-        (("audit", "a.parquet", "--id", "example_id"), "--id says what a column of a table is"),
+        (("audit", "a.parquet", "--id", "example_id"), "--id describes a table"),
         (("audit", "a.parquet", "--outcome", "value", "--scorer", "x"), "--scorer is for logs"),
         (("audit", "a.parquet", "a.parquet", "--outcome", "value"), "name one table"),
         (("audit",), "Missing argument"),

@@ -16,7 +16,7 @@ from groundfault.cli import study as command
 from groundfault.cli.main import cli, main
 from groundfault.errors import InputError, PlanError
 from groundfault_studies import janus, janus_audits, janus_repeats
-from groundfault_studies.tables import Row, Study, Table, shown
+from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, format_value
 
 LONG = {
     "long_chain",
@@ -29,7 +29,7 @@ LONG = {
 
 
 @pytest.fixture(scope="module")
-def whole(shared: Path) -> Study:
+def whole(shared: Path) -> PaperStudy:
     """The study on the shared data, with fewer repeats and models than in earnest."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(janus_audits, "MODELS", ("gemma-2-2b-it",))
@@ -38,7 +38,7 @@ def whole(shared: Path) -> Study:
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory: pytest.TempPathFactory) -> Study:
+def alone(tmp_path_factory: pytest.TempPathFactory) -> PaperStudy:
     """The study where there are no data."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("empty"))
@@ -46,12 +46,12 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Study:
         return janus.study(splits=20)
 
 
-def table(study: Study, start: str) -> dict[str, Row]:
+def table(study: PaperStudy, start: str) -> dict[str, PaperRow]:
     [found] = [t for t in study.tables if t.title.startswith(start)]
     return {row.label: row for row in found.rows}
 
 
-def test_table_one_agrees_with_every_printed_number(whole: Study) -> None:
+def test_table_one_agrees_with_every_printed_number(whole: PaperStudy) -> None:
     [first] = [t for t in whole.tables if t.title == "Table 1. Controlled docs, reconstructed"]
     assert first.agreement() == (30, 30)
     confirmed = {row.label for row in first.rows if row.here["verdict"] == "confirmed"}
@@ -61,18 +61,18 @@ def test_table_one_agrees_with_every_printed_number(whole: Study) -> None:
     assert lifts["target_late"] == -0.25  # the number behind the text, not what was rounded
 
 
-def test_table_two_stands_beside_the_papers(whole: Study) -> None:
+def test_table_two_stands_beside_the_papers(whole: PaperStudy) -> None:
     rows = table(whole, "Table 2")
     ours = rows["Controlled docs, reconstructed"]
     assert ours.here["papers_rule"] == int(ours.paper["papers_rule"]) == 6
-    assert shown(ours.here["slices"], "rate") == ours.paper["slices"] == "88–95%"
+    assert format_value(ours.here["slices"], "rate") == ours.paper["slices"] == "88–95%"
     assert {name for name, row in rows.items() if not row.here} == {"MuSiQue", "LongBench v2"}
     null = rows["Simulated null, 115 x 34"].here
     assert (null["papers_rule"], null["default"]) == (0, 0)
     assert null["slices"][0] > 0.8  # slice search finds pockets where there are none
 
 
-def test_a_small_sample_sees_less_than_the_whole(whole: Study) -> None:
+def test_a_small_sample_sees_less_than_the_whole(whole: PaperStudy) -> None:
     rows = table(whole, "Table 2")
     small, large = rows["gsm 150 of 1,319: gemma-2-2b-it"].here, rows["gsm: gemma-2-2b-it"].here
     assert small["n"] == 150
@@ -81,7 +81,7 @@ def test_a_small_sample_sees_less_than_the_whole(whole: Study) -> None:
     assert large["default"] > small["default"]
 
 
-def test_table_three_removes_safeguards(whole: Study) -> None:
+def test_table_three_removes_safeguards(whole: PaperStudy) -> None:
     for row in table(whole, "Table 3").values():
         if row.here:
             assert row.here["full"] <= row.here["decoy_only"] <= row.here["candidates"]
@@ -98,7 +98,7 @@ def test_table_three_removes_safeguards(whole: Study) -> None:
     ]
 
 
-def test_splits(whole: Study) -> None:
+def test_splits(whole: PaperStudy) -> None:
     rows = table(whole, "Appendix C")
     ours = rows["Controlled docs, reconstructed"].here
     assert ours["nonempty"] == ours["drawn"] == 1.0
@@ -108,7 +108,7 @@ def test_splits(whole: Study) -> None:
     assert rows["Simulated null, 115 x 34"].here["nonempty"] < 0.2
 
 
-def test_drawn_decoys_depend_on_their_seed(whole: Study) -> None:
+def test_drawn_decoys_depend_on_their_seed(whole: PaperStudy) -> None:
     rows = table(whole, "Exact floor")
     assert rows["janus-a, exact"].here["six"] == 1.0
     drawn = rows["janus-a, K = 200"].here
@@ -118,7 +118,7 @@ def test_drawn_decoys_depend_on_their_seed(whole: Study) -> None:
     assert drawn["floor"][0] <= 0.25 < drawn["floor"][1]
 
 
-def test_without_data_the_planted_weakness_is_found(alone: Study) -> None:
+def test_without_data_the_planted_weakness_is_found(alone: PaperStudy) -> None:
     assert any("table1_reconstruction.csv does not exist" in what for what in alone.lacking)
     assert any("--shared" in what for what in alone.lacking)
     verdicts = {label: row.here["verdict"] for label, row in table(alone, "Table 1").items()}
@@ -131,7 +131,7 @@ def test_without_data_the_planted_weakness_is_found(alone: Study) -> None:
     assert recovered["any without long_chain"].here["default"] <= 0.1
 
 
-def test_error_classes_add_up(alone: Study) -> None:
+def test_error_classes_add_up(alone: PaperStudy) -> None:
     rows = table(alone, "Error classes")
     assert sum(row.here["all"] for row in rows.values()) == 160
     assert all(row.here["short"] + row.here["long"] == row.here["all"] for row in rows.values())
@@ -142,20 +142,20 @@ def test_error_classes_add_up(alone: Study) -> None:
 
 
 def test_parallel_equals_serial(
-    alone: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    alone: PaperStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert janus.study(splits=20, jobs=2).to_dict() == alone.to_dict()
 
 
-def test_json_and_markdown_hold_everything(whole: Study, tmp_path: Path) -> None:
+def test_json_and_markdown_hold_everything(whole: PaperStudy, tmp_path: Path) -> None:
     whole.write(tmp_path / "new")
     data = json.loads((tmp_path / "new" / "janus.json").read_text(encoding="utf-8"))
     assert data == json.loads(json.dumps(whole.to_dict()))
     text = (tmp_path / "new" / "janus.md").read_text(encoding="utf-8")
     for part in whole.tables:
         assert f"## {part.title}" in text
-    assert text.count("\n| ") == sum(2 + sum(len(t.shown(r)) for r in t.rows) for t in whole.tables)
+    assert text.count("\n| ") == sum(2 + sum(len(t.format_row(r)) for r in t.rows) for t in whole.tables)
 
 
 def run(*words: str) -> Any:
@@ -186,7 +186,7 @@ def test_json_on_standard_output_is_alone(tmp_path: Path, monkeypatch: pytest.Mo
     assert json.loads(result.stdout)["study"] == "janus"
 
 
-def test_tables_fit_eighty_columns(whole: Study, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tables_fit_eighty_columns(whole: PaperStudy, capsys: pytest.CaptureFixture[str]) -> None:
     from rich.console import Console
 
     command.show(whole, Console(width=80), None)
@@ -213,37 +213,37 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_new_study_is_a_function_and_takes_only_its_own_options(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(command.STUDIES, "small", f"{__name__}:small_study")
+    monkeypatch.setitem(command.STUDIES.built_in, "small", f"{__name__}:small_study")
     assert "Small: 3" in run("small", "--shared", "3").stdout
-    with pytest.raises(PlanError, match="no use for --splits"):
+    with pytest.raises(PlanError, match="does not use --splits"):
         raise run("small", "--splits", "5").exception
 
 
-def small_study(shared: str, *, progress: Any) -> Study:
+def small_study(shared: str, *, progress: Any) -> PaperStudy:
     progress("nothing to do")
-    return Study("small", f"Small: {shared}", "nobody", {}, ())
+    return PaperStudy("small", f"Small: {shared}", "nobody", {}, ())
 
 
 def test_numbers_are_printed_as_papers_round_them() -> None:
-    assert shown(0.575, "lift") == "+0.58"
-    assert shown(-0.275, "lift") == "−0.28"
-    assert shown(0.075, "rate") == "7.5%"
-    assert shown((0.875, 0.95), "rate") == "88–95%"
-    assert shown((0.5, 0.5), "rate") == "50%"
-    assert shown(None, "count") == "–"
-    assert shown(1319, "count") == "1,319"
-    assert shown("a\x1b[31mb", "text") == "a\ufffd[31mb"
+    assert format_value(0.575, "lift") == "+0.58"
+    assert format_value(-0.275, "lift") == "−0.28"
+    assert format_value(0.075, "rate") == "7.5%"
+    assert format_value((0.875, 0.95), "rate") == "88–95%"
+    assert format_value((0.5, 0.5), "rate") == "50%"
+    assert format_value(None, "count") == "–"
+    assert format_value(1319, "count") == "1,319"
+    assert format_value("a\x1b[31mb", "text") == "a\ufffd[31mb"
 
 
 def test_agreement_counts_what_differs() -> None:
     rows = (
-        Row("a", {"x": 0.10, "y": 2}, {"x": "+0.10", "y": "3"}),
-        Row("b", {}, {"x": "+0.20"}),
-        Row("<b|c>", {"x": 0.2, "y": 1}),
+        PaperRow("a", {"x": 0.10, "y": 2}, {"x": "+0.10", "y": "3"}),
+        PaperRow("b", {}, {"x": "+0.20"}),
+        PaperRow("<b|c>", {"x": 0.2, "y": 1}),
     )
-    small = Table("T", "n", {"x": ("x", "lift"), "y": ("y", "count")}, rows)
+    small = PaperTable("T", "n", {"x": ("x", "lift"), "y": ("y", "count")}, rows)
     assert small.agreement() == (1, 2)
-    assert [len(small.shown(row)) for row in rows] == [2, 1, 1]
-    text = Study("s", "S", "nobody", {}, (small,)).to_markdown()
+    assert [len(small.format_row(row)) for row in rows] == [2, 1, 1]
+    text = PaperStudy("s", "S", "nobody", {}, (small,)).to_markdown()
     assert "<b|c>" not in text
     assert "b (paper)" in text

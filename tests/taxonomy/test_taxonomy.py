@@ -416,7 +416,7 @@ def test_command_writes_and_bad_input_does_not(
         ([*base, "--frontier", "nobody"], "no results of model 'nobody'"),
         ([*base, "--hold-out", "nobody"], "no results of it"),
         ([*base, "--unstable"], "is about claims"),
-        ([*base, *held, "--preset", "paper", "--alpha", "0"], "have no such rule"),
+        ([*base, *held, "--preset", "paper", "--alpha", "0"], "by answers alone"),
         ([*base, "--examples", str(table)], "more than once"),
     ]:
         nothing = tmp_path / "nothing"

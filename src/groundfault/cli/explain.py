@@ -93,7 +93,7 @@ def explain(**options: Any) -> None:
     groundfault explain results.parquet --id item_id --outcome error --text question
     groundfault audit results.parquet --id item_id --outcome error --finders language
     """
-    from groundfault.auditing.proposals import configured, propose
+    from groundfault.auditing.proposals import configure_finder, propose
     from groundfault.core.plan import Plan
     from groundfault.language.explain import explain as run
 
@@ -101,7 +101,7 @@ def explain(**options: Any) -> None:
     quiet = options["json_path"] == "-"
     plan, finder = (
         Plan(holdout=options["holdout"], seed=options["seed"]),
-        configured(options["finder"], _settings(options)),
+        configure_finder(options["finder"], _settings(options)),
     )
     with echo_warnings(), show_progress(quiet) as progress:
         evidence = _embedded(read_evidence(options), finder, options["text"])

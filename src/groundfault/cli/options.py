@@ -211,6 +211,23 @@ _PLAN: list[Decorator] = [
         "--holdout", default="0.5", show_default=True, help="Share of the units that is held out."
     ),
     _rule(
+        "--holdout-axis",
+        default="examples",
+        show_default=True,
+        help="What is held out: examples, models, time or groups.",
+    ),
+    _rule(
+        "--holdout-column",
+        metavar="COL",
+        help="Column of times, with --holdout-axis time: the latest examples are held out.",
+    ),
+    _rule(
+        "--holdout-models",
+        metavar="MODEL",
+        multiple=True,
+        help="Model to hold out, with --holdout-axis models; repeatable, default drawn at random.",
+    ),
+    _rule(
         "--prevalence",
         nargs=2,
         metavar="LO HI",

@@ -98,7 +98,7 @@ def _finder(options: dict[str, Any]) -> Any:
     """The finder with its settings, and with permutations where it has them."""
     from dataclasses import fields, is_dataclass
 
-    from groundfault.auditing.proposals import configured
+    from groundfault.auditing.proposals import configure_finder
     from groundfault.finders import get
 
     maker = get(options["finder"])
@@ -113,7 +113,7 @@ def _finder(options: dict[str, Any]) -> Any:
     for name, value in read_settings(options["settings"]):
         many = "tuple" in types.get(name, "")
         settings[name] = tuple(map(read_value, value.split(","))) if many else read_value(value)
-    return configured(options["finder"], settings)
+    return configure_finder(options["finder"], settings)
 
 
 def _show(proposals: Proposals, console: Console, library: str | None) -> None:
@@ -129,10 +129,10 @@ def _show(proposals: Proposals, console: Console, library: str | None) -> None:
         f"by {words.clean(summary['finder'])}",
         style="bold",
     )
+    n_searched, n_units = words.count(summary["n_discovery"]), words.count(summary["n"])
     console.print(
-        f"{words.count(summary['n_discovery'])} of {words.count(summary['n'])} units were searched, "
-        f"with error rate {words.rate(summary['discovery_error_rate'])}; "
-        "the others are held out.",
+        f"{n_searched} of {n_units} units were searched, with error rate "
+        f"{words.rate(summary['discovery_error_rate'])}; the others are held out.",
         highlight=False,
     )
     if proposals.rows:

@@ -1,0 +1,110 @@
+"""Commands with many options: grouped help, flags under older names, shared options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from groundfault.cli.command import GroupedCommand, option
+from groundfault.cli.main import cli
+
+MANY = 12
+
+
+@click.command(cls=GroupedCommand, first="size")
+@option("--size", type=int, group="Shape", help="Size of it.")
+@option("--null-colour", group="Shape", multiple=True, old_name="--empty", help="Colour of none.")
+@option("--out", help="Write it here.")
+@option("--seed", type=int, group="Draw", help="Seed of every random draw.")
+def small(
+    size: int | None, null_colour: tuple[str, ...], out: str | None, seed: int | None
+) -> None:
+    """Draw."""
+    click.echo(f"{size} {null_colour} {out} {seed}")
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(small, words, prog_name="small")
+
+
+def commands(group: click.Group = cli, name: str = "groundfault") -> Iterator[click.Command]:
+    context = click.Context(group, info_name=name)
+    for each in group.list_commands(context):
+        command = group.get_command(context, each)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{name} {each}")
+        else:
+            yield command
+
+
+def test_help_describes_what_matters_first_and_names_the_rest_by_group() -> None:
+    text = run("--help").output
+    assert "Size of it." in text
+    assert "--help-all" in text
+    for group, flag in (("Shape", "--null-colour"), ("Draw", "--seed"), ("Output", "--out")):
+        assert re.search(rf"{group} +{flag}", text), group
+    assert "Colour of none." not in text
+    assert "--empty" not in text
+
+
+def test_help_all_describes_every_option_by_group_and_output_last() -> None:
+    text = run("--help-all").output
+    places = [text.index(f"{group}:") for group in ("Shape", "Draw", "Output", "Help")]
+    assert places == sorted(places)
+    for described in ("Size of it.", "Colour of none.", "Write it here.", "Seed of every"):
+        assert described in text
+
+
+@pytest.mark.parametrize("words", [("--empty", "red"), ("--empty=red",)])
+def test_a_flag_works_under_its_old_name_with_one_line_on_standard_error(
+    words: tuple[str, ...],
+) -> None:
+    result = run(*words, "--null-colour", "blue")
+    assert result.stdout == "None ('red', 'blue') None None\n"
+    assert result.stderr.splitlines() == [
+        "warning: --empty is now called --null-colour; the old name will be removed in the next "
+        "minor release"
+    ]
+
+
+def test_words_after_two_hyphens_are_no_flags() -> None:
+    result = run("--", "--empty")
+    assert result.exit_code == 2
+    assert "warning" not in result.stderr
+
+
+def test_commands_of_many_options_show_eight_of_them_first() -> None:
+    for command in commands():
+        options = [p for p in command.params if isinstance(p, click.Option)]
+        if len(options) > MANY:
+            assert isinstance(command, GroupedCommand), command.name
+            assert len(command.first) in (7, 8), command.name
+            assert set(command.first) <= {each.name for each in options}, command.name
+
+
+def test_every_option_says_what_it_is_in_a_sentence_of_its_own() -> None:
+    for command in commands():
+        for each in command.params:
+            if isinstance(each, click.Option):
+                text = each.help or ""
+                assert text.endswith((".", ")")), (command.name, each.name)
+                assert not re.match(r"(Of|With|Or|The same|Which|Who|How)\b", text), text
+                assert text[0].isupper(), text
+
+
+def test_the_old_flags_of_an_audit_work(tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    rows = [f"{i},{'' if i % 10 == 0 else i % 2},{i % 2}" for i in range(60)]
+    table.write_text("\n".join(["id,error,copy", *rows]) + "\n")
+    words = ["check", str(table), "--id", "id", "--outcome", "error", "--empty", "missing"]
+    result = CliRunner().invoke(cli, [*words, "--allow-leak", "copy", "--json", "-"])
+    assert result.exit_code == 0, result.output
+    assert "--empty is now called --null-outcome" in result.stderr
+    assert "--allow-leak is now called --allow-leakage" in result.stderr
+    assert "copy" in result.stdout
