@@ -10,13 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.options import (
-    candidate_options,
-    evidence_options,
-    jobs_option,
-    json_option,
-    plan_options,
-)
+from groundfault.cli.extra_options import jobs_option, json_option
+from groundfault.cli.options import candidate_options, evidence_options, plan_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError

@@ -12,7 +12,8 @@ from click.core import ParameterSource
 
 from groundfault.base.files import write_text
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.options import candidate_options, jobs_option, plan_options, table_options
+from groundfault.cli.extra_options import jobs_option
+from groundfault.cli.options import candidate_options, plan_options, table_options
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.core.plan import Plan
 from groundfault.errors import PlanError

@@ -11,14 +11,8 @@ import click
 
 from groundfault.cli.asking import ask, clean
 from groundfault.cli.command import GroupedCommand
-from groundfault.cli.options import (
-    candidate_options,
-    evidence_options,
-    json_option,
-    label_options,
-    plan_options,
-    record_options,
-)
+from groundfault.cli.extra_options import json_option, label_options, record_options
+from groundfault.cli.options import candidate_options, evidence_options, plan_options
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
-from groundfault.cli.options import evidence_options, holdout_options, json_option, settings_option
+from groundfault.cli.extra_options import holdout_options, json_option, settings_option
+from groundfault.cli.options import evidence_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 

@@ -10,7 +10,7 @@ import click
 
 from groundfault.auditing.gating import FAIL_ON
 from groundfault.base.files import write_text
-from groundfault.cli.options import json_option
+from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, write_json
 
 

@@ -1,4 +1,4 @@
-"""The door: commands are found by name and loaded when called, and errors come out in one line."""
+"""The command line: commands are imported when called, and errors are printed in one line."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ import click
 from groundfault.errors import GroundfaultError
 
 _COMMANDS = {
-    "demo": ("groundfault.cli.demo", "Audit a real classifier's real mistakes, offline."),
+    "demo": ("groundfault.cli.demo", "Audit the mistakes of a small classifier, offline."),
     "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
-    "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one evidence."),
+    "import": ("groundfault.cli.import_", "Read the logs of evaluation tools as one evidence."),
     "check": (
         "groundfault.cli.audit",
-        "Before the holdout is spent: what can be tested, and found.",
+        "Say what an audit can test and detect, before it opens the holdout.",
     ),
     "verify": ("groundfault.cli.audit", "Recompute a report and say whether it reproduces."),
-    "gate": ("groundfault.cli.gate", "Fail a build on what a report holds, and did not before."),
+    "gate": ("groundfault.cli.gate", "Fail a build on new findings of a report."),
     "export": (
         "groundfault.cli.export",
-        "Give confirmed slices back to the tools the logs came from.",
+        "Write confirmed slices for the tools that the logs came from.",
     ),
-    "slices": ("groundfault.cli.slices", "Propose the slices with the worst errors, unjudged."),
+    "slices": ("groundfault.cli.slices", "Propose slices with high error rates; confirm nothing."),
     "explain": (
         "groundfault.cli.explain",
-        "Say which linguistic features mark each slice of errors.",
+        "Name the linguistic features of each slice of errors.",
     ),
     "features": ("groundfault.cli.features", "Compute linguistic features of texts as columns."),
-    "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop any time."),
+    "sequential": ("groundfault.cli.sequential", "Audit one case at a time; stop at any time."),
     "taxonomy": ("groundfault.cli.taxonomy", "Cluster examples by which models fail on them."),
     "probe": (
         "groundfault.cli.probe",
-        "Ask a task under wordings that must not change its answer.",
+        "Test a model on wordings that must not change the answer.",
     ),
     "calibrate": (
         "groundfault.cli.calibrate",
-        "Measure a judge's error rate on simulated or your own null worlds.",
+        "Measure a judge's error rate on simulated data or your own.",
     ),
     "study": ("groundfault.cli.study", "Regenerate a paper's tables."),
 }
 
 
 class _Lazy(click.Group):
-    """Knows the commands by name and one line; imports the one that is called."""
+    """Lists the commands by name and one line, and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(_COMMANDS)
@@ -69,15 +69,16 @@ class _Lazy(click.Group):
 )
 @click.version_option(package_name="groundfault")
 def cli() -> None:
-    """Say where a model fails, and on what grounds.
+    """Say where a model fails, and on what evidence.
 
-    Evaluation results go in; candidate explanations of the failures are judged by a rule fixed in
-    advance; only those that beat chance and repeat on fresh data are reported, with what the audit
-    could not have seen."""
+    Candidate explanations of the failures in evaluation results are judged by a rule that is fixed
+    in advance. The report confirms those that beat chance and repeat on fresh data, and says how
+    large an effect the audit could detect.
+    """
 
 
 def main() -> None:
-    """Run the command line; an error made on purpose is one line and exit status 2."""
+    """Run the command line; a groundfault error is one line and exit status 2."""
     try:
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:

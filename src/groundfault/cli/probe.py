@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.options import json_option
+from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.cli.probe_arena import arena
 from groundfault.cli.probe_report import release, report

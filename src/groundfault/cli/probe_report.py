@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.base.files import write_text
-from groundfault.cli.options import json_option, store_option
+from groundfault.cli.extra_options import json_option, store_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.errors import InputError, PlanError
 

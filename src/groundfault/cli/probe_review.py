@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.options import json_option, store_option
+from groundfault.cli.extra_options import json_option, store_option
 from groundfault.cli.output import require_writable, write_json
 from groundfault.errors import PlanError
 from groundfault.render.words import clean, plural

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from groundfault.cli.options import json_option
+from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.cli.reading import read_settings, read_value
 

@@ -14,7 +14,7 @@ import click
 from groundfault.cli.asking import ask
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.confirm import confirm
-from groundfault.cli.options import jobs_option, json_option, label_options, record_options
+from groundfault.cli.extra_options import jobs_option, json_option, label_options, record_options
 from groundfault.cli.output import write_json
 from groundfault.cli.sequential_options import (
     pool_options,

@@ -9,7 +9,8 @@ import click
 from rich.console import Console
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.options import evidence_options, holdout_options, json_option, settings_option
+from groundfault.cli.extra_options import holdout_options, json_option, settings_option
+from groundfault.cli.options import evidence_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence, read_settings, read_value
 

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 
 from groundfault.base.registry import Registry
-from groundfault.cli.options import json_option
+from groundfault.cli.extra_options import json_option
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.errors import InputError, PlanError
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 
-class StudyTable(Protocol):
+class _StudyTable(Protocol):
     """What is shown of a table of a study."""
 
     title: str
@@ -32,13 +32,13 @@ class StudyTable(Protocol):
         ...
 
 
-class Study(Protocol):
+class _Study(Protocol):
     """What a study gives back; packages of studies have a type of their own."""
 
     name: str
     title: str
     source: str
-    tables: tuple[StudyTable, ...]
+    tables: tuple[_StudyTable, ...]
     lacking: tuple[str, ...]
 
     def write(self, folder: str) -> object:
@@ -139,7 +139,7 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     if out and "keep" in takes:
         settings["keep"] = Path(out) / f"{name}.rows.jsonl"
     with show_progress(json_path == "-") as progress:
-        result: Study = run(progress=progress, **settings)
+        result: _Study = run(progress=progress, **settings)
     if out:
         result.write(out)
     if not (json_path and write_json(result.to_json(), json_path)):
@@ -148,7 +148,7 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
         raise InputError(f"not everything was computed: {'; '.join(result.lacking)}")
 
 
-def show(result: Study, console: Console, out: str | None) -> None:
+def show(result: _Study, console: Console, out: str | None) -> None:
     """Print a study."""
     console.print(f"[bold]{result.title}[/bold]", highlight=False)
     console.print(
@@ -167,7 +167,7 @@ def show(result: Study, console: Console, out: str | None) -> None:
         )
 
 
-def _render(table: StudyTable, width: int) -> Group:
+def _render(table: _StudyTable, width: int) -> Group:
     """The table for a terminal of this width; what the paper prints is set apart."""
     from groundfault.render.page import fitted
     from groundfault.render.tables import Table as Plain

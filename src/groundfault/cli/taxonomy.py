@@ -11,7 +11,8 @@ import click
 
 from groundfault.cli import taxonomy_regimes, taxonomy_use, taxonomy_words
 from groundfault.cli.command import RULE, GroupedCommand, option
-from groundfault.cli.options import evidence_options, examples_options, jobs_option
+from groundfault.cli.extra_options import examples_options, jobs_option
+from groundfault.cli.options import evidence_options
 from groundfault.cli.output import require_writable, show_progress
 from groundfault.cli.reading import read_evidence
 from groundfault.core.plan import Plan

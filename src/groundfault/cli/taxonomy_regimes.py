@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
-from groundfault.cli.options import evidence_options, score_options
+from groundfault.cli.extra_options import score_options
+from groundfault.cli.options import evidence_options
 from groundfault.cli.output import require_writable, show_progress
 from groundfault.cli.reading import read_evidence
 

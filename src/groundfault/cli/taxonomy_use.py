@@ -9,13 +9,8 @@ import click
 
 from groundfault.base.files import write_text
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
-from groundfault.cli.options import (
-    evidence_options,
-    examples_options,
-    jobs_option,
-    json_option,
-    results_options,
-)
+from groundfault.cli.extra_options import examples_options, jobs_option, json_option
+from groundfault.cli.options import evidence_options, results_options
 from groundfault.cli.output import require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence
 from groundfault.errors import InputError, PlanError

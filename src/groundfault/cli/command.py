@@ -1,0 +1,154 @@
+"""Commands with many options: ``--help`` gives the first few, ``--help-all`` all by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from textwrap import wrap
+from typing import Any
+
+import click
+
+INPUT = "Input"
+COLUMNS = "Columns"
+CANDIDATES = "Candidates"
+RULE = "Rule"
+OUTPUT = "Output"
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_HELP_ALL = "groundfault.help_all"
+
+
+class GroupedOption(click.Option):
+    """An option with the heading that it is listed under, and the name it had before."""
+
+    def __init__(self, *args: Any, group: str, old_name: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.group = group
+        self.old_name = old_name
+
+
+class GroupedCommand(click.Command):
+    """A command whose options are listed by group.
+
+    Parameters
+    ----------
+    first : str
+        The names of the parameters that ``--help`` describes, with spaces between them; of the
+        others it gives the flags, and ``--help-all`` describes every one. Left out, ``--help``
+        describes all.
+    """
+
+    def __init__(self, *args: Any, first: str = "", **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.first = first.split()
+
+    def groups(self) -> dict[str, list[click.Option]]:
+        """The options by group: groups in the order in which they are declared, output last."""
+        by_group: dict[str, list[click.Option]] = {}
+        for option in self.params:
+            if isinstance(option, click.Option):
+                by_group.setdefault(getattr(option, "group", OUTPUT), []).append(option)
+        if OUTPUT in by_group:
+            by_group[OUTPUT] = by_group.pop(OUTPUT)
+        return by_group
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; a flag under its old name counts, with a warning."""
+        return super().parse_args(ctx, list(self._rename_flags(args)))
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """The parameters, ``--help``, and where it says more than that, ``--help-all``."""
+        return [*super().get_params(ctx), *([self._help_all()] if self.first else [])]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Describe the first options or, for ``--help-all``, all of them by group."""
+        if not self.first:
+            super().format_options(ctx, formatter)
+            return
+        helps = [p for p in self.get_params(ctx) if p not in self.params]
+        groups = self.groups()
+        if ctx.meta.get(_HELP_ALL):
+            for group, options in groups.items():
+                _write(ctx, formatter, group, options)
+            _write(ctx, formatter, "Help", helps)
+            return
+        by_name = {option.name: option for options in groups.values() for option in options}
+        _write(ctx, formatter, "Options", [*(by_name[name] for name in self.first), *helps])
+        left = {
+            group: ", ".join(o.opts[0] for o in options if o.name not in self.first)
+            for group, options in groups.items()
+        }
+        with formatter.section("More options, which --help-all describes"):
+            width = formatter.width - formatter.current_indent - max(map(len, left)) - 4
+            formatter.write_dl(
+                [(group, _wrap(flags, width)) for group, flags in left.items() if flags]
+            )
+
+    def _help_all(self) -> click.Option:
+        def show(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+            if value and not ctx.resilient_parsing:
+                ctx.meta[_HELP_ALL] = True
+                click.echo(ctx.get_help())
+                ctx.exit()
+
+        return click.Option(
+            ["--help-all"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=show,
+            help="Describe every option, and exit.",
+        )
+
+    def _rename_flags(self, args: Sequence[str]) -> Iterator[str]:
+        new_names = {p.old_name: p.opts[0] for p in self.params if isinstance(p, GroupedOption)}
+        for i, arg in enumerate(args):
+            if arg == "--":  # what follows is no option
+                yield from args[i:]
+                return
+            flag, equals, value = arg.partition("=")
+            if flag in new_names and flag:
+                click.echo(
+                    f"warning: {flag} is now called {new_names[flag]}; the old name will be "
+                    "removed in the next minor release",
+                    err=True,
+                )
+                arg = f"{new_names[flag]}{equals}{value}"
+            yield arg
+
+
+def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any) -> Decorator:
+    """`click.option` with a heading to list it under, and the flag's name of the release before."""
+    if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
+        settings.setdefault("metavar", "N")
+    return click.option(*names, cls=GroupedOption, group=group, old_name=old_name, **settings)
+
+
+def apply(options: Sequence[Decorator]) -> Decorator:
+    """One decorator of several options, which are listed in this order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for add in reversed(options):
+            command = add(command)
+        return command
+
+    return decorate
+
+
+def _wrap(flags: str, width: int) -> str:
+    """Flags as lines that click leaves as they are: it would break --min-on after a hyphen."""
+    lines = wrap(flags, max(width, 20), break_on_hyphens=False, break_long_words=False)
+    return "\b\n" + "\n".join(lines)
+
+
+def _write(
+    ctx: click.Context,
+    formatter: click.HelpFormatter,
+    title: str,
+    options: Sequence[click.Parameter],
+) -> None:
+    records = [record for o in options if (record := o.get_help_record(ctx)) is not None]
+    if records:
+        with formatter.section(title):
+            formatter.write_dl(records)

@@ -1,0 +1,72 @@
+"""What every command does with its output: files, JSON, warnings and progress."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from groundfault.base.files import write_text
+from groundfault.base.progress import Progress, listener
+from groundfault.errors import InputError
+
+
+def require_writable(path: str | None, *, directory: bool = False) -> None:
+    """Fail where a path cannot be written, before anything is computed or recorded."""
+    if not path or path == "-":
+        return
+    place = Path(path)
+    if directory and place.exists() and not place.is_dir():
+        raise InputError(f"cannot write {path}: it is a file; name a directory")
+    if not directory and place.is_dir():
+        raise InputError(f"cannot write {path}: it is a directory; name a file")
+    home = place if directory and place.exists() else place.parent
+    while not home.exists():
+        home = home.parent
+    try:
+        # permission bits are no answer: root and mounted file systems ignore them
+        tempfile.TemporaryFile(dir=home).close()
+    except OSError as error:
+        why = f"{error.strerror} ({home})"
+        raise InputError(
+            f"cannot write {path}: {why}; choose a place that can be written"
+        ) from None
+
+
+def write_json(text: str, path: str | None) -> bool:
+    """Write JSON to a path, if any; True for standard output, where nothing else may follow."""
+    if path == "-":
+        click.echo(text)
+    elif path:
+        write_text(Path(path), text)
+    return path == "-"
+
+
+@contextmanager
+def echo_warnings() -> Iterator[None]:
+    """Print the warnings of a block as notes on standard error, each once, when it ends."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        click.echo(f"note: {message}", err=True)
+
+
+@contextmanager
+def show_progress(quiet: bool = False) -> Iterator[Progress]:
+    """A spinner with what is going on, on standard error, where somebody looks at it."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from groundfault.render.words import clean
+
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield listener(None)
+        return
+    with console.status("reading") as status:
+        yield lambda message: status.update(Text(clean(message), overflow="ellipsis", no_wrap=True))

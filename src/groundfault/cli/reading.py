@@ -1,0 +1,146 @@
+"""Evidence, candidates and plans from the options of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from groundfault.base.progress import Progress
+from groundfault.core.candidate import Candidate, Library
+from groundfault.core.evidence import Evidence
+from groundfault.core.plan import Plan
+from groundfault.core.roles import LISTS
+from groundfault.errors import InputError, PlanError
+
+_OF_TABLES = (
+    "id",
+    "model_column",
+    "repeat",
+    "status",
+    "null_outcome",
+    "positive_is_good",
+    "instrument",
+)
+_OF_LOGS = ("scorer", "reader", "mapping", "scale")
+
+
+def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
+    """Evidence from the options, of the models that ``--model`` names.
+
+    With ``--outcome`` the source is a table whose columns the options name; without it, the sources
+    are logs.
+    """
+    evidence = _from_table(options) if options["outcome"] else _from_logs(options, progress)
+    return evidence.select_model(*options["models"]) if options.get("models") else evidence
+
+
+def _from_table(options: dict[str, Any]) -> Evidence:
+    misplaced = [name for name in _OF_LOGS if options.get(name)]
+    if misplaced:
+        raise InputError(
+            f"{_flag(misplaced[0])} is for logs and --outcome for tables: leave one of them out"
+        )
+    if len(options["sources"]) > 1:
+        raise InputError(
+            "with --outcome name one table, or one directory of tables with the same columns"
+        )
+    return Evidence.from_table(
+        options["sources"][0],
+        outcome=options["outcome"],
+        id=options["id"],
+        model=options["model_column"],
+        repeat=options["repeat"],
+        group=options["group"],
+        split=options["split"],
+        status=options["status"],
+        positive_is_good=options["positive_is_good"],
+        null_outcome=options["null_outcome"],
+        **{name: options.get(name, ()) for name in (*LISTS, "instrument")},
+    )
+
+
+def _from_logs(options: dict[str, Any], progress: Progress | None) -> Evidence:
+    misplaced = [name for name in _OF_TABLES if options.get(name)]
+    if misplaced:
+        raise InputError(
+            f"{_flag(misplaced[0])} describes a table: name its outcome column too (--outcome)"
+        )
+    return Evidence.from_logs(
+        *options["sources"],
+        scorer=options["scorer"] or None,
+        reader=options["reader"],
+        map=options["mapping"],
+        scale=options["scale"],
+        conflicts=options["conflicts"],
+        group=options.get("group"),
+        split=options.get("split"),
+        **{name: options.get(name, ()) for name in LISTS},
+        progress=progress,
+    )
+
+
+def _flag(name: str) -> str:
+    return {"mapping": "--map"}.get(name, "--" + name.replace("_", "-"))
+
+
+def read_plan(options: dict[str, Any]) -> Plan:
+    """The plan from the options."""
+    names = (
+        "judge q alpha min_lift effect min_ratio holdout holdout_axis holdout_column "
+        "holdout_models min_on min_off min_on_total hold_min_on hold_min_off scope decoys "
+        "correction permutations splits seed".split()
+    )
+    return Plan(**{name: options[name] for name in names}, prevalence=options["prevalence"] or None)
+
+
+def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:
+    """Named candidates and finders; both None where the default finders are to propose."""
+    if options["library"]:
+        mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if options[o]]
+        if mixed:
+            raise PlanError(
+                "--library is judged as it was frozen: leave out "
+                f"--{mixed[0].replace('_file', 's')}"
+            )
+        return list(Library.load(options["library"])), []
+    from groundfault.finders.declared import Declared
+    from groundfault.finders.declared import read_candidates as from_file
+
+    candidates = [
+        Candidate.from_text(text, missing=options["missing"]) for text in options["candidate"]
+    ]
+    if options["candidate_file"]:
+        candidates += from_file(options["candidate_file"])
+    finders: list[Any] = (
+        [Declared(tuple(options["declare"]), missing=options["missing"])]
+        if options["declare"]
+        else []
+    )
+    finders += [name.strip() for name in (options["finders"] or "").split(",") if name.strip()]
+    if not candidates and not finders:
+        return None, None
+    return candidates, finders
+
+
+def read_settings(pairs_text: Sequence[str]) -> list[tuple[str, str]]:
+    """The names and values of ``--set NAME=VALUE``."""
+    pairs = []
+    for text in pairs_text:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise PlanError(f"--set {text!r} is not of the form NAME=VALUE")
+        pairs.append((name, value))
+    return pairs
+
+
+def read_value(text: str) -> str | int | float | bool | None:
+    """A word of the shell as a number, true, false or none, where it is one; else as text."""
+    words: dict[str, bool | None] = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
