@@ -57,11 +57,11 @@ def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen()
 
 
 def test_findings_are_not_said_to_have_been_out_of_reach() -> None:
-    assert messages.nothing_found(None, 0.3, 0).startswith(
+    assert messages.write_conclusion(None, 0.3, 0).startswith(
         "No reportable finding. This audit is too small"
     )
-    assert "could not have been found" in messages.nothing_found(None, 0.3, 5)
-    assert "too small" not in messages.nothing_found(None, 0.3, 5)
+    assert "could not have been found" in messages.write_conclusion(None, 0.3, 5)
+    assert "too small" not in messages.write_conclusion(None, 0.3, 5)
 
 
 def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:

@@ -183,7 +183,7 @@ def test_conjunctions_of_fitted_slices_carry_their_function():
     )
     named = Candidate("late", "id >= 300")
     both = Interactions((named, *fitted), order=(2,), min_size=1).propose(data)
-    assert {c.fitted_column for c in both} == {f.derived for f in fitted}
+    assert {c.fitted_column for c in both} == {f.fitted_column for f in fitted}
     for candidate in both:
         assert candidate.fitted_column is not None
         assert candidate.fitted_column.name in candidate.rule

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import groundfault
 from groundfault import Candidate, Evidence, Plan, RuleError
-from groundfault.auditing.leaks import LEAK, leaks
+from groundfault.auditing.leaks import LEAK, find_leaks
 from groundfault.finders.instrument import Instrument
 from groundfault.render.outline import Outline
 from groundfault.testing import check_finder
@@ -176,7 +176,7 @@ def test_noise_is_no_leak_however_many_levels_it_has(seed: int):
             "one": np.ones(n),
         }
     )
-    assert leaks(evidence(frame), ["level", "own", "number", "one"]) == {}
+    assert find_leaks(evidence(frame), ["level", "own", "number", "one"]) == {}
 
 
 @pytest.mark.parametrize("column", ["flag", "word", "number", "missing", "score"])
@@ -194,4 +194,4 @@ def test_leaks_of_every_kind_are_seen(column: str):
             "score": np.where(error == 1, np.linspace(0, 0.4, n), np.linspace(0.5, 1, n)),
         }
     )
-    assert leaks(evidence(frame), [column])[column] >= LEAK
+    assert find_leaks(evidence(frame), [column])[column] >= LEAK

@@ -60,7 +60,7 @@ def assemble(judged: JudgedAudit) -> Report:
 def _make_findings(judged: JudgedAudit) -> tuple[Finding, ...]:
     """All findings: by verdict, then by size of discovery lift."""
     confirming = judged.discovery if judged.holdout is None else judged.holdout
-    representatives = grouping.representatives(judged.ruling, judged.audit.marks, confirming)
+    representatives = grouping.find_representatives(judged.ruling, judged.audit.marks, confirming)
     cells = make_cells(judged)
     findings = [
         _make_finding(judged, h, cells, representatives) for h in range(len(judged.ruling.verdicts))
@@ -78,7 +78,7 @@ def _make_finding(
     discovery, holdout, full = (column[h] if column else None for column in cells.values())
     assert discovery is not None
     assert full is not None
-    guarantee = messages.guarantee(audit.judge, audit.plan, len(ruling.hypotheses))
+    guarantee = messages.describe_guarantee(audit.judge, audit.plan, len(ruling.hypotheses))
     lead = representatives.get(h)
     return Finding(
         candidate.name,
@@ -87,8 +87,8 @@ def _make_finding(
         candidate.source,
         audit.outcomes[o],
         verdict,
-        messages.reason(verdict, ruling.reasons[h], audit.judge),
-        messages.sentence(
+        messages.write_reason(verdict, ruling.reasons[h], audit.judge),
+        messages.write_sentence(
             verdict,
             candidate.meaning,
             audit.describe_outcome(o),
@@ -135,7 +135,9 @@ def _make_data(judged: JudgedAudit, findings: tuple[Finding, ...]) -> ReportData
         error_rate=float(full.losses.sum() / (full.denominator or 1) / scored),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         judge=audit.judge.name,
-        guarantee=messages.guarantee(audit.judge, audit.plan, len(judged.ruling.hypotheses)),
+        guarantee=messages.describe_guarantee(
+            audit.judge, audit.plan, len(judged.ruling.hypotheses)
+        ),
         plan=msgspec.convert(audit.plan.settings, PlanSettings),
         candidates=_candidate_counts(judged),
         ineligible=_count_obstacles(judged.ruling),
@@ -146,7 +148,7 @@ def _make_data(judged: JudgedAudit, findings: tuple[Finding, ...]) -> ReportData
             prevalence=detectable.USUAL_PREVALENCE,
             minimum_detectable_lift={str(k): lift for k, lift in detectable_lifts.items()},
         ),
-        conclusion=messages.nothing_found(usual_lift, detectable.USUAL_PREVALENCE, confirmed),
+        conclusion=messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, confirmed),
         baselines=_baselines(judged),
         robustness=None
         if judged.frequency is None
@@ -280,7 +282,7 @@ def _examples(judged: JudgedAudit, findings: Sequence[Finding]) -> dict[str, tup
 
 def _detectable_lifts(judged: JudgedAudit) -> dict[float, float | None]:
     audit, holdout_size = judged.audit, len(judged.holdout) if judged.holdout else 0
-    design_of = detectable.designs(
+    design_of = detectable.make_designs(
         audit.judge, audit.plan, judged.discovery, holdout_size, judged.ruling.hypotheses
     )
     return detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)

@@ -87,47 +87,47 @@ def check(
     -------
     Check
     """
-    case = prepare(evidence, plan, candidates, finders=finders, compare=compare)
-    seen = case.discovery_units()
-    reasons = find_obstacles(case.plan, seen, case.marks)
+    audit = prepare(evidence, plan, candidates, finders=finders, compare=compare)
+    discovery = audit.discovery_units()
+    reasons = find_obstacles(audit.plan, discovery, audit.marks)
     eligible = np.flatnonzero([not r for r in reasons]).astype(np.intp)
-    held = case.evidence.unit_count - len(seen)
-    design_of = detectable.designs(case.judge, case.plan, seen, held, eligible)
-    margins = seen.tables
-    share = case.evidence.unit_count / max(1, len(seen))
-    least = np.full(len(reasons), np.nan)
+    n_holdout = audit.evidence.unit_count - len(discovery)
+    design_of = detectable.make_designs(audit.judge, audit.plan, discovery, n_holdout, eligible)
+    margins = discovery.tables
+    share = audit.evidence.unit_count / max(1, len(discovery))
+    min_lifts = np.full(len(reasons), np.nan)
     support = np.rint(margins.on[eligible] * share).astype(np.int64)
-    least[eligible] = power.minimum_detectable_lifts(support, design_of, power=detectable.POWER)
+    min_lifts[eligible] = power.minimum_detectable_lifts(support, design_of, power=detectable.POWER)
     prospects = tuple(
         Prospect(
-            case.library[h // len(case.outcomes)].name,
-            case.library[h // len(case.outcomes)].rule,
-            case.outcomes[h % len(case.outcomes)],
+            audit.library[h // len(audit.outcomes)].name,
+            audit.library[h // len(audit.outcomes)].rule,
+            audit.outcomes[h % len(audit.outcomes)],
             int(margins.on[h]),
             int(margins.off[h]),
             not codes,
-            _reason(codes, float(least[h])),
-            None if np.isnan(least[h]) else float(least[h]),
+            _reason(codes, float(min_lifts[h])),
+            None if np.isnan(min_lifts[h]) else float(min_lifts[h]),
         )
         for h, codes in enumerate(reasons)
     )
-    by_prevalence = detectable.minimum_detectable_lifts(design_of, case.evidence.unit_count)
+    by_prevalence = detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)
     return Check(
         prospects,
         {
             "schema_version": 1,
-            "n": case.evidence.unit_count,
-            "n_discovery": len(seen),
-            "n_holdout": held,
+            "n": audit.evidence.unit_count,
+            "n_discovery": len(discovery),
+            "n_holdout": n_holdout,
             "discovery_error_rate": float(
                 margins.total.sum() / margins.unit / max(1, margins.n.sum())
             ),
-            "judge": case.judge.name,
-            "plan": case.plan.settings,
+            "judge": audit.judge.name,
+            "plan": audit.plan.settings,
             "library": {
-                "size": len(case.library),
-                "hash": case.library.hash,
-                "sources": case.library.sources,
+                "size": len(audit.library),
+                "hash": audit.library.hash,
+                "sources": audit.library.sources,
             },
             "eligible": len(eligible),
             "minimum_detectable_lift": by_prevalence[detectable.USUAL_PREVALENCE],
@@ -135,9 +135,9 @@ def check(
                 "power": detectable.POWER,
                 "minimum_detectable_lift": {str(v): lift for v, lift in by_prevalence.items()},
             },
-            "statuses": case.evidence.status_counts,
+            "statuses": audit.evidence.status_counts,
         },
-        case.library,
+        audit.library,
     )
 
 

@@ -20,7 +20,7 @@ PREVALENCES = (0.1, 0.3, 0.5)
 USUAL_PREVALENCE = 0.3
 
 
-def designs(
+def make_designs(
     judge: Judge, plan: Plan, seen: Units, held: int, hypotheses: NDArray[np.intp]
 ) -> Callable[[int], Design]:
     """How a single true candidate of a given support would be decided on, as a function of that
@@ -74,11 +74,11 @@ def designs(
 
 
 def minimum_detectable_lifts(
-    design_of: Callable[[int], Design], units: int, prevalences: Iterable[float] = PREVALENCES
+    design_at: Callable[[int], Design], units: int, prevalences: Iterable[float] = PREVALENCES
 ) -> dict[float, float | None]:
     """The least lift found with 80 % power at each prevalence; None where no possible lift is."""
     return {
-        v: power.minimum_detectable_lift(design_of(round(v * units)), POWER) for v in prevalences
+        v: power.minimum_detectable_lift(design_at(round(v * units)), POWER) for v in prevalences
     }
 
 

@@ -18,7 +18,7 @@ alike.
 """
 
 
-def representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
+def find_representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
     """Which confirmed hypotheses go under a stronger one of the same outcome, its lead, and which
     one that is.
 
@@ -50,20 +50,20 @@ def representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, in
     )
     slices = np.array([h // outcomes for h in confirmed], dtype=np.intp)
     alike = _alike(whole, slices)
-    found: dict[int, int] = {}
+    groups: dict[int, int] = {}
     for a, lead in enumerate(confirmed):
         rest = [
             b
             for b in range(a + 1, len(confirmed))
-            if confirmed[b] not in found and confirmed[b] % outcomes == lead % outcomes
+            if confirmed[b] not in groups and confirmed[b] % outcomes == lead % outcomes
         ]
-        if lead in found or not rest:
+        if lead in groups or not rest:
             continue
         grouped = (alike[a, rest] >= OVERLAP) | _explained(
             judged, slices[rest], slices[a], lead % outcomes
         )
-        found |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
-    return found
+        groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
+    return groups
 
 
 def _strength(ruling: Ruling) -> dict[int, float]:
@@ -100,6 +100,8 @@ def _explained(
     within = 3 * strata + on[-1] + defined[-1]
     rest = on[:-1] & scored[:-1]
     plain, _ = stratified.lift(rest, losses, strata, scored[:-1])
-    left, z = stratified.lift(rest, losses, within, scored[:-1])
+    lift_within, z = stratified.lift(rest, losses, within, scored[:-1])
     side = np.sign(plain)
-    return np.asarray((side * left < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL)))
+    return np.asarray(
+        (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))
+    )

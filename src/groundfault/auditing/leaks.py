@@ -20,11 +20,11 @@ LEAK = 0.95
 outcome.
 """
 
-LEAST = 10
+MIN_FAILURES = 10
 """Observations of each outcome that it takes to say so."""
 
 
-def leaks(
+def find_leaks(
     evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
     """Columns that determine the outcome almost perfectly, and how well.
@@ -47,35 +47,35 @@ def leaks(
         Those of at least `LEAK`, each with its lambda in (0, 1].
     """
     scored = evidence.loss.is_not_null().to_numpy()
-    looked_at = take_sample(
+    sample_rows = take_sample(
         pl.DataFrame({"row": np.flatnonzero(scored if rows is None else scored & rows)})
     )["row"]
-    failed = evidence.loss[looked_at].to_numpy() > 0.5
+    failed = evidence.loss[sample_rows].to_numpy() > 0.5
     rarer = min(int(failed.sum()), int((~failed).sum()))
-    if rarer < LEAST:
+    if rarer < MIN_FAILURES:
         return {}
-    found = {}
+    leaks = {}
     for name in columns:
-        told = 1 - _mistakes(evidence.frame[name][looked_at], failed) / rarer
-        if told >= LEAK:
-            found[name] = told
-    return found
+        share = 1 - _count_mistakes(evidence.frame[name][sample_rows], failed) / rarer
+        if share >= LEAK:
+            leaks[name] = share
+    return leaks
 
 
-def _mistakes(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+def _count_mistakes(values: pl.Series, failed: NDArray[np.bool_]) -> int:
     """Fewest observations that the column gets wrong."""
     levels = 0 if values.dtype.is_nested() else values.n_unique()
     best = len(failed)
     if levels < 2:
         return best
     if levels <= LEVELS:
-        best = _by_level(values, failed)
+        best = _mistakes_by_level(values, failed)
     if values.dtype.is_numeric():
-        best = min(best, _by_cut(values, failed))
+        best = min(best, _mistakes_by_cut(values, failed))
     return best
 
 
-def _by_level(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+def _mistakes_by_level(values: pl.Series, failed: NDArray[np.bool_]) -> int:
     codes = values.cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.intp)
     size = np.bincount(codes)
     fails = np.bincount(codes, weights=failed)
@@ -86,15 +86,15 @@ def _by_level(values: pl.Series, failed: NDArray[np.bool_]) -> int:
     return int(np.where(tied, size, rarer).sum())
 
 
-def _by_cut(values: pl.Series, failed: NDArray[np.bool_]) -> int:
-    known = values.is_not_null().to_numpy()
-    if known.sum() < 2 or not known.any():
+def _mistakes_by_cut(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+    defined = values.is_not_null().to_numpy()
+    if defined.sum() < 2 or not defined.any():
         return len(failed)
-    missing = failed[~known]
+    missing = failed[~defined]
     aside = min(int(missing.sum()), int((~missing).sum()))
-    numbers = values.filter(pl.Series(known)).to_numpy().astype(float)
+    numbers = values.filter(pl.Series(defined)).to_numpy().astype(float)
     order = np.argsort(numbers, kind="stable")
-    numbers, fails = numbers[order], failed[known][order]
+    numbers, fails = numbers[order], failed[defined][order]
     below = np.cumsum(fails)[:-1]  # failures up to each cut
     count = np.arange(1, len(fails))
     right = below + (

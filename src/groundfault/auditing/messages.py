@@ -34,15 +34,17 @@ _LEVELS = {
 }
 
 
-def guarantee(judge: Judge, plan: Plan, size: int) -> str:
+def describe_guarantee(judge: Judge, plan: Plan, size: int) -> str:
     """What a confirmation by this judge is worth."""
     words = _LEVELS.get(
         judge.name, "see the judge's own documentation for what a confirmation is worth"
     )
-    return words.format(alpha=percent(float(plan.alpha)), q=percent(float(plan.q)), size=size)
+    return words.format(
+        alpha=format_percent(float(plan.alpha)), q=format_percent(float(plan.q)), size=size
+    )
 
 
-def reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
+def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     """Why the verdict is what it is, starting with the codes where there are some."""
     if codes:
         said = "; ".join(REASONS.get(code, code) for code in codes)
@@ -58,7 +60,7 @@ def reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     return "cleared the screen on discovery and repeated on the holdout"
 
 
-def sentence(
+def write_sentence(
     verdict: Verdict,
     meaning: str,
     what: str,
@@ -79,21 +81,21 @@ def sentence(
         where = "held-out " if holdout else ""
         interval = f", {_interval(shown.interval, plan)}" if shown.interval else ""
         p = shown.p_adjusted if shown.p_adjusted is not None else shown.p
-        chance = f"; adjusted p = {p_value(p)}" if p is not None else ""
+        chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
         return (
             f"Confirmed association: {what} are {more} frequent when {meaning} "
             f"(on {_share(shown, 'on')}, off {_share(shown, 'off')}; "
-            f"{where}lift {signed(shown.lift)}{interval}{chance}; {guaranteed})."
+            f"{where}lift {format_lift(shown.lift)}{interval}{chance}; {guaranteed})."
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (
-            f"Screened, not confirmed{of}: {meaning}. The discovery lift {signed(discovery.lift)} was selected as "
-            f"one of the largest; held out it is {signed(shown.lift)}."
+            f"Screened, not confirmed{of}: {meaning}. The discovery lift {format_lift(discovery.lift)} was selected as "
+            f"one of the largest; held out it is {format_lift(shown.lift)}."
         )
-    return f"Not beyond chance{of}: {meaning} (discovery lift {signed(discovery.lift)})."
+    return f"Not beyond chance{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
 
 
-def nothing_found(mdl: float | None, prevalence: float, confirmed: int) -> str:
+def write_conclusion(mdl: float | None, prevalence: float, confirmed: int) -> str:
     """What an audit without findings says: never that there are no failure modes."""
     head = "No reportable finding. " if not confirmed else ""
     if mdl is None and confirmed:
@@ -109,23 +111,23 @@ def nothing_found(mdl: float | None, prevalence: float, confirmed: int) -> str:
     )
 
 
-def signed(value: float | None) -> str:
+def format_lift(value: float | None) -> str:
     """A lift with its sign."""
     return "undefined" if value is None else f"{value:+.2f}"
 
 
-def p_value(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value at a readable length."""
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def percent(level: float) -> str:
+def format_percent(level: float) -> str:
     """A level as a percentage."""
     return f"{100 * level:g}%"
 
 
 def _interval(interval: tuple[float, float], plan: Plan) -> str:
-    level = percent(1 - float(plan.alpha))
+    level = format_percent(1 - float(plan.alpha))
     if plan.effect == "risk_difference":
         return f"{level} interval {interval[0]:+.2f} to {interval[1]:+.2f}"
     return (

@@ -5,8 +5,8 @@ still unread.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault import judges
-from groundfault.auditing.leaks import leaks
+from groundfault.auditing.leaks import find_leaks
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence, feed
 from groundfault.core.judge import Judge
@@ -42,6 +42,8 @@ class PreparedAudit:
     discovery_evidence : Evidence, optional
         Results of the models for discovery, where models are held out; ``evidence`` is then of the
         held-out models alone.
+    known_leaks : mapping of str to float, optional
+        `leaks` where they were computed already: they are the same for any library.
     """
 
     evidence: Evidence
@@ -50,6 +52,7 @@ class PreparedAudit:
     judge: Judge
     compare: tuple[str, str] | None = None
     discovery_evidence: Evidence | None = None
+    known_leaks: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
@@ -93,19 +96,19 @@ class PreparedAudit:
     def discovery_units(self) -> Units:
         """The units that are seen, alone: no held-out loss is read."""
         rows = self.discovery_mask[self.evidence.unit_index]
-        seen = np.flatnonzero(self.discovery_mask)
+        units = np.flatnonzero(self.discovery_mask)
         losses = self.losses(self.evidence.take(rows))
-        return Units.of(self.marks.take(seen), losses, _part(self.strata, seen))
+        return Units.of(self.marks.take(units), losses, _part(self.strata, units))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
         """The units that are seen, and those held out."""
         if self.discovery_mask.all():
             return self.units(losses), None
-        seen, held = (
+        discovery, holdout = (
             Units.of(self.marks.take(part), losses[:, part], _part(self.strata, part))
             for part in (np.flatnonzero(self.discovery_mask), np.flatnonzero(~self.discovery_mask))
         )
-        return seen, held
+        return discovery, holdout
 
     def units(self, losses: NDArray[np.float64]) -> Units:
         """All units."""
@@ -120,8 +123,8 @@ class PreparedAudit:
 
     def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
         """Verdicts for these losses, and the units they rest on."""
-        seen, held = self.parts(losses)
-        return rule(self.judge, self.plan, seen, held, self.marks), seen, held
+        discovery, holdout = self.parts(losses)
+        return rule(self.judge, self.plan, discovery, holdout, self.marks), discovery, holdout
 
     @cached_property
     def split_hash(self) -> str:
@@ -135,10 +138,13 @@ class PreparedAudit:
         """Columns that determine the outcome almost perfectly, and so are taken for consequences of
         it.
         """
+        if self.known_leaks is not None:
+            return dict(self.known_leaks)
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         rows = self.discovery_mask[self.evidence.unit_index]
-        return leaks(self.evidence, [c for c in columns if c not in roles.allow_leakage], rows)
+        judged = [c for c in columns if c not in roles.allow_leakage]
+        return find_leaks(self.evidence, judged, rows)
 
     @cached_property
     def visible_evidence(self) -> Evidence:
@@ -177,10 +183,10 @@ class PreparedAudit:
         named : sequence of Candidate
             Whose names are taken, and what conjunctions are made of.
         """
-        found: list[Candidate] = []
+        proposals: list[Candidate] = []
         for one in finders:
-            so_far = [*named, *found]
-            finder = _made(one, so_far) if isinstance(one, str) else one
+            so_far = [*named, *proposals]
+            finder = _make_finder(one, so_far) if isinstance(one, str) else one
             rules = {
                 (c.rule, c.missing) for c in so_far
             }  # what an earlier finder proposed stays its own
@@ -189,8 +195,8 @@ class PreparedAudit:
             )
             new = unique_names(proposed, [c.name for c in so_far])
             mined = getattr(finder, "uses_outcomes", False)
-            found.extend([replace(c, mined=self.origin) for c in new] if mined else new)
-        return found
+            proposals.extend([replace(c, mined=self.origin) for c in new] if mined else new)
+        return proposals
 
 
 def prepare(
@@ -222,26 +228,24 @@ def prepare(
     PlanError
         If a judge or finder is unknown.
     """
-    case = start_audit(evidence, plan, compare=compare)
+    start = start_audit(evidence, plan, compare=compare)
     named = list(candidates or ())
     if finders is None:
         finders = [] if candidates is not None else _default_finders()
-    if finders and case.plan.holdout_axis == "models" and case.discovery_evidence is None:
+    if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
         raise InputError(
             "all models are held out, so there is nothing to find candidates in: name candidates, or "
             "leave some models for discovery"
         )
-    library = Library.of([*named, *case.propose(finders, named)])
+    library = Library.of([*named, *start.propose(finders, named)])
     if len(library) == 0:
         raise InputError(
             "no candidates: the evidence has no columns that describe examples; name candidates or columns"
         )
     for candidate in library:
-        _require_cause(case, candidate)
-    _require_fresh_holdout(case, library)
-    judged = replace(case, library=library)
-    judged.__dict__["leaks"] = case.leaks  # of columns and outcomes alone: the same for any library
-    return judged
+        _require_cause(start, candidate)
+    _require_fresh_holdout(start, library)
+    return replace(start, library=library, known_leaks=start.leaks)
 
 
 def start_audit(
@@ -271,12 +275,12 @@ def start_audit(
         if len(set(compare)) < 2:
             raise PlanError("compare needs two different models")
     _require_variation(evidence)
-    case = PreparedAudit(evidence, Library(()), plan, judge, compare, discovery)
-    if judge.name == "multisplit-e" and case.strata is not None:
+    audit = PreparedAudit(evidence, Library(()), plan, judge, compare, discovery)
+    if judge.name == "multisplit-e" and audit.strata is not None:
         raise PlanError(
             "multisplit-e needs groups of like size, and these are not; judge by max-t, holm or janus"
         )
-    return case
+    return audit
 
 
 def _part(strata: NDArray[np.int64] | None, units: NDArray[np.intp]) -> NDArray[np.int64] | None:
@@ -289,7 +293,7 @@ def _default_finders() -> list[Any]:
     return list(DEFAULT)
 
 
-def _made(name: str, so_far: Sequence[Candidate]) -> Any:
+def _make_finder(name: str, so_far: Sequence[Candidate]) -> Any:
     """The finder of a name; ``interactions:2`` combines pairs of what was proposed before it.
 
     ``language:PIPELINE`` reads texts by a spaCy pipeline of that name or folder.

@@ -1,8 +1,8 @@
-"""Proposing: the slices that a finder sees on the discovery units, before anything is judged."""
+"""Proposals: the slices that a finder makes of the discovery units, before anything is judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit, start_audit
-from groundfault.core.candidate import Library
+from groundfault.base.deprecation import rename_parameters
+from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
@@ -78,8 +79,12 @@ class Proposals:
         return {**self.summary, "slices": [asdict(row) for row in self.rows]}
 
 
+@rename_parameters(most="max_slices")
 def propose(
-    evidence: Evidence, finder: Any = "sliceline", plan: Plan | None = None, most: int | None = None
+    evidence: Evidence,
+    finder: Any = "sliceline",
+    plan: Plan | None = None,
+    max_slices: int | None = None,
 ) -> Proposals:
     """Let one finder propose slices of the discovery units, and say what each comes to there.
 
@@ -90,7 +95,7 @@ def propose(
     plan : Plan, optional
         Of which the split counts: an audit of the same evidence has to split alike, and refuses
         otherwise.
-    most : int, optional
+    max_slices : int, optional
         Keep the first so many.
 
     Raises
@@ -108,26 +113,24 @@ def propose(
     >>> [row.name for row in groundfault.propose(evidence).rows]
     ['lang = de']
     """
-    case = start_audit(evidence, plan)
-    made = _made(finder)
-    library = Library.of(case.propose([made])[:most])
-    told = _told(made, case)
-    losses = _mean_losses(case)
-    marks = replace(case, library=library).marks.take(np.flatnonzero(case.discovery_mask))
-    margins = Units.of(marks, losses[None]).tables
-    rates = zip(*map(_numbers, (margins.on_rate, margins.off_rate, margins.lift)), strict=True)
+    audit = start_audit(evidence, plan)
+    search = _Search(configure_finder(finder, {}) if isinstance(finder, str) else finder)
+    library = Library.of(audit.propose([search])[:max_slices])
+    losses = _mean_losses(audit)
+    marks = replace(audit, library=library).marks.take(np.flatnonzero(audit.discovery_mask))
+    tables = Units.of(marks, losses[None]).tables
+    rates = zip(*map(_to_numbers, (tables.on_rate, tables.off_rate, tables.lift)), strict=True)
     rows = tuple(
-        Proposal(
-            c.name, c.rule, c.meaning, on, off, on_rate, off_rate, lift, **told.get(c.rule, {})
-        )
-        for c, on, off, (on_rate, off_rate, lift) in zip(
-            library, margins.on.tolist(), margins.off.tolist(), rates, strict=True
+        Proposal(c.name, c.rule, c.meaning, on, off, *numbers, **search.scores.get(c.rule, {}))
+        for c, on, off, numbers in zip(
+            library, tables.on.tolist(), tables.off.tolist(), rates, strict=True
         )
     )
-    return Proposals(rows, library, _summary(made, case, library, float(np.nanmean(losses))))
+    rate = float(np.nanmean(losses))
+    return Proposals(rows, library, _summarize(search.finder, audit, library, rate))
 
 
-def configured(name: str, settings: dict[str, Any]) -> Any:
+def configure_finder(name: str, settings: dict[str, Any]) -> Any:
     """The finder of a name with other settings than its defaults.
 
     Raises
@@ -156,36 +159,42 @@ def configured(name: str, settings: dict[str, Any]) -> Any:
         ) from None
 
 
-def _made(finder: Any) -> Any:
-    return configured(finder, {}) if isinstance(finder, str) else finder
+class _Search:
+    """A finder that searches once, and remembers the scores of the slices it finds."""
+
+    def __init__(self, finder: Any) -> None:
+        self.finder = finder
+        self.name: str = finder.name
+        self.uses_outcomes = bool(getattr(finder, "uses_outcomes", False))
+        self.scores: dict[str, dict[str, Any]] = {}
+
+    def propose(self, discovery: Evidence) -> Iterable[Candidate]:
+        """The finder's candidates; of one that scores its slices, those of the slices."""
+        if not hasattr(self.finder, "find"):
+            proposals: Iterable[Candidate] = self.finder.propose(discovery)
+            return proposals
+        slices = self.finder.find(discovery)
+        self.scores = {s.rule: {"score": s.score, "group": s.group, "p": s.p} for s in slices}
+        candidates: Iterable[Candidate] = self.finder.to_candidates(slices)
+        return candidates
 
 
-def _told(finder: Any, case: PreparedAudit) -> dict[str, dict[str, Any]]:
-    """Score, group and p by rule, of a finder that tells them."""
-    if not hasattr(finder, "find"):
-        return {}
-    return {
-        s.rule: {"score": s.score, "group": s.group, "p": s.p}
-        for s in finder.find(case.visible_evidence)
-    }
-
-
-def _mean_losses(case: PreparedAudit) -> NDArray[np.float64]:
+def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
     """Mean loss of each discovery unit over all outcomes, NaN where none was scored; no held-out
     loss is read.
     """
-    losses = case.losses(case.evidence.take(case.discovery_mask[case.evidence.unit_index]))
+    losses = audit.losses(audit.evidence.take(audit.discovery_mask[audit.evidence.unit_index]))
     scored = ~np.isnan(losses)
     count = scored.sum(axis=0)
     return np.asarray(np.where(scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))
 
 
-def _numbers(values: NDArray[np.float64]) -> list[float | None]:
+def _to_numbers(values: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def _summary(finder: Any, case: PreparedAudit, library: Library, rate: float) -> dict[str, Any]:
-    seen = int(case.discovery_mask.sum())
+def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float) -> dict[str, Any]:
+    seen = int(audit.discovery_mask.sum())
     # stored under the names of the first release, so that files of all releases compare
     stored = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
     settings = (
@@ -198,12 +207,12 @@ def _summary(finder: Any, case: PreparedAudit, library: Library, rate: float) ->
         "finder": finder.name,
         "settings": {name: value for name, value in settings.items() if _is_plain(value)},
         "selected": bool(getattr(finder, "uses_outcomes", False)),
-        "n": case.evidence.unit_count,
+        "n": audit.evidence.unit_count,
         "n_discovery": seen,
-        "n_holdout": case.evidence.unit_count - seen,
+        "n_holdout": audit.evidence.unit_count - seen,
         "discovery_error_rate": rate,
-        "left_out": sorted(case.leaks),
-        "seed": case.plan.seed,
+        "left_out": sorted(audit.leaks),
+        "seed": audit.plan.seed,
         "library": library.hash,
     }
 

@@ -69,9 +69,9 @@ def _one(judge: Judge, plan: Plan, units: Units, number: int) -> NDArray[np.bool
     if judge.confirmation == "none":
         ruling = rule(judge, plan, units, None, units.marks, purpose)
     else:
-        held = np.zeros(len(units), dtype=np.bool_)
-        held[plan.rng(purpose).permutation(len(units))[: int(exact(plan.holdout) * len(units))]] = (
-            True
-        )
-        ruling = rule(judge, plan, units.only(~held), units.only(held), units.marks, purpose)
+        holdout = np.zeros(len(units), dtype=np.bool_)
+        holdout[
+            plan.rng(purpose).permutation(len(units))[: int(exact(plan.holdout) * len(units))]
+        ] = True
+        ruling = rule(judge, plan, units.only(~holdout), units.only(holdout), units.marks, purpose)
     return np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])

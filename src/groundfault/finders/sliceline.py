@@ -243,9 +243,13 @@ class SliceLine:
         PlanError
             If the outcomes are hidden, as they are under judges that hold nothing out.
         """
-        yield from unique_names(
-            make_conjunction(entry.predicates, self.name)
-            for entry in replace(self, permutations=0).find(discovery)
+        # the p-values of `find` cost many searches, and candidates carry none
+        yield from self.to_candidates(replace(self, permutations=0).find(discovery))
+
+    def to_candidates(self, slices: Iterable[ScoredSlice]) -> tuple[Candidate, ...]:
+        """The candidates that `propose` makes of slices, in the same order."""
+        return tuple(
+            unique_names(make_conjunction(entry.predicates, self.name) for entry in slices)
         )
 
     def find(self, discovery: Evidence) -> tuple[ScoredSlice, ...]:

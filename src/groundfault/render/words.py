@@ -89,7 +89,7 @@ def ratio_interval(cell: Cell | None) -> str:
 
 def p_value(p: float | None) -> str:
     """A p-value at a readable length."""
-    return NONE if p is None else messages.p_value(p)
+    return NONE if p is None else messages.format_p_value(p)
 
 
 def level(share: float) -> str:
