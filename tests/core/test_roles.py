@@ -1,0 +1,65 @@
+"""Roles: which column plays which part, under the names of today and of 0.1.0."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import polars as pl
+import pytest
+
+from groundfault.core.evidence import Evidence
+from groundfault.core.roles import Roles, read_roles, with_id
+from groundfault.errors import InputError
+
+FRAME = pl.DataFrame({"id": ["a", "b"], "error": [0, 1], "x": [1, 2]})
+
+
+def test_columns_that_play_a_part_are_listed_once() -> None:
+    assert Roles("error", id="id", group="id").columns == ("error", "id")
+
+
+def test_joining_adds_to_lists_and_replaces_columns() -> None:
+    roles = Roles("error", group="g", ignore=("a",))
+    joined = roles.join(None, "part", {"ignore": ["b", "a"], "allow_leakage": ["x"]})
+    assert joined == Roles(
+        "error", group="g", split="part", ignore=("a", "b"), allow_leakage=("x",)
+    )
+    assert roles.join("h", None, {}).group == "h"
+
+
+def test_stored_roles_of_0_1_0_are_read() -> None:
+    roles = Roles("error", null_outcome="missing", allow_leakage=("x",))
+    stored = asdict(roles)
+    old = {"empty": stored.pop("null_outcome"), "allow_leak": list(stored.pop("allow_leakage"))}
+    assert Roles(**read_roles(stored | old)) == roles
+    assert Roles(**read_roles(asdict(roles))) == roles
+
+
+def test_old_names_work_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match=r"Roles\(empty=\) is now called Roles\(null_outc"):
+        roles = Roles("error", empty="missing")  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match=r"Roles\.empty is now called Roles\.null_outcome"):
+        assert roles.empty == "missing"  # type: ignore[attr-defined]
+    with pytest.warns(DeprecationWarning, match=r"Evidence\.from_table\(allow_leak=\)"):
+        evidence = Evidence.from_table(FRAME, outcome="error", allow_leak=["x"])  # type: ignore[call-arg]
+    assert evidence.roles.allow_leakage == ("x",)
+
+
+def test_rows_without_an_id_are_numbered_under_a_free_name() -> None:
+    frame, roles = with_id(FRAME.rename({"x": "row"}), Roles("error"))
+    assert roles.id == "_row"
+    assert roles.numbered
+    assert frame["_row"].to_list() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        (Roles("none"), "no column 'none' .named as outcome"),
+        (Roles("error", id="id", ignore=("none",)), "no column 'none' .named as ignore"),
+        (Roles("error", id="id", allow_leakage=("none",)), "named as allow_leakage"),
+    ],
+)
+def test_a_column_that_is_not_there_is_named(roles: Roles, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Evidence.from_frame(FRAME, roles)
