@@ -214,7 +214,8 @@ def guarantees() -> str:
     for name in judges.NAMES:
         judge = judges.get(name)
         rows.append(
-            f"| `{name}` | {held[judge.confirmation]} | {messages.describe_guarantee(judge, Plan(judge=name), 34)} |"
+            f"| `{name}` | {held[judge.confirmation]} | "
+            f"{messages.describe_guarantee(judge, Plan(judge=name), 34)} |"
         )
     return "\n".join(rows)
 
@@ -222,6 +223,8 @@ def guarantees() -> str:
 # ------------------------------------------------------------------------------------- JSON Schemas
 
 SCHEMAS = {
+    "certificate.json": "groundfault.sequential.certificate:Certificate",
+    "confirmation.json": "groundfault.sequential.confirmation_result:Confirmation",
     "diagnosis.json": "groundfault.taxonomy.use.diagnosis:DiagnosisData",
     "labels.json": "groundfault.taxonomy.words.labelling:LabelsData",
     "probe-summary.json": "groundfault.probes.use.summary_schema:ProbeSummary",
