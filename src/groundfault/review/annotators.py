@@ -55,7 +55,7 @@ class AnnotatorPanel:
             or len(set(everyone)) < len(everyone)
         ):
             raise PlanError(
-                "a panel needs labellers, and an adjudicator who is none of them, by different names"
+                "a panel needs labellers by different names, and an adjudicator who is none of them"
             )
         if len(labellers) > 1 and adjudicator is None:
             raise PlanError("labellers may disagree: name an adjudicator")

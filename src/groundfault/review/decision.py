@@ -20,7 +20,7 @@ ARTEFACTS: tuple[Artefact, ...] = get_args(Artefact)
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SAID = ("prompt_valid", "extraction_valid", "artefact", "model_wrong", "note")
 
-_MOST_NAME, _MOST_NOTE = 80, 4000
+_MAX_NAME, _MAX_NOTE = 80, 4000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,15 +86,15 @@ class Decision:
                 )
             if self.extraction_valid == "no" and self.artefact is None:
                 raise InputError(
-                    "artefact is missing: extraction_valid is no, so say whether extraction or format"
+                    "artefact is missing: where extraction_valid is no, it is extraction or format"
                 )
             if self.extraction_valid != "no" and self.model_wrong is None:
                 raise InputError("model_wrong is missing; it may be left out only after a no")
         if self.artefact is not None and self.extraction_valid != "no":
             raise InputError(f"artefact is {self.artefact!r}, but extraction_valid is not no")
-        if len(self.note) > _MOST_NOTE:
+        if len(self.note) > _MAX_NOTE:
             raise InputError(
-                f"the note has {len(self.note):,} characters; at most {_MOST_NOTE:,} are kept"
+                f"the note has {len(self.note):,} characters; at most {_MAX_NOTE:,} are kept"
             )
 
     @property
@@ -138,11 +138,12 @@ def check_name(reviewer: str) -> str:
     if (
         not reviewer.strip()
         or reviewer != reviewer.strip()
-        or len(reviewer) > _MOST_NAME
+        or len(reviewer) > _MAX_NAME
         or not reviewer.isprintable()
     ):
         raise InputError(
-            f"a reviewer has a name of at most {_MOST_NAME} printable characters, not {reviewer[:100]!r}"
+            f"a reviewer has a name of at most {_MAX_NAME} printable characters, "
+            f"not {reviewer[:100]!r}"
         )
     return reviewer
 

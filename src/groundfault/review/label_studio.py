@@ -63,7 +63,8 @@ def read_rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]
             row = dict(each["data"])
             if len(annotations) > 1:
                 raise InputError(
-                    f"{here} has {len(annotations)} annotations; a sheet is one reviewer's, so export theirs alone"
+                    f"{here} has {len(annotations)} annotations; a sheet is one reviewer's, so "
+                    "export theirs alone"
                 )
             for result in annotations[0]["result"] if annotations else []:
                 value = result["value"]

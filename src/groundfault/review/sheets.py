@@ -22,7 +22,7 @@ from groundfault.review.item import Item, normalize
 
 Format = Literal["csv", "jsonl", "labelstudio"]
 
-_MOST = 512 << 20
+_MAX_BYTES = 512 << 20
 _FORMULA = ("=", "+", "-", "@", "\t", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 _ENDS = re.compile("[\x85\u2028\u2029]")
 _BOM = "\ufeff"  # without it Excel takes UTF-8 for the code page of the machine
@@ -136,7 +136,7 @@ def _require_same_text(row: Mapping[str, Any], item: Item, where: str) -> None:
         text_read = normalize(_get_text(row, name, where))
         if text_read not in (text, _escape_cell(text)):
             raise InputError(
-                f"{where}: {name} is not what item {item.id[:12]} showed; only answers may be changed"
+                f"{where}: {name} is not what item {item.id[:12]} showed; change only the answers"
             )
 
 
@@ -171,7 +171,7 @@ def _read_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _read_csv(text: str, path: Path) -> Iterable[tuple[str, Mapping[str, Any]]]:
-    csv.field_size_limit(_MOST)
+    csv.field_size_limit(_MAX_BYTES)
     head = text.partition("\n")[0]
     between = max(",;\t", key=head.count)  # spreadsheets of some countries write semicolons
     sheet = csv.DictReader(io.StringIO(text, newline=""), delimiter=between, strict=True)
@@ -192,8 +192,8 @@ def _require_mapping(value: Any) -> Mapping[str, Any]:
 
 def _read_text(path: Path) -> str:
     try:
-        if path.stat().st_size > _MOST:
-            raise InputError(f"{path} is larger than {_MOST >> 20} MB, the most that is read")
+        if path.stat().st_size > _MAX_BYTES:
+            raise InputError(f"{path} is larger than {_MAX_BYTES >> 20} MB, the most that is read")
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(f"{path} is not UTF-8 text; save it as CSV UTF-8") from None

@@ -71,8 +71,9 @@ class Store:
             for name, value in queue.settings.items():
                 if last.body["settings"].get(name) != value:
                     raise LedgerError(
-                        f"the queue was sealed with {name} = {last.body['settings'].get(name)!r} before the first "
-                        f"decision; it cannot become {value!r} now"
+                        f"the queue was sealed with {name} = "
+                        f"{last.body['settings'].get(name)!r} before the first decision; it cannot "
+                        f"become {value!r} now"
                     )
         ids = [item.id for item in queue.items]
         body = {"audit": self.audit, "queue": queue.hash, "settings": queue.settings, "items": ids}
@@ -99,7 +100,7 @@ class Store:
             }
             if not self._sealed_items:
                 raise LedgerError(
-                    "no queue is sealed: which items are reviewed is fixed before the first decision"
+                    "no queue is sealed: the items are fixed before the first decision"
                 )
             unknown -= self._sealed_items
         if unknown:

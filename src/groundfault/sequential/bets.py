@@ -168,7 +168,8 @@ class Bet:
         wrong = [a for a in self.alternatives if (a >= threshold if below else a <= threshold)]
         if wrong:
             raise PlanError(
-                f"the alternative {wrong[0]:g} does not contradict the {self.null}'s null at threshold={threshold:g}; "
+                f"the alternative {wrong[0]:g} does not contradict the {self.null}'s null at "
+                f"threshold={threshold:g}; "
                 f"{self.name} needs alternatives {'below' if below else 'above'} the threshold"
             )
 
@@ -265,7 +266,8 @@ def _check_names(bet: Bet) -> None:
             raise PlanError(f"{what}={value!r} is not one of {', '.join(choices)}")
     if bet.null == "auditor" and bet.name != bet.source:
         raise PlanError(
-            f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the auditor's"
+            f"bet={bet.name!r} exists for the model's null only; use {bet.source!r} for the "
+            "auditor's"
         )
 
 

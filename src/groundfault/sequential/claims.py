@@ -117,8 +117,9 @@ class Claim:
         if len(small):
             name, size = self.pool.groups[small[0]], self.pool.sizes[small[0]]
             raise PlanError(
-                f"the group {name!r} has {size} of {len(self.pool)} cases, and epsilon={self.plan.epsilon:g} asks for "
-                f"{min_cases}; leave the group out, merge it, or lower epsilon"
+                f"the group {name!r} has {size} of {len(self.pool)} cases, and "
+                f"epsilon={self.plan.epsilon:g} asks for {min_cases}; leave the "
+                "group out, merge it, or lower epsilon"
             )
 
     def min_eligible(self, available: int) -> int:
@@ -150,8 +151,9 @@ class Claim:
         if query.items is not None:
             if not self.anywhere:
                 raise PlanError(
-                    f"the policy {policy} named a set of cases; under the claim {self.plan.claim} a draw is made from "
-                    "a declared group, or nothing would be known of any group"
+                    f"the policy {policy} named a set of cases; under the claim "
+                    f"{self.plan.claim} a draw is made from a declared group, or "
+                    "nothing would be known of any group"
                 )
             eligible, what = np.asarray(query.items, dtype=np.bool_), "the set"
             if eligible.shape != available.shape or np.any(eligible & ~available):
@@ -175,19 +177,23 @@ class Claim:
         if count < min_eligible:
             raise PlanError(
                 f"the policy {policy} would draw from {count} cases of {what}; the claim "
-                f"{self.plan.claim} needs {min_eligible} or more, so that no case is likelier than 1/{min_eligible}"
+                f"{self.plan.claim} needs {min_eligible} or more, so that no case is likelier than "
+                f"1/{min_eligible}"
             )
         return eligible
 
     @property
     def null(self) -> str:
-        """The model's null, in a sentence."""
+        """The model's null, in a sentence.
+
+        Certificates store it, and verification compares it: the words stay as they are.
+        """
         q, pool = f"{self.plan.threshold:g}", self.pool
         groups = f"each of {len(pool.groups)} declared groups"
         if not self.guaranteed:
             return (
-                f"sampling as in the paper, which keeps no error rate on a finite pool: every group of at least "
-                f"{self.plan.epsilon:g} of the cases has expected score {q} or more"
+                "sampling as in the paper, which keeps no error rate on a finite pool: every group "
+                f"of at least {self.plan.epsilon:g} of the cases has expected score {q} or more"
             )
         if self.plan.claim == "literal":
             kinds = (
@@ -195,9 +201,18 @@ class Claim:
                 if pool.generated
                 else f"the {len(pool)} cases"
             )
-            return f"every group that makes up at least {self.plan.epsilon:g} of {kinds} has expected score {q} or more"
+            return (
+                f"every group that makes up at least {self.plan.epsilon:g} of {kinds} has expected "
+                f"score {q} or more"
+            )
         if self.plan.claim == "rates":
             return f"{groups} has expected score {q} or more when its cases are answered anew"
         if pool.generated:
-            return f"each of {len(pool.groups)} categories has expected score {q} or more for newly generated cases"
-        return f"{groups} of these {len(pool)} cases has mean score {q} or more, as the cases are scored now"
+            return (
+                f"each of {len(pool.groups)} categories has expected score {q} or more for newly "
+                "generated cases"
+            )
+        return (
+            f"{groups} of these {len(pool)} cases has mean score {q} or more, as the cases are "
+            "scored now"
+        )

@@ -99,7 +99,8 @@ class SequentialConfirmation:
     >>> from groundfault import Candidate, Evidence, Plan
     >>> long = [i % 2 == 0 for i in range(200)]
     >>> error = [i % 2 == 0 and i % 9 > 0 for i in range(200)]
-    >>> table = pl.DataFrame({"item": [f"case {i}" for i in range(200)], "long": long, "error": error})
+    >>> items = [f"case {i}" for i in range(200)]
+    >>> table = pl.DataFrame({"item": items, "long": long, "error": error})
     >>> evidence = Evidence.from_table(table, outcome="error", id="item")
     >>> audit = SequentialConfirmation(evidence, Plan(seed=1), [Candidate.from_text("long: long")])
     >>> audit.run(lambda query: 0 if error[int(query.id.split()[1])] else 1)
@@ -392,7 +393,8 @@ def _require_plan(case: PreparedAudit) -> None:
         raise PlanError("labels are bought for one model at a time; select one")
     if case.strata is not None:
         raise PlanError(
-            "groups of unequal size cannot be confirmed label by label: their means are not exchangeable"
+            "groups of unequal size cannot be confirmed label by label: their means are not "
+            "exchangeable"
         )
 
 

@@ -120,7 +120,7 @@ class StopEarly:
         ]
         if strange:
             raise InputError(
-                f"the sample {strange[0]!r} is not one that is audited: give the task stopping.dataset"
+                f"the sample {strange[0]!r} is not in the audit: give the task stopping.dataset"
             )
         return "groundfault"
 
@@ -178,7 +178,7 @@ class StopEarly:
         value = scores[name].score.value
         if isinstance(value, dict | list):
             raise InputError(
-                f"the score of sample {id!r} by {name} is not one number but a {type(value).__name__}"
+                f"the score of sample {id!r} by {name} is a {type(value).__name__}, not one number"
             )
         number = None if value == NOANSWER else float(value_to_float()(value))
         return None if number is None or number != number else number

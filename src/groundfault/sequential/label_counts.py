@@ -1,4 +1,4 @@
-"""Tally: which cases were asked, what they scored, and what that leaves each group to reach."""
+"""Counts of labels: which cases were scored, and what the rest of each group has to reach."""
 
 from __future__ import annotations
 
@@ -164,6 +164,6 @@ class LabelCounts:
         for array in arrays:
             array.setflags(write=False)
         return History(
-            claim.plan.threshold, pool.groups, pool.members, pool.embedding, arrays[0], claim.anywhere,
-            claim.min_eligible(int(available.sum())), *arrays[1:],
+            claim.plan.threshold, pool.groups, pool.members, pool.embedding, arrays[0],
+            claim.anywhere, claim.min_eligible(int(available.sum())), *arrays[1:],
         )  # fmt: skip

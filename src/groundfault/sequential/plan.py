@@ -114,7 +114,7 @@ class SequentialPlan:
                 raise PlanError(f"{name}={value:g} must lie strictly between 0 and 1")
         if self.epsilon is not None and not 0 < self._number("epsilon") <= 1:
             raise PlanError(
-                f"epsilon={self.epsilon:g} must lie in (0, 1]: the least share of the cases in a group"
+                f"epsilon={self.epsilon:g} must lie in (0, 1]: the smallest share of a group"
             )
         # with m = 1 an auditor passes the model without having looked for anything
         self._whole("budget", 1 if self.sampling == "paper" else 2)

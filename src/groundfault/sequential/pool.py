@@ -114,19 +114,24 @@ class Pool:
         ('all cases', 'lang=de', 'lang=fr')
         """
         frame, sources = read_table(source)
-        ids = pool_parsing.read_ids(frame, id, sources[0])
+        where = sources[0]
+        ids = pool_parsing.read_ids(frame, id, where)
         pool_parsing.check_ids(ids)
-        recorded = None if scores is None else pool_parsing.read_scores(frame, scores, sources[0])
+        recorded = None if scores is None else pool_parsing.read_scores(frame, scores, where)
+        points = None
+        if embedding is not None:
+            points = pool_parsing.read_embedding(frame, embedding, id, where)
+        numeric = pool_parsing.find_embedding_columns(frame, embedding)
         return _assemble(
             cls(
                 tuple(ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
-                embedding=None if embedding is None else pool_parsing.read_embedding(frame, embedding, id, sources[0]),
-                cases=frame.drop(*pool_parsing.find_embedding_columns(frame, embedding), *([scores] if scores else [])),
+                embedding=points,
+                cases=frame.drop(*numeric, *([scores] if scores else [])),
                 recorded=recorded,
                 generated=generated,
                 sources=sources,
             ),
-            [pair for group in groups for pair in pool_parsing.parse_groups(frame, group, sources[0])],
+            [pair for group in groups for pair in pool_parsing.parse_groups(frame, group, where)],
         )  # fmt: skip
 
     @classmethod
@@ -198,7 +203,7 @@ class Pool:
             array = np.asarray(values)
             if array.shape != (len(ids),):
                 raise InputError(
-                    f"group {name!r} has shape {array.shape}; give a value for each of {len(ids)} cases"
+                    f"group {name!r} has shape {array.shape}; give {len(ids)} values, one a case"
                 )
             if array.dtype == np.bool_:
                 masks.append((name, array))
@@ -207,10 +212,13 @@ class Pool:
                     (f"{name}={level}", mask)
                     for level, mask in pool_parsing.split_levels(array.astype(str), name)
                 ]
+        recorded = None
+        if scores is not None:
+            recorded = pool_parsing.check_scores(scores, len(ids), "the array of scores")
         pool = cls(
             tuple(str(i) for i in ids), (), np.zeros((0, len(ids)), dtype=np.bool_),
             embedding=None if embedding is None else np.asarray(embedding),
-            recorded=None if scores is None else pool_parsing.check_scores(scores, len(ids), "the array of scores"),
+            recorded=recorded,
             generated=generated,
             sources=("arrays",),
         )  # fmt: skip
@@ -278,7 +286,7 @@ class Pool:
             raise InputError(f"not the outline of a pool ({error})") from None
         if not intact:
             raise InputError(
-                "the record of the pool was altered: its ids and groups do not have the hash it states"
+                "the record of the pool was altered: its ids and groups do not have its hash"
             )
         return pool
 

@@ -1,6 +1,4 @@
-"""Intake: ids, groups, embeddings and scores out of the tables that pools are made from, each
-checked.
-"""
+"""Read and check the ids, groups, embeddings and scores of the tables that pools are made from."""
 
 from __future__ import annotations
 
@@ -58,7 +56,8 @@ def check_ids(ids: Sequence[str]) -> None:
     repeated = [name for name, count in Counter(ids).items() if count > 1]
     if repeated:
         raise InputError(
-            f"{len(repeated)} ids stand for several cases, for example {repeated[0]!r}; ids must be unique"
+            f"{len(repeated)} ids stand for several cases, for example {repeated[0]!r}; "
+            "ids must be unique"
         )
 
 
@@ -86,7 +85,7 @@ def split_levels(labels: NDArray[Any], what: str) -> Iterator[tuple[str, Bools]]
     distinct = sorted(set(labels))
     if len(distinct) > max(2, len(labels) // 2):
         raise InputError(
-            f"{what!r} has {len(distinct)} levels in {len(labels)} cases: as groups they are too many to say anything of; "
+            f"{what!r} has {len(distinct)} levels in {len(labels)} cases: too many for groups; "
             "name a column that repeats, or write a rule"
         )
     for level in distinct:
@@ -109,8 +108,8 @@ def _apply_rule(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
         )
     if values.null_count() and candidate.missing != "off":
         raise InputError(
-            f"group {candidate.name!r} is neither true nor false of {values.null_count()} cases; write the rule so "
-            "that it says, for example with IS NOT NULL"
+            f"group {candidate.name!r} is neither true nor false of {values.null_count()} cases; "
+            "write a rule that covers them, for example with IS NOT NULL"
         )
     return values.cast(pl.Boolean).fill_null(False).to_numpy()
 
@@ -135,13 +134,15 @@ def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: s
         rows = frame[hits[0]].to_list()
         if len({None if row is None else len(row) for row in rows}) != 1:
             raise InputError(
-                f"{where}: the lists in column {hits[0]!r} differ in length; an embedding is a matrix"
+                f"{where}: the lists in column {hits[0]!r} differ in length; an embedding is a "
+                "matrix"
             )
         return rows
     wrong = [c for c in hits if not frame[c].dtype.is_numeric()]
     if wrong:
         raise InputError(
-            f"{where}: column {wrong[0]!r} (of the embedding) holds {frame[wrong[0]].dtype}, not numbers"
+            f"{where}: column {wrong[0]!r} (of the embedding) holds "
+            f"{frame[wrong[0]].dtype}, not numbers"
         )
     return _to_numbers(frame.select(hits))
 
@@ -210,7 +211,8 @@ def check_embedding(embedding: Any, rows: int) -> Floats:
     bad = np.flatnonzero(~np.isfinite(matrix).all(axis=1))
     if len(bad):
         raise InputError(
-            f"the embedding of {len(bad)} cases has NaN or infinite entries, the first in row {bad[0]}"
+            f"the embedding of {len(bad)} cases has NaN or infinite entries, the first in row "
+            f"{bad[0]}"
         )
     return matrix
 
@@ -220,12 +222,14 @@ def read_scores(frame: pl.DataFrame, name: str, where: str) -> Floats:
     scores = get_column(frame, name, where)
     if not (scores.dtype.is_numeric() or scores.dtype in (pl.Boolean, pl.Null)):
         raise InputError(
-            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in [0, 1], or true/false"
+            f"{where}: column {name!r} holds {scores.dtype}; scores are numbers in "
+            "[0, 1], or true/false"
         )
     values = scores.cast(pl.Float64)
     if values.is_nan().any():
         raise InputError(
-            f"{where}: column {name!r} holds NaN; scores lie in [0, 1], and what was not scored is empty"
+            f"{where}: column {name!r} holds NaN; scores lie in [0, 1], and a case "
+            "without a score is empty"
         )
     return check_scores(
         values.fill_null(float("nan")).to_numpy(), frame.height, f"{where}: column {name!r}"

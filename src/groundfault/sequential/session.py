@@ -219,7 +219,8 @@ class SequentialAudit(AuditState):
         if self._score_events[query.step] != entry.seq:
             stored_score = self._rounds[query.step - 1].score
             raise LedgerError(
-                f"another process told query {query.step} first; its score {stored_score} stands, yours was not used"
+                f"another process scored query {query.step} first; its score {stored_score} "
+                "stands, and yours was not used"
             )
 
     def run(
@@ -246,12 +247,13 @@ class SequentialAudit(AuditState):
         """Raise `InputError` unless this is the query that waits for its score."""
         if not isinstance(query, Query) or query.audit != self.seal:
             raise InputError(
-                "only a query that this audit asked can be told; this one is of another audit, or of none"
+                "this query is not one that this audit asked: tell takes what ask returned"
             )
         if 0 < query.step <= self.labelled:
             earlier = self._rounds[query.step - 1]
             raise InputError(
-                f"query {query.step} (case {earlier.query.id!r}) was told before; its score {earlier.score} stands"
+                f"query {query.step} (case {earlier.query.id!r}) has a score already; its score "
+                f"{earlier.score} stands"
             )
         if self.open is None or query.step != self.open.query.step:
             due = (
@@ -301,5 +303,6 @@ class _Absent:
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:  # noqa: ARG002
         raise PlanError(
-            f"the audit was read from its record, without its cases and its policy {self.name}: open it anew"
+            f"the audit was read from its record, without its cases and its policy {self.name}: "
+            "open it anew"
         )

@@ -16,7 +16,7 @@ from groundfault.stats.multiple import e_holm
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-_MOST_CELLS = 2000
+_MAX_CELLS = 2000
 _EDGE = 0.01  # no score is forecast nearer to 0 than this, so that none costs all
 _LIFTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])[
     :, None
@@ -69,7 +69,7 @@ class SliceTest:
         """Before the first label of so many units, ``high`` of them on that side; ``errors``:
         losses are 0 or 1.
         """
-        if errors and units < _MOST_CELLS:
+        if errors and units < _MAX_CELLS:
             values = np.arange(units + 1) / units
             cells = (values, values)
         else:

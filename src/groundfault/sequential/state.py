@@ -1,6 +1,4 @@
-"""The course of an audit: what plan, pool and the rounds so far make of it. Nothing here asks,
-waits or writes.
-"""
+"""The state of an audit after each event of its record. Nothing here asks, waits or writes."""
 
 from __future__ import annotations
 
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
 
 
 class AuditState:
-    """Where an audit stands after each event of its record; live, resumed and verified audits all
-    take it.
+    """Where an audit stands after each event; live, resumed and verified audits share it.
 
     Parameters
     ----------
@@ -40,10 +37,10 @@ class AuditState:
     seal : str
         SHA-256 of plan and pool.
     claim : Claim
-    tally : Tally
+    counts : LabelCounts
     dual : Dual
     reviews : list of dict
-        Judgements of a `Panel`, in their order.
+        Judgements of an `AnnotatorPanel`, in their order.
     """
 
     def __init__(self, pool: Pool, plan: SequentialPlan) -> None:
@@ -133,7 +130,8 @@ class AuditState:
             return
         if step != due or (entry.kind != ASKED and self.open is None):
             raise LedgerError(
-                f"the record goes on with round {step} where {due} is due: rounds were removed or moved"
+                f"the record goes on with round {step} where {due} is due: rounds "
+                "were removed or moved"
             )
         if entry.kind == ASKED:
             self._take_query(body)
@@ -149,8 +147,8 @@ class AuditState:
         wrong = next(differences_of(body, draft.to_query_event()), "") if draft else "none is due"
         if draft is None or wrong:
             raise LedgerError(
-                f"round {body['step']} of the record does not reproduce ({wrong}): the record was altered, or made by "
-                "another version of groundfault"
+                f"round {body['step']} of the record does not reproduce ({wrong}): the record was "
+                "altered, or made by another version of groundfault"
             )
         self._rounds.append(draft)
 
@@ -179,7 +177,8 @@ class AuditState:
             ) from None
         if body.get("id") != query.id:
             raise LedgerError(
-                f"round {query.step} of the record asks for {query.id!r} and scores {body.get('id')!r}"
+                f"round {query.step} of the record asks for {query.id!r} and scores "
+                f"{body.get('id')!r}"
             )
         self.dual = self._outcomes.get(score) or self._after(query, open_round.thresholds, score)
         self.counts.add(query, self.pool.position[query.id], score)
@@ -256,23 +255,30 @@ class AuditState:
 
     @property
     def reason(self) -> str:
-        """The verdict's grounds, in a sentence."""
+        """The verdict's grounds, in a sentence.
+
+        Certificates store it, and verification compares it: the words stay as they are.
+        """
         q, cases = (
             f"{self.plan.threshold:g}",
             f"{self.tested} tested cases ({self.labelled} labelled)",
         )
         if self.verdict == "failure mode found":
             if self._groups_below:
-                return f"counted: {self._groups_below[0]} is below {q} whatever its other cases would score"
-            return f"the e-value against the model's null reached {self.wealth.model:.4g} after {cases}"
+                name = self._groups_below[0]
+                return f"counted: {name} is below {q} whatever its other cases would score"
+            reached = f"{self.wealth.model:.4g}"
+            return f"the e-value against the model's null reached {reached} after {cases}"
         if self.verdict == "audit passed":
             if self.counts.reached.all():
                 return f"counted: every declared group has a mean score of {q} or more"
             if self._groups_reached:
-                return f"counted: {self._groups_reached[0]}, which the auditor claimed, has a mean of {q} or more"
+                name = self._groups_reached[0]
+                return f"counted: {name}, which the auditor claimed, has a mean of {q} or more"
             return (
-                f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after {cases}: this auditor "
-                f"({self.plan.policy}), given {self.plan.budget} cases to find one, did not hold a failing group"
+                f"the e-value against the auditor's null reached {self.wealth.auditor:.4g} after "
+                f"{cases}: this auditor ({self.plan.policy}), given {self.plan.budget} cases to "
+                "find one, did not hold a failing group"
             )
         return f"neither null has fallen after {cases}"
 

@@ -1,6 +1,4 @@
-"""Outlook: what it would take to stop from here, and, before a label is spent, how long an audit is
-likely to last.
-"""
+"""Stopping times: how far an audit is from its end, and how long one is likely to last."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Singles = NDArray[np.float32]
 
-_WIDTHS, _EPOCHS, _MEMBERS, _LEAST_SCORES = (5, 10), (2, 4, 8, 16), 20, 2
+_WIDTHS, _EPOCHS, _MEMBERS, _MIN_SCORES = (5, 10), (2, 4, 8, 16), 20, 2
 _EXPLORE, _INSIST, _KEEP = 0.05, 0.5, 0.98
 _SURE = 1e-6
 
@@ -181,7 +181,7 @@ class _EnsembleState:
         state = replace(
             self, positions=positions, scores=scores, loss=self._loss(case, float(score))
         )
-        if len(positions) < _LEAST_SCORES:
+        if len(positions) < _MIN_SCORES:
             return state
         stages = train(
             self.inputs[positions], scores, widths=_WIDTHS, epochs=_EPOCHS, members=_MEMBERS

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_DRAWS, _NEWTON, _LEAST_CURVE = 100, 8, 0.02
+_DRAWS, _NEWTON, _MIN_CURVE = 100, 8, 0.02
 _INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
 _BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
 
@@ -104,7 +104,7 @@ def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Float
     for _ in range(_NEWTON):
         chance = _sigmoid(offset + (rows @ mode[..., None])[..., 0])
         # a curvature that is nearly zero would send Newton's step far out
-        curve = np.maximum(chance * (1 - chance), _LEAST_CURVE)
+        curve = np.maximum(chance * (1 - chance), _MIN_CURVE)
         precision = transposed @ (rows * curve[..., None]) + prior
         slope = transposed @ (scores - chance)[..., None] - mode[..., None]
         mode = mode + np.linalg.solve(precision, slope)[..., 0]

@@ -38,7 +38,8 @@ class Oracle:
         """
         if self.group not in history.groups:
             raise PlanError(
-                f"the policy {self.name} names no declared group; the groups are {', '.join(history.groups[:20])}"
+                f"the policy {self.name} names no declared group; the groups are "
+                f"{', '.join(history.groups[:20])}"
             )
         if history.open[history.groups.index(self.group)]:
             return Query(self.group, claim=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from groundfault.errors import PlanError
 from groundfault.sequential.policies import History, Query
 
-_LEAST = 2  # scores to learn from
+_MIN_SCORES = 2  # scores to learn from
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,10 @@ def predict_by_ridge(
     PlanError
         If there are fewer than two scores to learn from.
     """
-    if len(rounds) < _LEAST:
+    if len(rounds) < _MIN_SCORES:
         raise PlanError(
-            f"a pre-learned policy has {len(rounds)} scores to learn from; set warm_up to {_LEAST} or more"
+            f"a pre-learned policy has {len(rounds)} scores to learn from; set warm_up to "
+            f"{_MIN_SCORES} or more"
         )
     kinds = [history.members.T.astype(float)]
     kinds += [] if history.embedding is None else [history.embedding]
