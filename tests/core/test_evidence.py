@@ -76,7 +76,9 @@ def test_unscored_rows_are_counted_and_filled_on_request() -> None:
 
 
 def test_the_hash_is_of_the_content_not_of_the_order() -> None:
-    shuffled = Evidence.from_frame(FRAME[[2, 0, 3, 1]].select(reversed(FRAME.columns)), evidence().roles)
+    shuffled = Evidence.from_frame(
+        FRAME[[2, 0, 3, 1]].select(reversed(FRAME.columns)), evidence().roles
+    )
     assert shuffled.hash == evidence().hash
     other = Evidence.from_frame(FRAME.with_columns(lang=pl.lit("de")), evidence().roles)
     assert other.hash != evidence().hash
@@ -96,7 +98,9 @@ def test_saved_evidence_is_read_again(tmp_path: Path) -> None:
     again = Evidence.from_logs(place)
     assert again.hash == evidence().hash
     assert Evidence.from_logs(place, ignore=["lang"]).attributes == ()
-    (place / "observations.parquet").write_bytes((tmp_path / "saved" / "evidence.json").read_bytes())
+    (place / "observations.parquet").write_bytes(
+        (tmp_path / "saved" / "evidence.json").read_bytes()
+    )
     with pytest.raises(InputError):
         Evidence.from_logs(place)
 

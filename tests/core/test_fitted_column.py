@@ -186,7 +186,9 @@ def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
     plain = frame.select("id", "error", "embedding").with_columns(
         error=pl.when(pl.col("id") == "0009").then(None).otherwise(pl.col("error"))
     )
-    seen = EmbeddedPredictions.of(evidence(plain, null_outcome="missing"), "embedding", None, "label")
+    seen = EmbeddedPredictions.of(
+        evidence(plain, null_outcome="missing"), "embedding", None, "label"
+    )
     assert not seen.has_probabilities
     assert len(seen.label) == 199
     np.testing.assert_array_equal(seen.wrong, np.delete(frame["error"].to_numpy(), 9) == 1)

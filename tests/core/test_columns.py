@@ -1,0 +1,103 @@
+"""Columns: what kind each attribute is, and which are meant by a name or pattern."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import polars as pl
+import pytest
+
+from groundfault.core.columns import (
+    Kind,
+    flag_rule,
+    list_examples,
+    match_attributes,
+    profile,
+    propose_missing,
+    take_sample,
+)
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("a", [1] * 50, Kind.CONSTANT),
+        ("a", [None] * 50, Kind.CONSTANT),
+        ("a", [True, False] * 25, Kind.FLAG),
+        ("a", [0, 1] * 25, Kind.FLAG),
+        ("a", [0.5 * i for i in range(50)], Kind.NUMBER),
+        ("length", [i % 7 for i in range(50)], Kind.NUMBER),
+        ("a", list(range(50)), Kind.CODE),
+        ("seed", [i % 7 for i in range(50)], Kind.LABEL),
+        ("a", ["de", "en"] * 25, Kind.LABEL),
+        ("a", [f"question {i} of many" for i in range(50)], Kind.TEXT),
+        ("a", [f"{i:08x}" for i in range(50)], Kind.CODE),
+        ("a", [date(2026, 1, 1 + i % 9) for i in range(50)], Kind.OTHER),
+        ("a", [[1, 2]] * 50, Kind.OTHER),
+    ],
+)
+def test_kinds(name: str, values: list[Any], kind: Kind) -> None:
+    (column,) = profile(pl.DataFrame({name: values}))
+    assert column.kind is kind
+    assert column.missing == sum(value is None for value in values)
+
+
+def test_a_sample_is_always_the_same_rows_in_order() -> None:
+    table = pl.DataFrame({"n": range(100)})
+    rows = take_sample(table, 10)["n"].to_list()
+    assert rows == sorted(rows) == take_sample(table, 10)["n"].to_list()
+    assert len(set(rows)) == 10
+    assert take_sample(table, 100) is table
+
+
+def evidence() -> Evidence:
+    frame = pl.DataFrame(
+        {
+            "id": ["a", "a", "b", "b"],
+            "model": ["m", "n"] * 2,
+            "error": [0, 1, 1, 0],
+            "d__x": [1, 1, 0, 0],
+            "d__y": [None, None, 2, 2],
+            "varying": [1, 2, 3, 4],
+        }
+    )
+    return Evidence.from_table(frame, id="id", model="model", outcome="error")
+
+
+def test_examples_have_one_row_each() -> None:
+    table = list_examples(evidence())
+    assert table.columns == ["d__x", "d__y"]
+    assert table.height == 2
+
+
+def test_names_and_patterns_stand_for_attributes() -> None:
+    assert match_attributes(evidence(), ["d__y", "d__*"]) == {"d__y": "d__y", "d__x": "d__*"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("error", "it has another part"),
+        ("varying", "it differs between rows of one example"),
+        ("d_x", "near it: d__x"),
+        ("zzz", "the attributes: d__x, d__y"),
+    ],
+)
+def test_what_stands_for_nothing_is_explained(pattern: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        match_attributes(evidence(), [pattern])
+
+
+def test_missing_values_are_proposed_once_a_pattern() -> None:
+    table = pl.DataFrame({"a": [None, 1], "b": [None, "x"], "c": [1, 2], "d": [None, None]})
+    candidates = list(propose_missing(table, profile(table), "me"))
+    assert [c.rule for c in candidates] == ['"a" IS NULL']
+    assert candidates[0].meaning == "a is missing, together with b"
+
+
+def test_the_rule_of_a_flag() -> None:
+    assert flag_rule("a", pl.Boolean()) == '"a"'
+    assert flag_rule("a", pl.Int64()) == '"a" = 1'

@@ -1,0 +1,37 @@
+"""Findings: rates of cells, names that nothing shares, and plain words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from groundfault.core.finding import Cell, Finding, Verdict
+
+
+def finding(outcome: str = "", verdict: Verdict = Verdict.CONFIRMED) -> Finding:
+    cell = Cell(4, 6, 2, 3, 0.0)
+    return Finding("a", "n > 1", "many", "me", outcome, verdict, "", "It is so.", cell, None, cell)
+
+
+def test_rates_of_a_cell() -> None:
+    assert Cell(4, 6, 2, 3, 0.0).on_rate == Cell(4, 6, 2, 3, 0.0).off_rate == 0.5
+    assert Cell(0, 6, 0, 3, None).on_rate is None
+    assert Cell(4, 0, 2, 0, None).off_rate is None
+
+
+def test_the_key_names_the_outcome_where_there_are_several() -> None:
+    assert finding().key == "a"
+    assert finding("m1").key == "a · m1"
+
+
+@pytest.mark.parametrize("verdict", list(Verdict))
+def test_only_confirmed_findings_may_be_reported(verdict: Verdict) -> None:
+    assert finding(verdict=verdict).confirmed == (verdict == "confirmed")
+
+
+def test_a_finding_is_plain_json() -> None:
+    data = json.loads(json.dumps(finding().to_dict()))
+    assert data["verdict"] == "confirmed"
+    assert data["aliases"] == []
+    assert data["full"]["on"] == 4
