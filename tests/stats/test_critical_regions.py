@@ -19,7 +19,7 @@ def test_counts_that_pass_have_a_small_p_and_a_large_effect(sides: Literal[1, 2]
         total = region.first + i
         counts = np.arange(max(0, on + total - n), min(on, total) + 1)
         pmf = hypergeom(n, total, on).pmf(counts)
-        lift = counts / on - (total - counts) / (n - on)
+        lift = (n * counts - on * total) / (on * (n - on))  # one rounding, so that ties are ties
         for count, size in zip(counts, lift, strict=True):
             same_side = np.abs(lift) if sides == 2 else lift * np.sign(size)
             p = pmf[same_side >= abs(size) - 1e-12].sum()

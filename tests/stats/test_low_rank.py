@@ -33,5 +33,6 @@ def test_a_second_skill_is_found_where_there_is_one() -> None:
 def test_a_model_without_answers_is_placed_at_the_origin() -> None:
     passes, trials = draw_answers(2.0)
     model = low_rank.fit(passes, trials, irt.fit(passes, trials), 1)
-    assert (model.place(passes[:, :2], trials[:, :2] * 0) == 0).all()
+    nothing = np.zeros_like(trials[:, :2])
+    assert (model.place(nothing, nothing) == 0).all()
     assert model.place(passes, trials).shape == (24, 2)

@@ -1,0 +1,72 @@
+"""Confirmation: which part of the rule a survivor fails, and the p-values it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from groundfault import Plan
+from groundfault.core.units import Units
+from groundfault.judges.confirm import (
+    compute_p_values,
+    confirm,
+    has_support,
+    is_at_most,
+    is_big_enough,
+)
+from groundfault.testing import World
+
+PLAN = Plan(min_lift=0.1, alpha=0.1).resolve(lift_ranked=True, gated=True)
+
+
+def draw_units(units: int = 200) -> Units:
+    return World(units=units, candidates=6).draw(np.random.default_rng(0))
+
+
+def test_each_failure_is_named() -> None:
+    units = draw_units()
+    hypotheses = np.arange(6)
+    tables = units.tables[hypotheses]
+    survives = np.array([True] * 5 + [False])
+    result = confirm(
+        units, hypotheses, survives, -tables.sign, PLAN, exact_p=True, rng=np.random.default_rng(0)
+    )
+    assert set(result.failure[:5]) == {"sign"}
+    assert result.failure[5] == ""
+    assert not result.passes.any()
+    assert np.isnan(result.p_adjusted[5])
+    result = confirm(
+        units, hypotheses, survives, tables.sign, PLAN, exact_p=True, rng=np.random.default_rng(0)
+    )
+    enough = is_big_enough(tables, PLAN)
+    for big, failure in zip(enough[:5], result.failure[:5], strict=True):
+        assert failure in (("", "p") if big else ("min_effect",))
+
+
+def test_p_values_of_both_sides_are_at_least_those_of_one() -> None:
+    units, hypotheses, rng = draw_units(), np.arange(6), np.random.default_rng(0)
+    direction = units.tables[hypotheses].sign
+    one = compute_p_values(units, hypotheses, PLAN, rng, direction=direction)
+    both = compute_p_values(units, hypotheses, PLAN, rng)
+    assert (one <= both + 1e-12).all()
+
+
+def test_a_level_is_met_but_for_rounding() -> None:
+    assert is_at_most(np.array([0.1 * (1 + 1e-15), 0.1001]), 0.1).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("effect", ["risk_ratio", "odds_ratio"])
+def test_ratios_count_in_both_directions(effect: str) -> None:
+    tables = draw_units().tables[np.arange(6)]
+    plan = replace(PLAN, effect=effect, min_ratio=1.2)
+    ratio = tables.ratio(effect)
+    assert (is_big_enough(tables, plan) == (np.abs(np.log(ratio)) >= np.log(1.2))).all()
+
+
+def test_support_is_asked_for_on_both_sides() -> None:
+    tables = draw_units().tables[np.arange(6)]
+    plan = replace(PLAN, hold_min_on=int(tables.on.max()) + 1)
+    assert not has_support(tables, plan).any()
+    assert has_support(tables, replace(PLAN, hold_min_on=1, hold_min_off=1)).all()

@@ -1,0 +1,54 @@
+"""The rule as a whole: a verdict for each hypothesis, and duplicates share theirs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from groundfault import Plan, judges
+from groundfault.core.finding import Verdict
+from groundfault.core.units import Marks, Units
+from groundfault.judges.rule import find_duplicates, find_obstacles, rule
+from groundfault.stats import bits
+
+PLAN = Plan(min_on=5, min_off=5, permutations=99, splits=4).resolve(lift_ranked=False, gated=False)
+
+
+def make_marks(*rows: np.ndarray) -> Marks:
+    matrix = np.array(rows, dtype=np.bool_)
+    return Marks(matrix.shape[1], bits.pack(matrix), None, ("",) * len(matrix))
+
+
+def draw_rows(size: int = 100) -> np.ndarray:
+    return np.random.default_rng(0).random((3, size)) < 0.4
+
+
+def test_copies_and_complements_are_duplicates() -> None:
+    a, b, _ = draw_rows()
+    assert find_duplicates(make_marks(a, b, a, ~b, ~a)).tolist() == [0, 1, 0, 1, 0]
+
+
+def test_too_few_units_on_a_side_are_an_obstacle() -> None:
+    a, *_ = draw_rows()
+    few = np.arange(100) < 3
+    marks = make_marks(a, few, ~few)
+    units = Units.of(marks, np.zeros((1, 100)))
+    obstacles = find_obstacles(PLAN, units, marks)
+    assert obstacles[0] == ()
+    assert "min_on" in obstacles[1]
+    assert "min_off" in obstacles[2]
+
+
+@pytest.mark.parametrize("name", ["holm", "bh", "by", "max-t"])
+def test_every_hypothesis_gets_a_verdict_and_duplicates_the_same(name: str) -> None:
+    a, b, _ = draw_rows()
+    few = np.arange(100) < 3
+    marks = make_marks(a, b, ~a, few)
+    units = Units.of(marks, (a | (np.arange(100) % 5 == 0)).astype(float)[None])
+    judge = judges.get(name)
+    ruling = rule(judge, PLAN, units, None, marks)
+    assert ruling.verdicts[0] == ruling.verdicts[2] == Verdict.CONFIRMED
+    assert ruling.verdicts[3] == Verdict.UNTESTABLE
+    assert ruling.hypotheses.tolist() == [0, 1]
+    assert ruling.representatives.tolist()[:3] == [0, 1, 0]
+    assert ruling.positions() == {0: 0, 1: 1, 2: 0}

@@ -1,0 +1,30 @@
+"""Split-Holm: whatever is big enough on discovery goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from groundfault import Plan, judges
+from groundfault.core.units import Units
+from groundfault.judges.confirm import is_big_enough
+
+HYPOTHESES = np.arange(10)
+
+
+def test_the_screen_is_the_smallest_effect(planted: Units, plan: Plan) -> None:
+    judge = judges.get("split-holm")
+    screening = judge.screen(planted, HYPOTHESES, plan, np.random.default_rng(0))
+    assert (screening.survives == is_big_enough(planted.tables[HYPOTHESES], plan)).all()
+    assert screening.survives[0]
+    assert judge.confirmation == "exact"
+
+
+@pytest.mark.parametrize("min_lift", ["0.05", "0.3", "0.9"])
+def test_a_larger_smallest_effect_leaves_fewer(min_lift: str, planted: Units, plan: Plan) -> None:
+    judge, rng = judges.get("split-holm"), np.random.default_rng(0)
+    survivors = judge.screen(planted, HYPOTHESES, replace(plan, min_lift=min_lift), rng).survives
+    lifts = np.abs(planted.tables[HYPOTHESES].lift)
+    assert (survivors == (lifts >= float(min_lift))).all()
