@@ -1,4 +1,4 @@
-"""Targeted tests: frozen task banks, a grammar of prompt components, and what an answer says.
+"""Targeted tests: frozen task banks, a grammar of prompt components, and routing of answers.
 
 ::
 
@@ -9,8 +9,8 @@
     probes.route(bank["bat-and-ball"], "Answer: 10").signal
 
 A probe can be rebuilt from the bank's hash, the grammar's hash, the task's id and the assignment of
-components. That an answer disagrees with the key is a routing signal: it says what a person should
-look at, and is no error of the model."""
+components. An answer that disagrees with the key is a routing signal: a person should look at it.
+It is not yet an error of the model."""
 
 from __future__ import annotations
 

@@ -89,33 +89,6 @@ def make_review_section(
     controls: MissedErrors | None = None,
 ) -> Section:
     """The section on the review: resolutions, agreement of reviewers, and hidden controls."""
-    how = Counter(resolution.how for resolution in resolutions.values())
-    sentences = [
-        f"{words.plural(len(resolutions), 'item')} reviewed: {how['settled']:,} settled by "
-        "reviewers, "
-        f"{how['adjudicated']:,} by an adjudicator, {how['disputed']:,} disputed, "
-        f"{how['waiting']:,} waiting for more."
-    ]
-    late = sum(resolution.unblinded for resolution in resolutions.values())
-    if controls and controls.rate is not None:
-        low, high = f"{controls.low:.1%}", f"{controls.high:.1%}"
-        sentences.append(
-            f"Of {words.count(controls.matched)} items that matched their key, "
-            f"{words.count(controls.audited)} were "
-            f"reviewed unseen among the others: {words.count(controls.errors)} are model errors "
-            "all the same "
-            f"({words.rate(controls.rate)}, 95% interval {low} to {high}). No signal showed these."
-        )
-    elif controls:
-        sentences.append(
-            "No item that matched its key was reviewed: errors that no signal showed cannot be "
-            "estimated."
-        )
-    if late:
-        sentences.append(
-            f"{words.plural(late, 'item')} {'rests' if late == 1 else 'rest'} on decisions made "
-            "after unblinding."
-        )
     rows = tuple(
         (
             question.replace("_", " "),
@@ -133,9 +106,40 @@ def make_review_section(
     table = probe_tables.make_table(
         "Agreement of reviewers", "tnnnnn", ("Question", *heads), rows, note
     )
+    sentences = list(_describe_review(resolutions, controls))
     if not rows:
         sentences.append("No item was reviewed by two people: their agreement is not known.")
     return Section("Review", tuple(sentences), (), (table,) if rows else ())
+
+
+def _describe_review(
+    resolutions: Mapping[str, Resolution], controls: MissedErrors | None
+) -> Iterator[str]:
+    how = Counter(resolution.how for resolution in resolutions.values())
+    yield (
+        f"{words.plural(len(resolutions), 'item')} reviewed: {how['settled']:,} settled by "
+        f"reviewers, {how['adjudicated']:,} by an adjudicator, {how['disputed']:,} disputed, "
+        f"{how['waiting']:,} waiting for more."
+    )
+    if controls and controls.rate is not None:
+        low, high = f"{controls.low:.1%}", f"{controls.high:.1%}"
+        yield (
+            f"Of {words.count(controls.matched)} items that matched their key, "
+            f"{words.count(controls.audited)} were reviewed unseen among the others: "
+            f"{words.count(controls.errors)} are model errors all the same "
+            f"({words.rate(controls.rate)}, 95% interval {low} to {high}). No signal showed these."
+        )
+    elif controls:
+        yield (
+            "No item that matched its key was reviewed: errors that no signal showed cannot be "
+            "estimated."
+        )
+    late = sum(resolution.unblinded for resolution in resolutions.values())
+    if late:
+        yield (
+            f"{words.plural(late, 'item')} {'rests' if late == 1 else 'rest'} on decisions made "
+            "after unblinding."
+        )
 
 
 def _format_coefficient(measure: Agreement) -> str:

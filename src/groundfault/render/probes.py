@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from groundfault.probes.bank.bank import Task
 from groundfault.probes.bank.checking import BankCheck
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
@@ -91,25 +92,27 @@ def _blocks(check: BankCheck) -> Iterator[str]:
     if len(tasks) < len(bank):
         yield f"The first {len(tasks):,} of {len(bank):,} tasks."
     for task in tasks:
-        facts = [
-            f"Question: {escape(task.question)}",
-            f"Key: {code(task.answer)}, compared by `{task.rule}`",
-        ]
-        facts += [f"Tolerance: {task.tolerance}"] if task.tolerance else []
-        facts += [f"Why: {escape(task.derivation)}"] if task.derivation else []
-        facts += [f"Checked: {escape(', '.join(task.tags))}"] if task.tags else []
-        facts += [
-            f"{escape(words.capital(slot))}: {escape(text)}" for slot, text in task.slots.items()
-        ]
         yield f"### {escape(task.id)} ({escape(task.family)})"
-        yield _bullets(facts)
+        yield _bullets(_list_facts(task))
     yield "## What an audit decides of a response"
     yield "\n".join(f"{number}. {escape(line)}" for number, line in enumerate(AUDIT, start=1))
     yield (
         "That an answer differs from its key is a routing signal, and that a prompt is "
-        "structurally valid does not say "
-        "that it means the same: both are for a person to judge."
+        "structurally valid does not say that it means the same: both are for a person to judge."
     )
+
+
+def _list_facts(task: Task) -> Iterator[str]:
+    yield f"Question: {escape(task.question)}"
+    yield f"Key: {code(task.answer)}, compared by `{task.rule}`"
+    if task.tolerance:
+        yield f"Tolerance: {task.tolerance}"
+    if task.derivation:
+        yield f"Why: {escape(task.derivation)}"
+    if task.tags:
+        yield f"Checked: {escape(', '.join(task.tags))}"
+    for slot, text in task.slots.items():
+        yield f"{escape(words.capital(slot))}: {escape(text)}"
 
 
 def _families(check: BankCheck) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """A scripted brittle model: it errs on planted prompts, and some right answers are misread.
 
-What it does with every prompt is known, so that an audit of its answers can be held against the
-truth; and so are reviewers, who see what a reviewer sees and err as often as they are told to.
+Its behaviour on every prompt is known, so the results of a review can be compared with the truth.
+Scripted reviewers see what a reviewer sees, and err at a fixed rate.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Pla
     """Plant errors and artefacts.
 
     A third of the tasks are brittle: with the option ``shortcut`` they fail four times in five.
-    Other prompts fail one time in fifty. Of the rest 3% are misread and 3% have a form that the
-    rule does not know. Whatever the model, 1% of the prompts no longer ask their task. What a
-    machine would not notice is not planted.
+    Other prompts fail one time in fifty. 3% of the remaining ones are misread, and 3% have a form
+    that the rule does not know. Whatever the model, 1% of the prompts no longer ask their task.
+    What a machine would not notice is not planted.
 
     Parameters
     ----------

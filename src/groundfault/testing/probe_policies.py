@@ -23,9 +23,9 @@ def check_probe_policy(
 
     A run over a small bank, with blocked keys and to its end, is gone through again with a policy
     made anew for every batch, as after an interruption: it must ask the same, to the last key.
-    Asked twice about one history, with another question in between, it must say the same. Every key
+    Asked twice with one history, and with another in between, it must choose the same. Every key
     has to be one of the bank's that is not blocked. Chances, where the policy knows them, must sum
-    to 1 or, where nothing is left, be 0, and every key that it asks must have had one.
+    to 1 or, where no key is left, be 0, and every key that it asks must have a positive one.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def check_probe_policy(
         A name as `groundfault.probes.policies.get` takes it, a policy, which is copied wherever a
         fresh one is needed, or what makes the policy.
     seed : int
-        Of the bank, its signals and the run.
+        Seed of the bank, its signals and the run.
 
     Raises
     ------
@@ -60,13 +60,12 @@ def check_probe_policy(
         _check_keys(where, one, now, keys)
         require(
             np.array_equal(keys, _ask(make(), now, seed)),
-            f"{where} asks something else when taken up there: it remembers more than it is told",
+            f"{where} asks other keys when resumed there: it keeps state between calls",
         )
         _ask(one, histories[batch // 2], seed)
         require(
             np.array_equal(keys, _ask(one, now, seed)),
-            f"{where} says something else when asked twice about one history with the same "
-            "generators",
+            f"{where} asks other keys when called twice with one history and the same generators",
         )
         histories.append(_make_history(np.append(now.keys, keys), mismatch, blocked, batch + 1))
 
@@ -89,7 +88,7 @@ def _ask(policy: PromptPolicy, history: PromptHistory, seed: int) -> Keys:
 def _check_keys(where: str, policy: PromptPolicy, history: PromptHistory, keys: Keys) -> None:
     require(len(keys) <= _SIZE, f"{where} asks {len(keys)} keys, where {_SIZE} were wanted")
     in_bank = (keys >= 0) & (keys < len(history.open))
-    require(in_bank.all(), f"{where} asks a key that there is not: {keys[~in_bank].tolist()}")
+    require(in_bank.all(), f"{where} asks a key that does not exist: {keys[~in_bank].tolist()}")
     require(
         history.open[keys].all(),
         f"{where} asks a key that is blocked: {keys[~history.open[keys]].tolist()}",
@@ -100,16 +99,14 @@ def _check_keys(where: str, policy: PromptPolicy, history: PromptHistory, keys: 
             return
         require(
             chance.shape == history.open.shape and (chance >= 0).all(),
-            f"{where} tells chances that are none",
+            f"{where} has chances of another shape, or below 0",
         )
         require(
             abs(chance.sum() - 1) < 1e-9,
-            f"{where} tells chances that sum to {chance.sum():.6g}, not to 1",
+            f"{where} has chances that sum to {chance.sum():.6g}, not to 1",
         )
-        require(chance[key] > 0, f"{where} asks the key {key}, and says that it could not come")
+        require(chance[key] > 0, f"{where} asks the key {key}, whose chance is 0")
         history = history.after(int(key))
     last = policy.chances(history)
     if len(keys) < _SIZE and last is not None:
-        require(
-            not last.any(), f"{where} asks fewer than were wanted, and says that more could come"
-        )
+        require(not last.any(), f"{where} asks too few keys, although others have a chance above 0")

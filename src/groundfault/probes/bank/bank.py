@@ -60,16 +60,16 @@ class Task:
     rule : str
         How an answer is compared with it: exact, yes_no, integer, numeric or set.
     tolerance : Fraction
-        Of the rule ``numeric``: the largest difference that does not count.
+        Largest difference that the rule ``numeric`` accepts.
     derivation : str
-        Why the key is the key, for whoever reviews.
+        Why the key is right, for reviewers.
     tags : tuple of str
         What was checked of it by a person, such as ``unambiguous``.
     anchors : tuple of str
         Parts of the question that a rendered prompt must hold; the whole question where none is
         named.
     slots : mapping of str to str
-        What components may say about this task, such as ``shortcut``, a tempting wrong answer.
+        Texts that components may insert, such as ``shortcut``, a tempting wrong answer.
 
     Raises
     ------
@@ -115,7 +115,7 @@ class Task:
             json.dumps(self.to_dict(), ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise InputError(
-                f"task {self.id!r} holds half of a surrogate pair, which is no text"
+                f"task {self.id!r} holds half of a surrogate pair, which is not valid text"
             ) from None
 
     def to_dict(self) -> dict[str, Any]:
@@ -346,15 +346,7 @@ def _tasks_of_rows(
     columns = list(
         dict.fromkeys(column for column in (id, question, target, family) if column is not None)
     )
-    lacking = [column for column in columns if column not in frame.columns]
-    if lacking:
-        has = ", ".join(frame.columns[:_MAX_COLUMNS]) + ", ..." * (
-            len(frame.columns) > _MAX_COLUMNS
-        )
-        raise InputError(
-            f"there is no column {lacking[0]!r}; name those with question and target (there are "
-            f"{has})"
-        )
+    _require_columns(frame, columns)
     rows = frame.select(pl.col(column).cast(pl.String) for column in columns).unique(
         maintain_order=True
     )
@@ -376,4 +368,14 @@ def _tasks_of_rows(
             question=row[question],
             answer=row[target],
             rule=rule or natural_rule(row[target]),
+        )
+
+
+def _require_columns(frame: pl.DataFrame, columns: list[str]) -> None:
+    lacking = [column for column in columns if column not in frame.columns]
+    if lacking:
+        more = ", ..." if len(frame.columns) > _MAX_COLUMNS else ""
+        raise InputError(
+            f"there is no column {lacking[0]!r}; name those with question and target (there are "
+            f"{', '.join(frame.columns[:_MAX_COLUMNS])}{more})"
         )

@@ -73,7 +73,7 @@ class BankCheck:
 
 
 def check(bank: Bank, grammar: Grammar, *, samples: int = 3, seed: int = 0) -> BankCheck:
-    """Render every prompt of a bank and a grammar, and say what is wrong.
+    """Render every prompt of a bank and a grammar, and list the invalid ones.
 
     Parameters
     ----------

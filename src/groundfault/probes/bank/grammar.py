@@ -26,7 +26,7 @@ KEEPS = ("wording", "facts", "operations", "relations", "answer")
 """What a group can promise not to change: the question's wording, its facts, its operations, its
 relations, and which answers are right. That ``wording`` is kept is checked on every prompt;
 ``answer`` makes a metamorphic relation: the options of the group must get equivalent answers. The
-others are for whoever reviews."""
+others are for reviewers."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}", re.IGNORECASE)
 _GRAMMAR = ("name", "about", "sha256", "layout", "longest", "group")
@@ -63,7 +63,7 @@ class ComponentGroup:
     Raises
     ------
     InputError
-        If there is no option, two have one name, or ``keeps`` says something unknown.
+        If there is no option, two have one name, or ``keeps`` has an unknown entry.
     """
 
     name: str

@@ -46,7 +46,7 @@ def read(path: Path, what: str) -> dict[str, Any]:
 
 @contextmanager
 def locate_errors(where: str) -> Iterator[None]:
-    """What is wrong within is wrong in this file, and says so once."""
+    """Prefix the message of an error raised within by the file's name, once."""
     try:
         yield
     except InputError as error:
@@ -55,7 +55,7 @@ def locate_errors(where: str) -> Iterator[None]:
 
 
 def require_known(table: Mapping[str, Any], names: Collection[str], where: str) -> None:
-    """Raise `InputError` for a key that means nothing: a slip of the pen would pass unseen."""
+    """Raise `InputError` for an unknown key, which may be a misspelt one."""
     strange = [key for key in table if key not in names]
     if strange:
         raise InputError(
@@ -97,7 +97,7 @@ def sha256(content: Any) -> str:
 
 
 def check_frozen(stored_hash: str, content_hash: str, where: str) -> None:
-    """Raise `InputError` where a file says another hash than its content has."""
+    """Raise `InputError` if the hash in a file is not that of its content."""
     if stored_hash and stored_hash != content_hash:
         raise InputError(
             f"{where} was frozen as {stored_hash[:12]} and is now {content_hash[:12]}: undo the "

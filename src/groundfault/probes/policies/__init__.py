@@ -152,7 +152,7 @@ class Caps(NamedPolicy):
         ``floor``, as in the paper; by one factor from batch to batch, reaching ``floor`` in the
         last; or not at all.
     rate : float
-        Of the exponential moving average of the signal, in (0, 1].
+        Rate of the exponential moving average of the signal, in (0, 1].
     start, floor : float
         Temperature of the first batch, and the least: above 0.
 
@@ -211,7 +211,7 @@ class Caps(NamedPolicy):
         return odds
 
     def temperature(self, batch: int, batches: int) -> float:
-        """Of a batch, counted from 1."""
+        """The temperature of a batch, counted from 1."""
         if self.schedule == "constant":
             return self.start
         if self.schedule == "geometric":

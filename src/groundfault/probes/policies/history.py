@@ -114,7 +114,7 @@ class PromptPolicy(Protocol):
     def chances(self, history: PromptHistory) -> Floats | None:
         """With which probability each key comes next: shape (K,), all 0 where nothing is left.
 
-        None where nobody can say: what such a policy finds estimates no rate.
+        None where it is unknown: rows of such a policy estimate no rate.
         """
         ...
 
@@ -164,8 +164,8 @@ def draw(
 def chances_of(policy: PromptPolicy, history: PromptHistory, keys: Keys) -> list[float | None]:
     """The probability with which a policy drew each key of a batch, given the ones before it.
 
-    None where nobody can say, and where some key that was never asked could not have come: a rate
-    estimated from such chances would say nothing of that key."""
+    None where it is unknown, and where some key that was never asked had probability 0: a rate
+    estimated from such chances would leave that key out."""
     chances: list[float | None] = []
     for key in keys:
         chance = policy.chances(history)

@@ -1,6 +1,6 @@
 """Thompson sampling of prompt keys, without repeats: by rates, or by a Gaussian process.
 
-Nobody knows the chance that a key's draw is the highest, so these policies have no chances to tell.
+The chance that a key's draw is the highest is not known in closed form, so `chances` is None.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ class GaussianThompson(NamedPolicy):
     Parameters
     ----------
     mean : float
-        Of the signal before anything is seen.
+        Prior mean of the signal.
     scale : float
-        Of the kernel: small, it follows what it saw sooner.
+        Scale of the kernel.
     noise : float
         Variance of the signal that is no function of the key.
 

@@ -26,7 +26,7 @@ _COVERAGE = 0.95  # of the interval for missed errors
 
 
 class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
-    """What controls say of errors among the items that matched.
+    """An estimate, from controls, of errors among the items that matched.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReviewedRuns:
-    """The review of a folder of runs: what was sealed, what was decided, and what it comes to.
+    """The review of a folder of runs: sealed queue, decisions and resulting statuses.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class ReviewedRuns:
         """
         why = " ".join(reason.split())
         if not why:
-            raise InputError("say why (--reason TEXT): the reason to unblind stays on record")
+            raise InputError("give the reason (--reason TEXT): the reason to unblind is recorded")
         queue = self.queue
         count = len(self.store.decisions())
         event = self.store.unblind(
@@ -177,7 +177,7 @@ class ReviewedRuns:
 
     @property
     def resolutions(self) -> dict[str, Resolution]:
-        """What the decisions on each item come to, by its id."""
+        """The resolution of each item, by its id."""
         return resolve(self.decisions, self.queue.reviewers)
 
     @property
@@ -228,7 +228,7 @@ class ReviewedRuns:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """What the run's config says of its review."""
+        """The review settings of the run's config."""
         manifest = self.runs.manifest
         return {
             "reviewers": 1,
@@ -244,7 +244,7 @@ class ReviewedRuns:
         return REVIEWS if self.store.place == own else self.store.place
 
     def _last_sealing(self) -> Mapping[str, Any] | None:
-        """What the runs' ledger says of the last sealing."""
+        """The last sealing in the runs' ledger."""
         place = self.runs.folder / LEDGER
         sealed = self._ledger.events(SEALED) if place.exists() else []
         return sealed[-1].body if sealed else None

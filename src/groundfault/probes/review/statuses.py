@@ -90,7 +90,7 @@ def queue(
     controls : float in [0, 1]
         Share of the items that matched, rounded up, drawn without replacement.
     seed : int
-        Of the draw, and of every reviewer's order.
+        Seed of the draw, and of every reviewer's order.
     reviewers : int
         How many review each item.
     split : sequence of str
@@ -150,7 +150,7 @@ def statuses(
 
 
 def status_of(resolution: Resolution | None) -> Status:
-    """The status of a row whose item's decisions come to this; None where there are none."""
+    """The status of a row whose item has this resolution; None is no decision."""
     if resolution is None or resolution.how == "waiting":
         return "unaudited"
     if resolution.verdict is None or resolution.verdict == "unsure":

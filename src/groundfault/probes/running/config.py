@@ -36,7 +36,7 @@ class Config:
         repeats, prior=stressor``.
     seeds : sequence of int
     iterations : int, optional
-        Of each policy and seed; after each one the policy sees the signals.
+        Iterations of each policy and seed; after each one the policy sees the signals.
     batch : int
         Queries of an iteration.
     budget : int, optional
@@ -89,7 +89,7 @@ class Config:
             self._check(name, "a whole number of at least 1", lambda v: _is_whole(v) and v >= 1)
         if (self.iterations is None) == (self.budget is None):
             raise PlanError(
-                "say either iterations or budget: how often a policy is asked, or for how many "
+                "set either iterations or budget: how often a policy is asked, or for how many "
                 "queries"
             )
         self._check("seeds", "a list of whole numbers of at least 0, none twice", _are_seeds)
@@ -132,7 +132,7 @@ class Config:
 
     @property
     def queries(self) -> int:
-        """Of each policy and seed, at most."""
+        """The largest number of queries of a policy and seed."""
         return self.budget if self.budget is not None else (self.iterations or 0) * self.batch
 
     @property

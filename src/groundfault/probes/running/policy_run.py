@@ -217,5 +217,5 @@ class PolicyRun:
 
 
 def best_row(rows: Sequence[ProbeRow]) -> ProbeRow:
-    """The first row with the highest failure score: one that cannot be told comes after a match."""
+    """The first row with the highest failure score: a row without a score ranks last."""
     return max(rows, key=lambda row: -1.0 if row.score is None else row.score)

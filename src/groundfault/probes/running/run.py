@@ -44,7 +44,7 @@ def run(
     out: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Runs:
-    """Ask what a config says, or go on where that was interrupted.
+    """Ask the prompts of a config, or go on where the run was interrupted.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ def _render_all(bank: Bank, grammar: Grammar) -> list[Probe]:
     prompts = list(probes(bank, grammar))
     if all(probe.errors for probe in prompts):
         raise PlanError(
-            f"no prompt may be asked: {prompts[0].errors[0]}; groundfault probe check says more"
+            f"no prompt may be asked: {prompts[0].errors[0]}; "
+            "groundfault probe check lists all reasons"
         )
     return prompts
 
@@ -125,7 +126,7 @@ class Journal:
     ----------
     course : Course
     folder : Path
-        Of the runs.
+        The folder of the runs.
     events : sequence of Event
         What the ledger holds.
     """
@@ -191,7 +192,7 @@ class Journal:
         return None
 
     def write(self) -> None:
-        """Write the iteration that was told, where it is not written yet.
+        """Write the last iteration, if it is not written yet.
 
         Raises
         ------

@@ -38,7 +38,7 @@ class ProbeRow:
     errors : tuple of str
         Structural errors of the prompt; a prompt that was asked has none.
     status : {"answered", "refused", "error"}
-        Of the response; an error is the service's and no mismatch.
+        Status of the response; an error is the service's and no mismatch.
     response : str or None
         As it came.
     extracted, how, reason

@@ -67,7 +67,7 @@ def seal(
     model : str
         The name of the target.
     more : mapping
-        What else the manifest says.
+        Further entries of the manifest.
 
     Returns
     -------

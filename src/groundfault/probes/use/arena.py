@@ -37,7 +37,7 @@ class LeaderboardRow:
     gain_interval : pair of float, or None
         None where all differences are alike, as the control's are.
     ratio : float or None
-        Of the mean to the control's.
+        Ratio of the mean to the control's.
     ratio_interval : pair of float, or None
     tasks, rows, artefacts : float
         Means of the distinct tasks among those keys, of confirmed rows, and of keys that the audit
@@ -112,10 +112,10 @@ def arena(
     control : str
         The policy that the others are compared with, on the same landscapes.
     budget, batch : int
-        Queries of each run, and queries between two looks at the signals.
+        Queries of each run, and of each batch; a policy sees the signals after a batch.
     landscapes : int
-        Of each kind, at least `FEWEST`; seeds, of a replay, whose intervals then speak of this one
-        model and bank.
+        Landscapes of each kind, at least `MIN_LANDSCAPES`; of a replay seeds, with
+        intervals for this one model and bank.
     seed : int
     level : float
         Coverage of the intervals: Student's for paired differences,

@@ -1,4 +1,4 @@
-"""Policies compared over the same seeds, and rates of errors where a rate can be had."""
+"""Policies compared over the same seeds, and error rates where they can be estimated."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 NON_ADAPTIVE = ("stratified", "uniform", "uniform, repeats", "exhaustive")
-"""Policies that do not look at what was found, in the order in which they are taken for the
-control.
-"""
+"""Policies that do not use signals; the first that ran is the control."""
 
 PRIMARY = "unique audited keys"
 ENDPOINTS: Mapping[str, Callable[[RunEndpoints], float]] = {
@@ -91,7 +89,7 @@ class Duel(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rate(Struct, frozen=True, forbid_unknown_fields=True):
-    """How often prompts of the bank get a confirmed error, as one policy's runs of a model tell.
+    """An estimate, from one policy's runs, of how often prompts get a confirmed error.
 
     Attributes
     ----------
@@ -123,7 +121,7 @@ def choose_control(results: Results) -> str:
 
 
 def is_adaptive(policy: str) -> bool:
-    """Whether a policy looks at what was found."""
+    """Whether a policy uses the signals of earlier queries."""
     return _strip_cap(policy) not in NON_ADAPTIVE
 
 
@@ -141,7 +139,7 @@ def may_repeat(policy: str) -> bool:
 
 
 def _strip_cap(policy: str) -> str:
-    """A policy's name without the cap on tasks, which looks at nothing."""
+    """A policy's name without the cap on tasks, which uses no signals."""
     return ", ".join(part for part in policy.split(", ") if not part.startswith("most="))
 
 
@@ -224,13 +222,13 @@ def estimate_rates(
     even: bool = True,
     level: float = LEVEL,
 ) -> list[Rate]:
-    """What can be said of how often the bank's prompts get a confirmed error, by model and policy.
+    """Estimates of how often the bank's prompts get a confirmed error, by model and policy.
 
     Parameters
     ----------
     results : Results
     rows, statuses
-        What it was made of.
+        The rows of the results, and their statuses.
     prompts : int
         Structurally valid prompts of bank and grammar.
     even : bool
@@ -240,7 +238,7 @@ def estimate_rates(
 
     Notes
     -----
-    What a policy finds is never its rate: one that adapts looks where errors are. Where it is known
+    The share of errors in an adaptive policy's rows is no failure rate. Where it is known
     with which chance each prompt was drawn (``Row.chance``), runs are weighted by it, each for
     itself (`groundfault.stats.prevalence`). The rate is of this bank's prompts, and of no others.
     """
@@ -316,7 +314,7 @@ def _average_by_seed(
     measure: Callable[[RunEndpoints], float],
     seeds: Sequence[int],
 ) -> list[float]:
-    """Of each seed the mean over models."""
+    """The mean over models, for each seed."""
     runs = results.pool(policy, model).runs
     return [fmean(measure(run) for run in runs if run.seed == seed) for seed in seeds]
 

@@ -55,14 +55,14 @@ def compute_effects(
     Parameters
     ----------
     rows : iterable of Row
-        Of policies that do not look at what was found.
+        Rows of policies that are not adaptive.
     statuses : mapping of Row.id to status
     grammar : Grammar
 
     Notes
     -----
-    What has no loss, as `groundfault.probes.review.statuses.score_row` says, is left out. Tasks are
-    taken for independent. All rows are used, with nothing held out: the p-values are adjusted
+    Rows without a loss (`groundfault.probes.review.statuses.score_row`) are left out. Tasks are
+    assumed independent. All rows are used, with nothing held out: the p-values are adjusted
     instead."""
     rows_of_effects = []
     for model, losses in sorted(_average_losses(rows, statuses).items()):
@@ -73,7 +73,7 @@ def compute_effects(
             for option in group.options
         ]
         by_option = [_compute_differences(losses, place, option) for place, _, option in options]
-        # a task without both sides says nothing: a difference of 0 is no weight in the test
+        # a task without both sides carries no information: 0 has no weight in the sign-flip test
         table = [[differences.get(task, 0.0) for differences in by_option] for task in losses]
         for (_, group, option), differences, p in zip(
             options, by_option, sign_flips(table), strict=True
@@ -105,7 +105,7 @@ def _average_losses(rows: Iterable[ProbeRow], statuses: Mapping[str, Status]) ->
 
 
 def _compute_differences(losses: Losses, place: int, option: str) -> dict[str, float]:
-    """Of each task that has both sides."""
+    """The difference within each task that has prompts on both sides."""
     by_task = {}
     for task, by_assignment in losses.items():
         on = [loss for assignment, loss in by_assignment.items() if assignment[place] == option]

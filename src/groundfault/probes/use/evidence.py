@@ -2,7 +2,7 @@
 
 A prompt key is one example; asked again it has repeats. Its loss is the audited outcome: 1 for a
 confirmed model error, 0 for an answer that reviewers found right, or that matched the key and was
-not reviewed. What is excluded, disputed or waiting has no loss and is counted apart.
+not reviewed. Excluded, disputed and waiting rows have no loss and are counted separately.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def evidence(
     Parameters
     ----------
     rows : iterable of Row
-        Of policies that do not look at what was found; others are a biased sample.
+        Rows of policies that are not adaptive; those of others are a biased sample.
     statuses : mapping of Row.id to status
     grammar : Grammar
     unit : {"prompt", "task"}
@@ -65,7 +65,7 @@ def evidence(
         held out as wholes. For those that do not, such as families, the task: its prompts share
         what makes it hard.
     seed : int
-        Of the split of tasks.
+        Seed of the split of tasks.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def evidence(
     -----
     Prompts of a task are dependent. For components they may stand for themselves because each
     prompt's components were drawn without regard to its task, or all were asked: error levels hold,
-    and what is confirmed is said of these tasks. It would not hold for families."""
+    and conclusions are about these tasks. It would not hold for families."""
     table = _make_table(rows, statuses, grammar)
     tasks = sorted({each["task"] for each in table})
     if len(tasks) < 2:
@@ -217,7 +217,7 @@ def run_audits(
     ----------
     rows : sequence of Row
     summary : Summary
-        Of the runs that they are from.
+        The summary of their runs.
     seed : int
         Another one is another split, to be chosen beforehand.
     ledger : path, optional

@@ -76,7 +76,7 @@ def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRu
     path : path
         A folder that ``groundfault probe run`` wrote with every valid prompt in it, or a JSONL file
         with an object for each prompt: ``key`` (task and options, joined by bars), ``mismatch``
-        (true or false), and where an audit said so ``wrong``; ``model`` where there are several.
+        (true or false), after a review ``wrong``, and ``model`` where there are several.
     store : path or str, optional
         Where the reviews of a folder are, if not in it.
 
@@ -95,7 +95,7 @@ def load_replay(path: str | Path, store: str | Path | None = None) -> ReplayedRu
 
 
 class _KeyOutcome(NamedTuple):
-    """What is known of a key; whether the model erred, only where an audit said so."""
+    """The outcome of a key; whether the model erred is known only after a review."""
 
     mismatch: bool
     wrong: bool | None

@@ -90,7 +90,7 @@ class Package:
 
     @cached_property
     def resolutions(self) -> dict[str, Resolution]:
-        """What the decisions on each item come to."""
+        """The resolution of each item, by its number."""
         return resolve(self.decisions, int(self.config["review"]["reviewers"]))
 
     def texts(self, render_tables: TableRenderer) -> dict[str, str]:
@@ -117,7 +117,7 @@ class Package:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What is counted; rows and keys apart."""
+        """The counts in the index; rows and keys are never added."""
         results = self.summary.results
         return {
             "rows": results.rows.queries,

@@ -86,7 +86,7 @@ def release(audit: ReviewedRuns, out: Path, render_tables: TableRenderer) -> Pat
     package = make_package(audit)
     texts = package.texts(render_tables)
     out.mkdir(parents=True, exist_ok=True)
-    package.bank.write(out / BANK)  # without the comments of the file, which are nobody's business
+    package.bank.write(out / BANK)  # without the comments of the file, which may be private
     package.grammar.write(out / GRAMMAR)
     for name, text in texts.items():
         write_text(out / name, text)
@@ -185,7 +185,7 @@ def _read_package(folder: Path) -> Package:
 def _find_contradictions(
     folder: Path, package: Package, counts: Mapping[str, int], render_tables: TableRenderer
 ) -> Iterable[str]:
-    """Where the package says other than what it holds."""
+    """Statements of the package that do not follow from its rows and decisions."""
     strange = sorted(set(package.config) - {*CONFIG_FIELDS, "decoding"})
     if strange:
         yield f"{CONFIG} holds {strange[0]}"
@@ -210,7 +210,7 @@ def _find_contradictions(
         yield f"the counts of {INDEX} are not those of the rows"
     for name, text in package.texts(render_tables).items():
         if (folder / name).read_text(encoding="utf-8") != text:
-            yield f"{name} is not what rows and decisions come to"
+            yield f"{name} does not follow from rows and decisions"
 
 
 def _read_lines(place: Path, names: set[str]) -> Iterable[dict[str, Any]]:

@@ -106,7 +106,7 @@ class Summary:
 
     @cached_property
     def rates(self) -> list[Rate]:
-        """How often prompts of the bank get a confirmed error, where that can be told."""
+        """How often prompts of the bank get a confirmed error, where it can be estimated."""
         prompts, valid = int(self._read_setting("prompts")), int(self._read_setting("valid"))
         return comparison.estimate_rates(
             self.results, self.rows, self.statuses, valid, even=valid == prompts
@@ -114,7 +114,7 @@ class Summary:
 
     @cached_property
     def effects(self) -> list[effects.ComponentEffect]:
-        """Component effects within tasks, from the control's rows; none if the control is adaptive."""
+        """Component effects within tasks, from the control's rows; none if it is adaptive."""
         if comparison.is_adaptive(self.control):
             return []
         return effects.compute_effects(self.control_rows, self.statuses, self.grammar)
@@ -135,7 +135,7 @@ class Summary:
 
     @cached_property
     def tables(self) -> ProbeTables:
-        """All numbers in the form of the file; rows and keys stand apart."""
+        """All numbers in the form of the file."""
         results = self.results
         return ProbeTables(
             control=self.control,
@@ -173,7 +173,7 @@ class Summary:
 
 
 def count_review(reviewed: ReviewedRuns) -> ReviewCounts:
-    """How items were settled, and what hidden controls say; empty where no decision was made."""
+    """How items were settled, and the hidden controls; empty where no decision was made."""
     if not reviewed.decisions:
         return ReviewCounts()
     resolutions = reviewed.resolutions.values()

@@ -106,7 +106,7 @@ class ReviewCounts(_Section, frozen=True, kw_only=True):
     after_unblinding : int
         Items that rest on decisions made after unblinding.
     controls : MissedErrors
-        What hidden controls say of errors among the matches.
+        The estimate, from hidden controls, of errors among the matches.
     """
 
     # unset and not null: version 1 writes {} where there is no review
@@ -146,7 +146,7 @@ class ProbeSummary(_Section, frozen=True, kw_only=True):
     Attributes
     ----------
     open, conclusions : tuple of str
-        What is not settled yet, and what may be said.
+        Sentences: what is not settled yet, and what the results support.
     """
 
     open: tuple[str, ...]
