@@ -414,7 +414,7 @@ def test_command_writes_and_bad_input_does_not(
         ([*base, "--reducer", "tsne"], "reducer must be one of"),
         ([*base, "--preset", "papers"], "preset must be one of"),
         ([*base, "--frontier", "nobody"], "no results of model 'nobody'"),
-        ([*base, "--hold-out", "nobody"], "no results of it"),
+        ([*base, "--hold-out", "nobody"], "no such model"),
         ([*base, "--unstable"], "is about claims"),
         ([*base, *held, "--preset", "paper", "--alpha", "0"], "by answers alone"),
         ([*base, "--examples", str(table)], "more than once"),

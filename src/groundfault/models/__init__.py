@@ -4,7 +4,8 @@
 
     from groundfault import models
 
-    answers = models.ask("openai/gpt-4o-mini", ["2 + 2?", "3 + 3?"], temperature=0, record="calls.db")
+    prompts = ["2 + 2?", "3 + 3?"]
+    answers = models.ask("openai/gpt-4o-mini", prompts, temperature=0, record="calls.db")
     answers[0].text
 
 A target is named in one string:

@@ -110,7 +110,8 @@ async def ask_async(
     model = get(target) if isinstance(target, str) else target
     if concurrency < 1 or retries < 0 or not timeout > 0:
         raise PlanError(
-            f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, above 0"
+            f"concurrency {concurrency}, retries {retries}, timeout {timeout}: at least 1, 0, "
+            "above 0"
         )
     questions = _questions(prompts, settings)
     by_hash = {question.hash: question for question in questions}

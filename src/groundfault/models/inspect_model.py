@@ -198,11 +198,13 @@ def _name(model: str, options: dict[str, Any]) -> str:
 def _check_local(question: Question) -> None:
     if question.temperature and question.seed is not None:
         raise PlanError(
-            "hf takes no seed a question: its draws depend on the batch; leave it out, the record replays"
+            "hf takes no seed a question: its draws depend on the batch; leave it out, the record "
+            "replays"
         )
     if question.temperature and question.logprobs is not None:
         raise PlanError(
-            "hf gives log-probabilities of the likeliest tokens, not of those drawn; use temperature 0"
+            "hf gives log-probabilities of the likeliest tokens, not of those drawn; use "
+            "temperature 0"
         )
 
 

@@ -65,7 +65,8 @@ class OpenAIServer:
         self._key = (api_key or os.environ.get("OPENAI_API_KEY") or "").strip()
         if not self._key and self._url is None:
             raise PlanError(
-                "set OPENAI_API_KEY, or say where a server of your own is: base_url, or OPENAI_BASE_URL"
+                "set OPENAI_API_KEY, or say where a server of your own is: base_url, or "
+                "OPENAI_BASE_URL"
             )
         if not (self._key.isascii() and self._key.isprintable()):
             raise PlanError("the API key holds characters that cannot be sent; copy it again")

@@ -106,7 +106,9 @@ class Question:
             for f in fields(self)
             if f.name not in ("messages", "repeat")
         }
-        return {name: _plain(value) for name, value in settings.items() if value not in (None, (), {})}
+        return {
+            name: _plain(value) for name, value in settings.items() if value not in (None, (), {})
+        }
 
     @cached_property
     def hash(self) -> str:
@@ -225,7 +227,8 @@ def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
     if not isinstance(messages, Sequence) or not messages:
         raise InputError(
-            f"a prompt is a string or a list of messages, not {type(prompt).__name__} {prompt!r:.60}"
+            f"a prompt is a string or a list of messages, not {type(prompt).__name__} "
+            f"{prompt!r:.60}"
         )
     copies = []
     for number, message in enumerate(messages, start=1):
@@ -236,11 +239,13 @@ def _messages(prompt: Any) -> tuple[dict[str, str], ...]:
         role, content = message["role"], message["content"]
         if role not in _ROLES or not isinstance(content, str):
             raise InputError(
-                f"message {number} of a prompt: the role is one of {', '.join(_ROLES)}, the content text"
+                f"message {number} of a prompt: the role is one of {', '.join(_ROLES)}, the "
+                "content text"
             )
         if not content.isascii() and content != whole_text(content):
             raise InputError(
-                f"message {number} of a prompt holds half of a surrogate pair, which no server can read"
+                f"message {number} of a prompt holds half of a surrogate pair, which no server can "
+                "read"
             )
         copies.append({"role": role, "content": content})
     return tuple(copies)

@@ -58,11 +58,12 @@ class Replay:
             raise InputError(
                 f"{source} holds answers of {', '.join(sorted(whose))}; say whose (target=)"
             )
-        problems = [
+        contents = [
             sorted((key, r.text or "") for key, r in answers.items())
             for answers in (self._exact, self._loose)
         ]
-        self.name = f"replay:{Path(source).name}#{hashlib.sha256(json.dumps(problems).encode()).hexdigest()[:12]}"
+        digest = hashlib.sha256(json.dumps(contents).encode()).hexdigest()[:12]
+        self.name = f"replay:{Path(source).name}#{digest}"
 
     async def answer(self, question: Question) -> Response:
         """The recorded answer; an error where there is none."""

@@ -26,10 +26,10 @@ class _Annotation(msgspec.Struct):
 
 
 class AlpacaEval:
-    """Reads ``annotations.json``: 1 where the judge prefers the model, 0 where the baseline, 0.5 a
+    """Reads ``annotations.json``: 1 where the grader prefers the model, 0 where the baseline, 0.5 a
     tie.
 
-    The preference lies between 1 (the baseline's) and 2 (the model's); a judge that gives
+    The preference lies between 1 (the baseline's) and 2 (the model's); a grader that gives
     probabilities lands between. There are no ids: an example is named by a hash of its instruction.
     No preference is ``missing``."""
 
@@ -51,7 +51,7 @@ class AlpacaEval:
 def _observations(annotations: list[_Annotation]) -> Iterator[Observation]:
     for position, one in enumerate(annotations, 1):
         preference = number(one.preference)
-        # 0 is what old judges wrote for an answer they could not read
+        # 0 is what old graders wrote for an answer they could not read
         value = None if preference is None or not 1 <= preference <= 2 else preference - 1
         status = (
             Status.SCORED

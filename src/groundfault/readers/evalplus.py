@@ -48,7 +48,8 @@ class EvalPlus:
         notes = [] if results.eval else ["no samples"]
         if any("profiled" in mapping(task) for task in results.eval.values()):
             notes.append(
-                "a value is the mean over the answers to a task; outcomes of single answers are not in this file"
+                "a value is the mean over the answers to a task; outcomes of single answers are "
+                "not in this file"
             )
         tool = (
             "bigcodebench"
@@ -62,7 +63,8 @@ def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Obs
     for position, (task, answers_data) in enumerate(tasks.items(), 1):
         if not isinstance(answers_data, list | dict):
             raise InputError(
-                f"{path}: the results of {task!r} are {type(answers_data).__name__}, not a list of answers"
+                f"{path}: the results of {task!r} are {type(answers_data).__name__}, not a list of "
+                "answers"
             )
         answers = answers_data if isinstance(answers_data, list) else _answers(answers_data)
         shared: dict[str, Any] = {

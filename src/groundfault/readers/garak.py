@@ -24,7 +24,7 @@ class Garak:
     A detector's score says how surely an output is a hit; the value is one minus it. Outputs of one
     prompt are its epochs. A prompt is named by its probe and a hash of its text, since garak's ids
     are drawn anew in every run. An output that is not there is ``error``, one that the detector
-    could not judge ``missing``; attempts that were sent and never looked at are ``missing``, and
+    could not score ``missing``; attempts that were sent and never looked at are ``missing``, and
     the notes say so."""
 
     companions = ("*.hitlog.jsonl", "*.report.html")

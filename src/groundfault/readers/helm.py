@@ -285,9 +285,23 @@ def _observations(
             base.status if base.status != Status.SCORED or value is not None else Status.MISSING
         )
         yield Observation(
-            base.example_id, value, status, name, base.model, base.task, base.epoch, base.group, base.prompt,
-            base.response, base.answer, base.target, base.confidence, base.logprob, base.attributes, base.measured,
-        )  # fmt: skip
+            base.example_id,
+            value,
+            status,
+            name,
+            base.model,
+            base.task,
+            base.epoch,
+            base.group,
+            base.prompt,
+            base.response,
+            base.answer,
+            base.target,
+            base.confidence,
+            base.logprob,
+            base.attributes,
+            base.measured,
+        )
 
 
 def _measurements(

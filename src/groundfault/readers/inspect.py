@@ -43,7 +43,7 @@ _REASONS = {
 # before 2026 a grader's reply without a grade was scored "I", and only the explanation said so
 _NO_GRADE = "Grade not found in model output"
 _GRADED = "model_graded"
-_JUDGES = ("model", "grader_model", "judge_model", "grader", "judge", "models")
+_GRADER_KEYS = ("model", "grader_model", "judge_model", "grader", "judge", "models")
 _MOST_EPOCHS = 10_000
 _LONGEST = 200
 """Characters of a scorer's own remark that still becomes a column."""
@@ -248,17 +248,17 @@ class _Run:
         if (
             version
             or name.startswith(_GRADED)
-            or {*_JUDGES, "model_role"} & set(self.scorers.get(name, ()))
+            or {*_GRADER_KEYS, "model_role"} & set(self.scorers.get(name, ()))
         ):
-            remarks |= {"judge": self._judge(name) or version, "judge_version": version}
+            remarks |= {"judge": self._grader(name) or version, "judge_version": version}
         return remarks
 
-    def _judge(self, name: str) -> str | None:
+    def _grader(self, name: str) -> str | None:
         """The model that graded: the one the scorer names, else the one in its role, else the model
         itself.
         """
         options = self.scorers.get(name, {})
-        grader_names = (_model_name(options.get(key)) for key in _JUDGES)
+        grader_names = (_model_name(options.get(key)) for key in _GRADER_KEYS)
         role = options.get("model_role", "grader")
         in_role = mapping(self.header.eval.model_roles).get(str(mapping(role).get("name", role)))
         itself = self.header.eval.model if name.startswith(_GRADED) or "model" in options else None
@@ -270,9 +270,23 @@ def _like(
 ) -> Observation:
     """The same sample under another scorer."""
     return Observation(
-        base.example_id, None, status, scorer, base.model, base.task, base.epoch, base.group, base.prompt,
-        base.response, answer, base.target, None, base.logprob, base.attributes, base.measured,
-    )  # fmt: skip
+        base.example_id,
+        None,
+        status,
+        scorer,
+        base.model,
+        base.task,
+        base.epoch,
+        base.group,
+        base.prompt,
+        base.response,
+        answer,
+        base.target,
+        None,
+        base.logprob,
+        base.attributes,
+        base.measured,
+    )
 
 
 def _single(name: str, value: Any) -> list[tuple[str, Any]]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.core.status import Status
-from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
+from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _WORDS = {
@@ -130,6 +130,8 @@ def _observation(
         prompt=fields["prompt"],
         response=fields["response"],
         target=fields["target"],
-        attributes={key: content for key, content in data.items() if key not in _OURS and key != scorer},
+        attributes={
+            key: content for key, content in data.items() if key not in _OURS and key != scorer
+        },
         measured=drop_empty(measured),
     )

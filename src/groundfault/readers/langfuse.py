@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.core.status import Status
-from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
+from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _COLUMNS = set(
-    "id bookmarked comments completionStartTime costDetails createdAt endTime environment htmlPath input level "
-    "metadata model modelParameters name observations output parentObservationId projectId promptName public release "
-    "sessionId startTime statusMessage tags timestamp toolCalls traceId traceName traceTags type updatedAt usage "
+    "id bookmarked comments completionStartTime costDetails createdAt endTime environment htmlPath "
+    "input level "
+    "metadata model modelParameters name observations output parentObservationId projectId "
+    "promptName public release "
+    "sessionId startTime statusMessage tags timestamp toolCalls traceId traceName traceTags type "
+    "updatedAt usage "
     "usageDetails userId version".split()
 )
 """The columns of exported traces and observations that are no scores."""

@@ -25,8 +25,8 @@ _NOT_METRICS = {
     "doc_hash", "prompt_hash", "target_hash",
 }  # fmt: skip
 _QUESTIONS = (
-    "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem", "goal", "sentence",
-    "text", "premise",
+    "question", "Question", "problem", "query", "prompt", "instruction", "input", "question_stem",
+    "goal", "sentence", "text", "premise",
 )  # fmt: skip
 _NO_ANSWER = "[invalid]"
 """What the harness's regex filters give where nothing matches."""

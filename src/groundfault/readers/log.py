@@ -70,7 +70,7 @@ class Observation:
     attributes : mapping
         What describes the example. Nested mappings become ``outer_inner``; lists become JSON.
     measured : mapping
-        What describes this answer or its measurement: tokens, finish reason, judge, seconds,
+        What describes this answer or its measurement: tokens, finish reason, grader, seconds,
         position.
     """
 

@@ -129,7 +129,8 @@ class Mapped:
         ]
         if lacking:
             raise InputError(
-                f"{where} has no column {lacking[0]!r}; its columns are {', '.join(frame.columns[:20])}"
+                f"{where} has no column {lacking[0]!r}; its columns are "
+                f"{', '.join(frame.columns[:20])}"
             )
         frame = frame.drop(self.ignore)
         if self.wide:
@@ -150,7 +151,8 @@ class Mapped:
         clash = {"model", "value"} & set(index)
         if clash:
             raise InputError(
-                f"{where}: column {clash.pop()!r} stands beside one column a model; leave it out by ignore"
+                f"{where}: column {clash.pop()!r} stands beside one column a model; leave it out "
+                "by ignore"
             )
         words = frame.with_columns(pl.col(models).cast(pl.String))
         return words.unpivot(models, index=index, variable_name="model", value_name="value")
@@ -175,7 +177,8 @@ class Mapped:
         bad = frame.filter(scored & value.is_null())
         if bad.height:
             raise InputError(
-                f"{where}: value {words.filter(scored & value.is_null())[0]!r} ({bad.height} such rows) is no number; "
+                f"{where}: value {words.filter(scored & value.is_null())[0]!r} ({bad.height} such "
+                "rows) is no number; "
                 "say what it means under [values] or [statuses] of the mapping"
             )
         value = pl.select(pl.when(scored).then(value)).to_series()
@@ -247,7 +250,8 @@ def _unnested(frame: pl.DataFrame) -> pl.DataFrame:
         clash = set(inner.columns) & set(frame.columns)
         if clash:
             raise InputError(
-                f"two columns would be named {clash.pop()!r} once {name!r} is taken apart; rename one"
+                f"two columns would be named {clash.pop()!r} once {name!r} is taken apart; rename "
+                "one"
             )
         frame = frame.drop(name).hstack(inner)
     return frame

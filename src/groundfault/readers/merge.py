@@ -59,7 +59,8 @@ def select_scorer(
         if not scorers:
             return table, [], 0, ()
         notes.append(
-            f"the outcome is {' or '.join(map(repr, scorers))}, the tool's own verdict (--scorer takes another)"
+            f"the outcome is {' or '.join(map(repr, scorers))}, the tool's own verdict (--scorer "
+            "takes another)"
         )
     mine = table.filter(pl.col("scorer").is_in(scorers))
     both = (
@@ -85,7 +86,8 @@ def select_scorer(
         n_lost = left_out.unique().height
         subject = "1 answer has" if n_lost == 1 else f"{n_lost:,} answers have"
         notes.append(
-            f"{subject} no score by {' or '.join(map(repr, scorers))} and {'was' if n_lost == 1 else 'were'} left out"
+            f"{subject} no score by {' or '.join(map(repr, scorers))} and "
+            f"{'was' if n_lost == 1 else 'were'} left out"
         )
     return answers, [name for name in present if name not in scorers], left_out.height, tuple(notes)
 
@@ -115,12 +117,18 @@ def _several(scored_rows: pl.DataFrame) -> str:
     }
     if len(set(map(tuple, by_task.values()))) == 1:
         names = _some([repr(name) for name in next(iter(by_task.values()))])
-        return f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never averaged"
+        return (
+            f"several scorers ({names}); choose one (scorer=..., or --scorer): they are never "
+            "averaged"
+        )
     by_task_text = "; ".join(
         f"{_some([repr(name) for name in names])} of {task!r}"
         for task, names in sorted(by_task.items())[:_MOST_SAID]
     )
-    return f"several scorers: {by_task_text}; choose one of each task (scorer=[...], or --scorer A --scorer B)"
+    return (
+        f"several scorers: {by_task_text}; choose one of each task (scorer=[...], or --scorer A "
+        "--scorer B)"
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -168,7 +176,8 @@ def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFr
             else "say which is worst and best (scale=, or --scale)"
         )
         raise InputError(
-            f"scorer {out['scorer'][0]!r} gives {out['example_id'][0]!r} the value {out['value'][0]:g} "
+            f"scorer {out['scorer'][0]!r} gives {out['example_id'][0]!r} the value "
+            f"{out['value'][0]:g} "
             f"({out.height} rows are not in [0, 1]); {advice}"
         )
     return table
@@ -206,7 +215,8 @@ def reconcile(
     other_text = unique.filter(texts)
     if other_text.height and conflicts == "error":
         raise InputError(
-            f"same id, other text: {_example(other_text, read)}; if they are different examples, conflicts='keep' "
+            f"same id, other text: {_example(other_text, read)}; if they are different examples, "
+            "conflicts='keep' "
             "(--conflicts keep) reads them as such"
         )
     if other_text.height:
@@ -222,7 +232,8 @@ def reconcile(
     again = unique.filter(pl.struct(_KEY).is_duplicated())
     if again.height and conflicts == "error":
         raise InputError(
-            f"same example and model, other result: {_example(again, read)}; name one of the logs, or read them as "
+            f"same example and model, other result: {_example(again, read)}; name one of the logs, "
+            "or read them as "
             "repeats by conflicts='keep' (--conflicts keep)"
         )
     if again.height:

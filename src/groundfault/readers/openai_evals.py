@@ -35,8 +35,8 @@ class OpenAIEvals:
     """Reads ``match`` events, and the numbers of ``metrics`` events as one scorer each.
 
     Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a
-    judge's. A choice that a judge left ``__invalid__`` is ``unparsed``; a sample with an ``error``
-    event and no score is ``error``, and one that was only sampled is ``missing``. A log without a
+    grader's. A choice that a grader left ``__invalid__`` is ``unparsed``; a sample with an
+    ``error`` event and no score is ``error``, and one that was only sampled is ``missing``. A log without a
     final report was cut short, and the notes say so."""
 
     def sniff(self, path: Path) -> bool:
@@ -117,7 +117,7 @@ class _Run:
         prompt, response = self.samplings.get(name, (None, None))
         epoch = self.epochs[name, scorer] = self.epochs.get((name, scorer), 0) + 1
         models = self.spec.completion_fns
-        judge = models[-1] if len(models) > 1 else None
+        grader = models[-1] if len(models) > 1 else None
         return Observation(
             name,
             value,
@@ -128,7 +128,7 @@ class _Run:
             epoch=epoch,
             prompt=prompt,
             response=response,
-            measured=drop_empty({**measured, "judge": judge}),
+            measured=drop_empty({**measured, "judge": grader}),
         )
 
 

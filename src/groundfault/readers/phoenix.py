@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.core.status import Status
-from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.log import Log, Observation
+from groundfault.readers.server_exports import keys, parse_cell, plain, rows, verdict
 from groundfault.readers.values import drop_empty, listing, mapping, number, text
 
 _COLUMN = re.compile(r"annotation_(.+)_(label|score|explanation|annotator_kind|error)")

@@ -187,9 +187,23 @@ def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
         value = number(raw)
         status = Status.SCORED if value is not None else Status.MISSING
         yield Observation(
-            base.example_id, value, status, name, base.model, base.task, base.epoch, base.group, base.prompt,
-            base.response, None, base.target, None, base.logprob, base.attributes, base.measured,
-        )  # fmt: skip
+            base.example_id,
+            value,
+            status,
+            name,
+            base.model,
+            base.task,
+            base.epoch,
+            base.group,
+            base.prompt,
+            base.response,
+            None,
+            base.target,
+            None,
+            base.logprob,
+            base.attributes,
+            base.measured,
+        )
 
 
 def _measurements(
@@ -204,7 +218,7 @@ def _measurements(
         if isinstance(parts, list)
         else []
     )
-    judges = [_name(each["provider"]) for each in asserted if each.get("provider")]
+    graders = [_name(each["provider"]) for each in asserted if each.get("provider")]
     provider = mapping(test.get("options")).get("provider")
     measurements = {
         "position": position,
@@ -216,7 +230,7 @@ def _measurements(
         "seconds": latency / 1000 if latency is not None else None,
         "cached": response.get("cached"),
         "cost": number(row.cost),
-        "judge": ", ".join(dict.fromkeys(judges)) or (_name(provider) if provider else None),
+        "judge": ", ".join(dict.fromkeys(graders)) or (_name(provider) if provider else None),
     }
     if any(each.get("type") == "human" for each in asserted):
         measurements["edited"] = True

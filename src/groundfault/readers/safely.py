@@ -197,7 +197,8 @@ class Archive:
             name = PurePosixPath(entry.filename.replace("\\", "/"))
             if name.is_absolute() or ".." in name.parts:
                 raise InputError(
-                    f"{self.path} has an entry named {entry.filename!r}, which leads out of the archive"
+                    f"{self.path} has an entry named {entry.filename!r}, which leads out of the "
+                    "archive"
                 )
             if entry.flag_bits & 1:
                 raise InputError(
@@ -205,7 +206,8 @@ class Archive:
                 )
             if entry.file_size > MOST_ENTRY:
                 raise InputError(
-                    f"{self.path}: {entry.filename!r} has {entry.file_size:,} bytes; at most {MOST_ENTRY:,} are read"
+                    f"{self.path}: {entry.filename!r} has {entry.file_size:,} bytes; at most "
+                    f"{MOST_ENTRY:,} are read"
                 )
         size = self.path.stat().st_size
         full, packed = (sum(getattr(e, k) for e in entries) for k in ("file_size", "compress_size"))
@@ -271,7 +273,8 @@ def _unpacked(
         with unzstd.stream_reader(packed, read_across_frames=True) as stream:
             return stream.read(most)
     raise InputError(
-        f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or zstd are"
+        f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or "
+        "zstd are"
     )
 
 

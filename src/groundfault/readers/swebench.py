@@ -89,7 +89,8 @@ def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
     for position, (instance, verdict) in enumerate(content.items(), 1):
         if not isinstance(verdict, bool | dict | None):
             raise InputError(
-                f"{path}: the outcome of {instance!r} is {type(verdict).__name__}, not true, false or a report"
+                f"{path}: the outcome of {instance!r} is {type(verdict).__name__}, not true, false "
+                "or a report"
             )
         if path.stem == "report" and path.parent.name == instance:
             model = path.parent.parent.name

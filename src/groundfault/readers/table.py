@@ -114,7 +114,8 @@ def _from_other(source: Any) -> pl.DataFrame:
     except Exception as error:
         raise InputError(f"cannot read the {type(source).__name__} as a table: {error}") from None
     raise InputError(
-        f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or Arrow table"
+        f"cannot read a {type(source).__name__} as a table; give a path or a polars, pandas or "
+        "Arrow table"
     )
 
 

@@ -53,7 +53,10 @@ class ZeroEval:
         rows = json_file(path, list[dict[str, Any]])
         graded = {str(row.get("dataset")) for row in rows} <= {*_NUMERIC, *_EXACT}
         note = "graded here by ZeroEval's rule: its result files hold no verdicts"
-        other = "not graded: ZeroEval's result files hold no verdicts, and its rule for this data set is not known here"
+        other = (
+            "not graded: ZeroEval's result files hold no verdicts, and its rule for this data set "
+            "is not known here"
+        )
         return Log(list(_observations(rows)), "zero_eval", [note if graded else other])
 
 
