@@ -15,7 +15,6 @@ import numpy as np
 from groundfault.auditing import detectable, grouping, messages
 from groundfault.auditing.cells import Cells, make_cells, number_or_none
 from groundfault.auditing.hints import write_hints
-from groundfault.auditing.judged import JudgedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
     Baselines,
@@ -34,6 +33,7 @@ from groundfault.auditing.report_schema import (
     Robustness,
     SurvivorLifts,
 )
+from groundfault.auditing.results import AuditResults
 from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import exact
@@ -51,28 +51,29 @@ _MAX_CORRELATED_UNITS = 20_000
 _ORDER = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
-def assemble(judged: JudgedAudit) -> Report:
+def assemble(results: AuditResults) -> Report:
     """Make the report of an audit."""
-    findings = _make_findings(judged)
-    return Report.of(_make_data(judged, findings), judged.audit.library)
+    findings = _make_findings(results)
+    return Report.of(_make_data(results, findings), results.audit.library)
 
 
-def _make_findings(judged: JudgedAudit) -> tuple[Finding, ...]:
+def _make_findings(results: AuditResults) -> tuple[Finding, ...]:
     """All findings: by verdict, then by size of discovery lift."""
-    confirming = judged.discovery if judged.holdout is None else judged.holdout
-    representatives = grouping.find_representatives(judged.ruling, judged.audit.marks, confirming)
-    cells = make_cells(judged)
+    confirming = results.discovery if results.holdout is None else results.holdout
+    representatives = grouping.find_representatives(results.ruling, results.audit.marks, confirming)
+    cells = make_cells(results)
     findings = [
-        _make_finding(judged, h, cells, representatives) for h in range(len(judged.ruling.verdicts))
+        _make_finding(results, h, cells, representatives)
+        for h in range(len(results.ruling.verdicts))
     ]
     findings.sort(key=lambda f: (_ORDER[f.verdict], -abs(f.discovery.lift or 0.0)))
     return tuple(findings)
 
 
 def _make_finding(
-    judged: JudgedAudit, h: int, cells: Cells, representatives: dict[int, int]
+    results: AuditResults, h: int, cells: Cells, representatives: dict[int, int]
 ) -> Finding:
-    audit, ruling = judged.audit, judged.ruling
+    audit, ruling = results.audit, results.ruling
     j, o = divmod(h, len(audit.outcomes))
     candidate, verdict = audit.library[j], ruling.verdicts[h]
     discovery, holdout, full = (column[h] if column else None for column in cells.values())
@@ -100,28 +101,28 @@ def _make_finding(
         discovery,
         holdout,
         full,
-        aliases=judged.aliases[j],
+        aliases=results.aliases[j],
         representative=None if lead is None else audit.library[lead // len(audit.outcomes)].name,
-        decoys=_expected_decoys(judged, h, j),
-        sensitivity={name: str(r.verdicts[h]) for name, r in judged.sensitivity.items()},
-        frequency=None if judged.frequency is None else float(judged.frequency.confirmed[h]),
+        decoys=_expected_decoys(results, h, j),
+        sensitivity={name: str(r.verdicts[h]) for name, r in results.sensitivity.items()},
+        frequency=None if results.frequency is None else float(results.frequency.confirmed[h]),
     )
 
 
-def _expected_decoys(judged: JudgedAudit, h: int, j: int) -> float | None:
+def _expected_decoys(results: AuditResults, h: int, j: int) -> float | None:
     """Decoys expected at or above a hypothesis' effect; None for candidates mined here."""
-    screening, position = judged.ruling.screening, judged.positions.get(h)
+    screening, position = results.ruling.screening, results.positions.get(h)
     if screening is None or position is None or screening.decoys is None:
         return None
-    if judged.audit.is_mined_here(judged.audit.library[j]):
+    if results.audit.is_mined_here(results.audit.library[j]):
         return None
     return float(screening.decoys[position])
 
 
-def _make_data(judged: JudgedAudit, findings: tuple[Finding, ...]) -> ReportData:
-    audit, full, opening = judged.audit, judged.full, judged.opening
+def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
+    audit, full, opening = results.audit, results.full, results.opening
     scored = full.scored.sum() if full.scored is not None else full.losses.size
-    detectable_lifts = _detectable_lifts(judged)
+    detectable_lifts = _detectable_lifts(results)
     usual_lift = detectable_lifts[detectable.USUAL_PREVALENCE]
     confirmed = sum(f.confirmed for f in findings)
     return ReportData(
@@ -136,12 +137,12 @@ def _make_data(judged: JudgedAudit, findings: tuple[Finding, ...]) -> ReportData
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         judge=audit.judge.name,
         guarantee=messages.describe_guarantee(
-            audit.judge, audit.plan, len(judged.ruling.hypotheses)
+            audit.judge, audit.plan, len(results.ruling.hypotheses)
         ),
         plan=msgspec.convert(audit.plan.settings, PlanSettings),
-        candidates=_candidate_counts(judged),
-        ineligible=_count_obstacles(judged.ruling),
-        floor=_decoy_floor(judged.ruling),
+        candidates=_candidate_counts(results),
+        ineligible=_count_obstacles(results.ruling),
+        floor=_decoy_floor(results.ruling),
         minimum_detectable_lift=usual_lift,
         power=PowerSummary(
             power=detectable.POWER,
@@ -149,13 +150,13 @@ def _make_data(judged: JudgedAudit, findings: tuple[Finding, ...]) -> ReportData
             minimum_detectable_lift={str(k): lift for k, lift in detectable_lifts.items()},
         ),
         conclusion=messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, confirmed),
-        baselines=_baselines(judged),
+        baselines=_baselines(results),
         robustness=None
-        if judged.frequency is None
-        else Robustness(splits=judged.frequency.splits, nonempty=judged.frequency.nonempty),
+        if results.frequency is None
+        else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
         ledger=None if opening is None else _recorded_opening(opening),
-        hints=write_hints(judged),
-        examples=_examples(judged, findings),
+        hints=write_hints(results),
+        examples=_examples(results, findings),
         hashes=ReportHashes(
             evidence=audit.evidence.hash,
             outcome=audit.evidence.outcome_hash,
@@ -194,24 +195,24 @@ def _count_obstacles(ruling: Ruling) -> dict[str, int]:
     return dict(Counter(code for codes, v in pairs if v is Verdict.UNTESTABLE for code in codes))
 
 
-def _candidate_counts(judged: JudgedAudit) -> CandidateCounts:
-    library, ruling = judged.audit.library, judged.ruling
+def _candidate_counts(results: AuditResults) -> CandidateCounts:
+    library, ruling = results.audit.library, results.ruling
     return CandidateCounts(
         size=len(library),
         hypotheses=len(ruling.verdicts),
         tested=sum(v is not Verdict.UNTESTABLE for v in ruling.verdicts),
         distinct=len(ruling.hypotheses),
-        effective=_effective_tests(judged),
+        effective=_effective_tests(results),
         sources=dict(library.sources),
     )
 
 
-def _effective_tests(judged: JudgedAudit) -> float | None:
+def _effective_tests(results: AuditResults) -> float | None:
     """Independent tests that the tested candidates amount to; None for large libraries."""
-    tested = np.unique(judged.ruling.hypotheses // len(judged.audit.outcomes))
+    tested = np.unique(results.ruling.hypotheses // len(results.audit.outcomes))
     if len(tested) > _MAX_CORRELATED:
         return None
-    marks = judged.audit.marks
+    marks = results.audit.marks
     words = bits.words(min(marks.size, _MAX_CORRELATED_UNITS))
     on = np.ascontiguousarray(marks.on[tested, :words])
     rows = bits.unpack(on, min(marks.size, 64 * words))
@@ -231,21 +232,21 @@ def _decoy_floor(ruling: Ruling) -> DecoyFloor:
     )
 
 
-def _baselines(judged: JudgedAudit) -> Baselines | None:
+def _baselines(results: AuditResults) -> Baselines | None:
     """What weaker rules would have reported, and the winner's curse of the survivors.
 
     They are the ablations of the Janus paper.
     """
-    audit, ruling = judged.audit, judged.ruling
-    if ruling.screening is None or judged.holdout is None:
+    audit, ruling = results.audit, results.ruling
+    if ruling.screening is None or results.holdout is None:
         return None
     tested = [h for h, v in enumerate(ruling.verdicts) if v is not Verdict.UNTESTABLE]
     survivors = [
         h for h in tested if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.NOT_REPLICATED)
     ]
-    tables, min_lift = judged.discovery.tables, exact(audit.plan.min_lift or 0)
+    tables, min_lift = results.discovery.tables, exact(audit.plan.min_lift or 0)
     size, reaches = np.abs(tables.lift), tables.reaches(min_lift)
-    holdout_size = np.abs(judged.holdout.tables.lift)
+    holdout_size = np.abs(results.holdout.tables.lift)
 
     def names(hypotheses: Sequence[int]) -> tuple[str, ...]:
         return tuple(audit.library[h // len(audit.outcomes)].name for h in hypotheses)
@@ -264,12 +265,12 @@ def _baselines(judged: JudgedAudit) -> Baselines | None:
     )
 
 
-def _examples(judged: JudgedAudit, findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
+def _examples(results: AuditResults, findings: Sequence[Finding]) -> dict[str, tuple[str, ...]]:
     """A few failed units of each confirmed slice, by name."""
-    audit = judged.audit
+    audit = results.audit
     units = audit.evidence.unit_names
     places = {c.name: j for j, c in enumerate(audit.library)}
-    failed = np.nan_to_num(judged.losses) > 0
+    failed = np.nan_to_num(results.losses) > 0
     examples = {}
     for finding in findings:
         if finding.confirmed:
@@ -280,9 +281,9 @@ def _examples(judged: JudgedAudit, findings: Sequence[Finding]) -> dict[str, tup
     return examples
 
 
-def _detectable_lifts(judged: JudgedAudit) -> dict[float, float | None]:
-    audit, holdout_size = judged.audit, len(judged.holdout) if judged.holdout else 0
+def _detectable_lifts(results: AuditResults) -> dict[float, float | None]:
+    audit, holdout_size = results.audit, len(results.holdout) if results.holdout else 0
     design_of = detectable.make_designs(
-        audit.judge, audit.plan, judged.discovery, holdout_size, judged.ruling.hypotheses
+        audit.judge, audit.plan, results.discovery, holdout_size, results.ruling.hypotheses
     )
     return detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.auditing.judged import JudgedAudit
+from groundfault.auditing.results import AuditResults
 from groundfault.core.finding import Cell
 from groundfault.core.plan import Plan, exact
 from groundfault.core.units import Units
@@ -14,18 +14,18 @@ from groundfault.stats import intervals
 Cells = dict[str, list[Cell] | None]
 
 
-def make_cells(judged: JudgedAudit) -> Cells:
+def make_cells(results: AuditResults) -> Cells:
     """The cells of every hypothesis by part, with the p-values that belong there."""
-    size, plan = len(judged.ruling.verdicts), judged.audit.plan
-    p = _p_values(judged)
-    discovery = _cells_of(judged.discovery, plan, *p["discovery"])
-    if judged.holdout is None:
+    size, plan = len(results.ruling.verdicts), results.audit.plan
+    p = _p_values(results)
+    discovery = _cells_of(results.discovery, plan, *p["discovery"])
+    if results.holdout is None:
         return {"discovery": discovery, "holdout": None, "full": discovery}
     none = np.full(size, np.nan)
     return {
         "discovery": discovery,
-        "holdout": _cells_of(judged.holdout, plan, *p["holdout"]),
-        "full": _cells_of(judged.full, plan, none, none),
+        "holdout": _cells_of(results.holdout, plan, *p["holdout"]),
+        "full": _cells_of(results.full, plan, none, none),
     }
 
 
@@ -35,14 +35,14 @@ def number_or_none(value: float) -> float | None:
 
 
 def _p_values(
-    judged: JudgedAudit,
+    results: AuditResults,
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Plain and adjusted p-values of every hypothesis, NaN where there is none."""
-    audit, ruling = judged.audit, judged.ruling
+    audit, ruling = results.audit, results.ruling
     p, adjusted, holdout_p, holdout_adjusted = (
         np.full(len(ruling.verdicts), np.nan) for _ in range(4)
     )
-    for h, i in judged.positions.items():
+    for h, i in results.positions.items():
         # what was mined from these very units has no p-value on them
         mined = audit.is_mined_here(audit.library[h // len(audit.outcomes)])
         screening = None if mined else ruling.screening

@@ -21,7 +21,7 @@ USUAL_PREVALENCE = 0.3
 
 
 def make_designs(
-    judge: Judge, plan: Plan, seen: Units, held: int, hypotheses: NDArray[np.intp]
+    judge: Judge, plan: Plan, discovery: Units, n_holdout: int, hypotheses: NDArray[np.intp]
 ) -> Callable[[int], Design]:
     """How a single true candidate of a given support would be decided on, as a function of that
     support.
@@ -39,14 +39,14 @@ def make_designs(
     hypotheses : intp array
         What competes: the library's eligible hypotheses.
     """
-    losses = seen.losses / (seen.denominator or 1)
-    present = losses if seen.scored is None else losses[seen.scored]
+    losses = discovery.losses / (discovery.denominator or 1)
+    present = losses if discovery.scored is None else losses[discovery.scored]
     rate = float(present.mean())
-    variance = None if seen.denominator == 1 else float(present.var())
+    variance = None if discovery.denominator == 1 else float(present.var())
     lifted = plan.effect == "risk_difference"
     least = float(exact(plan.min_lift or 0)) if lifted else log(exact(plan.min_ratio))
-    n, size = len(seen) + held, max(1, len(hypotheses))
-    if held == 0:
+    n, size = len(discovery) + n_holdout, max(1, len(hypotheses))
+    if n_holdout == 0:
         level = _first_level(judge.name, plan, size)
         return lambda on: Design.full_sample(
             n=n,
@@ -59,7 +59,7 @@ def make_designs(
         )
     floor = least
     if judge.lift_ranked and len(hypotheses):
-        floor = _lone_floor(judge, plan, seen, hypotheses)
+        floor = _lone_floor(judge, plan, discovery, hypotheses)
     return lambda on: Design.split(
         n=n,
         on=on,
@@ -67,7 +67,7 @@ def make_designs(
         floor=floor,
         level=float(exact(plan.alpha)) if judge.confirmation == "exact" else 1.0,
         min_effect=least,
-        holdout=held / n,
+        holdout=n_holdout / n,
         effect=plan.effect,
         variance=variance,
     )
@@ -82,9 +82,9 @@ def minimum_detectable_lifts(
     }
 
 
-def _lone_floor(judge: Judge, plan: Plan, seen: Units, hypotheses: NDArray[np.intp]) -> float:
+def _lone_floor(judge: Judge, plan: Plan, discovery: Units, hypotheses: NDArray[np.intp]) -> float:
     """The floor that one survivor alone has to clear."""
-    laws, _, counts = seen.null_distributions(hypotheses, pooled=True)
+    laws, _, counts = discovery.null_distributions(hypotheses, pooled=True)
     if judge.name == "janus-lite":
         return float(np.nextafter(laws.pool_quantile(counts, LITE_LEVEL, plan.effect), np.inf))
     return power.lone_floor(laws, counts, float(exact(plan.q)), plan.effect)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
-from groundfault.auditing.judged import JudgedAudit
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report import Report
+from groundfault.auditing.results import AuditResults
 from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.evidence import Evidence
@@ -88,19 +88,19 @@ def audit(
     report_progress(f"judging {len(marks.on)} candidates by {prepared.judge.name}")
     losses = prepared.losses()
     ruling, discovery, holdout = prepared.judge_losses(losses)
-    judged = JudgedAudit(prepared, losses, ruling, discovery, holdout, opening)
+    results = AuditResults(prepared, losses, ruling, discovery, holdout, opening)
     if _count_unscored(prepared.evidence):
-        judged = replace(judged, sensitivity=_judge_extremes(prepared))
+        results = replace(results, sensitivity=_judge_extremes(prepared))
     if robustness:
         from groundfault.auditing.robustness import confirmation_frequency
 
         report_progress(f"repeating over {robustness} splits")
         frequency = confirmation_frequency(
-            prepared.judge, prepared.plan, judged.full, robustness, jobs
+            prepared.judge, prepared.plan, results.full, robustness, jobs
         )
-        judged = replace(judged, frequency=frequency)
+        results = replace(results, frequency=frequency)
     report_progress("writing the report")
-    return assemble(judged)
+    return assemble(results)
 
 
 def _count_unscored(evidence: Evidence) -> int:

@@ -171,15 +171,15 @@ def gate(
         key: _match(row, then.verdicts.get(key[:2]) if then else None)
         for key, row in now.rows.items()
     }
-    known = set(then.rows) if then else set()
-    new = tuple(match for key, match in matches.items() if key not in known)
+    known_keys = set(then.rows) if then else set()
+    new = tuple(match for key, match in matches.items() if key not in known_keys)
     detectable = now.report.minimum_detectable_lift
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
         new=new,
-        known=tuple(match for key, match in matches.items() if key in known),
+        known=tuple(match for key, match in matches.items() if key in known_keys),
         gone=tuple(row["name"] for key, row in then.rows.items() if key not in matches)
         if then
         else (),

@@ -18,7 +18,7 @@ alike.
 """
 
 
-def find_representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[int, int]:
+def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dict[int, int]:
     """Which confirmed hypotheses go under a stronger one of the same outcome, its lead, and which
     one that is.
 
@@ -42,7 +42,7 @@ def find_representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[in
     their slices have in common, so that both halves of the second rule speak against it. Leads are
     taken by p-value, the smallest first, and one at a time: what only several of them explain
     together is not grouped."""
-    outcomes = len(judged.losses)
+    outcomes = len(confirming.losses)
     strength = _strength(ruling)
     confirmed = sorted(
         (h for h, v in enumerate(ruling.verdicts) if v is Verdict.CONFIRMED),
@@ -60,7 +60,7 @@ def find_representatives(ruling: Ruling, whole: Marks, judged: Units) -> dict[in
         if lead in groups or not rest:
             continue
         grouped = (alike[a, rest] >= OVERLAP) | _explained(
-            judged, slices[rest], slices[a], lead % outcomes
+            confirming, slices[rest], slices[a], lead % outcomes
         )
         groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
     return groups

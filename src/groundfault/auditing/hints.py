@@ -6,25 +6,25 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from groundfault.auditing.judged import JudgedAudit
 from groundfault.auditing.leaks import LEAK
+from groundfault.auditing.results import AuditResults
 from groundfault.core.plan import exact
 
 
-def write_hints(judged: JudgedAudit) -> tuple[str, ...]:
+def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
     return (
-        *_about_rare_errors(judged),
-        *_about_unscored_rows(judged),
-        *_about_leaks(judged),
-        *_about_prevalence(judged),
-        *_about_approximations(judged),
+        *_about_rare_errors(results),
+        *_about_unscored_rows(results),
+        *_about_leaks(results),
+        *_about_prevalence(results),
+        *_about_approximations(results),
     )
 
 
-def _about_rare_errors(judged: JudgedAudit) -> Iterator[str]:
-    plan, min_lift = judged.audit.plan, float(exact(judged.audit.plan.min_lift or 0))
-    rate = float(judged.full.losses.mean() / (judged.full.denominator or 1))
+def _about_rare_errors(results: AuditResults) -> Iterator[str]:
+    plan, min_lift = results.audit.plan, float(exact(results.audit.plan.min_lift or 0))
+    rate = float(results.full.losses.mean() / (results.full.denominator or 1))
     if plan.effect == "risk_difference" and rate < 2 * min_lift:
         yield (
             f"errors are rare ({rate:.1%}): a lift of {min_lift:g} may be out of reach; "
@@ -32,8 +32,8 @@ def _about_rare_errors(judged: JudgedAudit) -> Iterator[str]:
         )
 
 
-def _about_unscored_rows(judged: JudgedAudit) -> Iterator[str]:
-    counts = judged.audit.evidence.status_counts
+def _about_unscored_rows(results: AuditResults) -> Iterator[str]:
+    counts = results.audit.evidence.status_counts
     unscored = {status: n for status, n in counts.items() if status != "scored" and n}
     if unscored:
         rows = ", ".join(f"{n} {status}" for status, n in unscored.items())
@@ -43,9 +43,9 @@ def _about_unscored_rows(judged: JudgedAudit) -> Iterator[str]:
         )
 
 
-def _about_leaks(judged: JudgedAudit) -> Iterator[str]:
-    if judged.audit.leaks:
-        columns = ", ".join(map(repr, judged.audit.leaks))
+def _about_leaks(results: AuditResults) -> Iterator[str]:
+    if results.audit.leaks:
+        columns = ", ".join(map(repr, results.audit.leaks))
         yield (
             f"left out, because they predict over {LEAK:.0%} of the rarer outcome: {columns}; "
             "--allow-leakage uses a column all the same, --post-outcome says that it follows from "
@@ -53,10 +53,10 @@ def _about_leaks(judged: JudgedAudit) -> Iterator[str]:
         )
 
 
-def _about_prevalence(judged: JudgedAudit) -> Iterator[str]:
-    number = _count_at_the_edge(judged)
+def _about_prevalence(results: AuditResults) -> Iterator[str]:
+    number = _count_at_the_edge(results)
     if number:
-        low, high = (float(exact(edge)) for edge in judged.audit.plan.prevalence or (0, 1))
+        low, high = (float(exact(edge)) for edge in results.audit.plan.prevalence or (0, 1))
         yield (
             f"{number} candidate{'s lie' if number > 1 else ' lies'} within chance of the edge of "
             f"the prevalence window [{low:g}, {high:g}], and may be tested in one split and not in "
@@ -64,8 +64,8 @@ def _about_prevalence(judged: JudgedAudit) -> Iterator[str]:
         )
 
 
-def _about_approximations(judged: JudgedAudit) -> Iterator[str]:
-    full, ruling = judged.full, judged.ruling
+def _about_approximations(results: AuditResults) -> Iterator[str]:
+    full, ruling = results.full, results.ruling
     if full.strata is not None:
         yield (
             "groups differ in size: only those of like size are permuted, at random, and p-values "
@@ -76,27 +76,27 @@ def _about_approximations(judged: JudgedAudit) -> Iterator[str]:
             "losses share no grid of 1/100 or coarser: null distributions are approximated and "
             "p-values sampled, with the +1"
         )
-    elif ruling.screening and not judged.discovery.countable(ruling.hypotheses):
+    elif ruling.screening and not results.discovery.countable(ruling.hypotheses):
         yield (
             "the grid of losses is too fine to count at this size: null distributions are "
             "approximated and p-values sampled"
         )
 
 
-def _count_at_the_edge(judged: JudgedAudit) -> int:
+def _count_at_the_edge(results: AuditResults) -> int:
     """Candidates that another split of the same units could move out of the prevalence window."""
-    if judged.holdout is None:
+    if results.holdout is None:
         return 0
-    n, on = judged.audit.marks.counts()
+    n, on = results.audit.marks.counts()
     share = on / np.maximum(n, 1)
     # standard deviation of a share in a sample of the discovery's size without replacement
     spread = np.sqrt(
         share
         * (1 - share)
-        / len(judged.discovery)
-        * len(judged.holdout)
-        / judged.audit.evidence.unit_count
+        / len(results.discovery)
+        * len(results.holdout)
+        / results.audit.evidence.unit_count
     )
-    edges = [float(exact(edge)) for edge in judged.audit.plan.prevalence or ()]
+    edges = [float(exact(edge)) for edge in results.audit.plan.prevalence or ()]
     near = [np.abs(share - edge) < 2 * spread for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0

@@ -47,8 +47,8 @@ def describe_guarantee(judge: Judge, plan: Plan, size: int) -> str:
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
     """Why the verdict is what it is, starting with the codes where there are some."""
     if codes:
-        said = "; ".join(REASONS.get(code, code) for code in codes)
-        return f"{', '.join(codes)}: {said}"
+        message = "; ".join(REASONS.get(code, code) for code in codes)
+        return f"{', '.join(codes)}: {message}"
     if verdict is Verdict.BELOW_FLOOR:
         return (
             "its discovery lift does not clear the floor that decoys of the same frequency set"
@@ -72,25 +72,25 @@ def write_sentence(
     """What may be said of one finding, in full; ``what`` is counted: errors, errors of a model, a
     kind of change.
     """
-    shown = holdout or discovery
+    cell = holdout or discovery
     of = "" if what == "errors" else f" ({what})"
     if verdict is Verdict.UNTESTABLE:
         return f"Not tested{of}: {meaning}."
     if verdict is Verdict.CONFIRMED:
-        more = "more" if (shown.lift or 0) > 0 else "less"
+        more = "more" if (cell.lift or 0) > 0 else "less"
         where = "held-out " if holdout else ""
-        interval = f", {_interval(shown.interval, plan)}" if shown.interval else ""
-        p = shown.p_adjusted if shown.p_adjusted is not None else shown.p
+        interval = f", {_interval(cell.interval, plan)}" if cell.interval else ""
+        p = cell.p_adjusted if cell.p_adjusted is not None else cell.p
         chance = f"; adjusted p = {format_p_value(p)}" if p is not None else ""
         return (
             f"Confirmed association: {what} are {more} frequent when {meaning} "
-            f"(on {_share(shown, 'on')}, off {_share(shown, 'off')}; "
-            f"{where}lift {format_lift(shown.lift)}{interval}{chance}; {guaranteed})."
+            f"(on {_share(cell, 'on')}, off {_share(cell, 'off')}; "
+            f"{where}lift {format_lift(cell.lift)}{interval}{chance}; {guaranteed})."
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (
             f"Screened, not confirmed{of}: {meaning}. The discovery lift {format_lift(discovery.lift)} was selected as "
-            f"one of the largest; held out it is {format_lift(shown.lift)}."
+            f"one of the largest; held out it is {format_lift(cell.lift)}."
         )
     return f"Not beyond chance{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
 

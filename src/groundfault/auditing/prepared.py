@@ -20,7 +20,7 @@ from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence, feed
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
-from groundfault.core.units import Marks, Units, scored_rows, size_classes, unit_losses
+from groundfault.core.units import Marks, Units, count_scored_rows, classify_sizes, average_losses
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.judges.rule import Ruling, rule
 
@@ -87,7 +87,7 @@ class PreparedAudit:
 
     def losses(self, evidence: Evidence | None = None) -> NDArray[np.float64]:
         """Losses of all units, held-out ones too: shape (outcomes, units)."""
-        losses = unit_losses(evidence or self.evidence)
+        losses = average_losses(evidence or self.evidence)
         if not self.compare:
             return losses
         a, b = (losses[self.evidence.models.index(name)] for name in self.compare)
@@ -119,7 +119,7 @@ class PreparedAudit:
         """Size classes of the units, where some are means of many more rows than others; None where
         they are alike.
         """
-        return size_classes(scored_rows(self.evidence))
+        return classify_sizes(count_scored_rows(self.evidence))
 
     def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
         """Verdicts for these losses, and the units they rest on."""
@@ -143,8 +143,8 @@ class PreparedAudit:
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         rows = self.discovery_mask[self.evidence.unit_index]
-        judged = [c for c in columns if c not in roles.allow_leakage]
-        return find_leaks(self.evidence, judged, rows)
+        columns_to_test = [c for c in columns if c not in roles.allow_leakage]
+        return find_leaks(self.evidence, columns_to_test, rows)
 
     @cached_property
     def visible_evidence(self) -> Evidence:
@@ -173,7 +173,9 @@ class PreparedAudit:
         """
         return bool(candidate.mined) and candidate.mined == self.origin
 
-    def propose(self, finders: Sequence[Any], named: Sequence[Candidate] = ()) -> list[Candidate]:
+    def propose(
+        self, finders: Sequence[Any], declarations: Sequence[Candidate] = ()
+    ) -> list[Candidate]:
         """What finders propose from the units that are seen; finds of those that look at outcomes
         are marked as mined.
 
@@ -185,15 +187,15 @@ class PreparedAudit:
         """
         proposals: list[Candidate] = []
         for one in finders:
-            so_far = [*named, *proposals]
+            so_far = [*declarations, *proposals]
             finder = _make_finder(one, so_far) if isinstance(one, str) else one
             rules = {
                 (c.rule, c.missing) for c in so_far
             }  # what an earlier finder proposed stays its own
-            proposed = (
+            candidates = (
                 c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
             )
-            new = unique_names(proposed, [c.name for c in so_far])
+            new = unique_names(candidates, [c.name for c in so_far])
             mined = getattr(finder, "uses_outcomes", False)
             proposals.extend([replace(c, mined=self.origin) for c in new] if mined else new)
         return proposals
@@ -229,7 +231,7 @@ def prepare(
         If a judge or finder is unknown.
     """
     start = start_audit(evidence, plan, compare=compare)
-    named = list(candidates or ())
+    declarations = list(candidates or ())
     if finders is None:
         finders = [] if candidates is not None else _default_finders()
     if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
@@ -237,7 +239,7 @@ def prepare(
             "all models are held out, so there is nothing to find candidates in: name candidates, or "
             "leave some models for discovery"
         )
-    library = Library.of([*named, *start.propose(finders, named)])
+    library = Library.of([*declarations, *start.propose(finders, declarations)])
     if len(library) == 0:
         raise InputError(
             "no candidates: the evidence has no columns that describe examples; name candidates or columns"
@@ -355,7 +357,7 @@ def _require_variation(evidence: Evidence) -> None:
             0.0: "no errors at all: every observation passed",
             1.0: "only errors: every observation failed",
         }
-        said = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
+        message = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
         raise InputError(
-            f"the outcome column has {said}; there is no difference to explain (is --positive-is-good right?)"
+            f"the outcome column has {message}; there is no difference to explain (is --positive-is-good right?)"
         )

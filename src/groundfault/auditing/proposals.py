@@ -141,15 +141,15 @@ def configure_finder(name: str, settings: dict[str, Any]) -> Any:
     from groundfault.finders import get
 
     maker: Callable[..., Any] = get(name)
-    known = (
+    names = (
         [f.name for f in fields(maker) if f.init and f.name != "name"]
         if is_dataclass(maker)
         else list(settings)
     )
     for setting in settings:
-        if setting not in known and setting not in getattr(maker, "__renamed_fields__", {}):
+        if setting not in names and setting not in getattr(maker, "__renamed_fields__", {}):
             raise PlanError(
-                f"the finder {name!r} has no setting {setting!r}; it has {', '.join(known) or 'none'}"
+                f"the finder {name!r} has no setting {setting!r}; it has {', '.join(names) or 'none'}"
             )
     try:
         return maker(**settings)
@@ -194,11 +194,15 @@ def _to_numbers(values: NDArray[np.float64]) -> list[float | None]:
 
 
 def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float) -> dict[str, Any]:
-    seen = int(audit.discovery_mask.sum())
+    n_discovery = int(audit.discovery_mask.sum())
     # stored under the names of the first release, so that files of all releases compare
-    stored = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
+    settings_read = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
     settings = (
-        {stored.get(f.name, f.name): getattr(finder, f.name) for f in fields(finder) if f.init}
+        {
+            settings_read.get(f.name, f.name): getattr(finder, f.name)
+            for f in fields(finder)
+            if f.init
+        }
         if is_dataclass(finder)
         else {}
     )
@@ -208,8 +212,8 @@ def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float)
         "settings": {name: value for name, value in settings.items() if _is_plain(value)},
         "selected": bool(getattr(finder, "uses_outcomes", False)),
         "n": audit.evidence.unit_count,
-        "n_discovery": seen,
-        "n_holdout": audit.evidence.unit_count - seen,
+        "n_discovery": n_discovery,
+        "n_holdout": audit.evidence.unit_count - n_discovery,
         "discovery_error_rate": rate,
         "left_out": sorted(audit.leaks),
         "seed": audit.plan.seed,

@@ -19,8 +19,8 @@ from groundfault.core.finding import Finding, Verdict
 
 # pages stand above audits, so they are found by name: a report knows nothing of how it is shown
 _PAGES = {
-    "html": "groundfault.render.html:html",
-    "markdown": "groundfault.render.markdown:markdown",
+    "html": "groundfault.render.audit_page:html",
+    "markdown": "groundfault.render.audit_page:markdown",
 }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class JudgedAudit:
+class AuditResults:
     """A prepared audit with its losses, and the verdicts on them.
 
     Attributes
