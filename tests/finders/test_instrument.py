@@ -16,7 +16,7 @@ import groundfault
 from groundfault import Candidate, Evidence, Plan, RuleError
 from groundfault.auditing.leaks import LEAK, find_leaks
 from groundfault.finders.instrument import Instrument
-from groundfault.render.outline import Outline
+from groundfault.render.audit_words import Outline
 from groundfault.testing import check_finder
 
 

@@ -97,7 +97,7 @@ def test_confidence_needs_columns_of_numbers() -> None:
     with pytest.raises(InputError, match="no attribute is named, or matches"):
         list(Confidence().propose(evidence()))
     lists = evidence(4, probability=[[0.5, 0.5]] * 4)
-    with pytest.raises(InputError, match="one column of numbers for each class"):
+    with pytest.raises(InputError, match="a column of numbers for each class"):
         list(Confidence().propose(lists))
     with pytest.raises(InputError, match="between 0 and 1"):
         Confidence((0.0,))

@@ -452,7 +452,7 @@ def test_bad_embeddings_are_refused() -> None:
         broken[7, 2] = value
         refused("in row 7, column 2", z=broken)
     refused("must be an array of numbers", z=[["a"] * 3] * 200)
-    refused("one row an example", z=z[:, 0])
+    refused("a row for each example", z=z[:, 0])
     refused("squares overflow", z=z * 1e200)
     refused("200 examples cannot make 300 slices", n_slices=300)
 

@@ -226,19 +226,20 @@ def test_power_of_graded_losses_is_near_what_simulation_gives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("effect", "least"), [("risk_difference", 0.1), ("risk_ratio", log(1.5)), ("odds_ratio", 0.5)]
+    ("effect", "min_effect"),
+    [("risk_difference", 0.1), ("risk_ratio", log(1.5)), ("odds_ratio", 0.5)],
 )
-def test_normal_approximation_joins_the_exact_power(effect: str, least: float) -> None:
+def test_normal_approximation_joins_the_exact_power(effect: str, min_effect: float) -> None:
     settings_ = {
         "n": 4000,
         "on": 1200,
         "error_rate": 0.3,
         "level": 0.1,
-        "least": least,
+        "min_effect": min_effect,
         "effect": effect,
     }
-    exact = Design.split(**settings_, floor=least)
-    normal = Design.split(**settings_, floor=least, variance=0.3 * 0.7)
+    exact = Design.split(**settings_, floor=min_effect)
+    normal = Design.split(**settings_, floor=min_effect, variance=0.3 * 0.7)
     for lift in np.linspace(-0.2, 0.2, 9):
         assert normal.power(lift) == pytest.approx(exact.power(lift), abs=0.03)
 
@@ -291,7 +292,7 @@ def test_interpolated_totals_move_power_little(monkeypatch: pytest.MonkeyPatch) 
         return [d.power(lift) for d in designs for lift in (0.0, 0.015, 0.02, 0.04, 0.1, d.largest)]
 
     full = powers()
-    monkeypatch.setattr(critical_regions, "_MOST_CELLS", 1e5)
+    monkeypatch.setattr(critical_regions, "_MAX_CELLS", 1e5)
     assert powers() == pytest.approx(full, abs=0.005)
 
 
