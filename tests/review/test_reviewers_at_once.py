@@ -135,7 +135,8 @@ def test_audits_share_a_place_and_nothing_else(place: str) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        """UPDATE groundfault_ledger SET body = replace(body, '"model_wrong":"no"', '"model_wrong":"yes"')""",
+        "UPDATE groundfault_ledger SET body = "
+        """replace(body, '"model_wrong":"no"', '"model_wrong":"yes"')""",
         "DELETE FROM groundfault_ledger WHERE seq = 3",
     ],
 )

@@ -58,7 +58,9 @@ class Cheat:
 
     def ask(self, history, rng):
         among = np.flatnonzero(history.open)
-        fails = [1 - self.pool.recorded[history.members[g] & history.available].mean() for g in among]
+        fails = [
+            1 - self.pool.recorded[history.members[g] & history.available].mean() for g in among
+        ]
         return Query(history.groups[among[int(np.argmax(fails))]], claim=True)
 
 

@@ -393,12 +393,21 @@ def test_paper_sampling_reproduces_the_golden_values(shared):
         for expected in sequence["runs"]:
             for bet, (model, auditor) in names.items():
                 audit = SequentialAudit(
-                    Pool.from_arrays(range(len(scores))), threshold=p["q"], budget=expected["m"], alpha=1e-280,
-                    policy=Always(), bet=bet, sampling="paper", warm_up=len(sequence["init_scores"]),
-                    alternative=p["model_alt"], auditor_alternative=p["auditor_alt"], eta=p["eta"],
-                    grid=sequence["grids_used"]["model"], auditor_grid=sequence["grids_used"]["auditor"],
+                    Pool.from_arrays(range(len(scores))),
+                    threshold=p["q"],
+                    budget=expected["m"],
+                    alpha=1e-280,
+                    policy=Always(),
+                    bet=bet,
+                    sampling="paper",
+                    warm_up=len(sequence["init_scores"]),
+                    alternative=p["model_alt"],
+                    auditor_alternative=p["auditor_alt"],
+                    eta=p["eta"],
+                    grid=sequence["grids_used"]["model"],
+                    auditor_grid=sequence["grids_used"]["auditor"],
                     limit=len(sequence["init_scores"]) + 60,
-                )  # fmt: skip
+                )
                 audit.run(lambda query, scores=scores: scores[query.step - 1])
                 ours = np.array([r.log_e for r in audit.rounds if r.query.stake])
                 np.testing.assert_allclose(
@@ -640,7 +649,7 @@ def test_two_processes_ask_the_same_and_only_one_tells(tmp_path):
     mine, yours = ours.ask(), theirs.ask()
     assert (mine.step, mine.id) == (yours.step, yours.id)
     ours.tell(mine, 0.25)
-    with pytest.raises(InputError, match=r"was told before; its score 0\.25 stands"):
+    with pytest.raises(InputError, match=r"has a score already; its score 0\.25 stands"):
         theirs.tell(yours, 0.75)
     assert theirs.ask().step == 2
     theirs.tell(theirs.ask(), 1)
@@ -701,7 +710,7 @@ def test_telling_what_was_not_asked_is_refused():
         assert "\n" not in str(caught.value)
     assert audit.labelled == 0
     audit.tell(query, 0)
-    with pytest.raises(InputError, match=r"query 1 \(case .*\) was told before"):
+    with pytest.raises(InputError, match=r"query 1 \(case .*\) has a score already"):
         audit.tell(query, 1)
     with pytest.raises(InputError, match="query 2 was not asked; no query is open"):
         audit.tell(replace(query, step=2), 1)
@@ -1246,7 +1255,8 @@ def test_two_labellers_and_an_adjudicator(tmp_path):
 def test_a_program_gives_scores(tmp_path):
     script = tmp_path / "score.py"
     script.write_text(
-        "import json, sys\ncase = json.load(sys.stdin)\nprint('note')\nprint(1 if case['id'] > 'c0030' else 'fail')\n"
+        "import json, sys\ncase = json.load(sys.stdin)\nprint('note')\n"
+        "print(1 if case['id'] > 'c0030' else 'fail')\n"
     )
     query = Query("g", step=1, id="c0050", audit="x")
     answer = command([os.sys.executable, str(script)])

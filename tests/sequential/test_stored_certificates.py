@@ -1,4 +1,4 @@
-"""Results that version 0.1.0 stored are read, verified and gone on with, as the fixtures' README says."""
+"""Results that version 0.1.0 stored are read, verified and resumed, as their README says."""
 
 import json
 import shutil

@@ -1,12 +1,13 @@
-"""Blind human review: items that show nothing else, decisions that are only added, resolved and
-measured.
+"""People who decide: blind reviewers of responses, and panels of annotators of an audit's cases.
 
-An item is named by the hash of what it shows, so whoever knows its id knows no more than a reviewer
-does. A decision is written down before the next item is shown, is never changed, and the last one
-of a reviewer counts."""
+Reviewers answer three questions about an `Item`. The item is named by the hash of what it shows, so
+its id tells no more than a reviewer sees. A `Decision` is stored before the next item is shown and
+is never changed; the last one of a reviewer counts. An `AnnotatorPanel` gives a
+`groundfault.sequential.SequentialAudit` the scores that its labellers agree on."""
 
 from __future__ import annotations
 
+from groundfault.review.annotators import AnnotatorPanel
 from groundfault.review.decision import Decision
 from groundfault.review.item import Item
 from groundfault.review.measuring import agreement
@@ -16,6 +17,7 @@ from groundfault.review.session import Session
 from groundfault.review.store import Store
 
 __all__ = [
+    "AnnotatorPanel",
     "Decision",
     "Item",
     "Queue",

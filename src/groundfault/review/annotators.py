@@ -1,6 +1,4 @@
-"""Panels: several people judge each case without seeing what the others said, and one settles
-disagreements.
-"""
+"""Annotator panels: several people label each case alone, and one settles disagreements."""
 
 from __future__ import annotations
 
@@ -16,9 +14,10 @@ from groundfault.sequential.state import check_score
 class AnnotatorPanel:
     """Gives an audit the scores that its labellers agree on.
 
-    Every judgement is recorded as it is made, with the labeller's name, and none is overwritten:
-    who changes their mind before the case is settled judges again, and the last judgement counts. A
-    case is settled, and told, when all labellers have judged it alike, or the adjudicator has.
+    Every judgement is recorded at once, with the labeller's name, and none is overwritten: a
+    labeller whose mind changes before the case is settled judges again, and the last judgement
+    counts. A case is settled, and its score goes to the audit, when all labellers agree or the
+    adjudicator has decided.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Decisions: what one reviewer says of one item, in the order of the three questions."""
+"""Decisions: one reviewer's answers about one item, in the order of the three questions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _MAX_NAME, _MAX_NOTE = 80, 4000
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """What a reviewer says of an item.
+    """A reviewer's answers about an item.
 
-    A later question is moot after a "no": to an invalid prompt no answer is wrong, and of an answer
-    that was not read as it was given nothing follows. It may then be left out.
+    A later question is moot after a "no" and may be left out: no answer to an invalid prompt is
+    wrong, and a misread answer shows nothing about the model.
 
     Attributes
     ----------

@@ -64,8 +64,8 @@ class Item:
     @cached_property
     def id(self) -> str:
         """SHA-256 of what is shown."""
-        shown = [self.task, self.prompt, self.answer, self.extracted, self.response, self.copy]
-        return hashlib.sha256(json.dumps(shown).encode()).hexdigest()
+        content = [self.task, self.prompt, self.answer, self.extracted, self.response, self.copy]
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     @property
     def visible_texts(self) -> dict[str, str]:

@@ -1,6 +1,4 @@
-"""Label Studio: items as its tasks, the labelling configuration that asks the questions, and its
-export read back.
-"""
+"""Label Studio: items as its tasks, its labelling configuration, and its export read back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measuring: how far reviewers agree, each question for itself, on what they decided blind."""
+"""Agreement of reviewers on each question, from the decisions they made blind."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
 def agreement(
     decisions: Iterable[Decision], *, seed: int = 0, level: float = 0.95
 ) -> dict[str, dict[str, Agreement]]:
-    """Raw agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 on each question and on the
-    verdict.
+    """Raw agreement, kappa, alpha and AC1 on each question and on the verdict.
+
+    They are those of Cohen, Krippendorff and Gwet.
 
     The last decision that each reviewer made blind counts; adjudicators, who see only what is
     disputed, do not. A question that was moot to a reviewer is missing; "unsure" is an answer like
@@ -52,7 +53,7 @@ def agreement(
 def _measure(
     decisions: list[Decision], question: str, plan: Plan, level: float
 ) -> dict[str, Agreement]:
-    ratings = _table(decisions, question)
+    ratings = _tabulate(decisions, question)
     size = len(QUESTIONS[question])
     measures = {
         "raw": stats.raw,
@@ -60,18 +61,18 @@ def _measure(
         "alpha": stats.krippendorff,
         "ac1": stats.gwet,
     }
-    measured: dict[str, Agreement] = {}
+    results: dict[str, Agreement] = {}
     for name, measure in measures.items():
         if name == "kappa" and ratings.shape[1] != 2:
-            said = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
-            measured[name] = Agreement(np.nan, np.nan, np.nan, measured["raw"].items, said)
+            reason = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
+            results[name] = Agreement(np.nan, np.nan, np.nan, results["raw"].items, reason)
         else:
             rng = plan.rng(f"agreement on {question}: {name}")
-            measured[name] = measure(ratings, size, rng, level=level)
-    return measured
+            results[name] = measure(ratings, size, rng, level=level)
+    return results
 
 
-def _table(decisions: list[Decision], question: str) -> NDArray[np.int64]:
+def _tabulate(decisions: list[Decision], question: str) -> NDArray[np.int64]:
     """Items by reviewers: the place of each answer among those there are."""
     items = {item: row for row, item in enumerate(sorted({d.item for d in decisions}))}
     people = {name: column for column, name in enumerate(sorted({d.reviewer for d in decisions}))}

@@ -1,6 +1,4 @@
-"""Queues: which items are reviewed, by whom, and in which order; fixed before the first
-decision.
-"""
+"""Queues: which items are reviewed, by whom and in which order; fixed before any decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolving: what the decisions of several reviewers on an item come to."""
+"""Resolution of an item: one verdict out of the decisions of several reviewers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ How = Literal["waiting", "settled", "disputed", "adjudicated"]
 
 @dataclass(frozen=True)
 class Resolution:
-    """What the decisions on an item come to.
+    """The verdict on an item, and how it was reached.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Resolution:
 
 
 def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Resolution]:
-    """What the decisions on each item come to, by its id; items without a decision are not there.
+    """The resolution of each item that has a decision, by its id.
 
     Once ``reviewers`` have decided, the verdict that more than half of them give settles an item:
     of two, both; if they differ, a third. To be unsure is no verdict and no agreement, so one
@@ -61,7 +61,7 @@ def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Reso
     by_item: dict[str, list[Decision]] = {}
     for decision in select_latest(decisions).values():
         by_item.setdefault(decision.item, []).append(decision)
-    return {item: _resolve_item(said, reviewers) for item, said in by_item.items()}
+    return {item: _resolve_item(votes, reviewers) for item, votes in by_item.items()}
 
 
 def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:

@@ -1,6 +1,4 @@
-"""Sessions: one reviewer's way through their items, every decision on disk before the next item is
-shown.
-"""
+"""Sessions: one reviewer's way through their items, each decision stored before the next item."""
 
 from __future__ import annotations
 

@@ -104,11 +104,11 @@ def read(
         answers = {name: _get_text(row, name, where).strip() for name in SAID}
         answers |= {name: answers[name].lower() for name in SAID if name != "note"}
         if any(answers[name] for name in SAID if name != "note"):
-            given: dict[str, Any] = {name: text or None for name, text in answers.items()} | {
+            fields: dict[str, Any] = {name: text or None for name, text in answers.items()} | {
                 "note": answers["note"]
             }
             try:
-                decisions[id] = Decision(reviewer=reviewer, item=id, role=role, **given)
+                decisions[id] = Decision(reviewer=reviewer, item=id, role=role, **fields)
             except InputError as error:
                 raise InputError(f"{where}: {error}") from None
         elif answers["note"]:

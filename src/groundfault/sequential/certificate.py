@@ -152,8 +152,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def wealth_path(self) -> tuple[WealthPoint, ...]:
         """Both e-values after each label, from the start, where both are 1."""
-        scored = (point for point in self.rounds if point.closed)
-        path = (WealthPoint(r.step, *(_to_float(x) for x in r.log_e)) for r in scored)
+        path = [
+            WealthPoint(point.step, *(_to_float(x) for x in point.log_e))
+            for point in self.rounds
+            if point.closed
+        ]
         return (WealthPoint(0, 0.0, 0.0), *path)
 
     @property

@@ -189,7 +189,7 @@ class SequentialConfirmation:
         self._catch_up()
         if not isinstance(query, Query) or query.audit != self.seal:
             raise InputError(
-                "this query is not one that this audit asked: tell takes what ask returned"
+                "this query is of another audit, or of none: tell takes what ask returned"
             )
         if self._open is None or (query.step, query.id) != (self._open.step, self._open.id):
             due = (

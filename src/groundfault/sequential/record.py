@@ -155,8 +155,8 @@ class AuditRecord:
             if others and not reason:
                 raise LedgerError(
                     f"the ledger {self.ledger.place} holds an audit of these cases with other "
-                    f"settings, begun {others[-1].time}: go on with those, or say why you begin anew "
-                    "(reopen); the reason stays in the record"
+                    f"settings, begun {others[-1].time}: go on with those, or say why you begin "
+                    "anew (reopen); the reason stays in the record"
                 )
             self.ledger.append(
                 OPENED,

@@ -247,7 +247,7 @@ class SequentialAudit(AuditState):
         """Raise `InputError` unless this is the query that waits for its score."""
         if not isinstance(query, Query) or query.audit != self.seal:
             raise InputError(
-                "this query is not one that this audit asked: tell takes what ask returned"
+                "this query is of another audit, or of none: tell takes what ask returned"
             )
         if 0 < query.step <= self.labelled:
             earlier = self._rounds[query.step - 1]

@@ -102,7 +102,7 @@ def _list_entries(
         # the ledger's event is written before the score is there
         for key in ("told", "score", "log_e"):
             del body[key]
-        yield Entry(0, ASKED, {key: _listed(value) for key, value in body.items()})
+        yield Entry(0, ASKED, {key: _to_list(value) for key, value in body.items()})
         for review in reviews:
             if review.step == point.step:
                 yield Entry(0, REVIEWED, msgspec.to_builtins(review))
@@ -110,7 +110,7 @@ def _list_entries(
             yield Entry(0, TOLD, {"step": point.step, "id": point.id, "score": point.score})
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     """Tuples as JSON holds them."""
     return list(value) if isinstance(value, tuple) else value
 

@@ -1,6 +1,4 @@
-"""What every policy has to satisfy, as a function that raises AssertionError and needs no test
-framework.
-"""
+"""What every policy has to satisfy: a check that needs no test framework."""
 
 from __future__ import annotations
 
@@ -33,15 +31,14 @@ def check_policy(
     rounds: int = 12,
     claims: Sequence[str] = tuple(CLAIMS),
 ) -> None:
-    """Check that a policy foresees nothing, and goes on after an interruption as if there had been
-    none.
+    """Check that a policy knows no score in advance, and resumes an audit exactly.
 
-    All that an e-value promises rests on the first. Under each claim an audit is run to its end.
-    Then, for each of its rounds, a policy that was never asked before takes the audit up from its
-    record, in a world where every case not yet scored has the opposite score: it must ask the same,
-    draw the same case and bet the same, to the last bit. Taken up half-way in the same world, the
-    audit must come to the same end. Asked twice about one history, with the same generator and
-    another question in between, the policy must say the same.
+    The guarantee of every e-value rests on the first. Under each claim an audit is run to its end.
+    Then, for each of its rounds, a fresh policy resumes the audit from its record, in a world where
+    every case not yet scored has the opposite score: it must ask the same, draw the same case and
+    bet the same, to the last bit. Resumed half-way in the same world, the audit must end the same.
+    Asked twice about one history, with the same generator and another question in between, the
+    policy must answer the same.
 
     Parameters
     ----------
@@ -59,7 +56,7 @@ def check_policy(
     Raises
     ------
     AssertionError
-        If something does not hold; the message says what, under which claim, and in which round.
+        If something fails; the message names it, the claim, and the round.
     """
 
     def make_policy(pool: Pool) -> Policy:
@@ -75,9 +72,15 @@ def check_policy(
         fresh = make_policy(pool)
         warm_up = getattr(fresh, "warm_up", 0)
         plan = SequentialPlan(
-            threshold=0.85, alpha=1e-9, policy=fresh.name, seed=seed, warm_up=warm_up, limit=warm_up + rounds,
+            # so small that no verdict ends the audit before the limit
+            alpha=1e-9,
+            threshold=0.85,
+            policy=fresh.name,
+            seed=seed,
+            warm_up=warm_up,
+            limit=warm_up + rounds,
             **CLAIMS[claim],
-        )  # fmt: skip
+        )
         whole = SequentialAudit.of(pool, plan, policy=fresh)
         whole.run(replay(pool))
         where = f"the policy {fresh.name!r}, under the claim of {claim},"
@@ -115,8 +118,9 @@ def _check_round(
     differences = [name for name in before if before[name] != after.get(name)]
     require(
         not differences,
-        f"{where} knows what it was not told, or remembers what it should not: taken up in round {count + 1}, with "
-        f"other scores to come, it does not ask the same ({', '.join(differences)})",
+        f"{where} knows what it was not told, or remembers what it should not: taken up in "
+        f"round {count + 1}, with other scores to come, it does not ask the same "
+        f"({', '.join(differences)})",
     )
 
 
