@@ -16,6 +16,8 @@ from groundfault.cli.main import cli
 from groundfault.errors import InputError
 from groundfault.models import Record
 from groundfault.probes import Bank, Grammar, Runs
+from groundfault.probes.review.progress import ReviewProgress
+from groundfault.probes.review.reviewed_runs import ReviewedRuns
 from groundfault.probes.use.summary_schema import ProbeSummary, ProbeTables
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/v0_1_0/probe"
@@ -72,6 +74,14 @@ def test_the_review_is_read(stored: Path) -> None:
         result = invoke("review", str(stored / "runs"), option, "--json", "-")
         assert result.exit_code == 0
         assert json.loads(result.stdout)
+
+
+def test_the_progress_of_the_review(stored: Path) -> None:
+    progress = ReviewProgress.of(ReviewedRuns(stored / "runs"))
+    assert (progress.items, progress.settled, progress.adjudicated) == (8, 6, 2)
+    assert progress.settings.reviewers == 2
+    assert set(progress.reviewers) == {"ana", "ben"}
+    assert set(progress.adjudicators) == {"cy"}
 
 
 def test_the_same_report_is_written(stored: Path) -> None:

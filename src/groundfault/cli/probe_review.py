@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from groundfault.cli.command import GroupedCommand, option
 from groundfault.cli.extra_options import json_option, store_option
@@ -18,10 +18,10 @@ from groundfault.errors import PlanError
 from groundfault.render.words import clean, plural
 
 if TYPE_CHECKING:
+    from groundfault.probes.review.progress import ReviewProgress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
 _FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".json": "labelstudio"}
-_HOWS = ("settled", "adjudicated", "disputed", "waiting")
 
 
 @click.command(
@@ -89,12 +89,13 @@ def review(runs: str, **options: Any) -> None:
     groundfault probe review runs/ --reviewer ben --export sheet.csv
     groundfault probe review runs/ --reviewer cy --adjudicate
     """
+    from groundfault.probes.review.progress import ReviewProgress
     from groundfault.probes.review.reviewed_runs import ReviewedRuns
 
     _check(options)
     audit = ReviewedRuns(runs, options["store"])
     if options["status"]:
-        _tell(_status(audit), options["json_path"], _say_status)
+        _tell(ReviewProgress.of(audit), options["json_path"], _say_status)
     elif options["agreement"]:
         _tell(_agreement(audit), options["json_path"], _say_agreement)
     elif options["unblind"]:
@@ -171,56 +172,30 @@ def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
 
 
 def _tell(data: Any, path: str | None, say: Any) -> None:
-    if not write_json(json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False), path):
+    text = json.dumps(msgspec.to_builtins(data), indent=1, ensure_ascii=False, allow_nan=False)
+    if not write_json(text, path):
         say(data)
 
 
-def _status(audit: ReviewedRuns) -> dict[str, Any]:
-    from groundfault.review.decision import select_latest
-
-    queue, decisions = audit.queue, audit.decisions
-    last_decisions = select_latest(decisions)
-    people = Counter((name, role) for _, name, role in last_decisions)
-    resolutions = audit.resolutions
-    counts = Counter[str](
-        resolutions[item.id].how if item.id in resolutions else "waiting" for item in queue.items
-    )
-    return {
-        "items": len(queue.items),
-        "settings": queue.settings,
-        "queue": queue.hash,
-        "store": audit.store.place,
-        "decisions": len(decisions),
-        "revised": len(decisions) - len(last_decisions),
-        "unblinded": sum(d.unblinded for d in decisions),
-        "reviewers": {
-            name: count for (name, role), count in sorted(people.items()) if role == "reviewer"
-        },
-        "adjudicators": {
-            name: count for (name, role), count in sorted(people.items()) if role == "adjudicator"
-        },
-        **{how: counts[how] for how in _HOWS},
-    }
-
-
-def _say_status(status: dict[str, Any]) -> None:
-    settings = status["settings"]
-    among = f", split among {', '.join(settings['split'])}" if settings["split"] else ""
-    each = plural(settings["reviewers"], "reviewer")
+def _say_status(progress: ReviewProgress) -> None:
+    settings = progress.settings
+    among = f", split among {', '.join(settings.split)}" if settings.split else ""
+    each = plural(settings.reviewers, "reviewer")
+    click.echo(f"{plural(progress.items, 'item')} by {settings.unit}, {each} each{clean(among)}")
+    for name, count in progress.reviewers.items():
+        click.echo(f"  {clean(name)}: {plural(count, 'item')}")
+    for name, count in progress.adjudicators.items():
+        click.echo(f"  {clean(name)} (adjudicator): {plural(count, 'item')}")
     click.echo(
-        f"{plural(status['items'], 'item')} by {settings['unit']}, {each} each{clean(among)}"
+        f"{progress.settled} settled, {progress.adjudicated} adjudicated, "
+        f"{progress.disputed} disputed, {progress.waiting} waiting"
     )
-    for role in ("reviewers", "adjudicators"):
-        for name, count in status[role].items():
-            title = " (adjudicator)" if role == "adjudicators" else ""
-            click.echo(f"  {clean(name)}{title}: {plural(count, 'item')}")
-    click.echo(", ".join(f"{status[how]} {how}" for how in _HOWS))
     click.echo(
-        f"{plural(status['decisions'], 'decision')}, {status['revised']} of them revised later"
+        f"{plural(progress.decisions, 'decision')}, {progress.revised} of them revised later"
     )
-    if status["unblinded"]:
-        click.echo(f"{plural(status['unblinded'], 'decision')} made after unblinding, and marked")
-    click.echo(f"kept in {clean(status['store'])}")
+    if progress.unblinded:
+        click.echo(f"{plural(progress.unblinded, 'decision')} made after unblinding, and marked")
+    click.echo(f"kept in {clean(progress.store)}")
 
 
 def _agreement(audit: ReviewedRuns) -> dict[str, dict[str, dict[str, Any]]]:
@@ -243,8 +218,8 @@ def _is_nan(value: Any) -> bool:
 def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
 
-    from groundfault.render.page import fitted
     from groundfault.render.probe_tables import make_table
+    from groundfault.render.terminal import fit_table
 
     names = {
         "raw": "raw agreement",
@@ -267,7 +242,7 @@ def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
                 reasons.setdefault(measures[name]["reason"], []).append(f"{full} of {label}")
     console = Console()
     console.print(
-        fitted(
+        fit_table(
             make_table("", "tnnnnn", ("question", "items", *names.values()), rows), console.width
         )
     )

@@ -106,6 +106,7 @@ def check(bank: Bank, grammar: Grammar, *, samples: int = 3, seed: int = 0) -> B
             valid += 1
             open_tasks.add(probe.task.id)
             sample.append((int(rank[number]), probe))
+            # prune now and then: a bank may have a million prompts
             if len(sample) > 2 * samples + 100:
                 sample = sorted(sample, key=lambda pair: pair[0])[:samples]
     lowest = sorted(sample, key=lambda pair: pair[0])[:samples]

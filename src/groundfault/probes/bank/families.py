@@ -93,6 +93,7 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
     templates = [(family, make) for family in families or FAMILIES for make in FAMILIES[family]]
     plan, questions, tasks = Plan(seed=seed), set[str](), []
     for number in range(size):
+        # one stream a task: a larger bank begins with the smaller one
         family, make = templates[number % len(templates)]
         drawing = _draw_new(make, plan.rng("probe bank", number), questions)
         questions.add(drawing.question)

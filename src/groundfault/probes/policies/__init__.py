@@ -105,6 +105,7 @@ class StratifiedPrompts(NamedPolicy):
     def chances(self, history: PromptHistory) -> Floats:
         """Each task asked least alike, and within it each key that is left."""
         open_keys = history.fresh.reshape(history.tasks, -1)
+        # tasks without an open key never have their turn
         turns = np.where(open_keys.any(axis=1), history.per_task, np.iinfo(np.intp).max)
         return weigh_tasks_equally((open_keys & (turns == turns.min())[:, None]).astype(float))
 
@@ -195,6 +196,7 @@ class Caps(NamedPolicy):
         ]
 
     def _score(self, signals: Bools, first: float) -> float:
+        # the moving average in closed form: the last signal has weight rate, and so on back
         decay = (1 - self.rate) ** np.arange(len(signals) + 1)
         return float(first * decay[-1] + self.rate * signals @ decay[:-1][::-1])
 
@@ -260,6 +262,7 @@ class Capped:
     @property
     def name(self) -> str:
         """The policy's, and the cap."""
+        # "most" and not max_queries: names are in manifests and folders of stored runs
         return f"{self.policy.name}, most={self.max_queries}"
 
     def ask(

@@ -154,6 +154,7 @@ def draw(
         chance = policy.chances(history)
         if chance is None or not chance.any():
             break
+        # two steps with two generators: policies that share the first get the same tasks
         by_task = chance.reshape(history.tasks, -1)
         task = _pick(by_task.sum(axis=1), tasks)
         keys.append(task * history.assignments + _pick(by_task[task], rng))

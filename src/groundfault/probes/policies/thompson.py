@@ -35,6 +35,7 @@ class Hierarchical(NamedPolicy):
         rng: np.random.Generator,
     ) -> Keys:
         """The keys with the largest sum of log-odds, each under a new draw of all rates."""
+        # a Beta(0.5, 4.5) prior: a tenth of the prompts mismatch before any is seen
         overall = (history.mismatch.sum() + 0.5) / (len(history.keys) + 5)
         task, option = np.divmod(history.keys, history.assignments)
         columns = [task, *history.options[option].T]
@@ -61,6 +62,7 @@ class Hierarchical(NamedPolicy):
     ) -> Floats:
         tries = np.bincount(column, minlength=count)
         hits = np.bincount(column, weights=mismatch, minlength=count)
+        # Beta posterior; its prior has the overall rate as mean and counts as `weight` queries
         rate = rng.beta(self.weight * overall + hits, self.weight * (1 - overall) + tries - hits)
         rate = np.clip(rate, 1e-9, 1 - 1e-9)
         return np.asarray(np.log(rate / (1 - rate)))
@@ -112,12 +114,14 @@ class GaussianThompson(NamedPolicy):
                 np.sqrt(self.scale * weight)
                 * rng.standard_normal((int(code.max()) + 1, size))[code]
             )
+        # Matheron: posterior draw = prior draw + K(all, at) (K(at, at) + noise)^-1 residual
         covariance = self.noise * np.eye(len(at)) + self.scale * _compute_kernel(respects, at)
         noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
         with one_thread():
             residual = np.linalg.solve(
                 covariance, (history.mismatch - self.mean)[:, None] - landscape[at] - noise
             )
+        # K(all, at) v term by term: sums of v over equal codes, never the full kernel
         for code, weight in respects:
             update = np.zeros((int(code.max()) + 1, size))
             np.add.at(update, code[at], residual)

@@ -173,10 +173,12 @@ def split_by_signal(
 
 def _draw_controls(matched: Sequence[Item], controls: float, seed: int) -> list[Item]:
     """The first of the items in a random order that other items do not change."""
+    # a generator for each item: more rows add controls and do not exchange them
     plan = Plan(seed=seed)
     ranked = sorted(
         matched, key=lambda item: (plan.rng(f"review control: {item.id}").random(), item.id)
     )
+    # 1e-9: 0.07 * 100 is 7.000000000000001 in floating point, which would round up to 8
     return ranked[: math.ceil(controls * len(ranked) - 1e-9)]
 
 

@@ -153,7 +153,7 @@ class PolicyRun:
         }
         line = json.dumps(record).encode() + b"\n"
         self._digest.update(line)
-        self._draw_next()
+        self._draw_next()  # after the record, which is of the batch that was answered
         return line
 
     def _make_row(

@@ -258,6 +258,7 @@ class _Rounds:
                 journal.tell([answers[question.hash] for question in each])
                 for journal, each in batches
             ]
+            # the ledger before the files: after a crash it is ahead of them, never behind
             if any(bodies):
                 self.ledger.extend(ITERATION, [body for body in bodies if body])
             for journal, _ in batches:
@@ -265,6 +266,7 @@ class _Rounds:
 
     def _question(self, probe: Probe) -> Question:
         """The same question wherever answers are shared; else another one each time."""
+        # the repeat is part of a question's hash, so another one is another question
         repeat = 0 if self.config.shares else self.times[probe.prompt]
         self.times[probe.prompt] += 1
         return self.config.question(probe.prompt, repeat)

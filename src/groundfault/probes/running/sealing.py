@@ -82,6 +82,7 @@ def seal(
         If what was fixed has been changed.
     """
     settings = {**_describe(bank, grammar), **config.to_dict(), **more}
+    # these bytes are sealed: another order or indent is another hash
     text = (json.dumps(settings, indent=1) + "\n").encode()
     ledger, place = Ledger(folder / LEDGER), folder / MANIFEST
     exists, sealed = place.exists(), {"manifest": hashlib.sha256(text).hexdigest(), "model": model}

@@ -71,6 +71,7 @@ def play_policy(
         history = PromptHistory(
             over.tasks, over.sizes, keys, over.mismatch[keys], turn, batches, over.blocked
         )
+        # the same tasks for every policy on a landscape, other ones on the next
         counter = number * batches + turn
         size = min(batch, budget - len(keys))
         more = policy.ask(

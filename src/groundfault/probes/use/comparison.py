@@ -186,6 +186,7 @@ def compute_differences(results: Results, against: str, level: float = LEVEL) ->
             ]
             if not values:
                 continue
+            # one family of tests for the primary endpoint: p adjusted over all policies
             ps = (
                 sign_flips(list(zip(*values, strict=True)))
                 if endpoint == PRIMARY
@@ -284,6 +285,7 @@ def _estimate_rate(
         count = int(sum(map(sum, errors)))
         low, high = wilson(count, len(rows), level)
         return rate("draws", count / len(rows), (float(low), float(high)))
+    # inverse-probability weights need every chance
     if any(row.chance is None or not row.chance > 0 for row in rows):
         return rate("not available")
     estimate = estimate_with_repeats if may_repeat(first.policy) else estimate_without_repeats

@@ -185,6 +185,7 @@ class RunEndpoints:
         pairs = list(zip(rows, statuses_of_rows, strict=True))
         confirmed = [row for row, status in pairs if status == "confirmed_model_error"]
         scores = [row.score for row in rows if row.score is not None]
+        # the first query that confirmed each key: a repeat is no second discovery
         new = {
             min(r.query for r in confirmed if r.key == key) for key in {r.key for r in confirmed}
         }

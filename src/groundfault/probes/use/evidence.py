@@ -85,6 +85,7 @@ def evidence(
         )
     frame = pl.DataFrame(table, schema_overrides={"error": pl.Float64, "repeat": pl.Int64})
     group, split = ("task", None) if unit == "task" else (None, "split")
+    # whole tasks go to one side: prompts of a task are dependent
     if split:
         order = stream(seed, "split of tasks").permutation(len(tasks))
         part = {

@@ -48,6 +48,7 @@ def draw_landscape(world: str, rng: np.random.Generator) -> Landscape:
         raise PlanError(f"there is no landscape {world!r}; there are {', '.join(WORLDS)}")
     options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
     wrong = rng.random((TASKS, 27)) < WORLDS[world](options, rng)
+    # artefacts gather in one format, as a reader that fails on a format would make them
     read_wrongly = (options[:, 2] == rng.integers(3)) & (rng.random((TASKS, 27)) < _ARTEFACTS)
     return Landscape(wrong.ravel(), (wrong | read_wrongly).ravel())
 

@@ -200,6 +200,7 @@ BLANK: dict[str, Any] = {"response": None, "extracted": None, "reason": ""}
 
 def _anonymize(decisions: Sequence[Decision], numbers: Mapping[str, str]) -> tuple[Decision, ...]:
     """The last decision of each reviewer on each item, by numbers alone."""
+    # r1, r2, ... in the order of their first decisions, which tells no name
     people: dict[str, str] = {}
     for each in decisions:
         people.setdefault(each.reviewer, f"r{len(people) + 1}")

@@ -21,6 +21,7 @@ SCHEMA_VERSION: Literal[1] = 1
 _MAX_BYTES = 1 << 30
 
 
+# kw_only is not inherited by the fields of a subclass, so each class repeats it
 class _Section(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of the file: frozen, and an unknown field is an error."""
 
