@@ -28,9 +28,14 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:
     database = Database(tmp_path / "a.db")
-    with pytest.raises(KeyError), database.transaction(TABLE) as connection:
-        connection.execute(TABLE.insert().values(n=3))
-        raise KeyError
+
+    def fail_half_way() -> None:
+        with database.transaction(TABLE) as connection:
+            connection.execute(TABLE.insert().values(n=3))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_half_way()
     assert numbers(database) == []
 
 

@@ -14,7 +14,9 @@ def search(data: str, *, max_slices: int = 3) -> tuple[str, int]:
 
 
 def test_an_old_parameter_is_passed_on_with_a_warning() -> None:
-    with pytest.warns(DeprecationWarning, match=r"search\(most=\) is now called search\(max_slices"):
+    with pytest.warns(
+        DeprecationWarning, match=r"search\(most=\) is now called search\(max_slices"
+    ):
         assert search("x", most=5) == ("x", 5)  # type: ignore[call-arg]
     assert search("x", max_slices=4) == ("x", 4)
     assert search.__doc__ == "Find slices."

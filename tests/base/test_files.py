@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ def test_folders_are_made_and_an_older_file_is_replaced(tmp_path: Path) -> None:
     write_text(place, "one")
     write_text(place, "zwei ä")
     assert place.read_bytes() == "zwei ä".encode()
-    assert os.listdir(place.parent) == ["b.txt"]
+    assert [p.name for p in place.parent.iterdir()] == ["b.txt"]
 
 
 def test_the_mode_is_that_of_an_ordinary_new_file(tmp_path: Path) -> None:
@@ -39,7 +38,7 @@ def test_an_interrupted_write_leaves_the_older_file(
     with pytest.raises(KeyboardInterrupt):
         write_text(place, "new")
     assert place.read_text() == "old"
-    assert os.listdir(tmp_path) == ["a.txt"]
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_a_place_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from groundfault.core.evidence import Evidence
-from groundfault.core.roles import Roles, read_roles, with_id
+from groundfault.core.roles import Roles, add_id, read_roles
 from groundfault.errors import InputError
 
 FRAME = pl.DataFrame({"id": ["a", "b"], "error": [0, 1], "x": [1, 2]})
@@ -46,7 +46,7 @@ def test_old_names_work_with_a_warning() -> None:
 
 
 def test_rows_without_an_id_are_numbered_under_a_free_name() -> None:
-    frame, roles = with_id(FRAME.rename({"x": "row"}), Roles("error"))
+    frame, roles = add_id(FRAME.rename({"x": "row"}), Roles("error"))
     assert roles.id == "_row"
     assert roles.numbered
     assert frame["_row"].to_list() == [0, 1]

@@ -8,7 +8,7 @@ import pytest
 
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
-from groundfault.core.units import Marks, Units, scored_rows, size_classes, unit_losses
+from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import RuleError
 from groundfault.stats import bits
 
@@ -28,10 +28,10 @@ def evidence(group: str | None = "group") -> Evidence:
 
 
 def test_losses_are_means_over_scored_rows() -> None:
-    np.testing.assert_allclose(unit_losses(evidence()), [[0.5, 1.0, 0.0]])
-    np.testing.assert_array_equal(scored_rows(evidence()), [2, 2, 1])
-    assert size_classes(np.array([2, 3, 2])) is None
-    np.testing.assert_array_equal(size_classes(np.array([1, 2, 3, 4])), [1, 2, 2, 3])
+    np.testing.assert_allclose(average_losses(evidence()), [[0.5, 1.0, 0.0]])
+    np.testing.assert_array_equal(count_scored_rows(evidence()), [2, 2, 1])
+    assert classify_sizes(np.array([2, 3, 2])) is None
+    np.testing.assert_array_equal(classify_sizes(np.array([1, 2, 3, 4])), [1, 2, 2, 3])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from groundfault import Candidate, Evidence, InputError, Plan, PlanError, Screening, finders
-from groundfault.core.units import Marks, Units, unit_losses
+from groundfault.core.units import Marks, Units, average_losses
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.thresholds import Thresholds
 from groundfault.judges import full_sample, janus
@@ -20,7 +20,7 @@ from groundfault.judges.confirm import compute_p_values
 from groundfault.judges.rule import find_duplicates
 from groundfault.stats import bits
 from groundfault.testing import Card, PlantedEffect, World, calibrate, check_finder, check_judge
-from groundfault.testing.calibration import contract, one, resolved
+from groundfault.testing.calibration import list_contract_worlds, resolve_plan, run_rule
 from groundfault.testing.card import CardRow, Promise, interval, margin
 from groundfault.testing.checks import FAST
 from groundfault.testing.worlds import Permuted
@@ -54,7 +54,7 @@ def losses(units):
 def test_a_draw_is_what_comes_through_the_front_door(world):
     drawn = world.draw(np.random.default_rng(5))
     evidence, library = world.evidence(np.random.default_rng(5))
-    read = Units.of(Marks.of(evidence, library), unit_losses(evidence))
+    read = Units.of(Marks.of(evidence, library), average_losses(evidence))
     assert (len(read), len(library)) == world.size
     np.testing.assert_array_equal(read.marks.on, drawn.marks.on)
     assert (read.marks.valid is None) == (drawn.marks.valid is None)
@@ -137,7 +137,10 @@ def test_worlds_that_cannot_be_are_refused(change):
 
 
 def test_worlds_of_the_contract_are_told_apart():
-    worlds = [*contract(), *(replace(w, rowwise=True) for w in contract() if w.variants > 1)]
+    worlds = [
+        *list_contract_worlds(),
+        *(replace(w, rowwise=True) for w in list_contract_worlds() if w.variants > 1),
+    ]
     assert len({(w.name, w.size) for w in worlds}) == len(worlds)
     null = {(w.dependence, *w.size) for w in worlds if not w.effects}
     assert {
@@ -206,7 +209,7 @@ def test_calibrating_on_somebodys_own_evidence():
     evidence, library = World(
         units=120, candidates=9, effects=(PlantedEffect(1, 0.6, 0.5),)
     ).evidence(np.random.default_rng(0))
-    like = Units.of(Marks.of(evidence, library), unit_losses(evidence))
+    like = Units.of(Marks.of(evidence, library), average_losses(evidence))
     card = calibrate("holm", like=like, replicates=100)
     (row,) = card.rows
     assert (row.units, row.candidates, row.replicates, row.null) == (120, 9, 100, True)
@@ -411,9 +414,9 @@ def test_a_judge_that_promises_nothing_is_measured_and_not_judged():
 
 
 def test_sampled_decoys_are_not_held_to_the_exact_floor():
-    sampled = resolved(janus.JanusA(), Plan(decoys=100))
+    sampled = resolve_plan(janus.JanusA(), Plan(decoys=100))
     assert Promise.of(janus.JanusA(), sampled).rate == "none"
-    exact = resolved(janus.JanusA(), Plan(q=0.2))
+    exact = resolve_plan(janus.JanusA(), Plan(q=0.2))
     assert Promise.of(janus.JanusA(), exact) == Promise(
         "global null", 0.2, survivors=pytest.approx(0.26)
     )
@@ -422,8 +425,8 @@ def test_sampled_decoys_are_not_held_to_the_exact_floor():
 def test_the_rule_on_a_draw_holds_out_what_the_plan_says():
     units = World(units=101, candidates=4).draw(np.random.default_rng(0))
     judge = janus.JanusA()
-    plan = resolved(judge, Plan(holdout=0.25, q=0.99))
-    ruling = one(judge, plan, units, "x")
+    plan = resolve_plan(judge, Plan(holdout=0.25, q=0.99))
+    ruling = run_rule(judge, plan, units, "x")
     assert ruling.holdout_result is not None
     assert len(ruling.verdicts) == 4
 

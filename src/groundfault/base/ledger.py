@@ -108,7 +108,7 @@ class Opening:
         several = [f"{count} {what}" for count, what in counts if count > 1]
         text = f"holdout opened {self.times} time{'s' if self.times > 1 else ''}"
         if several:
-            text += f", with {_listed(several)}"
+            text += f", with {_join_words(several)}"
         if self.reasons:
             text += (
                 f"; reason{'s' if len(self.reasons) > 1 else ''} given: {'; '.join(self.reasons)}"
@@ -242,7 +242,7 @@ class Ledger:
             raise LedgerError(
                 'the reason to open the holdout again is blank: say why, as in --reopen "a label was wrong"'
             )
-        asked = {
+        hashes = {
             "evidence": evidence_hash,
             "outcome": outcome_hash,
             "split": split_hash,
@@ -252,29 +252,29 @@ class Ledger:
         with self._database.transaction(_table()) as connection:
             rows = _rows(connection)
             self._verify(rows)
-            opened = (_event(row) for row in rows if row.kind == OPENED)
-            before = [event for event in opened if event.body.get("outcome") == outcome_hash]
+            openings = (_event(row) for row in rows if row.kind == OPENED)
+            before = [event for event in openings if event.body.get("outcome") == outcome_hash]
             replay = any(
-                all(event.body.get(key) == value for key, value in asked.items())
+                all(event.body.get(key) == value for key, value in hashes.items())
                 for event in before
             )
             if reason is None:
                 _refuse_other_library(before, library_hash)
             event = _append(
-                connection, REPLAYED if replay else OPENED, _canonical({**asked, "reason": reason})
+                connection, REPLAYED if replay else OPENED, _canonical({**hashes, "reason": reason})
             )
-        counted = before if replay else [*before, event]
-        several = {key: len({e.body.get(key) for e in counted}) for key in asked}
+        distinct = before if replay else [*before, event]
+        several = {key: len({e.body.get(key) for e in distinct}) for key in hashes}
         return Opening(
             path=self.place,
             head=event.hash,
             replay=replay,
-            times=len(counted),
+            times=len(distinct),
             libraries=several["library"],
             plans=several["plan"],
             splits=several["split"],
             versions=several["evidence"],
-            reasons=tuple(e.body["reason"] for e in counted if e.body.get("reason")),
+            reasons=tuple(e.body["reason"] for e in distinct if e.body.get("reason")),
         )
 
     @property
@@ -284,14 +284,14 @@ class Ledger:
 
     def _verify(self, rows: Sequence[Row[Any]]) -> None:
         previous = _START
-        for expected, row in enumerate(rows, start=1):
+        for number, row in enumerate(rows, start=1):
             trouble = ""
-            if row.seq != expected:
-                trouble = f"event {expected} is missing"
+            if row.seq != number:
+                trouble = f"event {number} is missing"
             elif row.previous != previous:
-                trouble = f"event {expected} does not follow event {expected - 1}: one of them was changed or replaced"
+                trouble = f"event {number} does not follow event {number - 1}: one of them was changed or replaced"
             elif row.hash != _hash(row):
-                trouble = f"event {expected} ({row.kind}, {row.time}) was edited"
+                trouble = f"event {number} ({row.kind}, {row.time}) was edited"
             if trouble:
                 raise LedgerError(f"the ledger {self.place} was altered: {trouble}")
             previous = row.hash
@@ -390,5 +390,5 @@ def _actor() -> str:
     return f"{user}@{platform.node() or 'unknown'}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

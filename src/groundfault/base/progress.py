@@ -12,5 +12,5 @@ def listener(progress: Progress | None) -> Progress:
     return progress or _ignore
 
 
-def _ignore(message: str) -> None:  # noqa: ARG001
+def _ignore(message: str) -> None:
     """Nobody listens."""

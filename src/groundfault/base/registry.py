@@ -53,12 +53,12 @@ class Registry:
                 f"no {self.kind} is named {name!r}; there are {', '.join(self.names())}"
             )
         try:
-            loaded: Callable[..., Any] = point.load()
+            maker_of_package: Callable[..., Any] = point.load()
         except (ImportError, AttributeError) as error:
             raise PlanError(
                 f"the {self.kind} {name!r} of {point.value} cannot be loaded: {error}"
             ) from error
-        return loaded
+        return maker_of_package
 
     def _installed(self) -> dict[str, EntryPoint]:
         points: dict[str, EntryPoint] = {}

@@ -74,8 +74,8 @@ class Candidate:
             raise RuleError(
                 f"candidate {self.name!r}: missing={self.missing!r} is not one of reject, off, drop"
             )
-        read = self.parsed.columns  # a bad rule fails here, not in the middle of an audit
-        if self.fitted_column is not None and self.fitted_column.name not in read:
+        columns = self.parsed.columns  # a bad rule fails here, not in the middle of an audit
+        if self.fitted_column is not None and self.fitted_column.name not in columns:
             raise RuleError(
                 f"candidate {self.name!r}: {self.rule!r} does not read its fitted column {self.fitted_column.name!r}"
             )
@@ -179,12 +179,12 @@ class Library(Sequence[Candidate]):
         try:
             data = json.loads(text)
             library = cls.of(_read_candidates(data))
-            frozen = data["hash"]
+            digest = data["hash"]
         except RuleError:
             raise
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{where}: not a frozen groundfault library ({error})") from None
-        if frozen != library.hash:
+        if digest != library.hash:
             raise InputError(
                 f"{where}: the candidates do not match the hash they were frozen with; freeze it again"
             )

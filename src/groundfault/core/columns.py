@@ -122,15 +122,15 @@ def _no_such_column(evidence: Evidence, pattern: str) -> str:
     if pattern in evidence.frame.columns:
         return f"column {pattern!r} does not describe the examples: it differs between rows of one example"
     near = difflib.get_close_matches(pattern, evidence.attributes, n=5, cutoff=0.5)
-    shown = near or list(evidence.attributes[:12])
+    names = near or list(evidence.attributes[:12])
     label = (
         "near it"
         if near
         else "the attributes"
-        if len(shown) == len(evidence.attributes)
+        if len(names) == len(evidence.attributes)
         else "the first attributes"
     )
-    return f"no attribute is named, or matches, {pattern!r}; {label}: {', '.join(shown) or 'none'}"
+    return f"no attribute is named, or matches, {pattern!r}; {label}: {', '.join(names) or 'none'}"
 
 
 def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]:
@@ -188,21 +188,23 @@ def _full_expressions(name: str, dtype: pl.DataType, few: bool) -> dict[str, pl.
 
 
 def _measure(
-    table: pl.DataFrame, wanted: dict[str, dict[str, pl.Expr]]
+    table: pl.DataFrame, expressions: dict[str, dict[str, pl.Expr]]
 ) -> dict[str, dict[str, Any]]:
     """Evaluate named expressions of every column in one pass."""
     flat = [
-        (name, what, value) for name, measures in wanted.items() for what, value in measures.items()
+        (name, what, value)
+        for name, measures in expressions.items()
+        for what, value in measures.items()
     ]
     row = (
         table.select(value.alias(str(i)) for i, (_, _, value) in enumerate(flat)).row(0)
         if flat
         else ()
     )
-    measured: dict[str, dict[str, Any]] = {name: {} for name in wanted}
+    results: dict[str, dict[str, Any]] = {name: {} for name in expressions}
     for (name, what, _), value in zip(flat, row, strict=True):
-        measured[name][what] = value
-    return measured
+        results[name][what] = value
+    return results
 
 
 def _is_simple(dtype: pl.DataType) -> bool:

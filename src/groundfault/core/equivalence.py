@@ -84,7 +84,7 @@ def normal(text: str) -> str:
     """
     # not NFKC, which makes 52 of 5²
     plain = unicodedata.normalize("NFC", text).replace("−", "-")
-    plain = _WRAPPED.sub(lambda found: found[1] or "", plain)
+    plain = _WRAPPED.sub(lambda match: match[1] or "", plain)
     return " ".join(plain.casefold().split()).lstrip(_QUOTES + ",;:!").rstrip(_QUOTES + ",;:!.")
 
 
@@ -99,13 +99,13 @@ def _numbers(text: str) -> list[tuple[Fraction, bool]]:
     """
     if text in _WORDS:
         return [(Fraction(_WORDS.index(text)), False)]
-    found = []
+    values = []
     for match in _NUMBER.finditer(text):
         try:
-            found.append((_fraction(match[1].replace(",", "")), match[2] == "%"))
+            values.append((_fraction(match[1].replace(",", "")), match[2] == "%"))
         except ZeroDivisionError:
             continue
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(values))
 
 
 def _fraction(digits: str) -> Fraction:
@@ -121,12 +121,12 @@ def _exact(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
 
 
 def _yes_no(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
-    said = {first or last for first, last in _YES_NO.findall(answer)}
-    if not said:
+    words = {first or last for first, last in _YES_NO.findall(answer)}
+    if not words:
         return EquivalenceVerdict(None, "neither begins nor ends with yes or no")
-    if len(said) > 1 or _BOTH.match(answer):
+    if len(words) > 1 or _BOTH.match(answer):
         return EquivalenceVerdict(None, "both yes and no")
-    word = said.pop()
+    word = words.pop()
     return EquivalenceVerdict(word == key, f"says {word}")
 
 
@@ -135,29 +135,30 @@ def _integer(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
 
 
 def _number(answer: str, key: str, tolerance: Fraction) -> EquivalenceVerdict:
-    found, wanted = _numbers(answer), _numbers(key)[0]
-    if len(found) != 1:
+    values, target = _numbers(answer), _numbers(key)[0]
+    if len(values) != 1:
         return EquivalenceVerdict(
-            None, "no number" if not found else f"{len(found)} different numbers"
+            None, "no number" if not values else f"{len(values)} different numbers"
         )
     if re.search(r"\bnot\b|n't\b", answer):
         return EquivalenceVerdict(None, "says what it is not")
-    if found[0][1] != wanted[1]:
+    if values[0][1] != target[1]:
         return EquivalenceVerdict(None, "one is a percentage and the other is not")
-    same = abs(found[0][0] - wanted[0]) <= tolerance
+    same = abs(values[0][0] - target[0]) <= tolerance
     return EquivalenceVerdict(
         same, "the one number is the key's" if same else "the one number is not the key's"
     )
 
 
 def _set(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
-    said, wanted = _items(answer), _items(key)
-    if not said:
+    items, targets = _items(answer), _items(key)
+    if not items:
         return EquivalenceVerdict(None, "the answer names nothing")
-    if said == wanted:
+    if items == targets:
         return EquivalenceVerdict(True, "the same items")
     return EquivalenceVerdict(
-        False, f"{len(wanted - said)} of {len(wanted)} items lacking, {len(said - wanted)} too many"
+        False,
+        f"{len(targets - items)} of {len(targets)} items lacking, {len(items - targets)} too many",
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from groundfault.base.deprecation import rename_parameters
-from groundfault.core.roles import Roles, check_keys, check_shape, outcomes, with_id
+from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
 from groundfault.core.status import Status
 from groundfault.errors import InputError
 
@@ -232,7 +232,7 @@ class Evidence:
         """Check a table and make evidence of it; `from_table` is the friendlier way."""
         where = provenance[0] if provenance else "the table"
         check_shape(frame, roles, where)
-        frame, roles = with_id(frame, roles)
+        frame, roles = add_id(frame, roles)
         check_keys(frame, roles, where)
         key = [column for column in (roles.id, roles.model, roles.repeat) if column]
         floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
@@ -241,7 +241,7 @@ class Evidence:
         frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(
             pl.col(c).cast(pl.String) for c in key
         )
-        loss, status = outcomes(frame, roles, where)
+        loss, status = read_outcomes(frame, roles, where)
         return cls(frame, roles, loss, status, provenance, account, reading)
 
     def __len__(self) -> int:
@@ -366,20 +366,20 @@ class Evidence:
 
     def without(self, columns: Iterable[str]) -> Evidence:
         """The same rows for finders that must not use some columns."""
-        hidden = set(columns)
-        if not hidden:
+        omit = set(columns)
+        if not omit:
             return self
-        instrument = tuple(c for c in self.roles.instrument if c not in hidden)
-        attributes = tuple(c for c in self.attributes if c not in hidden)
+        instrument = tuple(c for c in self.roles.instrument if c not in omit)
+        attributes = tuple(c for c in self.attributes if c not in omit)
         return replace(
             self, roles=replace(self.roles, instrument=instrument), fixed_attributes=attributes
         )
 
     def blind(self) -> Evidence:
         """The same rows without their outcomes, for finders that must not see them."""
-        hidden = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
+        loss = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
         frame = self.frame.drop(self.roles.outcome)
-        return replace(self, frame=frame, loss=hidden, fixed_attributes=self.attributes)
+        return replace(self, frame=frame, loss=loss, fixed_attributes=self.attributes)
 
     def with_unscored_as(self, loss: float) -> Evidence:
         """The same evidence if every unscored observation had the loss ``loss``."""

@@ -108,7 +108,7 @@ class FittedColumn:
 
     def to_dict(self) -> dict[str, Any]:
         """The fitted function as plain words and numbers; `from_dict` gives an equal one back."""
-        arrays = {key: encoded(array) for key, array in self.arrays.items()}
+        arrays = {key: encode_array(array) for key, array in self.arrays.items()}
         return {
             "source": self.source,
             "function": self.function,
@@ -128,17 +128,17 @@ class FittedColumn:
         if data["function"] in _CLASSES:
             kind: type[FittedColumn] = load_object(_CLASSES[data["function"]])
             return kind.from_dict(data)
-        arrays = {str(key): decoded(array) for key, array in dict(data["arrays"]).items()}
+        arrays = {str(key): decode_array(array) for key, array in dict(data["arrays"]).items()}
         columns = tuple(str(column) for column in data["columns"])
         return cls(str(data["source"]), str(data["function"]), columns, arrays)
 
 
 def add_fitted_columns(frame: pl.DataFrame, candidates: Iterable[Candidate]) -> pl.DataFrame:
     """The table with the fitted columns that candidates read, each computed once."""
-    wanted = {
+    columns = {
         c.fitted_column.name: c.fitted_column for c in candidates if c.fitted_column is not None
     }
-    return frame.with_columns(column.apply(frame) for column in wanted.values())
+    return frame.with_columns(column.apply(frame) for column in columns.values())
 
 
 def matrix(frame: pl.DataFrame, columns: Sequence[str]) -> NDArray[np.float64]:
@@ -186,13 +186,13 @@ def _lists(column: pl.Series) -> NDArray[np.float64]:
     return out
 
 
-def encoded(array: NDArray[np.float64]) -> dict[str, Any]:
+def encode_array(array: NDArray[np.float64]) -> dict[str, Any]:
     """An array as words and numbers that JSON can hold."""
     data = np.ascontiguousarray(array, dtype="<f8").tobytes()
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode("ascii")}
 
 
-def decoded(data: Mapping[str, Any]) -> NDArray[np.float64]:
-    """The array that `encoded` wrote down."""
+def decode_array(data: Mapping[str, Any]) -> NDArray[np.float64]:
+    """The array that `encode_array` wrote."""
     values = np.frombuffer(base64.b64decode(data["float64"], validate=True), dtype="<f8")
     return values.reshape(data["shape"]).astype(np.float64)

@@ -220,11 +220,11 @@ class Plan:
     @classmethod
     def from_settings(cls, settings: dict[str, Any]) -> Plan:
         """The plan that `settings` describes."""
-        known = dict(settings)
-        if known.get("prevalence") is not None:
-            known["prevalence"] = tuple(known["prevalence"])
+        values = dict(settings)
+        if values.get("prevalence") is not None:
+            values["prevalence"] = tuple(values["prevalence"])
         try:
-            return cls(**known)
+            return cls(**values)
         except TypeError as error:
             raise PlanError(f"not the settings of a plan: {error}") from None
 
@@ -277,14 +277,14 @@ class Plan:
             return earlier_units(evidence, self.holdout_column, float(self.holdout))
         if evidence.roles.split is None:
             count = evidence.unit_count
-            held = int(Fraction(str(self.holdout)) * count) if count > 1 else 0
-            if held == 0 or held == count:
+            holdout_size = int(Fraction(str(self.holdout)) * count) if count > 1 else 0
+            if holdout_size == 0 or holdout_size == count:
                 raise InputError(
                     f"{count} units cannot be split with a holdout share of {float(self.holdout):g}"
                 )
             order = self.rng("split").permutation(count)
-            return np.asarray(np.isin(np.arange(count), order[held:], assume_unique=True))
-        return _supplied_split(evidence, evidence.roles.split)
+            return np.asarray(np.isin(np.arange(count), order[holdout_size:], assume_unique=True))
+        return _read_split(evidence, evidence.roles.split)
 
     def split_models(self, evidence: Evidence) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Names of the models for discovery, and of those held out; no model is in both.
@@ -316,7 +316,7 @@ class Plan:
         return discovery, tuple(name for name in models if name in holdout)
 
 
-def _supplied_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
+def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
     words = evidence.frame[column].cast(str)
     unknown = sorted(set(words.unique()) - {"discovery", "holdout"})
     if unknown:
@@ -329,10 +329,10 @@ def _supplied_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
         minlength=evidence.unit_count,
     )
     size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
-    torn = np.flatnonzero((votes > 0) & (votes < size))
-    if len(torn):
+    divided = np.flatnonzero((votes > 0) & (votes < size))
+    if len(divided):
         unit = evidence.frame[evidence.roles.group or evidence.roles.id or ""].filter(
-            evidence.unit_index == torn[0]
+            evidence.unit_index == divided[0]
         )[0]
         raise InputError(
             f"split column {column!r} puts {unit!r} into both parts; one unit must be wholly in one of them"

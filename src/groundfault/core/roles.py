@@ -69,7 +69,7 @@ class Roles:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that play a part, in a fixed order."""
-        named = (
+        columns = (
             self.outcome,
             self.id,
             self.model,
@@ -78,7 +78,7 @@ class Roles:
             self.split,
             self.status,
         )
-        return tuple(dict.fromkeys(column for column in named if column is not None))
+        return tuple(dict.fromkeys(column for column in columns if column is not None))
 
     def join(self, group: str | None, split: str | None, lists: Mapping[str, Any]) -> Roles:
         """The roles with further columns: a group or split in place of these, lists beside these.
@@ -130,7 +130,7 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
             raise InputError(f"{where} has no column {unknown[0]!r} (named as {part})")
 
 
-def with_id(frame: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, Roles]:
+def add_id(frame: pl.DataFrame, roles: Roles) -> tuple[pl.DataFrame, Roles]:
     """The table with an id column: the rows' numbers where none is named."""
     if roles.id is not None:
         return frame, roles
@@ -149,21 +149,21 @@ def check_keys(frame: pl.DataFrame, roles: Roles, where: str) -> None:
             raise InputError(
                 f"{where}: column {column!r} is empty in {empty} rows; every observation needs one"
             )
-    repeated = frame.select(pl.struct(key).is_duplicated()).to_series()
-    if repeated.any():
-        row = frame.filter(repeated).select(key).row(0)
-        named = ", ".join(f"{c}={v!r}" for c, v in zip(key, row, strict=True))
+    duplicates = frame.select(pl.struct(key).is_duplicated()).to_series()
+    if duplicates.any():
+        row = frame.filter(duplicates).select(key).row(0)
+        example = ", ".join(f"{c}={v!r}" for c, v in zip(key, row, strict=True))
         add = (
             ""
             if roles.repeat
             else "; if they are several models or repeats, name the column (model or repeat)"
         )
         raise InputError(
-            f"{where}: {int(repeated.sum())} rows share their key, for example {named}{add}"
+            f"{where}: {int(duplicates.sum())} rows share their key, for example {example}{add}"
         )
 
 
-def outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
+def read_outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, pl.Series]:
     """Loss and status of every row; raises `InputError` where one cannot be told."""
     raw = frame[roles.outcome]
     if not (raw.dtype.is_numeric() or raw.dtype in (pl.Boolean, pl.Null)):
@@ -188,11 +188,11 @@ def outcomes(frame: pl.DataFrame, roles: Roles, where: str) -> tuple[pl.Series, 
         )
     if roles.positive_is_good:
         loss = 1.0 - loss
-    status = _statuses(frame, roles, loss, where)
+    status = _read_statuses(frame, roles, loss, where)
     return pl.select(pl.when(status == Status.SCORED).then(loss).alias("loss")).to_series(), status
 
 
-def _statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) -> pl.Series:
+def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: str) -> pl.Series:
     if roles.status is not None:
         status = frame[roles.status].cast(pl.String).str.to_lowercase().alias("status")
         unknown = frame.filter(~status.is_in([str(s) for s in Status]) | status.is_null())

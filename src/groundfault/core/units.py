@@ -297,7 +297,7 @@ class Units:
                 yield positions, expected, sums
 
 
-def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
+def average_losses(evidence: Evidence) -> NDArray[np.float64]:
     """Mean loss of each unit for each model: shape (models, units), NaN where nothing was
     scored.
     """
@@ -317,16 +317,16 @@ def unit_losses(evidence: Evidence) -> NDArray[np.float64]:
     return out
 
 
-def scored_rows(evidence: Evidence) -> NDArray[np.int64]:
+def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
     """How many rows of each unit were scored, for the model with most: shape (units,)."""
     place = _model_index(evidence) * evidence.unit_count + evidence.unit_index
-    scored = evidence.loss.is_not_null().to_numpy()
-    counts = np.bincount(place[scored], minlength=len(evidence.models) * evidence.unit_count)
+    has_loss = evidence.loss.is_not_null().to_numpy()
+    counts = np.bincount(place[has_loss], minlength=len(evidence.models) * evidence.unit_count)
     most: NDArray[np.int64] = counts.reshape(len(evidence.models), -1).max(axis=0)
     return most
 
 
-def size_classes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def classify_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Classes of units by how many rows their loss is a mean of, each twice as wide as the last;
     None if alike.
     """
@@ -356,9 +356,9 @@ def _evaluate_alone(table: pl.DataFrame, candidate: Candidate) -> pl.Series:
     try:
         column = table.select(candidate.parsed.to_polars().alias("0")).to_series()
     except Exception as error:
-        said = first_line(error)
+        reason = first_line(error)
         raise RuleError(
-            f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {said}"
+            f"candidate {candidate.name!r}: cannot evaluate {candidate.rule!r}: {reason}"
         ) from None
     return _boolean(column, candidate, table.height)
 

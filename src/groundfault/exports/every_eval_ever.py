@@ -45,7 +45,7 @@ def observations(slices: ReportSlices) -> pl.DataFrame:
     evidence, roles = slices.evidence, slices.evidence.roles
     frame, height = evidence.frame, len(evidence)
     source = Path(evidence.provenance[0]).stem if evidence.provenance else "evidence"
-    made = {
+    values = {
         "example_id": frame[roles.id or ""],
         "task": pl.repeat(source, height, eager=True) if evidence.reading is None else None,
         "model": frame[roles.model] if roles.model else None,
@@ -61,13 +61,13 @@ def observations(slices: ReportSlices) -> pl.DataFrame:
     }
     columns = []
     for name, dtype in COLUMNS.items():
-        series = made.get(name)
+        series = values.get(name)
         if series is None and name in frame.columns:
             series = frame[name]
         if series is not None:
             columns.append(series.cast(dtype, strict=False).alias(name))
-    taken = {*COLUMNS, *roles.columns, *_LEFT_OUT}
+    used = {*COLUMNS, *roles.columns, *_LEFT_OUT}
     on = [", ".join(slices.on(row)) for row in range(height)]
     return pl.DataFrame(
-        [*columns, *(frame[c] for c in frame.columns if c not in taken), pl.Series(OURS, on)]
+        [*columns, *(frame[c] for c in frame.columns if c not in used), pl.Series(OURS, on)]
     )

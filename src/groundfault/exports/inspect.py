@@ -82,11 +82,11 @@ def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] =
     )
     try:
         with tempfile.TemporaryDirectory(dir=home, prefix=".groundfault.") as folder:
-            made = [Path(folder) / str(i) / copy.name for i, copy in enumerate(copies)]
-            for source, place in zip(sources, made, strict=True):
+            drafts = [Path(folder) / str(i) / copy.name for i, copy in enumerate(copies)]
+            for source, place in zip(sources, drafts, strict=True):
                 _annotate(slices, source, place)
             # all of them, or none
-            for place, copy in zip(made, copies, strict=True):
+            for place, copy in zip(drafts, copies, strict=True):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 place.replace(copy)
     except OSError as error:
@@ -98,12 +98,12 @@ def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] =
 
 def _sources(slices: ReportSlices) -> list[Path]:
     account = slices.evidence.account
-    read = [Path(log.path) for log in account.logs if log.reader == "inspect"] if account else []
-    if not read:
+    paths = [Path(log.path) for log in account.logs if log.reader == "inspect"] if account else []
+    if not paths:
         raise InputError(
             "the evidence was not read from logs of Inspect; name those to copy (logs=, or --log)"
         )
-    return read
+    return paths
 
 
 def _copies(sources: list[Path], out: Path) -> list[Path]:
@@ -159,13 +159,13 @@ def _mark(slices: ReportSlices, log: Any, source: Path) -> int:
     if roles.model and log.eval.model not in models:
         raise InputError(f"{source} is of {log.eval.model}, the report of {', '.join(models[:5])}")
     units = _units(slices, source)
-    found = 0
+    count = 0
     for sample in log.samples or []:
         unit = units.get(f"{log.eval.task}/{sample.id}", units.get(str(sample.id)))
         if unit is not None:
             sample.metadata = {**sample.metadata, OURS: slices.of_unit(unit)}
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 def _units(slices: ReportSlices, source: Path) -> dict[str, int]:

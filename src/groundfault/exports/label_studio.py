@@ -33,27 +33,27 @@ def tasks(slices: ReportSlices) -> list[dict[str, Any]]:
     ``data`` has what describes the example and the answer, and says nothing of how it was scored,
     so that a reviewer is blind to it; slices, loss and status are in ``meta``."""
     evidence, roles = slices.evidence, slices.evidence.roles
-    shown = [
+    columns = [
         c
         for c in (*_SHOWN, *evidence.attributes)
         if c in evidence.frame.columns and c != roles.outcome
     ]
-    named = {roles.id: "example_id", roles.model: "model", roles.repeat: "epoch"}
-    made = []
+    keys = {roles.id: "example_id", roles.model: "model", roles.repeat: "epoch"}
+    rows = []
     for row, values in enumerate(evidence.frame.iter_rows(named=True)):
         on = slices.on(row)
         if on:
-            data = {name: str(values[column]) for column, name in named.items() if column}
-            data |= plain({c: values[c] for c in dict.fromkeys(shown) if c not in named})
-            said = {"slices": on, "loss": evidence.loss[row], "status": evidence.status[row]}
-            made.append({"data": data, "meta": {OURS: said}})
-    return made
+            data = {name: str(values[column]) for column, name in keys.items() if column}
+            data |= plain({c: values[c] for c in dict.fromkeys(columns) if c not in keys})
+            result = {"slices": on, "loss": evidence.loss[row], "status": evidence.status[row]}
+            rows.append({"data": data, "meta": {OURS: result}})
+    return rows
 
 
 def write(slices: ReportSlices, path: str | Path) -> int:
     """Write the tasks as the JSON that Label Studio imports, whole or not at all; how many there
     are.
     """
-    made = tasks(slices)
-    write_text(Path(path), json.dumps(made, indent=1, ensure_ascii=False, allow_nan=False))
-    return len(made)
+    rows = tasks(slices)
+    write_text(Path(path), json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False))
+    return len(rows)

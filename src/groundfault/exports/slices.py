@@ -84,9 +84,9 @@ class ReportSlices:
             raise InputError(
                 f"the report is not of {where}: its content is another; name the evidence that was audited"
             )
-        named = dict.fromkeys(f.name for f in report.findings if every or f.confirmed)
+        names = dict.fromkeys(f.name for f in report.findings if every or f.confirmed)
         by_name = {c.name: c for c in report.library}
-        return cls(report, case, Library(tuple(by_name[name] for name in named)))
+        return cls(report, case, Library(tuple(by_name[name] for name in names)))
 
     @classmethod
     def load(
@@ -131,22 +131,23 @@ class ReportSlices:
     def _members(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         marks = Marks.of(self.evidence, self.library)
         on = bits.unpack(marks.on, marks.size)
-        known = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
-        known[[bool(reason) for reason in marks.unusable]] = False
-        return on, known
+        defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+        defined[[bool(reason) for reason in marks.unusable]] = False
+        return on, defined
 
     def of_unit(self, unit: int) -> dict[str, bool | None]:
         """Whether a unit is on each slice; None where the candidate is not defined for it."""
-        on, known = self._members
+        on, defined = self._members
         return {
-            name: bool(on[i, unit]) if known[i, unit] else None for i, name in enumerate(self.names)
+            name: bool(on[i, unit]) if defined[i, unit] else None
+            for i, name in enumerate(self.names)
         }
 
     def on(self, row: int) -> list[str]:
         """Names of the slices that a row of the evidence is on."""
-        on, known = self._members
+        on, defined = self._members
         unit = self.evidence.unit_index[row]
-        return [self.names[i] for i in np.flatnonzero(on[:, unit] & known[:, unit])]
+        return [self.names[i] for i in np.flatnonzero(on[:, unit] & defined[:, unit])]
 
     def members(self) -> pl.DataFrame:
         """Which row of the evidence is on which slice.
@@ -160,20 +161,22 @@ class ReportSlices:
         """
         evidence, roles = self.evidence, self.evidence.roles
         units = evidence.unit_index
-        on, known = self._members
-        seen = pl.Series("part", np.where(self.case.discovery_mask, "discovery", "holdout")[units])
-        named = [c for c in (roles.id, roles.model, roles.repeat, roles.group) if c]
+        on, defined = self._members
+        part = pl.Series("part", np.where(self.case.discovery_mask, "discovery", "holdout")[units])
+        keys_of_rows = [c for c in (roles.id, roles.model, roles.repeat, roles.group) if c]
         slices = [
             pl.select(
-                pl.when(pl.Series(known[i, units]))
+                pl.when(pl.Series(defined[i, units]))
                 .then(pl.Series(on[i, units]))
                 .alias(_PREFIX + name)
             ).to_series()
             for i, name in enumerate(self.names)
         ]
-        said = [evidence.status.rename("status"), evidence.loss.rename("loss"), seen]
-        keys = evidence.frame.select(list(dict.fromkeys(named)))
-        return keys.with_columns(s for s in said if s.name not in keys.columns).with_columns(slices)
+        results = [evidence.status.rename("status"), evidence.loss.rename("loss"), part]
+        keys = evidence.frame.select(list(dict.fromkeys(keys_of_rows)))
+        return keys.with_columns(s for s in results if s.name not in keys.columns).with_columns(
+            slices
+        )
 
     def summary(self) -> dict[str, Any]:
         """The report in a few words and numbers, for a tool that shows it beside its own."""
@@ -212,10 +215,10 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
 
 def plain(row: dict[str, Any]) -> dict[str, Any]:
     """A row without what it does not say, in values that JSON has."""
-    said = {name: value for name, value in row.items() if value is not None}
+    values = {name: value for name, value in row.items() if value is not None}
     return {
         name: value if isinstance(value, str | bool | int) else _number(value)
-        for name, value in said.items()
+        for name, value in values.items()
     }
 
 

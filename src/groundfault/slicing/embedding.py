@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from groundfault.core.fitted_column import decoded, encoded
+from groundfault.core.fitted_column import decode_array, encode_array
 from groundfault.errors import InputError, MissingExtraError, first_line
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Embedding:
 
     def to_dict(self) -> dict[str, Any]:
         """The fitted embedding as plain words and numbers; `from_dict` gives an equal one back."""
-        arrays = {name: encoded(getattr(self, name)) for name in ("weights", "axes")}
+        arrays = {name: encode_array(getattr(self, name)) for name in ("weights", "axes")}
         return {"how": self.how, "words": list(self.words), **arrays}
 
     @classmethod
@@ -81,7 +81,7 @@ class Embedding:
         try:
             words = tuple(str(word) for word in data["words"])
             embedding = cls(
-                str(data["how"]), words, decoded(data["weights"]), decoded(data["axes"])
+                str(data["how"]), words, decode_array(data["weights"]), decode_array(data["axes"])
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"not a fitted embedding ({error})") from None

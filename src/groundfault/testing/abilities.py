@@ -52,9 +52,9 @@ class AbilityWorld:
         chance = 1 / (1 + np.exp(-(slope * (rng.normal(size=m) + skill[mode]) + easy)))
         if self.independent:
             chance = np.broadcast_to(rng.uniform(0.1, 0.9, m), (n, m))
-        asked = rng.random((n, m)) >= self.holes
+        observed = rng.random((n, m)) >= self.holes
         if self.holes:
-            asked[: n // 3, : m // 2] = False
-        passed = asked & (rng.random((n, m)) < self.guessing + (1 - self.guessing) * chance)
+            observed[: n // 3, : m // 2] = False
+        passed = observed & (rng.random((n, m)) < self.guessing + (1 - self.guessing) * chance)
         names = tuple(f"e{i:06d}" for i in range(n)), tuple(f"m{j:04d}" for j in range(m))
-        return Matrix(*names, passed.astype(np.int64), asked.astype(np.int64)), mode
+        return Matrix(*names, passed.astype(np.int64), observed.astype(np.int64)), mode

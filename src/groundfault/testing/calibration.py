@@ -47,12 +47,12 @@ gaps, rare errors.
 PLANTED = (
     World(units=160, rate=0.36, effects=(PlantedEffect(0, 0.3, 0.3, proxies=5),)),
     World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.2, 0.3, proxies=5),)),
-    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
+    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.4, 0.4, proxies=5),), min_power=0.8),
 )
 """Worlds with a cause to be found; the last asks it of every judge."""
 
 
-def contract(
+def list_contract_worlds(
     units: Sequence[int] = (115, 160, 500, 2000), candidates: Sequence[int] = (10, 34, 200)
 ) -> tuple[World, ...]:
     """The worlds of a full card: independent and chained candidates of every size, `SPECIAL` and
@@ -78,7 +78,7 @@ def calibrate(
     level: float | None = None,
     jobs: int = 1,
     resume: Card | None = None,
-    progress: Callable[[Card], object] = bool,
+    progress: Callable[[Card], object] | None = None,
 ) -> Card:
     """Measure how often a judge confirms what is not so, and how often it finds what is.
 
@@ -88,7 +88,7 @@ def calibrate(
     plan : Plan, optional
         Its thresholds, permutations and splits are used as they are; `SIMULATED` where left out.
     worlds : sequence of World, optional
-        Where left out, only ``like``; without that too, `contract`.
+        Where left out, only ``like``; without that too, `list_contract_worlds`.
     like : Units, optional
         Somebody's own candidates and losses: the losses are permuted, all outcomes of a unit
         together, so that nothing is related to them. It tells how the judge fares with this library
@@ -126,37 +126,38 @@ def calibrate(
     True
     """
     judge = judges.get(judge) if isinstance(judge, str) else judge
-    worlds = (contract() if like is None else ()) if worlds is None else worlds
+    worlds = (list_contract_worlds() if like is None else ()) if worlds is None else worlds
     worlds = (*worlds, *(() if like is None else (Permuted(like),)))
     if not worlds or replicates < 1:
         raise InputError(f"nothing to run: {len(worlds)} worlds, {replicates} replicates")
-    plan = resolved(judge, plan)
+    plan = resolve_plan(judge, plan)
     empty = Card(judge.name, Promise.of(judge, plan, level), plan.settings, seed)
     rows = {row.key: row for row in map(_empty, worlds)} | _earlier(resume, empty)
     card = replace(empty, rows=tuple(rows.values()))
     for row in _run(judge, plan, seed, _tasks(worlds, rows, replicates), jobs):
         rows[row.key] += row
         card = replace(empty, rows=tuple(row for row in rows.values() if row.replicates))
-        progress(card)
+        if progress is not None:
+            progress(card)
     return card
 
 
-def resolved(judge: Judge, plan: Plan | None) -> Plan:
+def resolve_plan(judge: Judge, plan: Plan | None) -> Plan:
     """The plan of a simulation, with what is left to the judge filled in."""
     plan = replace(plan or SIMULATED, judge=judge, judge_settings=None)
     return plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
 
 
-def one(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
+def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
     """The whole rule on one data set: split where the judge holds something out, screen,
     confirm.
     """
     if judge.confirmation == "none":
         return rule(judge, plan, units, None, units.marks, purpose)
     order = plan.rng(f"{purpose}/split").permutation(len(units))
-    held = int(exact(plan.holdout) * len(units))
-    seen, hidden = np.sort(order[held:]), np.sort(order[:held])
-    return rule(judge, plan, units.take(seen), units.take(hidden), units.marks, purpose)
+    holdout_size = int(exact(plan.holdout) * len(units))
+    discovery, holdout = np.sort(order[holdout_size:]), np.sort(order[:holdout_size])
+    return rule(judge, plan, units.take(discovery), units.take(holdout), units.marks, purpose)
 
 
 def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> CardRow:
@@ -165,7 +166,7 @@ def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int)
         hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big"
     )
     units = world.draw(np.random.default_rng([seed, stream, number]))
-    ruling = one(judge, plan, units, f"{world.name}/{seed}/{number}")
+    ruling = run_rule(judge, plan, units, f"{world.name}/{seed}/{number}")
     outcomes = len(units.losses)
     confirmed = np.array([v is Verdict.CONFIRMED for v in ruling.verdicts]).reshape(-1, outcomes)
     false = int(confirmed[world.unrelated].sum())
@@ -182,7 +183,7 @@ def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int)
 
 def _empty(world: AnyWorld) -> CardRow:
     return CardRow(
-        world.name, *world.size, null=len(world.planted) == 0, least_power=world.least_power
+        world.name, *world.size, null=len(world.planted) == 0, least_power=world.min_power
     )
 
 
@@ -201,8 +202,8 @@ def _tasks(
     worlds: Sequence[AnyWorld], rows: dict[tuple[str, int, int], CardRow], replicates: int
 ) -> Iterator[tuple[AnyWorld, int, int]]:
     for world in worlds:
-        done = rows[_empty(world).key].replicates
-        for start in range(done, replicates, _BLOCK):
+        start_at = rows[_empty(world).key].replicates
+        for start in range(start_at, replicates, _BLOCK):
             yield world, start, min(start + _BLOCK, replicates)
 
 

@@ -25,7 +25,7 @@ from groundfault.errors import RuleError
 from groundfault.finders import Finder
 from groundfault.judges.rule import Ruling
 from groundfault.stats import bits
-from groundfault.testing.calibration import AnyWorld, calibrate, one, resolved
+from groundfault.testing.calibration import AnyWorld, calibrate, resolve_plan, run_rule
 from groundfault.testing.card import Card
 from groundfault.testing.worlds import PlantedEffect, World
 
@@ -40,7 +40,7 @@ FAST = (
     World(units=80, candidates=3, losses="real"),
     World(units=160, candidates=10, outcomes=3, icc=0.6),
     World(units=160, gaps=0.1),
-    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.4, 0.4, proxies=5),), least_power=0.8),
+    World(units=500, rate=0.36, effects=(PlantedEffect(0, 0.4, 0.4, proxies=5),), min_power=0.8),
 )
 """Worlds of `check_judge`: a small one of each kind, and one with a cause that any fit judge
 finds.
@@ -100,19 +100,19 @@ def check_judge(
         If something does not hold; the message says what, where, and by how much.
     """
     judge = judges.get(judge)
-    settled = resolved(judge, plan)
+    resolved = resolve_plan(judge, plan)
     for number in range(3):
         with fail_in(f"in draw {number} of the world {_MIXED.name!r}"):
             rng = np.random.default_rng([seed, number])
             units = _MIXED.draw(rng)
-            _check_answers(judge, settled, units)
-            _check_candidate_order(judge, settled, units, rng)
-            _check_complement(judge, settled, units)
+            _check_answers(judge, resolved, units)
+            _check_candidate_order(judge, resolved, units, rng)
+            _check_complement(judge, resolved, units)
             if judge.distinct:
-                _check_duplicates(judge, settled, units)
+                _check_duplicates(judge, resolved, units)
     with fail_in(f"in draw 3 of the world {_MIXED.name!r}"):
-        _check_row_order(judge, settled, np.random.default_rng([seed, 3]))
-    _check_constant(judge, settled, np.random.default_rng([seed, 4]))
+        _check_row_order(judge, resolved, np.random.default_rng([seed, 3]))
+    _check_constant(judge, resolved, np.random.default_rng([seed, 4]))
     card = calibrate(
         judge, plan, worlds=worlds, replicates=replicates, seed=seed, level=level, jobs=jobs
     )
@@ -157,7 +157,7 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
         )
     never = bits.pack(np.zeros((2, len(units)), dtype=np.bool_))
     more = replace(units, marks=_with(units.marks, never, ("", "missing")))
-    first, again = one(judge, plan, more, "check"), one(judge, plan, more, "check")
+    first, again = run_rule(judge, plan, more, "check"), run_rule(judge, plan, more, "check")
     require(
         first.verdicts[-2:] == (Verdict.UNTESTABLE,) * 2,
         f"judge {judge.name!r} judged a candidate without support, or one with missing values",
@@ -171,12 +171,12 @@ def _check_candidate_order(
     judge: Judge, plan: Plan, units: Units, rng: np.random.Generator
 ) -> None:
     order = rng.permutation(len(units.marks.on))
-    moved = one(judge, plan, units.select(order), "check")
+    reordered = run_rule(judge, plan, units.select(order), "check")
     _assert_same(
         judge,
         "with candidates in another order",
-        one(judge, plan, units, "check"),
-        moved,
+        run_rule(judge, plan, units, "check"),
+        reordered,
         np.argsort(order),
     )
 
@@ -188,7 +188,7 @@ def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
         np.array_equal(turned.tables.sign, -units.tables.sign),
         "a complement has to have the opposite lift",
     )
-    before, after = one(judge, plan, units, "check"), one(judge, plan, turned, "check")
+    before, after = run_rule(judge, plan, units, "check"), run_rule(judge, plan, turned, "check")
     _assert_same(
         judge, "with every candidate turned into its complement", before, after, np.arange(len(on))
     )
@@ -199,8 +199,8 @@ def _check_duplicates(judge: Judge, plan: Plan, units: Units) -> None:
     on = bits.unpack(units.marks.on, len(units))
     marks = _with(units.marks, bits.pack(np.vstack([on, ~on])), ("",) * (2 * count))
     before, after = (
-        one(judge, plan, units, "check"),
-        one(judge, plan, replace(units, marks=marks), "check"),
+        run_rule(judge, plan, units, "check"),
+        run_rule(judge, plan, replace(units, marks=marks), "check"),
     )
     for copies in range(3):
         index = np.arange(count) + copies * count
@@ -213,16 +213,16 @@ def _check_row_order(judge: Judge, plan: Plan, rng: np.random.Generator) -> None
     shuffled = evidence.frame[rng.permutation(len(evidence))]
     other = Evidence.from_frame(shuffled, evidence.roles)
     before, after = (PreparedAudit(table, library, plan, judge) for table in (evidence, other))
-    said, again = (case.judge_losses(case.losses())[0] for case in (before, after))
-    _assert_same(judge, "with rows in another order", said, again, np.arange(len(library)))
+    first, again = (case.judge_losses(case.losses())[0] for case in (before, after))
+    _assert_same(judge, "with rows in another order", first, again, np.arange(len(library)))
 
 
 def _check_constant(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
     for rate in (0.0, 1.0):
         units = World(units=60, candidates=8, rate=rate).draw(rng)
-        said = one(judge, plan, units, "check").verdicts
+        verdicts = run_rule(judge, plan, units, "check").verdicts
         require(
-            Verdict.CONFIRMED not in said,
+            Verdict.CONFIRMED not in verdicts,
             f"judge {judge.name!r} confirmed a candidate although every outcome was {rate:g}",
         )
 

@@ -13,10 +13,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.roles import Roles
-from groundfault.core.units import Marks, Units, size_classes
+from groundfault.core.units import Marks, Units, classify_sizes
 from groundfault.errors import InputError
 from groundfault.stats import bits
 
@@ -55,6 +56,7 @@ class PlantedEffect:
     proxies: int = 0
 
 
+@rename_fields(least_power="min_power")
 @dataclass(frozen=True, kw_only=True)
 class World:
     """A simulated truth: how candidates and losses come about. Null unless effects are planted.
@@ -92,7 +94,7 @@ class World:
         exist to prevent.
     gaps : float
         Share of losses that could not be scored, and of units for which a candidate is not defined.
-    least_power : float
+    min_power : float
         Share of replicates in which any fit judge confirms the planted effects.
 
     Raises
@@ -114,7 +116,7 @@ class World:
     uneven: float = 0.0
     rowwise: bool = False
     gaps: float = 0.0
-    least_power: float = 0.0
+    min_power: float = 0.0
 
     def __post_init__(self) -> None:
         for name, words in (("dependence", get_args(Dependence)), ("losses", get_args(Losses))):
@@ -183,7 +185,7 @@ class World:
             on, losses = np.repeat(on, self.variants, axis=1), losses.reshape(self.outcomes, -1)
             defined = None if defined is None else np.repeat(defined, self.variants, axis=1)
         else:
-            strata = size_classes((~np.isnan(losses)).sum(axis=2).max(axis=0))
+            strata = classify_sizes((~np.isnan(losses)).sum(axis=2).max(axis=0))
             losses = _means(losses)
         valid = None if defined is None else bits.pack(defined)
         marks = Marks(on.shape[1], bits.pack(on), valid, ("",) * self.candidates)
@@ -351,7 +353,7 @@ class Permuted:
         return np.zeros(0, dtype=np.intp)
 
     @property
-    def least_power(self) -> float:
+    def min_power(self) -> float:
         """Nothing is planted."""
         return 0.0
 
