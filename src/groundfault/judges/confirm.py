@@ -45,8 +45,7 @@ def confirm(
     exact_p: bool,
     rng: np.random.Generator,
 ) -> HoldoutResult:
-    """Hold survivors against held-out units: the same sign, a big enough effect, and a small p
-    where it is asked for.
+    """Test survivors on the holdout: the same sign, enough effect, and a small p where required.
 
     Whether there is enough support is each candidate's own question, not that of its duplicates and
     complements: see `supported`.
@@ -112,8 +111,7 @@ def compute_p_values(
     *,
     direction: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
-    """Permutation p-values: exact where they can be counted, by random permutations with the +1
-    inside where not.
+    """Permutation p-values: exact where they can be counted, else (1 + exceedances) / (1 + draws).
 
     Groups of unequal size are permuted among those of like size only, at random too.
 
@@ -130,6 +128,7 @@ def compute_p_values(
             if direction is None
             else distributions.one_sided(which, on_sum, direction)
         )
+    # at least ten draws for each Holm level alpha / H, or the smallest p could not reach it
     draws = max(plan.permutations, int(10 * len(hypotheses) / float(exact(plan.alpha))))
     exceed = np.zeros(len(hypotheses), dtype=np.int64)
     for at, expected, sums in units.redraw(hypotheses, draws, rng):

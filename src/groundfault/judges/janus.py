@@ -1,6 +1,4 @@
-"""Janus: the decoy floor of Procedure A on discovery, then the holdout (arXiv:2606.09046, sections
-2.1-2.3).
-"""
+"""Janus: Procedure A's decoy floor, then the holdout (arXiv:2606.09046, sections 2.1-2.3)."""
 
 from __future__ import annotations
 
@@ -73,9 +71,7 @@ def count_expected_decoys(
     plan: Plan,
     rng: np.random.Generator,
 ) -> NDArray[np.float64]:
-    """Decoys expected at or above each ascending level: exactly, or as drawn where the plan or the
-    units ask for it.
-    """
+    """Expected decoys at or above each ascending level, exact or from a sample."""
     if plan.decoys is not None:
         scores = draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
         return decoys.scale_counts(scores, levels, len(hypotheses), plan.correction)
@@ -90,9 +86,7 @@ def count_expected_decoys(
 def redraw_scores(
     units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.float64]:
-    """Sizes of effect of decoys permuted among groups of like size; every hypothesis the source of
-    as many.
-    """
+    """Sizes of effect of decoys permuted among groups of one size, equally many a hypothesis."""
     draws = int(
         np.ceil(
             max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)

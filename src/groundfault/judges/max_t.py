@@ -1,6 +1,4 @@
-"""Max-T: Westfall-Young on all units, outcomes permuted jointly so that the candidates keep their
-correlation.
-"""
+"""Max-T: Westfall-Young on all units, outcomes permuted and candidates kept correlated."""
 
 from __future__ import annotations
 

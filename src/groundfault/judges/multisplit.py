@@ -1,6 +1,4 @@
-"""Multi-split e-values: many random splits averaged into one answer, so that no single split's luck
-decides.
-"""
+"""Multi-split e-values: many random splits averaged, so that no single split decides."""
 
 from __future__ import annotations
 
@@ -63,6 +61,7 @@ def _compute_split_e_values(
     tables = discovery.tables[hypotheses]
     distributions, which, _ = discovery.null_distributions(hypotheses, pooled=False)
     p = distributions.two_sided(which, np.asarray(tables.on_sum, dtype=np.float64))
+    # weights depend on discovery alone, so that a weight times a holdout e-value is an e-value
     weight = np.where(p <= _PROMISING, np.maximum(p, 1e-300) ** -0.5, 0.0)
     weight *= (tables.on > 0) & (tables.off > 0)
     if weight.sum() == 0:
@@ -74,4 +73,5 @@ def _compute_split_e_values(
     e[positions] = distributions.likelihood_ratio(
         which, on_sum, tables.sign[positions], np.log(_ODDS_RATIOS)
     )
+    # scaled to sum to L: compound e-values, as e-BH allows (Wang and Ramdas 2022)
     return np.asarray(e * weight * (len(weight) / weight.sum()))

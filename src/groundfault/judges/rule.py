@@ -1,6 +1,4 @@
-"""The rule as a whole: eligibility, screen, holdout, verdict. One function, used by audits, repeats
-and simulations.
-"""
+"""The whole rule of audits, repeats and simulations: eligibility, screen, holdout, verdict."""
 
 from __future__ import annotations
 
@@ -165,6 +163,7 @@ def find_duplicates(marks: Marks) -> NDArray[np.intp]:
         if marks.unusable[j]:
             continue
         defined = everywhere if marks.valid is None else marks.valid[j]
+        # a descriptor and its complement give the same test, with the sign reversed
         key, mirror = (
             on.tobytes() + defined.tobytes(),
             (on ^ defined).tobytes() + defined.tobytes(),

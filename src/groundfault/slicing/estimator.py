@@ -1,6 +1,4 @@
-"""What finders that are fitted have in common: scikit-learn's parameters, a projection, and plain
-checks.
-"""
+"""What fitted finders share: scikit-learn's parameters, a projection, and checks."""
 
 from __future__ import annotations
 

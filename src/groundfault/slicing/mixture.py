@@ -1,6 +1,4 @@
-"""Mixture slicers: what Edisa and Domino share. Each says which views of an example its slices are
-mixtures of.
-"""
+"""Mixture slicers: what Edisa and Domino share; each defines its own views of an example."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What slice finders observe of an example: an embedding, the predicted class probabilities, and
-the true class.
-"""
+"""What slice finders read of an example: embedding, class probabilities and true class."""
 
 from __future__ import annotations
 
@@ -62,9 +60,7 @@ class EmbeddedPredictions:
         return np.asarray(self.probability.argmax(axis=1) != self.label)
 
     def explain_unfit(self, min_examples: int, min_classes: int = 1) -> str:
-        """Why no slices can be fitted to so many examples of so many classes or more; empty where
-        they can.
-        """
+        """Why no slices can be fitted with these minimums; empty where they can."""
         wrong = int(self.wrong.sum())
         if len(self.label) < min_examples:
             count = len(self.label)

@@ -1,5 +1,4 @@
-"""Agreement of raters on nominal categories: raw agreement, Cohen's kappa, Krippendorff's alpha and
-Gwet's AC1.
+"""Agreement of raters: raw, Cohen's kappa, Krippendorff's alpha and Gwet's AC1.
 
 A coefficient is a function of sums over items, so its interval is the percentile bootstrap over
 items, which Zapf, Castell, Morawietz and Karch (2016, doi:10.1186/s12874-016-0200-9) found to keep
@@ -46,9 +45,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class _Coefficient:
-    """What it adds up over items, and what it makes of the sums; the last axis of both is the
-    features'.
-    """
+    """Features summed over items (last axis), and the value computed from the sums."""
 
     features: Callable[[Ratings, int], Floats]
     value: Callable[[Floats, int], Floats]
@@ -213,7 +210,7 @@ def _counts(ratings: Ratings, categories: int) -> Floats:
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
-    """A quotient; nan where nothing is divided by, or by what is nothing but rounding."""
+    """A quotient; nan where the denominator is 0 but for rounding."""
     nonzero = np.abs(bottom) > 1e-12
     return np.where(nonzero, top / np.where(nonzero, bottom, 1.0), np.nan)
 
@@ -260,6 +257,7 @@ def _krippendorff_features(ratings: Ratings, categories: int) -> Floats:
 def _krippendorff_value(sums: Floats, categories: int) -> Floats:
     counts, alike = sums[..., :categories], sums[..., -1]
     size = counts.sum(axis=-1)
+    # alpha = 1 - observed / expected disagreement; size - 1 is Krippendorff's small-sample factor
     expected = size**2 - (counts**2).sum(axis=-1)
     return 1 - _ratio((size - 1) * (size - alike), expected)
 

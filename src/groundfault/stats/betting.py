@@ -1,5 +1,4 @@
-"""Testing by betting: the arithmetic of e-processes for the mean of scores in [0, 1], one step at a
-time.
+"""Testing by betting: e-processes for the mean of scores in [0, 1], one step at a time.
 
 Everything here is written for the null "given the past, the expected score is at least
 ``threshold``". The opposite null is the same one seen in a mirror: reflect scores, thresholds and
@@ -31,8 +30,7 @@ ROUNDING = 1e-9
 
 
 def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
-    """What one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``, linear
-    in the score.
+    """What one unit staked becomes: the likelihood ratio of ``forecast`` to ``threshold``.
 
     That is ``1 + bet * (threshold - score)`` with ``bet = (threshold - forecast) / (threshold * (1
     - threshold))``; a 0/1 score gives the Bernoulli likelihood ratio. A forecast at or above the
@@ -77,8 +75,7 @@ def is_refuted(threshold: Floats) -> NDArray[np.bool_]:
 def conditional_threshold(
     threshold: ArrayLike, size: ArrayLike, label_count: ArrayLike, total: ArrayLike
 ) -> Floats:
-    """Mean that the unlabelled rest of a finite group must have if the whole group has mean
-    ``threshold``.
+    """Mean of the unlabelled rest of a finite group, if the whole has mean ``threshold``.
 
     Draws without replacement must be tested against this number; against the constant they are not
     a fair game, and the error rate has no bound (Waudby-Smith and Ramdas 2020,
@@ -154,8 +151,7 @@ def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Flo
 
 
 def agrapa(history: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
-    """Forecast whose bet is the approximate growth-rate-adaptive one (aGRAPA) of Waudby-Smith and
-    Ramdas (2024).
+    """Forecast whose bet is the growth-rate-adaptive one (aGRAPA; Waudby-Smith and Ramdas 2024).
 
     Parameters
     ----------
@@ -180,9 +176,7 @@ def agrapa(history: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
 
 
 def observe(history: Floats, score: Floats) -> Floats:
-    """Count, sum, and squared distances from the running mean (which starts at 1/2), with one more
-    score.
-    """
+    """Add a score to count, sum, and squares about the running mean (which starts at 1/2)."""
     count, total, squares = history
     count, total = count + 1, total + score
     return np.stack([count, total, squares + (score - (0.5 + total) / (count + 1)) ** 2])
@@ -226,9 +220,7 @@ def idle_weight(step: int, rule: str, budget: int) -> float:
 
 
 def log_mean(log_values: Floats, log_weights: Floats) -> Floats:
-    """Log of the weighted sum of exponentials along the first axis: an average of e-values, in
-    logs.
-    """
+    """Average e-values in logs: log of a weighted sum of exponentials along the first axis."""
     terms = log_values + log_weights
     largest = terms.max(axis=0)
     finite = np.isfinite(largest)

@@ -1,6 +1,4 @@
-"""Nearest centroid as a rule that can be applied again: to coordinates, or to the answers of the
-models fitted.
-"""
+"""Nearest centroid as a rule that can be applied again, to coordinates or to answers."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The decoy floor: which lifts beat decoys of the same frequency (Janus, sections 2.1-2.2,
-arXiv:2606.09046).
+"""The decoy floor: which lifts beat decoys of the same frequency (Janus, arXiv:2606.09046).
+
+Sections 2.1-2.2 of the paper.
 
 A decoy permutes a descriptor's values among the units. The expected number of decoys above a lift
 is known exactly (`groundfault.stats.null_distributions`), so no decoy has to be drawn; judges can

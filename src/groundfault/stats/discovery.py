@@ -1,6 +1,4 @@
-"""How well error-prone examples were discovered: efficacy, beside equally many of least confidence
-and at random.
-"""
+"""How well error-prone examples were discovered, beside least confidence and chance."""
 
 from __future__ import annotations
 
@@ -43,7 +41,7 @@ def score_discovery(
     Parameters
     ----------
     error_prone : bool array, shape (n,)
-        Said without looking at labels.
+        Chosen without looking at labels.
     wrong : bool array, shape (n,)
     probability : float array, shape (n, c)
         Predicted, for the baseline of least confidence.

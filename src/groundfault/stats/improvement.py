@@ -1,6 +1,4 @@
-"""How accuracy changes while suspected examples are rejected, or relabelled, one by one (DEIM's
-Improve).
-"""
+"""Accuracy while suspected examples are rejected or relabelled one by one (DEIM's Improve)."""
 
 from __future__ import annotations
 
@@ -99,7 +97,7 @@ def reject(suspicion: Floats, error_prone: Bools, probability: Floats, wrong: Bo
     Parameters
     ----------
     suspicion : float array, shape (n,)
-        Such as Eq. 10 of the paper, the responsibility of all error slices; said without looking at
+        Such as Eq. 10 of the paper, the responsibility of all error slices; computed without
         labels.
     error_prone : bool array, shape (n,)
         The m examples that are rejected; by confidence as many are.
@@ -174,8 +172,7 @@ def relabel(
 
 
 def sum_in_order(score: Floats, value: Floats) -> Floats:
-    """Sums of the values of the 1, ..., n highest scores, shape (n,); among equals, the mean over
-    their orders.
+    """Sums of the values of the 1, ..., n highest scores: shape (n,); equals count on average.
 
     Examples
     --------

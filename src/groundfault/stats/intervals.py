@@ -27,6 +27,7 @@ def newcombe(
     -------
     low, high : float64 arrays, shape (H,)
     """
+    # each end joins the Wilson ends that are farthest apart in its direction
     p, q = on_sum / on, off_sum / off
     p_low, p_high = wilson(p, on, level)
     q_low, q_high = wilson(q, off, level)
@@ -66,6 +67,7 @@ def welch(
         spare.append(np.maximum(n - 1, 1))
     error = errors[0] + errors[1]
     with np.errstate(divide="ignore", invalid="ignore"):
+        # Welch and Satterthwaite's degrees of freedom, doi:10.1093/biomet/34.1-2.28
         freedom = error**2 / (errors[0] ** 2 / spare[0] + errors[1] ** 2 / spare[1])
     half = np.where(
         error > 0, stdtrit(np.nan_to_num(freedom, nan=1.0, posinf=1e9), (1 + level) / 2), 0
@@ -83,6 +85,7 @@ def log_ratio(
     ----------
     effect : {"risk_ratio", "odds_ratio"}
     """
+    # one half in each cell keeps the logarithm finite (Haldane 1956, Anscombe 1956)
     a, b = on_sum + 0.5, off_sum + 0.5
     c, d = on - on_sum + 0.5, off - off_sum + 0.5
     if effect == "odds_ratio":

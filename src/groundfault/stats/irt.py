@@ -232,6 +232,7 @@ def _standardise(model: ItemResponse) -> ItemResponse:
 
 def _ability_step(passes: Counts, trials: Counts, model: ItemResponse) -> ItemResponse:
     gradient, weight = _ability_sums(passes, trials, model.slope, model.intercept, model.ability)
+    # + 1 and - ability: the standard normal prior, which also keeps perfect scores finite
     step = (gradient - model.ability) / (weight + 1)
     return replace(model, ability=model.ability + np.clip(step, -_MAX_STEP, _MAX_STEP))
 

@@ -1,5 +1,4 @@
-"""Low-rank logistic factors beyond one ability: a few more skills a model, where item response has
-one.
+"""Low-rank logistic factors: a few more skills for each model, beyond one ability.
 
 The chance that a model passes an item is ``1 / (1 + exp(-(slope_i * ability_j + intercept_i +
 loading_i @ skill_j)))``. Slopes and intercepts are those of the item-response fit and stay; skills

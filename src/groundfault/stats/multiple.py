@@ -9,17 +9,15 @@ Floats = NDArray[np.float64]
 
 
 def holm(p: Floats) -> Floats:
-    """Holm-adjusted p-values (doi:10.2307/4615733): controls the family-wise error under any
-    dependence.
-    """
+    """Holm-adjusted p-values: family-wise error under any dependence (doi:10.2307/4615733)."""
     order, rank = _order(p)
+    # step down: an adjusted p is at least that of every smaller p
     stepped = np.maximum.accumulate(p[order] * (len(p) - np.arange(len(p))))
     return np.minimum(stepped, 1.0)[rank]
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """Benjamini-Hochberg adjusted p-values: controls the false discovery rate under positive
-    dependence.
+    """Benjamini-Hochberg adjusted p-values: false discovery rate under positive dependence.
 
     doi:10.1111/j.2517-6161.1995.tb02031.x
     """
@@ -61,8 +59,7 @@ def e_adjusted(e: Floats) -> Floats:
 
 
 def e_holm(e: Floats) -> Floats:
-    """e-values adjusted so that to reject those at or above 1/alpha keeps the family-wise error,
-    under any dependence.
+    """Adjusted e-values: rejecting those of at least 1/alpha keeps the family-wise error.
 
     The closed test of averages (Vovk and Wang 2021, doi:10.1214/20-AOS2020, Algorithm 1): each
     becomes the smallest mean of any set of e-values that it belongs to. Adjusted at every step,

@@ -1,6 +1,4 @@
-"""Exact tests of pairs: which of two ways did better on the same examples, or with the same
-seeds.
-"""
+"""Exact tests of pairs: which of two ways did better on the same examples or seeds."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ _TIE = 1 - 1e-12
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """One-sided p-value of so many wins or more, if each pair that is no draw is as likely lost as
-    won.
+    """One-sided p-value of so many wins or more, if wins and losses are equally likely.
 
     Assumes independent pairs.
 
@@ -154,9 +151,8 @@ def sign_flips(differences: ArrayLike) -> Floats:
 
 
 def _signs(pairs: int) -> Floats:
-    """Signs of all pairs, a row a flip, the first row flipping none; the first pair's stays, as
-    both ends count.
-    """
+    """Signs of all pairs, a row for each flip; the first row flips none."""
+    # the first pair's sign stays: flipping all pairs gives the same two-sided statistic
     if pairs > MAX_EXACT_PAIRS:
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**MAX_EXACT_PAIRS, pairs))
     else:

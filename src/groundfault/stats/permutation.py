@@ -1,6 +1,4 @@
-"""Westfall-Young: adjusted p-values by permuting outcomes jointly, so that descriptors keep their
-correlation.
-"""
+"""Westfall-Young: p-values adjusted by permuting outcomes, descriptors keeping correlation."""
 
 from __future__ import annotations
 
@@ -91,8 +89,7 @@ def redraw_sums(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Iterator[Floats]:
-    """Loss sums over each descriptor's units when the losses are permuted, a batch of permutations
-    at a time.
+    """Loss sums over each descriptor's units when losses are permuted, in batches.
 
     Parameters
     ----------

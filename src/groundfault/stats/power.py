@@ -1,5 +1,4 @@
-"""Power: what lift an audit of this size would find, computed from the very rules that it decides
-by.
+"""Power: what lift an audit of this size would find, computed from its own decision rules.
 
 A candidate passes one stage (all units) or two (discovery, then holdout). For 0/1 errors the power
 is a sum over two independent binomials, on and off the slice, of the counts that pass
@@ -155,9 +154,7 @@ class Design:
 
     @property
     def largest(self) -> float:
-        """The largest lift that this error rate and prevalence allow; 0 where no slice can
-        differ.
-        """
+        """The largest lift that error rate and prevalence allow; 0 where no slice can differ."""
         share = self.prevalence
         if any(s.on in (0, s.n) for s in self.stages):
             return 0.0

@@ -1,5 +1,4 @@
-"""How often the members of a finite population fail, from draws whose chances are known: adaptive
-ones too.
+"""How often members of a finite population fail, from draws of known chances, adaptive or not.
 
 One member is drawn at each place, with chances that may follow from everything drawn and seen
 before. With y the value drawn at place m, p its chance there, and s the sum of the values drawn

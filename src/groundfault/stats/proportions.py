@@ -1,6 +1,4 @@
-"""Proportions and their differences within pairs: Wilson's interval, Newcombe's paired one,
-McNemar's exact test.
-"""
+"""Proportions and pairs of them: Wilson's and Newcombe's intervals, McNemar's exact test."""
 
 from __future__ import annotations
 

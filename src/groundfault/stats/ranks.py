@@ -1,6 +1,4 @@
-"""Orders compared: Kendall's tau-b, Spearman's rho and the area under the curve; and intervals over
-folds.
-"""
+"""Kendall's tau-b, Spearman's rho and the area under the curve; and intervals over folds."""
 
 from __future__ import annotations
 

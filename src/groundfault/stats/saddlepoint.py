@@ -70,6 +70,7 @@ def _saddle_curve(
                 e = 1.0 / (1.0 + (1.0 - p) / p * np.exp(-shift - t * (values[i] - centre)))
                 count += e
                 slope += e * (1.0 - e)
+            # Newton with steps of at most 1: far from the root the slope is nearly flat
             move = (count - k) / max(slope, 1e-300)
             shift -= min(max(move, -1.0), 1.0)
             if abs(count - k) < 1e-10 * n:
@@ -87,6 +88,7 @@ def _saddle_curve(
             b += v * x
             c += v * x * x
         inside = 2.0 * (shift * k + t * s - cumulant)
+        # Skovgaard 1987, the signed root w and its correction log(u / w) / w
         w = np.sign(t) * np.sqrt(max(inside, 0.0))
         u = t * np.sqrt(max(a * c - b * b, 0.0) / (n * p * (1.0 - p)))
         sums[g] = s + k * centre

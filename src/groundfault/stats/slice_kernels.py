@@ -1,6 +1,4 @@
-"""Compiled passes of the search for bad slices: counting rows, weighing errors, and joining parents
-to children.
-"""
+"""Compiled passes of the slice search: count rows, bound errors, join parents to children."""
 
 from __future__ import annotations
 

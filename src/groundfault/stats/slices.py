@@ -1,5 +1,4 @@
-"""What a search for bad slices works on: packed predicates, errors as whole numbers, the score and
-its bounds.
+"""What a slice search works on: packed predicates, errors as whole numbers, the score.
 
 A slice is a conjunction of predicates, at most one a column. Its score is (Sagadeeva and Boehm,
 2021) ``alpha * (mean error of the slice / mean error - 1) - (1 - alpha) * (n / size - 1)`` with n

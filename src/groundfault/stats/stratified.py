@@ -1,6 +1,4 @@
-"""Lifts among units of like stratum: what a descriptor still tells where another one is held
-fixed.
-"""
+"""Lifts among units of one stratum: what a descriptor adds where another one is fixed."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ def lift(
     strata: NDArray[np.int64],
     defined: Bools | None = None,
 ) -> tuple[Floats, Floats]:
-    """Mean loss on descriptors minus off them among units of the same stratum, and how far that is
-    from chance.
+    """Mean loss on minus off a descriptor within strata, and its z-score.
 
     Parameters
     ----------
