@@ -10,24 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from audit_tables import planted
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError
 from groundfault.auditing import messages
-
-
-def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
-    rng = np.random.default_rng(seed)
-    hard = rng.random(n) < 0.4
-    return pl.DataFrame(
-        {
-            "id": [f"q{i:04d}" for i in range(n)],
-            "error": (rng.random(n) < 0.2 + lift * hard).astype(int),
-            "hard": hard,
-            "words": rng.integers(1, 100, n),
-            "lang": rng.choice(["de", "en", "fr"], n),
-        }
-    )
 
 
 def confirmed(report: groundfault.Report) -> set[str]:
@@ -367,69 +354,6 @@ def test_tables_of_every_kind_are_the_same_evidence(kind: str, tmp_path: Path) -
         getattr(frame, f"write_{kind}")(source)
     expected = Evidence.from_table(frame, id="id", outcome="error")
     assert Evidence.from_table(source, id="id", outcome="error").hash == expected.hash
-
-
-def test_check_reads_no_held_out_outcome() -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
-    held = ~Plan().discovery_units(evidence)
-    other = evidence.frame.with_columns(
-        pl.when(pl.Series(held)).then(1 - pl.col("error")).otherwise("error").alias("error")
-    )
-    checks = [
-        groundfault.check(e).to_dict()
-        for e in (evidence, Evidence.from_table(other, id="id", outcome="error"))
-    ]
-    assert checks[0] == checks[1]
-    hard = next(c for c in checks[0]["candidates"] if c["name"] == "hard")
-    assert hard["eligible"]
-    assert 0.1 < hard["minimum_detectable_lift"] < 0.6
-    never = [c for c in checks[0]["candidates"] if not c["eligible"]]
-    assert all(c["reason"] for c in never)
-
-
-def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
-    planted().write_parquet(tmp_path / "t.parquet")
-    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
-    report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db", robustness=3)
-    report.write(tmp_path / "report")
-    found = groundfault.verify(tmp_path / "report")
-    assert found.reproduces, found.differences
-    assert "unbroken" in found.ledger
-
-    path = tmp_path / "report" / "report.json"
-    text = path.read_text()
-    path.write_text(text.replace('"verdict": "below_floor"', '"verdict": "confirmed"', 1))
-    assert not groundfault.verify(tmp_path / "report").reproduces
-    path.write_text(text)
-
-    planted(seed=1).write_parquet(tmp_path / "t.parquet")
-    changed = groundfault.verify(tmp_path / "report")
-    assert not changed.reproduces
-    assert any("hashes.evidence" in d for d in changed.differences)
-
-
-def test_a_report_of_rows_without_ids_reproduces(tmp_path: Path) -> None:
-    planted().drop("id").write_csv(tmp_path / "rows.csv")
-    evidence = Evidence.from_table(tmp_path / "rows.csv", outcome="error")
-    groundfault.audit(evidence).write(tmp_path / "report")
-    found = groundfault.verify(tmp_path / "report")
-    assert found.reproduces, found.differences
-
-
-def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
-    import sqlite3
-
-    planted().write_parquet(tmp_path / "t.parquet")
-    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
-    groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path / "report")
-    with sqlite3.connect(tmp_path / "ledger.db") as connection:
-        table = connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'table'"
-        ).fetchone()[0]
-        connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
-    found = groundfault.verify(tmp_path / "report")
-    assert not found.reproduces
-    assert "does not bear the report out" in found.ledger
 
 
 @pytest.mark.parametrize("judge", ["janus", "janus-a", "janus-lite", "split-holm"])

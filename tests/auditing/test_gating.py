@@ -350,7 +350,7 @@ def test_many_findings_do_not_fill_a_pull_request(after: dict[str, Any]) -> None
     found = gate(many)
     assert len(found.new) == 62
     text = render.markdown(found)
-    assert text.count("\n| ") == 1 + render.MOST
+    assert text.count("\n| ") == 1 + render.MAX_ROWS
     assert "all 62 are in the JSON" in text
 
 

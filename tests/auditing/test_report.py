@@ -1,0 +1,70 @@
+"""Reports: frozen, typed, written, read again, and shown through their pages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from audit_tables import planted_evidence
+
+import groundfault
+from groundfault import InputError, Report
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return groundfault.audit(planted_evidence())
+
+
+def test_a_report_is_read_as_it_was_written(report: Report, tmp_path: Path) -> None:
+    report.write(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report.html",
+        "report.json",
+        "report.md",
+        "library.json",
+    }
+    for place in (tmp_path, tmp_path / "report.json"):
+        again = Report.load(place)
+        assert again == report
+        assert again.to_json() == report.to_json() == (tmp_path / "report.json").read_text("utf-8")
+
+
+def test_a_report_cannot_be_changed(report: Report) -> None:
+    with pytest.raises(AttributeError):
+        report.error_rate = 0.0  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        report.manifest.python = "2.7"  # type: ignore[misc]
+
+
+def test_the_summary_of_version_1_still_works(report: Report) -> None:
+    with pytest.warns(DeprecationWarning, match="report.error_rate"):
+        summary = report.summary
+    assert summary["error_rate"] == report.error_rate
+    assert summary["library"]["tested"] == report.candidates.tested
+    assert "findings" not in summary
+
+
+def test_a_report_is_a_short_line_in_a_prompt(report: Report) -> None:
+    assert repr(report).startswith("<Report: 1 of ")
+    assert len(repr(report)) < 80
+
+
+def test_the_table_has_a_row_for_each_finding(report: Report) -> None:
+    frame = report.to_frame()
+    assert frame["name"].to_list() == [f.name for f in report.findings]
+    assert sum(report.counts().values()) == frame.height
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", "{", json.dumps({"schema_version": True})])
+def test_what_is_no_report_is_refused(content: str, tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text(content)
+    with pytest.raises(InputError, match=r"report\.json"):
+        Report.load(tmp_path)
+
+
+def test_a_report_without_its_candidates_is_not_loaded(report: Report, tmp_path: Path) -> None:
+    report.to_json(tmp_path / "report.json")
+    with pytest.raises(InputError, match=r"library\.json"):
+        Report.load(tmp_path)

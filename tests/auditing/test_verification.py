@@ -1,0 +1,85 @@
+"""Verification: what reproduces, what was edited, and evidence that was derived."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from audit_tables import planted
+from msgspec import structs
+
+import groundfault
+from groundfault import Evidence, InputError
+from groundfault.auditing.report_schema import Derivation
+from groundfault.auditing.verification import DERIVATIONS
+from groundfault.base.registry import load_object
+
+
+def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
+    planted().write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
+    report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db", robustness=3)
+    report.write(tmp_path / "report")
+    found = groundfault.verify(tmp_path / "report")
+    assert found.reproduces, found.differences
+    assert "unbroken" in found.ledger
+
+    path = tmp_path / "report" / "report.json"
+    text = path.read_text()
+    path.write_text(text.replace('"verdict": "below_floor"', '"verdict": "confirmed"', 1))
+    assert not groundfault.verify(tmp_path / "report").reproduces
+    path.write_text(text)
+
+    planted(seed=1).write_parquet(tmp_path / "t.parquet")
+    changed = groundfault.verify(tmp_path / "report")
+    assert not changed.reproduces
+    assert any("hashes.evidence" in d for d in changed.differences)
+
+
+def test_a_report_of_rows_without_ids_reproduces(tmp_path: Path) -> None:
+    planted().drop("id").write_csv(tmp_path / "rows.csv")
+    evidence = Evidence.from_table(tmp_path / "rows.csv", outcome="error")
+    groundfault.audit(evidence).write(tmp_path / "report")
+    found = groundfault.verify(tmp_path / "report")
+    assert found.reproduces, found.differences
+
+
+def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
+
+    planted().write_parquet(tmp_path / "t.parquet")
+    evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
+    groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path / "report")
+    with sqlite3.connect(tmp_path / "ledger.db") as connection:
+        table = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table'"
+        ).fetchone()[0]
+        connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
+    found = groundfault.verify(tmp_path / "report")
+    assert not found.reproduces
+    assert "does not bear the report out" in found.ledger
+
+
+def test_a_derivation_that_is_unknown_is_named(tmp_path: Path) -> None:
+    planted().write_csv(tmp_path / "t.csv")
+    report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
+    derivation = Derivation(kind="dreams", settings={})
+    manifest = structs.replace(report.manifest, derivation=derivation)
+    structs.replace(report, manifest=manifest).write(tmp_path / "report")
+    with pytest.raises(InputError, match="derived as 'dreams'"):
+        groundfault.verify(tmp_path / "report")
+
+
+def test_every_derivation_can_be_repeated() -> None:
+    assert all(callable(load_object(place)) for place in DERIVATIONS.values())
+
+
+def test_sentences_of_this_version_are_compared(tmp_path: Path) -> None:
+    planted().write_csv(tmp_path / "t.csv")
+    report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
+    structs.replace(report, conclusion="All is well.").write(tmp_path / "report")
+    (difference,) = groundfault.verify(tmp_path / "report").differences
+    assert difference.startswith("conclusion: 'All is well.'")
+    other = structs.replace(report, conclusion="All is well.", groundfault_version="0.0.1")
+    other.write(tmp_path / "report")
+    assert groundfault.verify(tmp_path / "report").reproduces, "phrased by another version"

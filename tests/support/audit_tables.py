@@ -1,0 +1,40 @@
+"""Tables for audits: examples that fail more often where ``hard`` holds, and results of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from groundfault import Candidate, Evidence, Plan
+from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.results import AuditResults
+
+
+def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    hard = rng.random(n) < 0.4
+    return pl.DataFrame(
+        {
+            "id": [f"q{i:04d}" for i in range(n)],
+            "error": (rng.random(n) < 0.2 + lift * hard).astype(int),
+            "hard": hard,
+            "words": rng.integers(1, 100, n),
+            "lang": rng.choice(["de", "en", "fr"], n),
+        }
+    )
+
+
+def planted_evidence(n: int = 400, lift: float = 0.4) -> Evidence:
+    return Evidence.from_table(planted(n, lift=lift), id="id", outcome="error")
+
+
+def planted_audit(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> PreparedAudit:
+    rules = {"hard": "hard", "long": "words > 50", "German": "lang = 'de'", "again": "hard = true"}
+    candidates = [Candidate(name, rule) for name, rule in rules.items()]
+    return prepare(planted_evidence(n, lift), plan, candidates)
+
+
+def planted_results(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> AuditResults:
+    audit = planted_audit(plan, n, lift)
+    losses = audit.losses()
+    return AuditResults(audit, losses, *audit.judge_losses(losses))
