@@ -74,8 +74,11 @@ def audit(
     Examples
     --------
     >>> import groundfault
-    >>> evidence = groundfault.Evidence.from_table("results.parquet", id="item_id", outcome="error")  # doctest: +SKIP
-    >>> groundfault.audit(evidence).findings  # doctest: +SKIP
+    >>> import polars
+    >>> table = polars.DataFrame({"lang": ["de", "en"] * 50, "error": [1, 0, 0, 0] * 25})
+    >>> evidence = groundfault.Evidence.from_table(table, outcome="error")
+    >>> [finding.name for finding in groundfault.audit(evidence).confirmed]
+    ['lang = de']
     """
     report_progress = listener(progress)
     report_progress("proposing candidates")

@@ -287,7 +287,8 @@ def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
         row = undecided.row(0, named=True)
         empty = ", ".join(name for name in rule.columns if row[name] is None)
         raise RuleError(
-            f"{rule.sql!r} cannot be decided of the confirmed finding {row['name']!r}: it has no {empty}"
+            f"{rule.sql!r} cannot be decided of the confirmed finding {row['name']!r}: it has "
+            f"no {empty}"
         )
     return [int(i) for i in truth.fill_null(False).arg_true()]
 
@@ -306,6 +307,7 @@ def _notes(now: ReportData, then: ReportData) -> tuple[str, ...]:
             ", ".join(filter(None, each)) or "one model" for each in (then.outcomes, now.outcomes)
         ]
         notes.append(
-            f"the baseline is about {about[0]}, this report about {about[1]}: no finding can be known"
+            f"the baseline is about {about[0]}, this report about {about[1]}: no finding can be "
+            "known"
         )
     return tuple(notes)

@@ -53,7 +53,10 @@ def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
         return (
             "its discovery lift does not clear the floor that decoys of the same frequency set"
             if judge.confirmation != "none" and judge.lift_ranked
-            else "not beyond what chance gives after the correction for many candidates, or too small to matter"
+            else (
+                "not beyond what chance gives after the correction for many candidates, or "
+                "too small to matter"
+            )
         )
     if judge.confirmation == "none":
         return "stands after the correction for many candidates, on all units"
@@ -89,7 +92,8 @@ def write_sentence(
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (
-            f"Screened, not confirmed{of}: {meaning}. The discovery lift {format_lift(discovery.lift)} was selected as "
+            f"Screened, not confirmed{of}: {meaning}. The discovery lift "
+            f"{format_lift(discovery.lift)} was selected as "
             f"one of the largest; held out it is {format_lift(cell.lift)}."
         )
     return f"Not beyond chance{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
@@ -100,13 +104,18 @@ def write_conclusion(mdl: float | None, prevalence: float, confirmed: int) -> st
     head = "No reportable finding. " if not confirmed else ""
     if mdl is None and confirmed:
         return (
-            f"A lone explanation, at prevalence {prevalence:.0%}, could not have been found with 80% power at any "
+            f"A lone explanation, at prevalence {prevalence:.0%}, could not have been found "
+            "with 80% power at any "
             "lift; beside others, as here, the bar may be lower."
         )
     if mdl is None:
-        return f"{head}This audit is too small to detect any lift at prevalence {prevalence:.0%} with 80% power."
+        return (
+            f"{head}This audit is too small to detect any lift at prevalence "
+            f"{prevalence:.0%} with 80% power."
+        )
     return (
-        f"{head}This audit could have detected a lift of at least {mdl:.3g} at prevalence {prevalence:.0%} "
+        f"{head}This audit could have detected a lift of at least {mdl:.3g} at prevalence "
+        f"{prevalence:.0%} "
         "with 80% power; smaller effects are not excluded."
     )
 

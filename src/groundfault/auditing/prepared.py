@@ -1,6 +1,4 @@
-"""A case made ready for judgement: candidates frozen, plan resolved, units split, held-out losses
-still unread.
-"""
+"""Prepared audits: candidates frozen, plan resolved, units split, held-out losses unread."""
 
 from __future__ import annotations
 
@@ -20,15 +18,14 @@ from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence, feed
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
-from groundfault.core.units import Marks, Units, count_scored_rows, classify_sizes, average_losses
+from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import InputError, PlanError, RuleError
 from groundfault.judges.rule import Ruling, rule
 
 
 @dataclass(frozen=True)
 class PreparedAudit:
-    """An audit made ready: candidates frozen, plan resolved, units split, and the holdout's losses
-    still unread.
+    """An audit before any held-out loss is read.
 
     Attributes
     ----------
@@ -56,9 +53,7 @@ class PreparedAudit:
 
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
-        """Which units the screen may see: the discovery units, or all for a judge that holds
-        nothing out.
-        """
+        """Which units the screen may see; all of them for a judge that holds nothing out."""
         if self.judge.confirmation == "none":
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
@@ -70,9 +65,7 @@ class PreparedAudit:
 
     @property
     def outcomes(self) -> tuple[str, ...]:
-        """Names of the outcomes: of several models, or of the two directions of a comparison; ""
-        for one alone.
-        """
+        """Names of the outcomes: models, or directions of a comparison; "" for one alone."""
         if self.compare:
             a, b = self.compare
             return (f"{b} fails where {a} passed", f"{a} fails where {b} passed")
@@ -94,14 +87,14 @@ class PreparedAudit:
         return np.stack([np.maximum(b - a, 0), np.maximum(a - b, 0)])
 
     def discovery_units(self) -> Units:
-        """The units that are seen, alone: no held-out loss is read."""
+        """The discovery units; no held-out loss is read."""
         rows = self.discovery_mask[self.evidence.unit_index]
         units = np.flatnonzero(self.discovery_mask)
         losses = self.losses(self.evidence.take(rows))
         return Units.of(self.marks.take(units), losses, _part(self.strata, units))
 
     def parts(self, losses: NDArray[np.float64]) -> tuple[Units, Units | None]:
-        """The units that are seen, and those held out."""
+        """The discovery units and the holdout; all units and None where nothing is held out."""
         if self.discovery_mask.all():
             return self.units(losses), None
         discovery, holdout = (
@@ -116,9 +109,7 @@ class PreparedAudit:
 
     @cached_property
     def strata(self) -> NDArray[np.int64] | None:
-        """Size classes of the units, where some are means of many more rows than others; None where
-        they are alike.
-        """
+        """Size classes of the units; None where all are means of about as many rows."""
         return classify_sizes(count_scored_rows(self.evidence))
 
     def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
@@ -135,9 +126,7 @@ class PreparedAudit:
 
     @cached_property
     def leaks(self) -> dict[str, float]:
-        """Columns that determine the outcome almost perfectly, and so are taken for consequences of
-        it.
-        """
+        """Columns that predict the outcome almost perfectly, so likely consequences of it."""
         if self.known_leaks is not None:
             return dict(self.known_leaks)
         roles = self.evidence.roles
@@ -148,8 +137,9 @@ class PreparedAudit:
 
     @cached_property
     def visible_evidence(self) -> Evidence:
-        """What finders are shown: the units that are seen, without outcomes where nothing is held
-        out, and no leaks.
+        """What finders see: the discovery units, without leaks.
+
+        Where nothing is held out, it is all units without their outcomes.
         """
         if self.judge.confirmation == "none":
             return self.evidence.blind().without(self.leaks)
@@ -236,13 +226,15 @@ def prepare(
         finders = [] if candidates is not None else _default_finders()
     if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
         raise InputError(
-            "all models are held out, so there is nothing to find candidates in: name candidates, or "
+            "all models are held out, so there is nothing to find candidates in: name "
+            "candidates, or "
             "leave some models for discovery"
         )
     library = Library.of([*declarations, *start.propose(finders, declarations)])
     if len(library) == 0:
         raise InputError(
-            "no candidates: the evidence has no columns that describe examples; name candidates or columns"
+            "no candidates: the evidence has no columns that describe examples; name "
+            "candidates or columns"
         )
     for candidate in library:
         _require_cause(start, candidate)
@@ -253,8 +245,7 @@ def prepare(
 def start_audit(
     evidence: Evidence, plan: Plan | None = None, *, compare: tuple[str, str] | None = None
 ) -> PreparedAudit:
-    """A case without candidates as yet: the plan resolved for its judge, and the evidence worth
-    explaining.
+    """Prepare everything but the candidates.
 
     Raises
     ------
@@ -280,7 +271,8 @@ def start_audit(
     audit = PreparedAudit(evidence, Library(()), plan, judge, compare, discovery)
     if judge.name == "multisplit-e" and audit.strata is not None:
         raise PlanError(
-            "multisplit-e needs groups of like size, and these are not; judge by max-t, holm or janus"
+            "multisplit-e needs groups of like size, and these are not; judge by max-t, holm "
+            "or janus"
         )
     return audit
 
@@ -319,16 +311,20 @@ def _require_cause(case: PreparedAudit, candidate: Candidate) -> None:
     roles, columns = case.evidence.roles, set(candidate.columns)
     if columns & {roles.outcome, roles.status}:
         raise RuleError(
-            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains failures by failing"
+            f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains "
+            "failures by failing"
         )
     for column in sorted(columns & set(roles.post_outcome)):
         raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from the outcome"
+            f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from "
+            "the outcome"
         )
     for column in sorted(columns & set(case.leaks)):
         raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which tells {case.leaks[column]:.0%} of the outcomes and "
-            "so is likely to follow from them; allow_leakage (--allow-leakage) lets it be judged all the same"
+            f"candidate {candidate.name!r} reads {column!r}, which tells "
+            f"{case.leaks[column]:.0%} of the outcomes and "
+            "so is likely to follow from them; allow_leakage (--allow-leakage) lets it be "
+            "judged all the same"
         )
 
 
@@ -341,8 +337,10 @@ def _require_fresh_holdout(case: PreparedAudit, library: Library) -> None:
             continue
         if candidate.mined.partition("/")[0] == case.origin.partition("/")[0]:
             raise PlanError(
-                f"candidate {candidate.name!r} was mined from other units of this evidence than judge "
-                f"{case.judge.name} now sees, so that the others are not fresh to it: take a judge with a holdout and "
+                f"candidate {candidate.name!r} was mined from other units of this evidence than "
+                "judge "
+                f"{case.judge.name} now sees, so that the others are not fresh to it: take a "
+                "judge with a holdout and "
                 "split as then (--seed, --holdout, --split), or other evidence"
             )
 
@@ -359,5 +357,6 @@ def _require_variation(evidence: Evidence) -> None:
         }
         message = every.get(float(loss[0]), f"the same loss ({loss[0]:g}) everywhere")
         raise InputError(
-            f"the outcome column has {message}; there is no difference to explain (is --positive-is-good right?)"
+            f"the outcome column has {message}; there is no difference to explain (is "
+            "--positive-is-good right?)"
         )

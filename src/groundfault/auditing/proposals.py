@@ -149,7 +149,8 @@ def configure_finder(name: str, settings: dict[str, Any]) -> Any:
     for setting in settings:
         if setting not in names and setting not in getattr(maker, "__renamed_fields__", {}):
             raise PlanError(
-                f"the finder {name!r} has no setting {setting!r}; it has {', '.join(names) or 'none'}"
+                f"the finder {name!r} has no setting {setting!r}; it has "
+                f"{', '.join(names) or 'none'}"
             )
     try:
         return maker(**settings)
