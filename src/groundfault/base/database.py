@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sqlalchemy.exc import DBAPIError
 
 _WAIT = 60  # seconds to wait for another writer
-_LOCK = 0x67726F756E646661  # PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
+# PostgreSQL's advisory lock: one number for all that groundfault keeps on a server
+_LOCK = 0x67726F756E646661
 
 
 class Database:
@@ -170,7 +171,8 @@ class Database:
         what = (str(error.orig).strip().splitlines() or [type(error.orig).__name__])[0]
         if type(error.orig).__name__ == "DatabaseError":
             return LedgerError(
-                f"the ledger {self.place} is damaged, or is no ledger: {what}; restore it from a copy"
+                f"the ledger {self.place} is damaged, or is no ledger: {what}; restore it from "
+                "a copy"
             )
         if "locked" in what:
             return InputError(

@@ -198,7 +198,8 @@ class Ledger:
         self._verify(rows)
         if head is not None and head not in {row.hash for row in rows}:
             raise LedgerError(
-                f"the ledger {self.place} lacks event {head[:12]}, which a report says it made: the last events were "
+                f"the ledger {self.place} lacks event {head[:12]}, which a report says it made: "
+                "the last events were "
                 "cut off, the ledger was written anew, or it is another one"
             )
 
@@ -240,7 +241,8 @@ class Ledger:
         reason = None if reopen is None else " ".join(reopen.split())
         if reason == "":
             raise LedgerError(
-                'the reason to open the holdout again is blank: say why, as in --reopen "a label was wrong"'
+                'the reason to open the holdout again is blank: say why, as in --reopen "a '
+                'label was wrong"'
             )
         hashes = {
             "evidence": evidence_hash,
@@ -289,7 +291,10 @@ class Ledger:
             if row.seq != number:
                 trouble = f"event {number} is missing"
             elif row.previous != previous:
-                trouble = f"event {number} does not follow event {number - 1}: one of them was changed or replaced"
+                trouble = (
+                    f"event {number} does not follow event {number - 1}: one of them was "
+                    "changed or replaced"
+                )
             elif row.hash != _hash(row):
                 trouble = f"event {number} ({row.kind}, {row.time}) was edited"
             if trouble:
@@ -303,8 +308,10 @@ def _refuse_other_library(before: Sequence[Event], library_hash: str) -> None:
     last = before[-1]
     when = last.time[:16].replace("T", " ")
     raise LedgerError(
-        f"the holdout of these outcomes was opened on {when} UTC by {last.actor} with other candidates (library "
-        f"{str(last.body.get('library'))[:12]}, now {library_hash[:12]}); to open it again say why: "
+        f"the holdout of these outcomes was opened on {when} UTC by {last.actor} with other "
+        "candidates (library "
+        f"{str(last.body.get('library'))[:12]}, now {library_hash[:12]}); to open it again say "
+        "why: "
         '--reopen "reason" (in Python reopen=), which stays in every report'
     )
 
@@ -342,7 +349,8 @@ def _append(connection: Connection, kind: str, body: str) -> Event:
     last = _last(connection)
     if last is not None and last.hash != _hash(last):
         raise LedgerError(
-            f"the ledger was altered: its last event, {last.seq} ({last.kind}, {last.time}), was edited"
+            f"the ledger was altered: its last event, {last.seq} ({last.kind}, {last.time}), "
+            "was edited"
         )
     entry = {
         "seq": last.seq + 1 if last else 1,

@@ -77,7 +77,8 @@ class Candidate:
         columns = self.parsed.columns  # a bad rule fails here, not in the middle of an audit
         if self.fitted_column is not None and self.fitted_column.name not in columns:
             raise RuleError(
-                f"candidate {self.name!r}: {self.rule!r} does not read its fitted column {self.fitted_column.name!r}"
+                f"candidate {self.name!r}: {self.rule!r} does not read its fitted column "
+                f"{self.fitted_column.name!r}"
             )
         if not self.meaning:
             object.__setattr__(self, "meaning", self.rule)
@@ -186,7 +187,8 @@ class Library(Sequence[Candidate]):
             raise InputError(f"{where}: not a frozen groundfault library ({error})") from None
         if digest != library.hash:
             raise InputError(
-                f"{where}: the candidates do not match the hash they were frozen with; freeze it again"
+                f"{where}: the candidates do not match the hash they were frozen with; "
+                "freeze it again"
             )
         return library
 

@@ -118,9 +118,15 @@ def _match_glob(names: Iterable[str], pattern: str) -> list[str]:
 
 def _no_such_column(evidence: Evidence, pattern: str) -> str:
     if pattern in (*evidence.roles.columns, *evidence.roles.ignore):
-        return f"column {pattern!r} does not describe the examples: it has another part (outcome, id, ...) or is ignored"
+        return (
+            f"column {pattern!r} does not describe the examples: it has another part (outcome, "
+            "id, ...) or is ignored"
+        )
     if pattern in evidence.frame.columns:
-        return f"column {pattern!r} does not describe the examples: it differs between rows of one example"
+        return (
+            f"column {pattern!r} does not describe the examples: it differs between rows of one "
+            "example"
+        )
     near = difflib.get_close_matches(pattern, evidence.attributes, n=5, cutoff=0.5)
     names = near or list(evidence.attributes[:12])
     label = (

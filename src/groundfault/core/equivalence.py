@@ -21,7 +21,8 @@ _NUMBER = re.compile(
     r"(?![\d/^²³]|[.,]\d|e[-+]?\d)\s?(%?)"
 )
 _WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen "
     "eighteen nineteen twenty"
 ).split()
 _YES_NO = re.compile(r"^(yes|no)\b|\b(yes|no)$")

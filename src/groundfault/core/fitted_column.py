@@ -99,7 +99,8 @@ class FittedColumn:
                     out[start : start + _ROWS][here] = function(self.arrays, values[here])
             except (ValueError, KeyError, IndexError) as error:
                 raise InputError(
-                    f"the columns {', '.join(self.columns)} do not fit the slices of {self.source}: {error}"
+                    f"the columns {', '.join(self.columns)} do not fit the slices of "
+                    f"{self.source}: {error}"
                 ) from None
             complete[start : start + _ROWS] = here
         return pl.select(
@@ -175,7 +176,8 @@ def _lists(column: pl.Series) -> NDArray[np.float64]:
     lengths: list[int] = sorted(lists.list.len().drop_nulls().unique().to_list())
     if len(lengths) > 1:
         raise InputError(
-            f"column {column.name!r} holds lists of {lengths[0]} to {lengths[-1]} numbers, not all of one"
+            f"column {column.name!r} holds lists of {lengths[0]} to {lengths[-1]} numbers, not "
+            "all of one"
         )
     width = lengths[0] if lengths else 1
     if width == 0:

@@ -321,7 +321,8 @@ def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
     unknown = sorted(set(words.unique()) - {"discovery", "holdout"})
     if unknown:
         raise InputError(
-            f"split column {column!r} holds {unknown[0]!r}; its words must be 'discovery' and 'holdout'"
+            f"split column {column!r} holds {unknown[0]!r}; its words must be 'discovery' and "
+            "'holdout'"
         )
     votes = np.bincount(
         evidence.unit_index,
@@ -335,7 +336,8 @@ def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
             evidence.unit_index == divided[0]
         )[0]
         raise InputError(
-            f"split column {column!r} puts {unit!r} into both parts; one unit must be wholly in one of them"
+            f"split column {column!r} puts {unit!r} into both parts; one unit must be wholly in "
+            "one of them"
         )
     if votes.sum() in (0, len(words)):
         raise InputError(

@@ -108,7 +108,8 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
     """Raise `InputError` unless there are rows, and every column that plays a part."""
     if frame.width > _MOST_COLUMNS:
         raise InputError(
-            f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the ones you need"
+            f"{where} has {frame.width} columns; at most {_MOST_COLUMNS} are read: select the "
+            "ones you need"
         )
     if frame.height == 0:
         raise InputError(f"{where} has no rows")
@@ -122,7 +123,8 @@ def check_shape(frame: pl.DataFrame, roles: Roles, where: str) -> None:
     patterns = [c for c in frame.columns if c == "*" or (c.startswith("^") and c.endswith("$"))]
     if patterns:
         raise InputError(
-            f"{where}: column {patterns[0]!r} is named like a pattern, which rules cannot tell from one; rename it"
+            f"{where}: column {patterns[0]!r} is named like a pattern, which rules cannot tell "
+            "from one; rename it"
         )
     for part in (*LISTS, "instrument"):
         unknown = [c for c in getattr(roles, part) if c not in frame.columns]
@@ -199,7 +201,8 @@ def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: st
         if unknown.height:
             words = ", ".join(Status)
             raise InputError(
-                f"{where}: status {unknown[roles.status][0]!r} of {roles.id}={unknown[roles.id or ''][0]!r} "
+                f"{where}: status {unknown[roles.status][0]!r} of "
+                f"{roles.id}={unknown[roles.id or ''][0]!r} "
                 f"({unknown.height} such rows) is not one of {words}"
             )
     else:
@@ -209,9 +212,11 @@ def _read_statuses(frame: pl.DataFrame, roles: Roles, loss: pl.Series, where: st
         return status
     if roles.null_outcome is None:
         raise InputError(
-            f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of {frame.height} rows, for example "
+            f"{where}: outcome {roles.outcome!r} is empty in {int(empty.sum())} of "
+            f"{frame.height} rows, for example "
             f"{roles.id}={frame.filter(empty)[roles.id or ''][0]!r}; say what that means "
-            "(null_outcome='missing', or --null-outcome missing|error|refused|unparsed|artefact), or name a status "
+            "(null_outcome='missing', or --null-outcome "
+            "missing|error|refused|unparsed|artefact), or name a status "
             "column"
         )
     if roles.null_outcome not in UNSCORED:

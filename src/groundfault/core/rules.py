@@ -94,20 +94,23 @@ def _parse(text: str) -> Rule:
         or set(_filled(select)) - {"expressions"}
     ):
         raise RuleError(
-            f'{_short(text)} must be one true/false expression such as "n_words > 400", and nothing else'
+            f'{_short(text)} must be one true/false expression such as "n_words > 400", and '
+            "nothing else"
         )
     tree = select.expressions[0]
     for node in tree.walk():
         if type(node).__name__ not in _ALLOWED:
             raise RuleError(
-                f"{_short(text)} uses {node.key.upper()}, which rules may not: they compare columns with constants, "
+                f"{_short(text)} uses {node.key.upper()}, which rules may not: they compare "
+                "columns with constants, "
                 "combine with AND, OR, NOT, and use arithmetic and text functions of one row"
             )
         if isinstance(node, exp.Column) and node.table:
             raise RuleError(f"{_short(text)}: write the column {node.sql()} without a table name")
         if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null):
             raise RuleError(
-                f"{_short(text)}: IS goes with NULL or NOT NULL; what is not true is not always false"
+                f"{_short(text)}: IS goes with NULL or NOT NULL; what is not true is not always "
+                "false"
             )
     columns = tuple(sorted({column.name for column in tree.find_all(exp.Column)}))
     if not columns:

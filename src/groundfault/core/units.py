@@ -369,7 +369,8 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
     if column.dtype != pl.Boolean:
         hint = "; compare it, as in ... = 1" if column.dtype.is_numeric() else ""
         raise RuleError(
-            f"candidate {candidate.name!r}: {candidate.rule!r} is {column.dtype}, not true or false{hint}"
+            f"candidate {candidate.name!r}: {candidate.rule!r} is {column.dtype}, not true or "
+            f"false{hint}"
         )
     return column if len(column) == rows else column.new_from_index(0, rows)
 

@@ -113,7 +113,8 @@ def _copies(sources: list[Path], out: Path) -> list[Path]:
     if len(sources) == 1 and out.suffix in _KINDS and not out.is_dir():
         if out.suffix != sources[0].suffix:
             raise InputError(
-                f"{out.name} is to be a copy of {sources[0].name}; keep its suffix {sources[0].suffix}"
+                f"{out.name} is to be a copy of {sources[0].name}; keep its suffix "
+                f"{sources[0].suffix}"
             )
         return [out]
     if out.exists() and not out.is_dir():

@@ -1,6 +1,6 @@
-"""Generated tasks as a task of Inspect that runs where groundfault is not installed, and as lines
-of JSON.
-"""
+"""Generated tasks as a task of Inspect, which runs without groundfault, and as lines of JSON."""
+
+# ruff: noqa: E501 - the program below is written to a file as it stands, and its lines are its own
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ class ReportSlices:
         if case.evidence.hash != report.hashes.evidence:
             where = evidence.provenance[0] if evidence.provenance else "this evidence"
             raise InputError(
-                f"the report is not of {where}: its content is another; name the evidence that was audited"
+                f"the report is not of {where}: its content is another; name the evidence that "
+                "was audited"
             )
         names = dict.fromkeys(f.name for f in report.findings if every or f.confirmed)
         by_name = {c.name: c for c in report.library}
@@ -208,7 +209,8 @@ def write_table(frame: pl.DataFrame, path: str | Path) -> None:
         frame.write_ndjson(buffer)
     else:
         raise InputError(
-            f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or .jsonl"
+            f"cannot tell from {place.name!r} how to write a table; name it .csv, .parquet or "
+            ".jsonl"
         )
     write_bytes(place, buffer.getvalue())
 

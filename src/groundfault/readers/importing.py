@@ -145,7 +145,8 @@ def _read_all(
     if not frames:
         where = read[0].path if len(read) == 1 else f"{len(read)} logs"
         raise InputError(
-            f"{where}: no observations; {'; '.join(note for r in read for note in r.notes) or 'empty'}"
+            f"{where}: no observations; "
+            f"{'; '.join(note for r in read for note in r.notes) or 'empty'}"
         )
     return stack(frames), measured, read, verdicts
 
@@ -303,7 +304,8 @@ def _unknown(path: Path, reader: str | None) -> str:
     if reader:
         return f"{path} is no log of {reader}"
     return (
-        f"{path}: no reader knows this file ({', '.join(readers.known())}); if it is a table, say which column is the "
+        f"{path}: no reader knows this file ({', '.join(readers.known())}); if it is a table, "
+        "say which column is the "
         "outcome (--outcome), or what its columns are (--map)"
     )
 

@@ -192,7 +192,8 @@ def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], Car
         return {}
     if replace(resume, rows=()) != empty:
         raise PlanError(
-            f"the card to resume is of judge {resume.judge!r} with seed {resume.seed}, or of another plan or promise "
+            f"the card to resume is of judge {resume.judge!r} with seed {resume.seed}, or of "
+            "another plan or promise "
             f"than this run of {empty.judge!r} with seed {empty.seed}; start a new card"
         )
     return {row.key: row for row in resume.rows}

@@ -60,8 +60,10 @@ class Promise:
     def __str__(self) -> str:
         words = {
             "family-wise": f"P(any false confirmation) is at most {self.level:g}",
-            "false discovery": f"the expected share of confirmations that are false is at most {self.level:g}",
-            "global null": f"none in general; where nothing is related, P(any confirmation) is at most {self.level:g}",
+            "false discovery": "the expected share of confirmations that are false is at most "
+            f"{self.level:g}",
+            "global null": "none in general; where nothing is related, P(any confirmation) is at most "
+            f"{self.level:g}",
             "none": "none",
         }
         screen = (
@@ -204,7 +206,8 @@ class Card:
     def failures(self) -> tuple[str, ...]:
         """Every broken promise in words; empty where all are kept."""
         return tuple(
-            f"{row.world} (n = {row.units}, L = {row.candidates}, {row.replicates} replicates): {what}"
+            f"{row.world} (n = {row.units}, L = {row.candidates}, {row.replicates} replicates): "
+            f"{what}"
             for row in self.rows
             for what in row.failures(self.promise)
         )
@@ -272,7 +275,8 @@ class Card:
             self.promise.rate, "P(any false confirmation)"
         )
         lines += [
-            f"| world | n | L | replicates | P(any survivor) | {error} | 95 % interval | allowed | power | passes |",
+            f"| world | n | L | replicates | P(any survivor) | {error} | 95 % interval | "
+            "allowed | power | passes |",
             "|---|---|---|---|---|---|---|---|---|---|",
         ]
         return "\n".join([*lines, *(self._line(row) for row in self.rows), ""])
@@ -284,8 +288,10 @@ class Card:
         }
         used = ", ".join(f"{name} {value}" for name, value in settings.items() if value is not None)
         return (
-            f'Simulated with seed {self.seed} under the plan: {used}. "Allowed" is the level and three Monte Carlo '
-            "standard errors. Power is the share of planted candidates confirmed; where something is planted, their "
+            f'Simulated with seed {self.seed} under the plan: {used}. "Allowed" is the level '
+            "and three Monte Carlo "
+            "standard errors. Power is the share of planted candidates confirmed; where "
+            "something is planted, their "
             "proxies count neither as found nor as false."
         )
 

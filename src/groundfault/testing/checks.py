@@ -147,7 +147,8 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
         answers = getattr(screening, name)
         require(
             answers is None or np.shape(answers) == hypotheses.shape,
-            f"judge {judge.name!r} gave {name} of shape {np.shape(answers)} on {len(hypotheses)} hypotheses",
+            f"judge {judge.name!r} gave {name} of shape {np.shape(answers)} on "
+            f"{len(hypotheses)} hypotheses",
         )
     for name in ("p", "p_adjusted"):
         p = getattr(screening, name)
@@ -394,7 +395,8 @@ def _check_library(name: str, proposals: Sequence[Candidate], evidence: Evidence
         read = sorted(telling & set(candidate.columns))
         require(
             not read,
-            f"finder {name!r}: candidate {candidate.name!r} reads what it must not: {', '.join(read)}",
+            f"finder {name!r}: candidate {candidate.name!r} reads what it must not: "
+            f"{', '.join(read)}",
         )
     return library
 

@@ -147,5 +147,8 @@ def _check_damaged(name: str, reader: Reader, path: Path) -> None:
                         f"reader {name} says more than one line of a log cut short",
                     )
                 except Exception as error:
-                    said = f"reader {name} fails on a log cut short to {kept} bytes: {type(error).__name__}: {error}"
+                    said = (
+                        f"reader {name} fails on a log cut short to {kept} bytes: "
+                        f"{type(error).__name__}: {error}"
+                    )
                     raise AssertionError(said) from error
