@@ -86,7 +86,8 @@ class Decision:
                 )
             if self.extraction_valid == "no" and self.artefact is None:
                 raise InputError(
-                    "artefact is missing: where extraction_valid is no, it is extraction or format"
+                    "artefact is missing: extraction_valid is no, so say whether extraction or "
+                    "format"
                 )
             if self.extraction_valid != "no" and self.model_wrong is None:
                 raise InputError("model_wrong is missing; it may be left out only after a no")

@@ -237,12 +237,12 @@ def certify(audit: AuditState, ledger: LedgerPlace | None) -> Certificate:
 
     return Certificate(
         version=VERSION,
-        groundfault_version=__version__,
+        groundfault_version=str(__version__),
         verdict=audit.verdict,
         reason=audit.reason,
         null=audit.null,
         guaranteed=audit.claim.guaranteed,
-        log_wealth=write_pair(audit.log_wealth),
+        log_wealth=msgspec.convert(write_pair(audit.log_wealth), LogPair),
         labelled=audit.labelled,
         tested=audit.tested,
         groups=audit.groups,
