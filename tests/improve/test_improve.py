@@ -623,7 +623,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     from rich.console import Console
 
     from groundfault.cli import study as command
-    from groundfault_studies.improve import learning_tasks, learnt, study
+    from groundfault_studies.improve import learning_tasks, learn_curves, study
 
     keep = tmp_path / "improve.rows.jsonl"
     told: list[str] = []
@@ -650,11 +650,11 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
 
     (task,) = learning_tasks(tmp_path / "real")
     again: list[str] = []
-    learnt(task, 1, 1, keep, again.append)
+    learn_curves(task, 1, 1, keep, again.append)
     assert not again  # all of it was kept
     keep.write_text("{}\n")
     with pytest.raises(InputError, match=r"improve.rows.jsonl, line 1: not learning curves"):
-        learnt(task, 1, 1, keep, again.append)
+        learn_curves(task, 1, 1, keep, again.append)
 
 
 def test_questions_are_learnt_too(shared: Path) -> None:

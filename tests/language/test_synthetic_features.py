@@ -43,7 +43,7 @@ def test_a_mix_holds_every_target_once_and_as_many_others() -> None:
     texts, wrong = world(0)
     found = mixes(texts, wrong, Plan(), fewest=20)
     assert [m.feature for m in found] == [f.name for f in texts.features]
-    for mix, shown in zip(found, texts.shown, strict=True):
+    for mix, shown in zip(found, texts.features_shown, strict=True):
         assert len(np.unique(mix.rows)) == len(mix.rows) == 2 * mix.target.sum()
         np.testing.assert_array_equal(mix.target, (shown & wrong)[mix.rows])
         assert mix.target.sum() == (shown & wrong).sum()

@@ -40,7 +40,7 @@ from groundfault.testing.abilities import AbilityWorld
 from groundfault_studies.taxonomy import study
 from groundfault_studies.taxonomy_cells import complete, gain
 from groundfault_studies.taxonomy_figures import figures
-from groundfault_studies.taxonomy_folds import Fold, chosen
+from groundfault_studies.taxonomy_folds import Fold, choose_examples
 from groundfault_studies.taxonomy_paper import NAMES, TABLE_2
 from groundfault_studies.taxonomy_tables import _curve
 
@@ -129,7 +129,7 @@ def test_strata_ask_only_what_is_open_and_count_what_was_asked(seed: int, budget
     rng = np.random.default_rng(seed)
     groups = rng.integers(-1, 4, 50)
     asked = rng.random(50) < 0.3
-    chosen = stratified(groups, ~asked, rng.random(50), budget, least=3, asked=asked)
+    chosen = stratified(groups, ~asked, rng.random(50), budget, least=3, answered=asked)
     assert len(set(chosen)) == len(chosen) == min(budget, int((~asked).sum()))
     assert not asked[chosen].any()
 
@@ -137,7 +137,7 @@ def test_strata_ask_only_what_is_open_and_count_what_was_asked(seed: int, budget
 def test_strata_make_up_for_what_was_asked_before() -> None:
     groups = np.repeat([0, 1], 10)
     asked = np.arange(20) < 4  # four of the first
-    chosen = stratified(groups, ~asked, np.linspace(0, 1, 20), 4, asked=asked)
+    chosen = stratified(groups, ~asked, np.linspace(0, 1, 20), 4, answered=asked)
     assert groups[chosen].tolist() == [1, 1, 1, 1]
 
 
@@ -286,7 +286,7 @@ def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:
     wanted, error = TargetExamples.of(known, open_), {}
     truth = [failed[known.labels == c].mean() for c in range(3)]
     for strategy in ("random", "taxonomy"):
-        asked = chosen(
+        asked = choose_examples(
             strategy, known, failed, open_, np.random.default_rng(1).random((20, 300)), [25]
         )[25]
         error[strategy] = np.abs(profile(known, failed, asked, wanted).direct - truth).mean()

@@ -18,7 +18,8 @@ from small_taxonomy import Scripted, taxonomy_of
 from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.models import Question, Response, get
-from groundfault.render.page import html, markdown
+from groundfault.render.html import html
+from groundfault.render.markdown import markdown
 from groundfault.render.taxonomy import page, write
 from groundfault.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labeller import label

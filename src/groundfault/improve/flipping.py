@@ -86,15 +86,18 @@ class Flipping:
                 "more"
             )
         order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
-        held, training = np.sort(order[:count]), np.sort(order[count:])
+        holdout, training = np.sort(order[:count]), np.sort(order[count:])
         self.slicer_ = fit_copy(
             self.slicer, embedding[training], label[training], probability[training]
         )
-        slices, known_labels = self.slicer_.labels_, label[training]
+        slices, training_labels = self.slicer_.labels_, label[training]
         self.majority_ = {
-            int(s): int(np.bincount(known_labels[slices == s]).argmax()) for s in np.unique(slices)
+            int(s): int(np.bincount(training_labels[slices == s]).argmax())
+            for s in np.unique(slices)
         }
-        self.threshold_ = self._choose_threshold(embedding[held], label[held], probability[held])
+        self.threshold_ = self._choose_threshold(
+            embedding[holdout], label[holdout], probability[holdout]
+        )
         return self
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
@@ -133,7 +136,7 @@ class Flipping:
             return np.where(flips, 1 - label, label)
         slices = fitted_slicer(self).predict(Z, y_proba)
         other = [self.majority_.get(s, own) for s, own in zip(slices, label, strict=True)]
-        return np.where(flips, other, label)
+        return np.asarray(np.where(flips, other, label), dtype=np.int64)
 
     def _choose_threshold(
         self, embedding: NDArray[np.float64], label: Ints, probability: NDArray[np.float64]

@@ -84,10 +84,10 @@ class Learning:
         PlanError
             If it was not run.
         """
-        found = [self.runs[name, seed] for name, seed in sorted(self.runs) if name == policy]
-        if not found:
+        rows = [self.runs[name, seed] for name, seed in sorted(self.runs) if name == policy]
+        if not rows:
             raise PlanError(f"no policy {policy!r} was run; there are {', '.join(self.policies)}")
-        return np.array(found)
+        return np.array(rows)
 
     def compare(self, baseline: str = "confidence") -> tuple[Comparison, ...]:
         """Every other policy against one, paired by seed.

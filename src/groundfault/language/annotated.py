@@ -27,17 +27,17 @@ def lower(token: Token) -> str:
 def sentences(doc: Doc) -> Iterator[list[Token]]:
     """Sentences by their final marks and blank lines, without white space; no parser is asked."""
     sentence: list[Token] = []
-    ended = False
+    is_end = False
     for token in doc:
         if token.text.isspace():
-            ended = ended or "\n" in token.text
+            is_end = is_end or "\n" in token.text
             continue
-        if ended and sentence and token.text not in _ENDS | _CLOSING:
+        if is_end and sentence and token.text not in _ENDS | _CLOSING:
             yield sentence
             sentence = []
-            ended = False
+            is_end = False
         sentence.append(token)
-        ended = ended or token.text in _ENDS
+        is_end = is_end or token.text in _ENDS
     if sentence:
         yield sentence
 
@@ -56,11 +56,11 @@ def opening(sentence: list[Token]) -> str:
 
 def children(doc: Doc) -> list[list[Token]]:
     """The dependents of each token, in order."""
-    found: list[list[Token]] = [[] for _ in doc]
+    children_of: list[list[Token]] = [[] for _ in doc]
     for token in doc:
         if token.head.i != token.i:
-            found[token.head.i].append(token)
-    return found
+            children_of[token.head.i].append(token)
+    return children_of
 
 
 def depths(doc: Doc) -> tuple[list[int], list[int]]:

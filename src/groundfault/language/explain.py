@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate
-from groundfault.core.columns import select_example_rows, match_attributes
+from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.plan import Plan
@@ -37,7 +37,7 @@ __all__ = [
     "SliceProfile",
     "compare",
     "explain",
-    "measured",
+    "measure_features",
     "average_v",
 ]
 
@@ -62,7 +62,7 @@ class FeatureValues:
     lacking: dict[str, str]
 
     @property
-    def shown(self) -> NDArray[np.bool_]:
+    def features_shown(self) -> NDArray[np.bool_]:
         """Which texts show each feature, shape (F, n); see
         `groundfault.stats.slice_features.shows`.
         """
@@ -155,13 +155,13 @@ class Explanation:
 
         V is the mean of the V of each mark, not that of the two means. A mark that no error shows
         has no completeness and no V, and counts in neither mean."""
-        found = self.found(corrected=corrected)
-        share = len({m.feature for m in found}) / self.features if self.features else float("nan")
+        marks = self.found(corrected=corrected)
+        share = len({m.feature for m in marks}) / self.features if self.features else float("nan")
         means = {
-            k: _mean([getattr(m, k) for m in found]) for k in ("homogeneity", "completeness", "v")
+            k: _mean([getattr(m, k) for m in marks]) for k in ("homogeneity", "completeness", "v")
         }
         return {
-            "marks": len(found),
+            "marks": len(marks),
             "feature_prop": share,
             **means,
             "weighted_v": average_v([share], [means["v"]]),
@@ -169,11 +169,11 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers, with None for what is not defined."""
-        told = asdict(self) | {
+        content = asdict(self) | {
             "corrected": self.summary(),
             "uncorrected": self.summary(corrected=False),
         }
-        return dict(_plain(told))
+        return dict(_plain(content))
 
 
 def explain(
@@ -223,7 +223,7 @@ def explain(
     plan = plan or Plan()
     frame, wrong = _compared(evidence, text, plan)
     progress(f"reading {len(frame):,} texts")
-    read = measured(frame[text].to_list(), sets, pipeline)
+    values = measure_features(frame[text].to_list(), sets, pipeline)
     table = add_fitted_columns(frame, slices)
     on = [
         table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy()
@@ -231,19 +231,19 @@ def explain(
     ]
     members = np.array(on, dtype=np.bool_).reshape(len(slices), frame.height)
     progress(f"{permutations:,} permutations")
-    named = [(c.name, c.rule, c.meaning) for c in slices]
+    slices_by_name = [(c.name, c.rule, c.meaning) for c in slices]
     return compare(
         members,
-        read,
+        values,
         wrong,
         plan.rng("explain"),
-        named=named,
+        slices_by_name=slices_by_name,
         permutations=permutations,
         level=level,
     )
 
 
-def measured(
+def measure_features(
     texts: Sequence[str], sets: Sequence[str], pipeline: str | Pipeline = DEFAULT
 ) -> FeatureValues:
     """Measure features of texts.
@@ -253,10 +253,10 @@ def measured(
     InputError, MissingExtraError, PlanError
         As `groundfault.language.load_pipeline` and `groundfault.language.chosen`.
     """
-    loaded = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
-    lacking = {f.name: reason for f in chosen(sets) if (reason := loaded.lacking(f))}
+    pipeline_used = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
+    lacking = {f.name: reason for f in chosen(sets) if (reason := pipeline_used.lacking(f))}
     features = tuple(f for f in chosen(sets) if f.name not in lacking)
-    return FeatureValues(features, _filled(loaded.measure(texts, features).T), lacking)
+    return FeatureValues(features, _filled(pipeline_used.measure(texts, features).T), lacking)
 
 
 def compare(
@@ -265,7 +265,7 @@ def compare(
     wrong: NDArray[np.bool_],
     rng: np.random.Generator,
     *,
-    named: Sequence[tuple[str, str, str]] | None = None,
+    slices_by_name: Sequence[tuple[str, str, str]] | None = None,
     permutations: int = PERMUTATIONS,
     level: float = LEVEL,
 ) -> Explanation:
@@ -287,16 +287,16 @@ def compare(
     level : float
         In (0, 1), of the p-values.
     """
-    names = named or [(str(number), "", "") for number in range(len(members))]
-    kept = [s for s, on in enumerate(members) if LEAST <= on.sum() <= len(on) - LEAST]
-    on = members[kept]
+    names = slices_by_name or [(str(number), "", "") for number in range(len(members))]
+    eligible = [s for s, on in enumerate(members) if LEAST <= on.sum() <= len(on) - LEAST]
+    on = members[eligible]
     rows = _rows(texts, on, wrong, permutations, rng)
-    found = [
+    profiles = [
         SliceProfile(*names[s], int(one.sum()), int((one & wrong).sum()), marks)
-        for s, one, marks in zip(kept, on, rows, strict=True)
+        for s, one, marks in zip(eligible, on, rows, strict=True)
     ]
     return Explanation(
-        tuple(found),
+        tuple(profiles),
         texts.lacking,
         len(texts.features),
         len(wrong),
@@ -313,8 +313,8 @@ def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, 
     if len(evidence.models) > 1:
         raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")
     match_attributes(evidence, [text])
-    seen = evidence.take(plan.discovery_units(evidence)[evidence.unit_index])
-    frame, losses = select_example_rows(seen), example_losses(seen)
+    discovery = evidence.take(plan.discovery_units(evidence)[evidence.unit_index])
+    frame, losses = select_example_rows(discovery), example_losses(discovery)
     if frame[text].dtype != pl.String:
         raise InputError(f"column {text!r} holds {frame[text].dtype}, not text")
     there = frame[text].is_not_null() & losses.is_not_null()
@@ -333,7 +333,7 @@ def _rows(
     rng: np.random.Generator,
 ) -> list[tuple[Mark, ...]]:
     tests = slice_features.compare_means(members, texts.values, permutations, rng)
-    fits = slice_features.measure_fit(members, wrong, texts.shown)
+    fits = slice_features.measure_fit(members, wrong, texts.features_shown)
     columns = (
         tests.inside,
         tests.outside,
@@ -362,8 +362,8 @@ def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
+    present = [value for value in values if not np.isnan(value)]
+    return float(np.mean(present)) if present else float("nan")
 
 
 def _plain(value: Any) -> Any:

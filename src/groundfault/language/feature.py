@@ -77,7 +77,7 @@ class Feature:
         return self.function(doc) if aid is None else self.function(doc, aid)
 
 
-def _named(name: str, what: str, labels: frozenset[str]) -> Feature:
+def _name_features(name: str, what: str, labels: frozenset[str]) -> Feature:
     function = pragmatic.entities(labels)
     return Feature(
         name,
@@ -90,7 +90,7 @@ def _named(name: str, what: str, labels: frozenset[str]) -> Feature:
     )
 
 
-def _counted(name: str, what: str, function: Callable[..., float]) -> Feature:
+def _count_rule(name: str, what: str, function: Callable[..., float]) -> Feature:
     return Feature(
         name, "pragmatic", f"number of {what}", function, Need.WORDS, f"mentions over {{}} {what}"
     )
@@ -212,13 +212,13 @@ _ALL = (
         Need.NORMS,
         "has words of a mean dominance above {}",
     ),
-    _named("people", "people", pragmatic.PEOPLE),
-    _named("organisations", "organisations", pragmatic.ORGANISATIONS),
-    _named("locations", "places", pragmatic.LOCATIONS),
-    _counted("money", "sums of money", pragmatic.money),
-    _counted("date", "dates", pragmatic.date),
-    _named("products", "products", pragmatic.PRODUCTS),
-    _counted("ordinal", "ordinal numbers", pragmatic.ordinal),
+    _name_features("people", "people", pragmatic.PEOPLE),
+    _name_features("organisations", "organisations", pragmatic.ORGANISATIONS),
+    _name_features("locations", "places", pragmatic.LOCATIONS),
+    _count_rule("money", "sums of money", pragmatic.money),
+    _count_rule("date", "dates", pragmatic.date),
+    _name_features("products", "products", pragmatic.PRODUCTS),
+    _count_rule("ordinal", "ordinal numbers", pragmatic.ordinal),
 )
 
 FEATURES: dict[str, Feature] = {feature.name: feature for feature in _ALL}

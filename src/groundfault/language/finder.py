@@ -71,13 +71,11 @@ class Language:
         there = self._features() if table.columns else ()
         for column in table.columns:
             derived = {f.name: LanguageColumn.of(column, f.name, self.pipeline) for f in there}
-            measured = table.select(column).with_columns(
-                one.apply(table) for one in derived.values()
-            )
-            found = [
-                c for f in there for c in self._candidates(column, f, derived[f.name], measured)
+            values = table.select(column).with_columns(one.apply(table) for one in derived.values())
+            candidates = [
+                c for f in there for c in self._candidates(column, f, derived[f.name], values)
             ]
-            yield from drop_uninformative(measured, found)
+            yield from drop_uninformative(values, candidates)
 
     def _features(self) -> tuple[Feature, ...]:
         pipeline = load_pipeline(self.pipeline)

@@ -67,21 +67,21 @@ class Pipeline:
         lists.
         """
         meta = self.nlp.meta
-        told = (
+        parts = (
             meta.get("lang"),
             meta.get("name"),
             meta.get("version"),
             meta.get("performance"),
             self.nlp.pipe_names,
         )
-        return hashlib.sha256(repr((self.name, told, _own_version())).encode()).hexdigest()
+        return hashlib.sha256(repr((self.name, parts, _own_version())).encode()).hexdigest()
 
     def lacking(self, feature: Feature, norms: Mapping[str, Any] | None = None) -> str:
         """Why a feature is not available here; empty where it is."""
         if feature.need is Need.NORMS and feature.name not in (norms or {}):
             return f"not available: needs {feature.need}, words with their {feature.name}"
-        wanted = _ASSIGNED.get(feature.need, set())
-        if not wanted <= self._assigned:
+        needs = _ASSIGNED.get(feature.need, set())
+        if not needs <= self._assigned:
             return f"not available: needs {feature.need}, which {self.name} is not"
         if feature.labels and not feature.labels & self._entity_labels:
             return f"not available: needs a pipeline that names entities as {' or '.join(sorted(feature.labels))}"
@@ -96,11 +96,11 @@ class Pipeline:
 
     @property
     def _entity_labels(self) -> set[str]:
-        found: set[str] = set()
+        labels: set[str] = set()
         for name in self.nlp.pipe_names:
             if "doc.ents" in self.nlp.get_pipe_meta(name).assigns:
-                found |= set(getattr(self.nlp.get_pipe(name), "labels", ()))
-        return found
+                labels |= set(getattr(self.nlp.get_pipe(name), "labels", ()))
+        return labels
 
     def measure(
         self,
@@ -156,21 +156,21 @@ class Pipeline:
                 text: self.memory[_hash(text)] | self._aided(text, there, frequent, norms)
                 for text in part
             }
-        found = [
+        values = [
             [rows[text].get(f.name, math.nan) if f in there else math.nan for f in features]
             for text in texts
         ]
-        return np.asarray(found, dtype=np.float64).reshape(len(texts), len(features))
+        return np.asarray(values, dtype=np.float64).reshape(len(texts), len(features))
 
     def _aided(
         self, text: str, features: Sequence[Feature], frequent: Any, norms: Mapping[str, Any] | None
     ) -> dict[str, float]:
         """The features that depend on more than the text."""
-        wanted = [f for f in features if f.need in AIDED]
-        doc = self.nlp.make_doc(_read(text)) if wanted else None
+        needs = [f for f in features if f.need in AIDED]
+        doc = self.nlp.make_doc(_read(text)) if needs else None
         return {
             f.name: f.measure(doc, frequent if f.need is Need.CORPUS else (norms or {})[f.name])
-            for f in wanted
+            for f in needs
         }
 
     def _remember(
@@ -179,8 +179,8 @@ class Pipeline:
         """Read the texts that were not before, and keep all their features, or those that need no
         annotation.
         """
-        kept = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
-        features = [f for f in FEATURES.values() if f.need in kept and not self.lacking(f)]
+        entries = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
+        features = [f for f in FEATURES.values() if f.need in entries and not self.lacking(f)]
         names = {f.name for f in features}
         new = [text for text in texts if not names <= self.memory.get(_hash(text), {}).keys()]
         progress(len(texts) - len(new))
@@ -267,12 +267,12 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
         table = pl.read_csv(path, infer_schema_length=None)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read the word norms {path}: {first_line(error)}") from None
-    found = [
+    norms = [
         name
         for name in ("arousal", "dominance")
         if name in table.columns and table[name].dtype.is_numeric()
     ]
-    if "word" not in table.columns or not found:
+    if "word" not in table.columns or not norms:
         raise InputError(
             f"{path}: word norms need a column 'word', and numbers in 'arousal' or 'dominance'"
         )
@@ -281,7 +281,7 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
         name: {
             w: v for w, v in zip(keys, table[name].to_list(), strict=True) if w and v is not None
         }
-        for name in found
+        for name in norms
     }
 
 

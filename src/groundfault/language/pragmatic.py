@@ -93,10 +93,10 @@ def ordinal(doc: Doc) -> float:
 def entities(labels: frozenset[str]) -> Callable[[Doc], float]:
     """What counts the named entities of some labels."""
 
-    def counted(doc: Doc) -> float:
+    def count_entities(doc: Doc) -> float:
         return float(sum(entity.label_ in labels for entity in doc.ents))
 
-    return counted
+    return count_entities
 
 
 def valence(doc: Doc) -> float:
@@ -105,13 +105,13 @@ def valence(doc: Doc) -> float:
     """
     negations, pleasant, unpleasant = listed("negation"), listed("pleasant"), listed("unpleasant")
     tokens = [lower(token) for token in doc]
-    total, found = 0, 0
+    total, values = 0, 0
     for i, token in enumerate(tokens):
         sign = (token in pleasant) - (token in unpleasant)
         if sign:
             negated = not negations.isdisjoint(tokens[max(0, i - _REACH) : i])
-            total, found = total + (-sign if negated else sign), found + 1
-    return total / found if found else 0.0
+            total, values = total + (-sign if negated else sign), values + 1
+    return total / values if values else 0.0
 
 
 def toxicity(doc: Doc) -> float:
@@ -121,5 +121,5 @@ def toxicity(doc: Doc) -> float:
 
 def norm(doc: Doc, norms: Mapping[str, float]) -> float:
     """Mean norm of the words that have one; NaN where none has."""
-    found = [norms[word] for word in words.words(doc.text) if word in norms]
-    return sum(found) / len(found) if found else math.nan
+    values = [norms[word] for word in words.words(doc.text) if word in norms]
+    return sum(values) / len(values) if values else math.nan

@@ -26,8 +26,8 @@ def zipf(counts: Mapping[str, int]) -> dict[str, float]:
     Each word counts as if seen once more than it was.
     """
     total = sum(counts.values()) + len(counts) + 1
-    seen = {word: math.log10((count + 1) / total * 1e9) for word, count in counts.items()}
-    return seen | {"": math.log10(1 / total * 1e9)}
+    frequencies = {word: math.log10((count + 1) / total * 1e9) for word, count in counts.items()}
+    return frequencies | {"": math.log10(1 / total * 1e9)}
 
 
 def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
@@ -35,10 +35,10 @@ def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
 
     The paper averages raw counts, which *the* and *of* settle alone, and which grow with the
     corpus."""
-    found = words(doc.text)
+    values = words(doc.text)
     return (
-        sum(frequencies.get(word, frequencies[""]) for word in found) / len(found)
-        if found
+        sum(frequencies.get(word, frequencies[""]) for word in values) / len(values)
+        if values
         else math.nan
     )
 

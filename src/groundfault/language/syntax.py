@@ -138,8 +138,8 @@ def _next_but_adverbs(token: Token, doc: Doc) -> Token | None:
 def multiple_prepositions(doc: Doc) -> float:
     """Prepositions as a share of the words."""
     words = sum(map(is_word, doc))
-    found = sum(token.tag_ in _PREPOSITION_TAGS and token.dep_ in PREPOSITION for token in doc)
-    return found / words if words else 0.0
+    count = sum(token.tag_ in _PREPOSITION_TAGS and token.dep_ in PREPOSITION for token in doc)
+    return count / words if words else 0.0
 
 
 def np_subordinate(doc: Doc) -> float:

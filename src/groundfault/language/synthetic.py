@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.core.plan import Plan
-from groundfault.language.explain import LEVEL, PERMUTATIONS, Mark, FeatureValues, compare
+from groundfault.language.explain import LEVEL, PERMUTATIONS, FeatureValues, Mark, compare
 
 Bools = NDArray[np.bool_]
 
@@ -117,17 +117,17 @@ def mixes(texts: FeatureValues, wrong: Bools, plan: Plan, *, fewest: int = FEWES
     The paper mixes "randomly selected datapoints from the original dataset with the same number";
     here they are drawn without the targets, so that no example comes twice. Where there are not as
     many, all of them are taken. They may be errors, or show the feature, but not both."""
-    found = []
-    for feature, shown in zip(texts.features, texts.shown, strict=True):
-        target = shown & wrong
+    mixtures = []
+    for feature, features_shown in zip(texts.features, texts.features_shown, strict=True):
+        target = features_shown & wrong
         count = int(target.sum())
         if count < fewest:
             continue
         rest = np.flatnonzero(~target)
-        drawn = plan.rng(f"mix {feature.name}").permutation(rest)[:count]
-        rows = np.sort(np.concatenate([np.flatnonzero(target), drawn]))
-        found.append(Mix(feature.name, rows, target[rows]))
-    return found
+        sample = plan.rng(f"mix {feature.name}").permutation(rest)[:count]
+        rows = np.sort(np.concatenate([np.flatnonzero(target), sample]))
+        mixtures.append(Mix(feature.name, rows, target[rows]))
+    return mixtures
 
 
 def detect(
@@ -162,7 +162,9 @@ def detect(
     is larger on its slices too, and named."""
     here = FeatureValues(texts.features, texts.values[:, mix.rows], texts.lacking)
     rng = plan.rng(f"mix {mix.feature} tests")
-    said = compare(members, here, wrong[mix.rows], rng, permutations=permutations, level=level)
+    explanation = compare(
+        members, here, wrong[mix.rows], rng, permutations=permutations, level=level
+    )
     prone = members.any(axis=0)
     return Detection(
         mix.feature,
@@ -170,11 +172,11 @@ def detect(
         len(mix.rows),
         int(prone.sum()),
         int((prone & mix.target).sum()),
-        len(said.slices),
-        _names(said.found(corrected=False)),
-        _names(said.found()),
-        min((mark for one in said.slices for mark in one.marks), key=_order).feature
-        if said.slices
+        len(explanation.slices),
+        _names(explanation.found(corrected=False)),
+        _names(explanation.found()),
+        min((mark for one in explanation.slices for mark in one.marks), key=_order).feature
+        if explanation.slices
         else "",
     )
 
@@ -193,11 +195,11 @@ def naming(
     corrected : bool
         Named with the correction for all slices and features, or by the paper's rule.
     """
-    named = [d for d in detections if feature in (d.corrected if corrected else d.named)]
+    rates = [d for d in detections if feature in (d.corrected if corrected else d.named)]
     gold = [d for d in detections if d.feature == feature]
-    right = sum(d.feature == feature for d in named)
+    right = sum(d.feature == feature for d in rates)
     return DetectionScore(
-        right / len(named) if named else float("nan"), right / len(gold) if gold else float("nan")
+        right / len(rates) if rates else float("nan"), right / len(gold) if gold else float("nan")
     )
 
 

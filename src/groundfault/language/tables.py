@@ -112,10 +112,10 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
     if not Path(path).exists():
         return 0
     try:
-        kept = pl.read_parquet(path)
-        rows = kept.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
+        stored = pl.read_parquet(path)
+        rows = stored.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
         texts = rows.drop_in_place("text").cast(pl.String).to_list()
-        found = [
+        memory = [
             {name: float(value) for name, value in row.items() if value is not None}
             for row in rows.to_dicts()
         ]
@@ -123,7 +123,7 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
         raise InputError(
             f"{path} is no cache of features ({first_line(error)}); name another file"
         ) from None
-    pipeline.memory.update(zip(texts, found, strict=True))
+    pipeline.memory.update(zip(texts, memory, strict=True))
     return len(texts)
 
 

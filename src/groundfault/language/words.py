@@ -16,8 +16,8 @@ _BRACES = re.compile(r"\\\{(\w+)\\\}")
 def entries(name: str) -> tuple[str, ...]:
     """The entries of a list, one a line; what follows ``#`` is comment."""
     lines = (HERE / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    kept = (line.partition("#")[0].strip() for line in lines)
-    return tuple(line for line in kept if line)
+    entry_lines = (line.partition("#")[0].strip() for line in lines)
+    return tuple(line for line in entry_lines if line)
 
 
 @cache
@@ -41,7 +41,7 @@ def mentioned(name: str, text: str) -> bool:
     case matches in any case; one with a capital (``Polish``) as it stands or all in capitals.
     ``{other}`` stands for any entry of the list ``other``. An entry that begins with ``!`` is what
     only looks like a mention (``!French fries``)."""
-    return any(found[1] for found in _pattern(name).finditer(text))
+    return any(match[1] for match in _pattern(name).finditer(text))
 
 
 def words(text: str) -> list[str]:
@@ -59,4 +59,4 @@ def _alternative(entry: str) -> str:
 
 def _escaped(entry: str) -> str:
     escaped = re.escape(entry).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]+")
-    return _BRACES.sub(lambda found: f"(?:{'|'.join(map(re.escape, entries(found[1])))})", escaped)
+    return _BRACES.sub(lambda match: f"(?:{'|'.join(map(re.escape, entries(match[1])))})", escaped)

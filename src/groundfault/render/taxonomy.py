@@ -15,9 +15,20 @@ from groundfault.auditing.report_versions import read_report
 from groundfault.base.files import write_text
 from groundfault.errors import InputError
 from groundfault.render import words
-from groundfault.render.figures import BAD, GOOD, INK, MUTED, REST, RULE, Figure, figure, rows_of
-from groundfault.render.page import Page, Section, html, markdown
-from groundfault.render.tables import Table, TableColumn
+from groundfault.render.figures import (
+    BAD,
+    GOOD,
+    INK,
+    MUTED,
+    REST,
+    RULE,
+    Figure,
+    chart_rows,
+    make_figure,
+)
+from groundfault.render.html import html
+from groundfault.render.markdown import markdown
+from groundfault.render.page import Page, Section, Table, TableColumn
 from groundfault.render.taxonomy_labels import section as labels_section
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.words.labelling import Labelling
@@ -31,9 +42,11 @@ _SHARE = "format(datum.value, '.0%')"
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+d')"  # a zero has no sign
 
 LIMITS = (
-    "A cluster says which examples fail together among these models. It names no cause: its words and attributes "
+    "A cluster says which examples fail together among these models. It names no cause: its words "
+    "and attributes "
     "describe it and were not tested as explanations.",
-    "The null worlds have one ability a model and logistic items. What breaks that for another reason, such as answers "
+    "The null worlds have one ability a model and logistic items. What breaks that for another "
+    "reason, such as answers "
     "copied between models, or a grader that is wrong on one kind of example, makes clusters too.",
     "Stability is judged on halves of these models. Other models may fail together in other ways.",
 )
@@ -68,13 +81,13 @@ def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -
     """Write labels into the directory that a taxonomy was read from, as ``labels.json`` and into
     its report.
     """
-    texts = _texts(page(taxonomy, claims=_kept_claims(taxonomy, Path(directory)), labels=labels))
+    texts = _texts(page(taxonomy, claims=_load_claims(taxonomy, Path(directory)), labels=labels))
     labels.save(directory)
     for name, text in texts.items():
         write_text(Path(directory) / name, text)
 
 
-def _kept_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
+def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
     """The report on held-out models, if it is about these clusters.
 
     The folder may hold one of an earlier fit.
@@ -114,13 +127,13 @@ def page(
         Section("Settings", (), (), (_settings(taxonomy),)),
     )
     full = tuple(s for s in sections if s is not None and (s.sentences or s.figures or s.tables))
-    matrix, found = taxonomy.matrix, taxonomy.partition
+    matrix, partition = taxonomy.matrix, taxonomy.partition
     title = title or taxonomy.title or "A failure taxonomy"
     facts = (
         ("Models", words.count(len(matrix.models))),
         ("Examples clustered", words.count(len(matrix))),
         ("Cells without an answer", words.rate(matrix.holes)),
-        ("In a cluster", words.rate(found.coverage)),
+        ("In a cluster", words.rate(partition.coverage)),
         ("Clusters published", f"{len(taxonomy.published)} of {len(taxonomy.clusters)}"),
     )
     return Page("taxonomy", title, taxonomy.verdict, facts, full, bool(taxonomy.published))
@@ -156,15 +169,17 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
     )
     kinds = ("code", "number", "text", "text", "code", "text", "text")
     note = (
-        "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over all attributes and "
-        "clusters. Most beyond ability: models that fail more, or less, than ability and difficulty explain, in points."
+        "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over "
+        "all attributes and "
+        "clusters. Most beyond ability: models that fail more, or less, than ability and "
+        "difficulty explain, in points."
     )
     columns = tuple(TableColumn(head, kind) for head, kind in zip(heads, kinds, strict=True))  # type: ignore[arg-type]
     sentences: tuple[str, ...] = ()
     several = sum(len(c.sources) > 1 for c in clusters)
     if any(c.sources for c in clusters):
         sentences = (f"{several} of {len(clusters)} hold examples of more than one benchmark.",)
-    return Section(title, sentences, (), (Table(title, columns, rows, note).lean(),))
+    return Section(title, sentences, (), (Table(title, columns, rows, note).drop_empty_columns(),))
 
 
 def _extremes(taxonomy: Taxonomy, cluster: Cluster, most: int = 3) -> str:
@@ -185,9 +200,9 @@ def heatmap(taxonomy: Taxonomy) -> Figure:
     """Share of failures of each model in each cluster."""
     rows = _cells(taxonomy, "failure")
     chart = _grid(taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed", _SHARE)
-    said = f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: share failed."
-    caption = "Models from the weakest to the strongest." + _left_out(taxonomy)
-    return figure("heatmap", "Who fails where", caption, said, chart, rows, wide=True)
+    description = f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: share failed."
+    caption = "Models from the weakest to the strongest." + _describe_omissions(taxonomy)
+    return make_figure("heatmap", "Who fails where", caption, description, chart, rows, wide=True)
 
 
 def excess(taxonomy: Taxonomy) -> Figure:
@@ -198,13 +213,13 @@ def excess(taxonomy: Taxonomy) -> Figure:
     reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
     scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
     chart = _grid(taxonomy, rows, scale, "points", _POINTS)
-    said = f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and difficulty."
+    description = f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and difficulty."
     caption = "Orange: fails more often than its ability and the examples' difficulty explain; purple: less often."
-    return figure(
+    return make_figure(
         "excess",
         "Beyond ability and difficulty",
-        caption + _left_out(taxonomy),
-        said,
+        caption + _describe_omissions(taxonomy),
+        description,
         chart,
         rows,
         wide=True,
@@ -224,7 +239,7 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
         title=None, domain=False, ticks=False, labelPadding=8, labelLimit=240, labelColor=INK
     )
     scale = alt.Scale(domain=[0, 1])
-    base = rows_of().encode(
+    base = chart_rows().encode(
         y=alt.Y("name:N", sort=None, axis=names),
         x=alt.X("value:Q", scale=scale, title="mean Jaccard index", axis=alt.Axis(tickCount=5)),
     )
@@ -243,13 +258,15 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
     chart = (bar.encode(x=alt.X("x:Q", scale=scale)) + dots).properties(
         width=480, height=max(60, 26 * len(rows) // 3)
     )
-    said = "; ".join(f"{_short(c)} {_worst(c):.2f}" for c in taxonomy.clusters[:MOST_CLUSTERS])
+    description = "; ".join(
+        f"{_short(c)} {_worst(c):.2f}" for c in taxonomy.clusters[:MOST_CLUSTERS]
+    )
     caption = f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: published."
-    return figure(
+    return make_figure(
         "stability",
         "Found again",
         caption,
-        f"Lowest Jaccard index: {said}.",
+        f"Lowest Jaccard index: {description}.",
         chart,
         rows,
         wide=True,
@@ -264,7 +281,7 @@ def _short(cluster: Cluster) -> str:
     return words.clean(cluster.name)[:48]
 
 
-def _drawn(taxonomy: Taxonomy) -> list[int]:
+def _models_to_draw(taxonomy: Taxonomy) -> list[int]:
     """Models that are drawn, from the weakest on."""
     with np.errstate(invalid="ignore"):
         rate = np.nan_to_num(np.nanmean(taxonomy.matrix.values, axis=0))
@@ -274,14 +291,14 @@ def _drawn(taxonomy: Taxonomy) -> list[int]:
     return [order[round(i * (len(order) - 1) / (MOST_MODELS - 1))] for i in range(MOST_MODELS)]
 
 
-def _left_out(taxonomy: Taxonomy) -> str:
+def _describe_omissions(taxonomy: Taxonomy) -> str:
     models, clusters = len(taxonomy.matrix.models), len(taxonomy.clusters)
-    said = (
+    sentence = (
         f" {MOST_MODELS} of {models} models are drawn, evenly by rank."
         if models > MOST_MODELS
         else ""
     )
-    return said + (
+    return sentence + (
         f" The {MOST_CLUSTERS} largest of {clusters} clusters." if clusters > MOST_CLUSTERS else ""
     )
 
@@ -290,7 +307,7 @@ def _cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
     rows = []
     for cluster in taxonomy.clusters[:MOST_CLUSTERS]:
         values = cluster.failure if what == "failure" else cluster.excess.tolist()
-        for j in _drawn(taxonomy):
+        for j in _models_to_draw(taxonomy):
             value = None if np.isnan(values[j]) else round(float(values[j]), 4)
             model = words.clean(taxonomy.matrix.models[j])
             rows.append({"cluster": _short(cluster), "model": model, "value": value})
@@ -308,7 +325,7 @@ def _grid(
         title=None, domain=False, ticks=False, labelAngle=-60, labelLimit=150, labelColor=MUTED
     )
     legend = alt.Legend(title=title, labelExpr=label, gradientLength=90, titleColor=MUTED)
-    chart = rows_of().encode(
+    chart = chart_rows().encode(
         x=alt.X("model:N", sort=names, axis=tilted),
         y=alt.Y("cluster:N", sort=None, axis=axis),
         color=alt.Color("value:Q", scale=alt.Scale(**scale), legend=legend),
@@ -340,12 +357,16 @@ def _claims(claims: ReportData | None) -> Section | None:
         TableColumn("Interval"),
     )
     confirmed = sum(f.confirmed for f in findings)
-    said = (
-        f"Of {len(findings)} claims that a held-out model fails more or less often in a cluster than elsewhere, "
+    sentence = (
+        f"Of {len(findings)} claims that a held-out model fails more or less often in a cluster "
+        "than elsewhere, "
         f"{confirmed} are confirmed on held-out examples. The report is in the folder claims."
     )
     return Section(
-        "Models that the clusters were not made from", (said,), (), (Table("Claims", heads, rows),)
+        "Models that the clusters were not made from",
+        (sentence,),
+        (),
+        (Table("Claims", heads, rows),),
     )
 
 
@@ -355,8 +376,8 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
     rows = tuple(
         (
             test.name,
-            _signed(test.observed),
-            words.NONE if test.mean is None else f"{_signed(test.mean)} ± {test.spread:.3f}",
+            _format_signed(test.observed),
+            words.NONE if test.mean is None else f"{_format_signed(test.mean)} ± {test.spread:.3f}",
             words.count(len(test.draws)),
             words.p_value(test.p),
         )
@@ -366,25 +387,29 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
         TableColumn("Statistic"),
         *(TableColumn(head, "number") for head in ("Observed", "Null", "Draws", "p")),
     )
-    said = [
-        "Worlds without failure modes, where models have one ability each or fail independently, go through the same "
-        f"procedure. Clusters are published if their silhouette beats both at {taxonomy.settings.level:g}."
+    sentences = [
+        "Worlds without failure modes, where models have one ability each or fail independently, "
+        "go through the same "
+        "procedure. Clusters are published if their silhouette beats both at "
+        f"{taxonomy.settings.level:g}."
     ]
     if "label_fixed" in taxonomy.tests:
-        said.append(
-            f"By the paper's rule, which shuffles columns under labels that stay, {taxonomy.by_the_papers_rule} of "
-            f"{len(taxonomy.clusters)} clusters would be published. It does not rule out a common ability."
+        sentences.append(
+            "By the paper's rule, which shuffles columns under labels that stay, "
+            f"{taxonomy.by_the_papers_rule} of "
+            f"{len(taxonomy.clusters)} clusters would be published. It does not rule out a common "
+            "ability."
         )
     note = "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands for no clusters."
     return Section(
         "Is it real",
-        tuple(said),
+        tuple(sentences),
         (),
         (Table("Against worlds without failure modes", columns, rows, note),),
     )
 
 
-def _signed(value: float) -> str:
+def _format_signed(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
@@ -406,15 +431,16 @@ def _stability(taxonomy: Taxonomy) -> Section | None:
         TableColumn("Jaccard index of clusters", "number"),
     )
     note = (
-        "Other models: two halves that share no model, with each other. Embedding fixed: the paper's bootstrap, in "
+        "Other models: two halves that share no model, with each other. Embedding fixed: the "
+        "paper's bootstrap, in "
         "which nothing but the clustering can change."
     )
     return Section("Does it stay", (), (), (Table("Found again", columns, tuple(rows), note),))
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    known = [v for v in values if not np.isnan(v)]
-    return sum(known) / len(known) if known else None
+    values_present = [v for v in values if not np.isnan(v)]
+    return sum(values_present) / len(values_present) if values_present else None
 
 
 def _rate(value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groundfault.render import words
 from groundfault.render.page import Section
-from groundfault.render.tables import Table, TableColumn
+from groundfault.render.page import Table, TableColumn
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
 
@@ -39,7 +39,7 @@ def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         TableColumn("Tasks told apart"),
     )
     note = "Tasks told apart: right decisions of the second labeller, told the label alone, with Wilson's interval."
-    table = Table("Labels", columns, rows, note if labelling.membership else "").lean()
+    table = Table("Labels", columns, rows, note if labelling.membership else "").drop_empty_columns()
     return Section("What a language model calls them", tuple(sentences(labelling)), (), (table,))
 
 
@@ -47,8 +47,10 @@ def sentences(labelling: Labelling) -> list[str]:
     """Who labelled, and what the labels are worth."""
     read = sum(each.status == "read" for each in labelling.labels)
     said = [
-        f"{labelling.model} labelled {read} of {words.plural(len(labelling.labels), 'cluster')} from the tasks nearest "
-        "to each centre. It saw no answers: a failure mode is its guess from what is asked, and no finding."
+        f"{labelling.model} labelled {read} of {words.plural(len(labelling.labels), 'cluster')} "
+        "from the tasks nearest "
+        "to each centre. It saw no answers: a failure mode is its guess from what is asked, and no "
+        "finding."
     ]
     if not labelling.second:
         return [*said, "No second labeller checked this."]
@@ -76,7 +78,8 @@ def sentences(labelling: Labelling) -> list[str]:
             else f" (95% interval over clusters {words.rate(ends[0])} to {words.rate(ends[1])})"
         )
         said.append(
-            f"Told a label, it tells the cluster's tasks from others in {words.rate(mean)} of decisions{reach}, over "
+            f"Told a label, it tells the cluster's tasks from others in {words.rate(mean)} of "
+            f"decisions{reach}, over "
             f"{words.plural(count, 'cluster')}; guessing gives half."
         )
     return said

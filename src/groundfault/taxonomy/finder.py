@@ -57,7 +57,7 @@ class Clusters:
             worlds=self.worlds, refits=self.refits, bootstraps=0, permutations=0, seed=self.seed
         )
         try:
-            found = fit(discovery, settings, vectors=self.vectors)
+            taxonomy = fit(discovery, settings, vectors=self.vectors)
         except InputError:  # too little to compare is nothing to propose
             return []
-        return found.text_candidates(self.vectors, unstable=self.unstable)
+        return taxonomy.text_candidates(self.vectors, unstable=self.unstable)

@@ -100,7 +100,7 @@ def fit(
         embedding=embedding,
         benchmark=benchmark,
     )
-    kept = nulls.prepared(matrix, settings)
+    matrix_used = nulls.prepared(matrix, settings)
     key = f"{settings.hash} {digest_of(matrix)}"
     replicates = Replicates(jobs, progress, resume, key)
     tests: dict[str, Test] = {}
@@ -109,20 +109,20 @@ def fit(
     if settings.reducer == "signal":
         dimensions, tests["direction"] = nulls.signal(matrix, settings, replicates, population)
     progress("clustering")
-    found = partition(kept, settings, dimensions)
-    if found.clusters:
-        tests["label_fixed"] = nulls.label_fixed(kept, found, settings)
+    clustering = partition(matrix_used, settings, dimensions)
+    if clustering.clusters:
+        tests["label_fixed"] = nulls.label_fixed(matrix_used, clustering, settings)
         for kind, (whole, reduced) in nulls.reclustered(
-            matrix, found, settings, dimensions, replicates, population
+            matrix, clustering, settings, dimensions, replicates, population
         ).items():
             tests[kind.replace(" ", "_")], tests[f"{kind.replace(' ', '_')}_reduced"] = (
                 whole,
                 reduced,
             )
-    steady = stability(kept, found, settings, dimensions, replicates)
-    clusters = _clusters(kept, found, tests, steady, settings, text, benchmark)
+    steady = stability(matrix_used, clustering, settings, dimensions, replicates)
+    clusters = _clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
     of = evidence.hash if isinstance(evidence, Evidence) else ""
-    return Taxonomy(settings, kept, found, clusters, tests, steady, dimensions, of)
+    return Taxonomy(settings, matrix_used, clustering, clusters, tests, steady, dimensions, of)
 
 
 def read(
@@ -165,9 +165,9 @@ def read(
 
 def _require(matrix: Matrix, column: str, part: str) -> None:
     if column not in matrix.attributes.columns:
-        known = ", ".join(matrix.attributes.columns[:12]) or "none"
+        names = ", ".join(matrix.attributes.columns[:12]) or "none"
         raise InputError(
-            f"no attribute {column!r} (named as {part}) describes the examples; there are {known}"
+            f"no attribute {column!r} (named as {part}) describes the examples; there are {names}"
         )
     if part == "text" and matrix.attributes[column].dtype != pl.String:
         raise InputError(f"column {column!r} holds {matrix.attributes[column].dtype}, not text")
@@ -182,9 +182,9 @@ def _semantic(
 ) -> Floats | None:
     if isinstance(vectors, str):
         _require(matrix, vectors, "vectors")
-        found = numbers_of(matrix.attributes, (vectors,))
+        directions = numbers_of(matrix.attributes, (vectors,))
     elif vectors is not None:
-        found = np.asarray(vectors, dtype=np.float64)
+        directions = np.asarray(vectors, dtype=np.float64)
     elif text is not None and settings.alpha > 0:
         from groundfault.slicing.embedding import embed
 
@@ -193,20 +193,21 @@ def _semantic(
             raise InputError(
                 f"example {lacking!r} has no text in column {text!r}: fill it in, or set alpha to 0"
             )
-        found = embed(matrix.attributes[text].to_list(), embedding, dimensions=_DIRECTIONS)
+        directions = embed(matrix.attributes[text].to_list(), embedding, dimensions=_DIRECTIONS)
     else:
         return matrix.semantic
-    if found.ndim != 2 or len(found) != len(matrix):
+    if directions.ndim != 2 or len(directions) != len(matrix):
         raise InputError(
-            f"vectors have shape {found.shape}; there are {len(matrix)} examples, and each needs "
+            f"vectors have shape {directions.shape}; there are {len(matrix)} examples, and each "
+            "needs "
             "one row"
         )
-    if not np.isfinite(found).all():
-        where = matrix.examples[int(np.flatnonzero(~np.isfinite(found).all(axis=1))[0])]
+    if not np.isfinite(directions).all():
+        where = matrix.examples[int(np.flatnonzero(~np.isfinite(directions).all(axis=1))[0])]
         raise InputError(
             f"the vector of example {where!r} is missing, or has a number that is not finite"
         )
-    return combine(found)
+    return combine(directions)
 
 
 def digest_of(matrix: Matrix) -> str:
@@ -220,24 +221,24 @@ def digest_of(matrix: Matrix) -> str:
 
 def _clusters(
     matrix: Matrix,
-    found: Partition,
+    clustering: Partition,
     tests: dict[str, Test],
     steady: Stability,
     settings: Settings,
     text: str | None,
     benchmark: str | None,
 ) -> tuple[Cluster, ...]:
-    if not found.clusters:
+    if not clustering.clusters:
         return ()
-    labels = found.labels
+    labels = clustering.labels
     texts = None if text is None else matrix.attributes[text].to_list()
-    terms = contrasting_terms(texts, labels) if texts else ((),) * found.clusters
+    terms = contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
     described = matrix.attributes.drop([c for c in (text,) if c is not None])
     marked = enriched(described, labels, settings.level)
     failure, expected = _failures(matrix, labels, settings)
-    least = steady.least(found.clusters)
+    least = steady.least(clustering.clusters)
     clusters = []
-    for c in range(found.clusters):
+    for c in range(clustering.clusters):
         inside = np.flatnonzero(labels == c)
         published, reason = _ruling(tests, float(least[c]), steady, settings, c)
         clusters.append(
@@ -253,7 +254,7 @@ def _clusters(
                 reason=reason,
                 terms=terms[c],
                 attributes=marked[c],
-                exemplars=_exemplars(matrix, found, inside, c),
+                exemplars=_exemplars(matrix, clustering, inside, c),
                 sources=_counts(matrix.attributes[benchmark][inside]) if benchmark else {},
             )
         )
@@ -304,31 +305,31 @@ def _failures(
     """Share of failures of each model in each cluster, and what ability and difficulty lead one to
     expect.
     """
-    passed, asked = matrix.binary
-    chance = irt.fit(passed, asked, parameters=settings.parameters).probability()
+    passed, trials = matrix.binary
+    chance = irt.fit(passed, trials, parameters=settings.parameters).probability()
     shape = (int(labels.max()) + 1, len(matrix.models))
     failure, expected = np.full(shape, np.nan), np.full(shape, np.nan)
     for c in range(shape[0]):
         inside = labels == c
-        count = asked[inside].sum(axis=0)
+        count = trials[inside].sum(axis=0)
         some = count > 0
         failure[c, some] = 1 - passed[inside].sum(axis=0)[some] / count[some]
-        expected[c, some] = 1 - (chance * asked)[inside].sum(axis=0)[some] / count[some]
+        expected[c, some] = 1 - (chance * trials)[inside].sum(axis=0)[some] / count[some]
     return failure, expected
 
 
 def _exemplars(
-    matrix: Matrix, found: Partition, inside: NDArray[np.intp], cluster: int
+    matrix: Matrix, clustering: Partition, inside: NDArray[np.intp], cluster: int
 ) -> tuple[str, ...]:
-    away = ((found.points[inside] - found.centroid[cluster]) ** 2).sum(axis=1)
+    away = ((clustering.points[inside] - clustering.centroid[cluster]) ** 2).sum(axis=1)
     return tuple(matrix.examples[i] for i in inside[np.argsort(away, kind="stable")[:_EXEMPLARS]])
 
 
 def _counts(words: pl.Series) -> dict[str, int]:
-    found: Sequence[tuple[Any, int]] = (
+    rows: Sequence[tuple[Any, int]] = (
         words.cast(pl.String).fill_null("unknown").value_counts().rows()
     )
     return {
         str(word): int(count)
-        for word, count in sorted(found, key=lambda row: (-row[1], str(row[0])))
+        for word, count in sorted(rows, key=lambda row: (-row[1], str(row[0])))
     }

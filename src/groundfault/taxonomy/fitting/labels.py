@@ -109,26 +109,26 @@ def enriched(
 
     groups = int(labels.max()) + 1
     tests = [
-        (name, on, known)
-        for name, on, known in _properties(attributes)
-        if _LEAST_SIZE <= on.sum() < known.sum()
+        (name, on, has_value)
+        for name, on, has_value in _properties(attributes)
+        if _LEAST_SIZE <= on.sum() < has_value.sum()
     ]
     if not tests or groups == 0:
         return ((),) * groups
     p, shares = np.ones((len(tests), groups)), np.zeros((len(tests), groups, 2))
-    for i, (_, on, known) in enumerate(tests):
-        inside = np.array([((labels == c) & known).sum() for c in range(groups)])
+    for i, (_, on, has_value) in enumerate(tests):
+        inside = np.array([((labels == c) & has_value).sum() for c in range(groups)])
         hits = np.array([((labels == c) & on).sum() for c in range(groups)])
-        p[i] = np.minimum(hypergeom.sf(hits - 1, known.sum(), on.sum(), inside), 1.0)
+        p[i] = np.minimum(hypergeom.sf(hits - 1, has_value.sum(), on.sum(), inside), 1.0)
         shares[i, :, 0] = hits / np.maximum(inside, 1)
-        shares[i, :, 1] = (on.sum() - hits) / np.maximum(known.sum() - inside, 1)
+        shares[i, :, 1] = (on.sum() - hits) / np.maximum(has_value.sum() - inside, 1)
     adjusted = holm(p.ravel()).reshape(p.shape)
-    found = []
+    rows = []
     for c in range(groups):
         order = [i for i in np.argsort(adjusted[:, c], kind="stable") if adjusted[i, c] <= level][
             :most
         ]
-        found.append(
+        rows.append(
             tuple(
                 EnrichedAttribute(
                     tests[i][0],
@@ -139,7 +139,7 @@ def enriched(
                 for i in order
             )
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _properties(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
@@ -148,21 +148,25 @@ def _properties(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.bool_], N
         return
     for column in profile(table):
         values = table[column.name]
-        known = values.is_not_null().to_numpy()
+        present = values.is_not_null().to_numpy()
         if column.kind is Kind.FLAG:
-            yield column.name, (values.cast(pl.Float64).fill_null(0.0) == 1).to_numpy(), known
+            yield column.name, (values.cast(pl.Float64).fill_null(0.0) == 1).to_numpy(), present
             yield (
                 f"not {column.name}",
                 (values.cast(pl.Float64).fill_null(1.0) == 0).to_numpy(),
-                known,
+                present,
             )
         elif column.kind is Kind.LABEL or (column.kind is Kind.NUMBER and column.distinct <= _FEW):
             words = values.cast(pl.String)
             for word in words.drop_nulls().unique().sort():
-                yield f"{column.name} = {word}", (words == word).fill_null(False).to_numpy(), known
+                yield (
+                    f"{column.name} = {word}",
+                    (words == word).fill_null(False).to_numpy(),
+                    present,
+                )
         elif column.kind is Kind.NUMBER:
             numbers = values.cast(pl.Float64).to_numpy()
             middle = float(np.nanmedian(numbers))
             above = numbers > middle
-            yield f"{column.name} above {middle:g}", above, known
-            yield f"{column.name} at most {middle:g}", ~above & known, known
+            yield f"{column.name} above {middle:g}", above, present
+            yield f"{column.name} at most {middle:g}", ~above & present, present

@@ -149,8 +149,8 @@ class Matrix:
     @property
     def binary(self) -> tuple[Counts, Counts]:
         """`passed` and `trials` with repeats reduced to one pass or fail a cell."""
-        known = self.trials > 0
-        return (self.values == 1).astype(np.int64), known.astype(np.int64)
+        answered = self.trials > 0
+        return (self.values == 1).astype(np.int64), answered.astype(np.int64)
 
     def take(self, rows: NDArray[np.intp] | Bools) -> Matrix:
         """Some of the examples; a mask, or their numbers in rising order."""
@@ -182,8 +182,8 @@ class Matrix:
 
     def without(self, *models: str) -> Matrix:
         """All models but these: what is known before they are met."""
-        held = set(self.columns_of(models).tolist())
-        return self.select([name for j, name in enumerate(self.models) if j not in held])
+        excluded = set(self.columns_of(models).tolist())
+        return self.select([name for j, name in enumerate(self.models) if j not in excluded])
 
     def columns_of(self, models: Sequence[str]) -> NDArray[np.intp]:
         """Columns of models, by name and in rising order.
@@ -213,7 +213,7 @@ class Matrix:
             raise InputError(
                 f"no example was failed by any of {', '.join(models)}: nothing is left to cluster"
             )
-        return replace(self.take(hard), apart=replace(self.apart, easy=self._named(~hard)))
+        return replace(self.take(hard), apart=replace(self.apart, easy=self._names_of(~hard)))
 
     def informative(self) -> Matrix:
         """Only examples that some model passed and some model failed; the others, and constant
@@ -226,18 +226,18 @@ class Matrix:
         """
         values = self.values
         passes, fails = (values == 1).any(axis=1), (values == 0).any(axis=1)
-        kept = self.take(passes & fails)
-        varied = (kept.values == 0).any(axis=0) & (kept.values == 1).any(axis=0)
+        part = self.take(passes & fails)
+        varied = (part.values == 0).any(axis=0) & (part.values == 1).any(axis=0)
         apart = replace(
             self.apart,
-            all_failed=self._named(fails & ~passes),
-            all_passed=self._named(passes & ~fails),
-            unanswered=self._named(~passes & ~fails),
+            all_failed=self._names_of(fails & ~passes),
+            all_passed=self._names_of(passes & ~fails),
+            unanswered=self._names_of(~passes & ~fails),
             constant_models=tuple(
                 name for name, vary in zip(self.models, varied, strict=True) if not vary
             ),
         )
-        if varied.sum() < FEWEST_MODELS or not len(kept):
+        if varied.sum() < FEWEST_MODELS or not len(part):
             constant = apart.constant_models
             some = (
                 f" ({', '.join(constant[:6])}{', ...' if len(constant) > 6 else ''} do not)"
@@ -245,13 +245,13 @@ class Matrix:
                 else ""
             )
             raise InputError(
-                f"{len(self)} examples and {len(self.models)} models: on {len(kept)} examples some "
+                f"{len(self)} examples and {len(self.models)} models: on {len(part)} examples some "
                 "model passes where "
                 f"another fails, and only {varied.sum()} models pass some and fail some of "
                 f"these{some}; a taxonomy "
                 f"needs at least {FEWEST_MODELS} such models"
             )
-        out = replace(kept, apart=apart)
+        out = replace(part, apart=apart)
         return (
             out
             if varied.all()
@@ -317,13 +317,13 @@ class Matrix:
                 f"{lacking[0]!r}{none}; "
                 f"its {id!r} holds words such as {table[id].first()!r}"
             )
-        found = own.join(table, on=id, how="left", maintain_order="left").drop(id)
-        keep = [c for c in self.attributes.columns if c not in found.columns]
+        columns = own.join(table, on=id, how="left", maintain_order="left").drop(id)
+        keep = [c for c in self.attributes.columns if c not in columns.columns]
         return replace(
-            self, attributes=self.attributes.select(keep).hstack(found) if keep else found
+            self, attributes=self.attributes.select(keep).hstack(columns) if keep else columns
         )
 
-    def _named(self, rows: Bools) -> tuple[str, ...]:
+    def _names_of(self, rows: Bools) -> tuple[str, ...]:
         return tuple(self.examples[i] for i in np.flatnonzero(rows))
 
 
@@ -341,8 +341,8 @@ def _index(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.intp]]:
 
 def _mean(values: Floats, axis: int) -> Floats:
     """Means of what is known; one half where nothing is."""
-    known = ~np.isnan(values)
-    count = known.sum(axis=axis)
+    present = ~np.isnan(values)
+    count = present.sum(axis=axis)
     return np.where(
-        count > 0, np.where(known, values, 0.0).sum(axis=axis) / np.maximum(count, 1), 0.5
+        count > 0, np.where(present, values, 0.0).sum(axis=axis) / np.maximum(count, 1), 0.5
     )

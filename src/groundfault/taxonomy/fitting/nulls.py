@@ -159,7 +159,7 @@ def _strongest(matrix: Matrix, settings: Settings, population: OneAbility, numbe
         return 0.0
 
 
-def label_fixed(matrix: Matrix, found: Partition, settings: Settings) -> Test:
+def label_fixed(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:
     """The paper's test: silhouettes of the same labels when each model's answers are shuffled.
 
     Parameters
@@ -168,7 +168,7 @@ def label_fixed(matrix: Matrix, found: Partition, settings: Settings) -> Test:
         The examples that were clustered.
     """
     step = -(-len(matrix) // MOST_COMPARED) or 1
-    values, labels = matrix.imputed(settings.imputation)[::step], found.labels[::step]
+    values, labels = matrix.imputed(settings.imputation)[::step], clustering.labels[::step]
     semantic = None if matrix.semantic is None else matrix.semantic[::step]
     observed = silhouette(combine(values, semantic, settings.alpha), labels)
     rng = settings.rng("label-fixed shuffles")
@@ -180,7 +180,7 @@ def label_fixed(matrix: Matrix, found: Partition, settings: Settings) -> Test:
 
 def reclustered(
     matrix: Matrix,
-    found: Partition,
+    clustering: Partition,
     settings: Settings,
     dimensions: int | None,
     replicates: Replicates,
@@ -200,7 +200,7 @@ def reclustered(
     population : OneAbility, optional
         Fitted to the matrix; may be left out where no worlds are drawn.
     """
-    observed = found.silhouettes()
+    observed = clustering.silhouettes()
     tests: dict[Kind, tuple[Test, Test]] = {}
     for kind in KINDS:
         work = partial(_silhouettes, kind, matrix, settings, dimensions, population)

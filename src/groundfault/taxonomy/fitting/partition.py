@@ -92,7 +92,9 @@ def partition(
     seed : int, optional
         Of UMAP and of the starts of k-means; left out, that of the settings.
     """
-    kept = min(settings.dimensions if dimensions is None else dimensions, len(matrix.models) - 1)
+    dimension = min(
+        settings.dimensions if dimensions is None else dimensions, len(matrix.models) - 1
+    )
     seed = settings.seed if seed is None else seed
     signature, rule = _signature(matrix, settings)
     weight, semantic = settings.alpha, matrix.semantic
@@ -106,12 +108,12 @@ def partition(
                 [(1 - weight) * signature / np.sqrt(len(matrix.models)), weight * semantic]
             )
         )
-    if settings.reducer == "signal" and kept == 0:
+    if settings.reducer == "signal" and dimension == 0:
         return Partition(
             np.full(len(matrix), -1), whole, np.zeros((len(matrix), 0)), np.zeros((0, 0))
         )
-    points, origin, axes = _reduced(whole, settings, kept, seed)
-    labels, spread = clustered(points, settings, kept, seed)
+    points, origin, axes = _reduced(whole, settings, dimension, seed)
+    labels, spread = clustered(points, settings, dimension, seed)
     labels = _by_size(_split(labels, signature, semantic, settings))
     centroid = np.array(
         [points[labels == c].mean(axis=0) for c in range(labels.max() + 1)]
@@ -150,7 +152,7 @@ def leading(matrix: Matrix, settings: Settings) -> Floats:
 
 
 def _reduced(
-    whole: Floats, settings: Settings, kept: int, seed: int
+    whole: Floats, settings: Settings, dimension: int, seed: int
 ) -> tuple[Floats, Floats, Floats | None]:
     """Reduced points, and the origin and axes of the reduction where it is linear."""
     width = whole.shape[1]
@@ -162,7 +164,7 @@ def _reduced(
         origin, axes = principal_axes(whole, min(settings.dimensions, width))
     else:
         _, vectors = np.linalg.eigh(whole.T @ whole)
-        axes = vectors.T[::-1][:kept]
+        axes = vectors.T[::-1][:dimension]
         axes = axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
         origin = np.zeros(width)
     return (whole - origin) @ axes.T, origin, axes.T
@@ -189,14 +191,16 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
     return np.asarray(reducer.fit_transform(whole), dtype=np.float64)
 
 
-def clustered(points: Floats, settings: Settings, kept: int, seed: int) -> tuple[Labels, float]:
+def clustered(
+    points: Floats, settings: Settings, dimension: int, seed: int
+) -> tuple[Labels, float]:
     """Labels of points, and the variance about a centroid where the clusterer has one."""
     if settings.clusterer == "hdbscan":
         return _hdbscan(points, settings), 0.0
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-    centres = min(kept + 1, len(points))
+    centres = min(dimension + 1, len(points))
     with threadpool_limits(1):
         means = KMeans(centres, n_init=_STARTS, random_state=seed).fit(points)
     spread = float(means.inertia_) / max(points.size, 1)
@@ -242,7 +246,7 @@ def _split(
 
 def _by_size(labels: Labels) -> Labels:
     """Clusters numbered from 0 by falling size; of equals, the one met first goes first."""
-    found, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
+    numbers, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     rank = np.full(labels.max() + 2, -1, dtype=np.int64)
-    rank[found[np.lexsort((first, -size))]] = np.arange(len(found))
+    rank[numbers[np.lexsort((first, -size))]] = np.arange(len(numbers))
     return rank[labels]

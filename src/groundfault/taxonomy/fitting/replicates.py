@@ -54,18 +54,18 @@ class Replicates:
             Takes the number; gives what JSON can hold. Must be picklable.
         count : int
         """
-        done = self._load(purpose)
-        todo = [i for i in range(count) if i not in done]
+        results = self._load(purpose)
+        todo = [i for i in range(count) if i not in results]
         # by the chunk, so that an interruption loses one of them and no more; each keeps all
         # processes busy to its end
         processes = self._processes()
         size = -(-len(todo) // (_CHUNKS * processes)) * processes
         for start in range(0, len(todo), size or 1):
-            self.progress(f"{purpose}: {len(done)} of {count}")
+            self.progress(f"{purpose}: {len(results)} of {count}")
             part = todo[start : start + size]
-            done |= dict(zip(part, self._parallel(work, part), strict=True))
-            self._save(purpose, done)
-        return [done[i] for i in range(count)]
+            results |= dict(zip(part, self._parallel(work, part), strict=True))
+            self._save(purpose, results)
+        return [results[i] for i in range(count)]
 
     def _processes(self) -> int:
         from joblib import effective_n_jobs
@@ -94,14 +94,14 @@ class Replicates:
         if path is None or not path.exists():
             return {}
         try:
-            kept = json.loads(path.read_text(encoding="utf-8"))
-            if kept["key"] != self.key or kept["purpose"] != purpose:
+            stored = json.loads(path.read_text(encoding="utf-8"))
+            if stored["key"] != self.key or stored["purpose"] != purpose:
                 return {}
-            return {int(number): value for number, value in kept["done"].items()}
+            return {int(number): value for number, value in stored["done"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}  # a file that is none of ours is no result: run again
 
-    def _save(self, purpose: str, done: dict[int, Any]) -> None:
+    def _save(self, purpose: str, results: dict[int, Any]) -> None:
         path = self._path(purpose)
         if path is not None:
-            write_text(path, json.dumps({"key": self.key, "purpose": purpose, "done": done}))
+            write_text(path, json.dumps({"key": self.key, "purpose": purpose, "done": results}))

@@ -76,7 +76,7 @@ class Stability:
 
 def stability(
     matrix: Matrix,
-    found: Partition,
+    clustering: Partition,
     settings: Settings,
     dimensions: int | None,
     replicates: Replicates,
@@ -92,7 +92,7 @@ def stability(
     dimensions : int, optional
         As it was found with; kept in refits.
     """
-    if found.clusters == 0 or settings.refits == 0:
+    if clustering.clusters == 0 or settings.refits == 0:
         return Stability({}, {}, {}, 0)
     jaccard: dict[str, tuple[float, ...]] = {}
     agreement: dict[str, float | None] = {}
@@ -104,7 +104,7 @@ def stability(
             if axis != "seeds" or settings.reducer == "umap" or settings.clusterer == "means"
             else 1
         )
-        work = partial(_refit, axis, matrix, found.labels, settings, dimensions)
+        work = partial(_refit, axis, matrix, clustering.labels, settings, dimensions)
         rows = replicates.run(f"refitting, other {axis}", work, count)
         table = np.array([[np.nan if x is None else x for x in row["jaccard"]] for row in rows])
         jaccard[axis] = tuple(_mean(table).tolist())
@@ -116,7 +116,7 @@ def stability(
             np.nan if value is None else float(value)
             for value in replicates.run(
                 f"resampling examples, {how}",
-                partial(_resample, how, matrix, found, settings, dimensions),
+                partial(_resample, how, matrix, clustering, settings, dimensions),
                 settings.bootstraps,
             )
         )
@@ -173,14 +173,14 @@ def _again(
 
 
 def _jaccard(labels: Labels, again: Labels, clusters: int) -> Floats:
-    met = again > -2
-    return best_jaccard(labels[met], again[met], clusters)
+    clustered_again = again > -2
+    return best_jaccard(labels[clustered_again], again[clustered_again], clusters)
 
 
 def _resample(
     how: str,
     matrix: Matrix,
-    found: Partition,
+    clustering: Partition,
     settings: Settings,
     dimensions: int | None,
     number: int,
@@ -191,11 +191,11 @@ def _resample(
     rng = settings.rng(f"resampling examples, {how}", number)
     rows = np.unique(rng.integers(0, len(matrix), len(matrix)))
     if how == "embedding fixed":
-        kept = found.points.shape[1]
-        again, _ = clustered(found.points[rows], settings, kept, settings.seed)
-        return _plain(adjusted_rand(found.labels[rows], again))
+        dimension = clustering.points.shape[1]
+        again, _ = clustered(clustering.points[rows], settings, dimension, settings.seed)
+        return _plain(adjusted_rand(clustering.labels[rows], again))
     return _plain(
-        adjusted_rand(found.labels, _again("examples", matrix, rows, settings, dimensions))
+        adjusted_rand(clustering.labels, _again("examples", matrix, rows, settings, dimensions))
     )
 
 
@@ -209,8 +209,8 @@ def _plain(value: float) -> float | None:
 
 def _mean(table: Floats) -> Floats:
     """Column means of what is known; NaN where nothing is."""
-    known = ~np.isnan(table)
-    count = known.sum(axis=0)
+    present = ~np.isnan(table)
+    count = present.sum(axis=0)
     return np.where(
-        count > 0, np.where(known, table, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan
+        count > 0, np.where(present, table, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan
     )

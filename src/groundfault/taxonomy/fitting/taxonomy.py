@@ -84,8 +84,10 @@ class Cluster:
     @property
     def name(self) -> str:
         """Its number and what sets it apart."""
-        said = ", ".join(self.terms[:3]) or (self.attributes[0].what if self.attributes else "")
-        return f"cluster {self.number}" + (f": {said}" if said else "")
+        description = ", ".join(self.terms[:3]) or (
+            self.attributes[0].what if self.attributes else ""
+        )
+        return f"cluster {self.number}" + (f": {description}" if description else "")
 
     @property
     def excess(self) -> Floats:
@@ -161,10 +163,10 @@ class Taxonomy:
         if not self.published:
             reason = self.clusters[0].reason
             return f"None of {len(self.clusters)} clusters is published. The largest: {reason[0].lower()}{reason[1:]}"
-        covered = sum(c.size for c in self.published) / len(self.matrix)
+        coverage = sum(c.size for c in self.published) / len(self.matrix)
         return (
             f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold "
-            f"{covered:.0%} of "
+            f"{coverage:.0%} of "
             f"{len(self.matrix):,} examples."
         )
 
@@ -187,8 +189,8 @@ class Taxonomy:
         The rules read a column of answers for each of `matrix`'s models;
         `groundfault.taxonomy.with_answers` adds them to the evidence of another model. They say
         nothing fair of the models whose answers they read."""
-        wanted = self.clusters if unstable else self.published
-        if not wanted:
+        clusters = self.clusters if unstable else self.published
+        if not clusters:
             return []
         if not self.partition.rule:
             raise InputError(
@@ -199,7 +201,9 @@ class Taxonomy:
         column = FittedColumn(
             "taxonomy", "answers", tuple(ANSWER + m for m in self.matrix.models), self.rule
         )
-        return [_candidate(c, column, "the answers of the models it was fitted to") for c in wanted]
+        return [
+            _candidate(c, column, "the answers of the models it was fitted to") for c in clusters
+        ]
 
     @property
     def rule(self) -> dict[str, Floats]:
@@ -228,8 +232,8 @@ class Taxonomy:
         InputError
             If the taxonomy knows no vectors.
         """
-        wanted = self.clusters if unstable else self.published
-        if not wanted:
+        clusters = self.clusters if unstable else self.published
+        if not clusters:
             return []
         if self.matrix.semantic is None:
             raise InputError(
@@ -243,7 +247,7 @@ class Taxonomy:
         numbers, none = np.arange(1.0, len(centroid) + 1), np.zeros(1)
         arrays = {"centroid": centroid, "number": numbers, "spread": none, "level": none}
         derived = FittedColumn("taxonomy", "centroid", (column,), arrays)
-        return [_candidate(c, derived, f"the vector in {column}") for c in wanted]
+        return [_candidate(c, derived, f"the vector in {column}") for c in clusters]
 
     @property
     def data(self) -> TaxonomyData:
@@ -278,15 +282,15 @@ class Taxonomy:
 
     def save(self, directory: str | Path) -> None:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
-        place, found = Path(directory), self.partition
+        place, clustering = Path(directory), self.partition
         arrays: dict[str, NDArray[Any]] = {
             "passed": self.matrix.passed.astype(np.int32),
             "trials": self.matrix.trials.astype(np.int32),
-            "labels": found.labels,
-            "whole": found.whole,
-            "points": found.points,
-            "centroid": found.centroid,
-            **{f"rule_{key}": array for key, array in found.rule.items()},
+            "labels": clustering.labels,
+            "whole": clustering.whole,
+            "points": clustering.points,
+            "centroid": clustering.centroid,
+            **{f"rule_{key}": array for key, array in clustering.rule.items()},
         }
         if self.matrix.semantic is not None:
             arrays["semantic"] = self.matrix.semantic
@@ -321,8 +325,8 @@ class Taxonomy:
             EOFError,
             pl.exceptions.PolarsError,
         ) as error:
-            said = getattr(error, "strerror", None) or first_line(error)
-            raise InputError(f"{place} is not the directory of a taxonomy: {said}") from None
+            message = getattr(error, "strerror", None) or first_line(error)
+            raise InputError(f"{place} is not the directory of a taxonomy: {message}") from None
 
 
 def _read(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:

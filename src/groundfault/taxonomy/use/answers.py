@@ -42,8 +42,8 @@ def answers_of(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Boo
     names = results.frame[results.roles.id].cast(str).to_list()
     scored = (results.status == Status.SCORED).to_list()
     loss = results.loss.fill_null(1.0).to_list()
-    for name, known, value in zip(names, scored, loss, strict=True):
-        if known and name in at:
+    for name, is_scored, value in zip(names, scored, loss, strict=True):
+        if is_scored and name in at:
             tries[at[name]] += 1
             passes[at[name]] += 1 - value >= taxonomy.settings.score - _LEAST
     unknown = len({name for name in names if name not in at})
@@ -68,10 +68,11 @@ def _check_one_model(models: Sequence[str], fitted: Sequence[str]) -> None:
             f"the answers are of {len(models)} models ({some}): choose one (select_model, or "
             "--name)"
         )
-    met = [name for name in models if name in fitted]
-    if met:
+    overlap = [name for name in models if name in fitted]
+    if overlap:
         raise InputError(
-            f"model {met[0]!r} is one that the taxonomy was fitted to, so its diagnosis would be "
+            f"model {overlap[0]!r} is one that the taxonomy was fitted to, so its diagnosis would "
+            "be "
             "circular; fit the "
             "taxonomy without it"
         )

@@ -54,15 +54,15 @@ class Basis:
         benchmark : str, optional
             Column of the matrix's attributes.
         """
-        passed, asked = matrix.binary
-        items = irt.fit(passed, asked)
-        difficulty = 1 - passed.sum(axis=1) / np.maximum(asked.sum(axis=1), 1)
+        passed, trials = matrix.binary
+        items = irt.fit(passed, trials)
+        difficulty = 1 - passed.sum(axis=1) / np.maximum(trials.sum(axis=1), 1)
         source = None
         if benchmark is not None:
             source = (
                 matrix.attributes[benchmark].fill_null("unknown").rank("dense").to_numpy() - 1
             ).astype(np.int64)
-        excess, chance = _excess(asked - passed, asked, items, _members(labels))
+        excess, chance = _excess(trials - passed, trials, items, _members(labels))
         covariance = _covariance(excess, chance)
         return cls(
             labels, difficulty, items, covariance, _weights(excess, chance, covariance), source
@@ -98,15 +98,15 @@ def _members(labels: Labels) -> Floats:
 
 
 def _excess(
-    failed: Labels, asked: Labels, items: irt.ItemResponse, inside: Floats
+    failures: Labels, trials: Labels, items: irt.ItemResponse, inside: Floats
 ) -> tuple[Floats, Floats]:
     """Excess failures of each model in each cluster, and their variance by chance: two of shape (m,
     clusters).
     """
     p = items.probability()
-    count = np.maximum(inside.T @ asked, 1)
-    excess = inside.T @ (failed - asked * (1 - p)) / count
-    return excess.T, (inside.T @ (asked * p * (1 - p)) / count**2).T
+    count = np.maximum(inside.T @ trials, 1)
+    excess = inside.T @ (failures - trials * (1 - p)) / count
+    return excess.T, (inside.T @ (trials * p * (1 - p)) / count**2).T
 
 
 def _covariance(excess: Floats, chance: Floats) -> Floats:

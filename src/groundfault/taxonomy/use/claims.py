@@ -50,10 +50,11 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     InputError
         If an example is none of the matrix's, or a model of the evidence is one of the matrix's.
     """
-    met = [name for name in evidence.models if name in matrix.models]
-    if met:
+    overlap = [name for name in evidence.models if name in matrix.models]
+    if overlap:
         raise InputError(
-            f"model {met[0]!r} is one that the clusters were made from: claims about it would be "
+            f"model {overlap[0]!r} is one that the clusters were made from: claims about it would "
+            "be "
             "circular; fit the "
             "taxonomy without it"
         )
@@ -169,14 +170,14 @@ def answers_beside(
     InputError
         If a model was seen by the taxonomy, or answered none of its examples.
     """
-    known = evidence.select_model(*models)
-    id = known.roles.id or ""
-    inside = known.frame[id].cast(pl.String).is_in(list(taxonomy.matrix.examples)).to_numpy()
+    results = evidence.select_model(*models)
+    id = results.roles.id or ""
+    inside = results.frame[id].cast(pl.String).is_in(list(taxonomy.matrix.examples)).to_numpy()
     if not inside.any():
         raise InputError(
             "no example of the taxonomy was answered by these models: the ids do not match"
         )
-    part = add_answers(known.take(inside), taxonomy.matrix)
+    part = add_answers(results.take(inside), taxonomy.matrix)
     return _excess(part, taxonomy) if outcome == "excess" else part
 
 
@@ -193,14 +194,19 @@ def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
         dtype=np.intp,
     )
     names = evidence.frame[evidence.roles.model or ""].cast(pl.String)
-    loss, known = evidence.loss.fill_null(0.0).to_numpy(), evidence.loss.is_not_null().to_numpy()
+    loss, is_scored = (
+        evidence.loss.fill_null(0.0).to_numpy(),
+        evidence.loss.is_not_null().to_numpy(),
+    )
     expected = np.zeros(len(evidence))
     for model in evidence.models:
         mine = (names == model).to_numpy()
         passed, trials = np.zeros((2, len(matrix), 1), dtype=np.int64)
-        np.add.at(trials[:, 0], rows[mine & known], 1)
-        np.add.at(passed[:, 0], rows[mine & known], (loss[mine & known] < 0.5).astype(np.int64))
+        np.add.at(trials[:, 0], rows[mine & is_scored], 1)
+        np.add.at(
+            passed[:, 0], rows[mine & is_scored], (loss[mine & is_scored] < 0.5).astype(np.int64)
+        )
         ability, _ = irt.compute_moments(irt.compute_log_posterior(passed, trials, curve))
         expected[mine] = 1 - fitted.take(rows[mine]).probability(ability)[:, 0]
-    shifted: Any = np.where(known, (1 + loss - expected) / 2, np.nan)
+    shifted: Any = np.where(is_scored, (1 + loss - expected) / 2, np.nan)
     return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))

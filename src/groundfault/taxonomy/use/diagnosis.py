@@ -117,7 +117,7 @@ class TargetExamples:
         return cls(weight, size, expected, noise)
 
 
-def profile(basis: Basis, failed: Bools, asked: Bools, wanted: TargetExamples) -> Profile:
+def profile(basis: Basis, failures: Bools, trials: Bools, target: TargetExamples) -> Profile:
     """Estimate the share of failures in each cluster.
 
     Parameters
@@ -137,29 +137,29 @@ def profile(basis: Basis, failed: Bools, asked: Bools, wanted: TargetExamples) -
     covariance over clusters of the other models, times a scale that is small for most models and
     large for a few: a cluster that is asked little borrows from those that go with it. Ability and
     excesses are estimated one after the other."""
-    given = asked.astype(np.float64)
-    wrong = given * failed
-    count, miss = given @ basis.inside, wrong @ basis.inside
-    total = given.sum(axis=1, keepdims=True)
+    weights = trials.astype(np.float64)
+    wrong = weights * failures
+    count, miss = weights @ basis.inside, wrong @ basis.inside
+    total = weights.sum(axis=1, keepdims=True)
     overall = (wrong.sum(axis=1, keepdims=True) + 0.5) / (total + 1)
     rate = np.where(total > 0, wrong.sum(axis=1, keepdims=True) / np.maximum(total, 1), overall)
     direct = np.where(count > 0, miss / np.maximum(count, 1), rate)
-    prior = (wanted.rows * basis.difficulty) @ basis.inside / np.maximum(wanted.size, 1)
-    weight = _posterior(basis, given, wrong)
-    ability = np.einsum("tcg,tg->tc", wanted.expected, weight)
-    doubt = np.einsum("tcg,tg->tc", wanted.expected**2, weight) - ability**2
-    luck = np.einsum("tcg,tg->tc", wanted.noise, weight)
+    prior = (target.rows * basis.difficulty) @ basis.inside / np.maximum(target.size, 1)
+    weight = _posterior(basis, weights, wrong)
+    ability = np.einsum("tcg,tg->tc", target.expected, weight)
+    doubt = np.einsum("tcg,tg->tc", target.expected**2, weight) - ability**2
+    luck = np.einsum("tcg,tg->tc", target.noise, weight)
     at = weight @ basis.curve.T  # chance of a pass of each example, by trial
-    surprise = miss - (given * (1 - at)) @ basis.inside
-    chance = (given * at * (1 - at)) @ basis.inside
+    surprise = miss - (weights * (1 - at)) @ basis.inside
+    chance = (weights * at * (1 - at)) @ basis.inside
     moved, variance = _borrowed(basis, surprise, chance, count)
     shrunk = np.clip(ability + moved, 0.0, 1.0)
-    passes = (wanted.rows * at).sum(axis=1, keepdims=True) / np.maximum(
-        wanted.rows.sum(axis=1, keepdims=True), 1
+    passes = (target.rows * at).sum(axis=1, keepdims=True) / np.maximum(
+        target.rows.sum(axis=1, keepdims=True), 1
     )
     spread = np.sqrt(np.maximum(doubt, 0) + variance + luck)
     return Profile(
-        wanted.size,
+        target.size,
         count,
         miss,
         direct,
@@ -180,10 +180,10 @@ def _sums(weight: Floats, basis: Basis, values: Floats) -> Floats:
     )
 
 
-def _posterior(basis: Basis, asked: Floats, failed: Floats) -> Floats:
+def _posterior(basis: Basis, trials: Floats, failed_trials: Floats) -> Floats:
     """Posterior of the ability on `irt.GRID`: shape (trials, len(GRID)), rows sum to 1."""
     passes, failures = basis.log_chances
-    density = (asked - failed) @ passes + failed @ failures - irt.GRID**2 / 2
+    density = (trials - failed_trials) @ passes + failed_trials @ failures - irt.GRID**2 / 2
     weight = np.exp(density - density.max(axis=1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
@@ -274,10 +274,10 @@ class Diagnosis:
         if not self.answers:
             return "No answers of the model yet: what is shown is what other models lead one to expect."
         apart = [w for w in self.weaknesses if w.published and not w.low <= w.expected <= w.high]
-        said = ", ".join(w.name for w in apart) or "none of the published clusters"
+        names = ", ".join(w.name for w in apart) or "none of the published clusters"
         return (
             f"After {self.answers:,} answers, the model departs from what its ability explains in "
-            f"{said} "
+            f"{names} "
             f"({self.level:.0%} intervals, one cluster at a time)."
         )
 
@@ -404,19 +404,21 @@ def diagnose(
         raise PlanError(f"level must be in (0, 1), not {level:g}")
     matrix = taxonomy.matrix
     if benchmark is not None and benchmark not in matrix.attributes.columns:
-        known = ", ".join(matrix.attributes.columns[:12]) or "none"
+        names = ", ".join(matrix.attributes.columns[:12]) or "none"
         raise InputError(
-            f"the taxonomy's examples have no attribute {benchmark!r}; there are {known}"
+            f"the taxonomy's examples have no attribute {benchmark!r}; there are {names}"
         )
     basis = Basis.of(matrix, taxonomy.partition.labels, benchmark)
-    asked, failed, unknown = answers_of(results, taxonomy)
+    answered, failures, unknown = answers_of(results, taxonomy)
     every = np.ones((1, len(basis)), dtype=bool)
-    found = profile(basis, failed, asked[None], TargetExamples.of(basis, every))
-    chosen = _next(basis, asked, failed, strategy, allocation, budget, np.random.default_rng(seed))
+    estimates = profile(basis, failures, answered[None], TargetExamples.of(basis, every))
+    rows = _next(
+        basis, answered, failures, strategy, allocation, budget, np.random.default_rng(seed)
+    )
     return Diagnosis(
-        _weaknesses(taxonomy, found, level),
-        tuple(matrix.examples[i] for i in chosen),
-        int(asked.sum()),
+        _weaknesses(taxonomy, estimates, level),
+        tuple(matrix.examples[i] for i in rows),
+        int(answered.sum()),
         unknown,
         strategy,
         level,
@@ -425,42 +427,42 @@ def diagnose(
 
 def _next(
     basis: Basis,
-    asked: Bools,
-    failed: Bools,
+    answered: Bools,
+    failures: Bools,
     strategy: Strategy,
     allocation: Allocation,
     budget: int,
     rng: np.random.Generator,
 ) -> NDArray[np.intp]:
-    left = min(budget, int((~asked).sum()))
+    count = min(budget, int((~answered).sum()))
     priority = rng.random(len(basis))
     if strategy in ("irt", "uncertainty"):
         weight = _posterior(
-            basis, asked[None].astype(np.float64), (asked & failed)[None].astype(np.float64)
+            basis, answered[None].astype(np.float64), (answered & failures)[None].astype(np.float64)
         )
         at = int(np.abs(irt.GRID - weight[0] @ irt.GRID).argmin())
-        worth = np.where(asked, -np.inf, strategies.merit(strategy, basis)[at])
-        return np.lexsort((priority, -worth))[:left]
+        worth = np.where(answered, -np.inf, strategies.merit(strategy, basis)[at])
+        return np.lexsort((priority, -worth))[:count]
     groups = strategies.groups_of(strategy, basis)
     least = strategies.LEAST if strategy == "taxonomy" else 0
     return strategies.stratified(
-        groups, ~asked, priority, left, least=least, how=allocation, asked=asked
+        groups, ~answered, priority, count, least=least, how=allocation, answered=answered
     )
 
 
-def _weaknesses(taxonomy: Taxonomy, found: Profile, level: float) -> tuple[Weakness, ...]:
-    low, high = found.intervals(level)
+def _weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tuple[Weakness, ...]:
+    low, high = estimates.intervals(level)
     rows = [
         Weakness(
             cluster=cluster.number,
             name=cluster.name,
             size=cluster.size,
-            asked=int(found.asked[0, c]),
-            failed=int(found.failed[0, c]),
-            rate=float(found.shrunk[0, c]),
+            asked=int(estimates.asked[0, c]),
+            failed=int(estimates.failed[0, c]),
+            rate=float(estimates.shrunk[0, c]),
             low=float(low[0, c]),
             high=float(high[0, c]),
-            expected=float(found.ability[0, c]),
+            expected=float(estimates.ability[0, c]),
             published=cluster.published,
         )
         for c, cluster in enumerate(taxonomy.clusters)

@@ -60,8 +60,8 @@ class Peers:
     @cached_property
     def average(self) -> Floats:
         """Share of models that pass each example: shape (n,)."""
-        asked = self.trials.sum(axis=1)
-        return np.where(asked > 0, self.passed.sum(axis=1) / np.maximum(asked, 1), 0.5)
+        trials = self.trials.sum(axis=1)
+        return np.where(trials > 0, self.passed.sum(axis=1) / np.maximum(trials, 1), 0.5)
 
     @cached_property
     def factors(self) -> low_rank.LowRank:
@@ -118,11 +118,11 @@ class Peers:
 
         Ties go to the model met first; with nothing in common, all agree by half.
         """
-        known = (~np.isnan(self.values)).astype(np.float64)
-        own = np.where(known > 0, self.values, 0.0)
+        present = (~np.isnan(self.values)).astype(np.float64)
+        own = np.where(present > 0, self.values, 0.0)
         right, wrong = passed.astype(np.float64), (trials - passed).astype(np.float64)
-        same = right.T @ own + wrong.T @ (known - own)
-        both = trials.astype(np.float64).T @ known
+        same = right.T @ own + wrong.T @ (present - own)
+        both = trials.astype(np.float64).T @ present
         agreement = np.where(both > 0, same / np.maximum(both, 1), 0.5)
         return np.argsort(-np.round(agreement, 12), axis=1, kind="stable")[:, :count]
 
@@ -174,13 +174,13 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
     """
     if method not in METHODS:
         raise PlanError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    asked, failed, _ = answers_of(results, taxonomy)
-    if not asked.any():
+    answered, failures, _ = answers_of(results, taxonomy)
+    if not answered.any():
         raise InputError(
             "no scored answer to an example of the taxonomy: there is nothing to predict from"
         )
-    trials = asked[:, None].astype(np.int64)
-    passed = trials - failed[:, None]
+    trials = answered[:, None].astype(np.int64)
+    passed = trials - failures[:, None]
     chance, one = Peers.of(taxonomy.matrix).chances(method, np.maximum(passed, 0) * trials, trials)
     frame = pl.DataFrame(
         {
@@ -190,5 +190,5 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
             "by_ability": 1 - one[:, 0],
         }
     )
-    left = frame.filter(pl.Series(~asked)).sort("failure", "example", descending=[True, False])
-    return Prediction(left, int(asked.sum()), method)
+    rest = frame.filter(pl.Series(~answered)).sort("failure", "example", descending=[True, False])
+    return Prediction(rest, int(answered.sum()), method)

@@ -177,12 +177,12 @@ def judge_gaps(
             raise InputError(f"column {column!r} holds other numbers than 0 and 1")
     if not table.height:
         raise InputError("there are no traces")
-    said, shown = (pl.col(c).cast(pl.Int64) for c in (judge, execution))
+    judge_says, execution_shows = (pl.col(c).cast(pl.Int64) for c in (judge, execution))
     counts = [
-        (said * shown).sum().alias("both"),
-        (said * (1 - shown)).sum().alias("judge_only"),
-        ((1 - said) * shown).sum().alias("execution_only"),
-        ((1 - said) * (1 - shown)).sum().alias("neither"),
+        (judge_says * execution_shows).sum().alias("both"),
+        (judge_says * (1 - execution_shows)).sum().alias("judge_only"),
+        ((1 - judge_says) * execution_shows).sum().alias("execution_only"),
+        ((1 - judge_says) * (1 - execution_shows)).sum().alias("neither"),
     ]
     cells = table.group_by(*by).agg(counts).sort(*by) if by else table.select(counts)
     names = [tuple(str(row[c]) for c in by) for row in cells.iter_rows(named=True)]

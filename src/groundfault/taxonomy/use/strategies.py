@@ -72,28 +72,28 @@ def quotas(
     >>> quotas(np.array([60, 30, 2]), 11, how="uniform").tolist()
     [5, 4, 2]
     """
-    given = np.zeros(len(size), dtype=np.int64)
-    left = min(budget, int(size.sum()))
+    counts = np.zeros(len(size), dtype=np.int64)
+    remainder = min(budget, int(size.sum()))
     order = np.argsort(-size, kind="stable")
     if how == "uniform":
-        while left:
-            for group in order[given[order] < size[order]][:left]:
-                given[group] += 1
-                left -= 1
-        return given
+        while remainder:
+            for group in order[counts[order] < size[order]][:remainder]:
+                counts[group] += 1
+                remainder -= 1
+        return counts
     for group in order:
-        given[group] = min(least, int(size[group]), left)
-        left -= int(given[group])
-    while left:
-        room = given < size
-        share = np.where(room, size, 0) / size[room].sum() * left
-        more = np.minimum(np.floor(share).astype(np.int64), size - given)
+        counts[group] = min(least, int(size[group]), remainder)
+        remainder -= int(counts[group])
+    while remainder:
+        room = counts < size
+        share = np.where(room, size, 0) / size[room].sum() * remainder
+        more = np.minimum(np.floor(share).astype(np.int64), size - counts)
         by_rest = np.lexsort((-size, -(share - more) * room))
-        for group in by_rest[: left - int(more.sum())]:
-            more[group] += int(given[group] + more[group] < size[group] and room[group])
-        given += more
-        left -= int(more.sum())
-    return given
+        for group in by_rest[: remainder - int(more.sum())]:
+            more[group] += int(counts[group] + more[group] < size[group] and room[group])
+        counts += more
+        remainder -= int(more.sum())
+    return counts
 
 
 def groups_of(strategy: Strategy, basis: Basis) -> Labels:
@@ -128,7 +128,7 @@ def stratified(
     *,
     least: int = 0,
     how: Allocation = "proportional",
-    asked: Bools | None = None,
+    answered: Bools | None = None,
 ) -> NDArray[np.intp]:
     """Examples to ask, at random within groups, in the order of the draw.
 
@@ -146,16 +146,16 @@ def stratified(
     asked : bool array, shape (n,), optional
         What was answered before and counts towards the quotas of its group.
     """
-    before = np.zeros(len(groups), dtype=bool) if asked is None else asked & ~open_
+    before = np.zeros(len(groups), dtype=bool) if answered is None else answered & ~open_
     count = int(groups.max(initial=-1)) + 1
     inside = groups >= 0
     free = np.bincount(groups[open_ & inside], minlength=count)
-    done = np.bincount(groups[before & inside], minlength=count)
-    wanted = quotas(
-        free + done, min(budget, int(free.sum())) + int(done.sum()), least=least, how=how
+    counts = np.bincount(groups[before & inside], minlength=count)
+    targets = quotas(
+        free + counts, min(budget, int(free.sum())) + int(counts.sum()), least=least, how=how
     )
     # groups asked too often before have taken from the others what cannot be given back
-    short = np.clip(wanted - done, 0, free)
+    short = np.clip(targets - counts, 0, free)
     if short.sum() > budget:
         short = quotas(short, budget)
     at = np.flatnonzero(open_ & inside)
@@ -166,13 +166,13 @@ def stratified(
         else np.zeros(0, dtype=int)
     )
     turn = np.arange(len(at)) - start[groups[at]] if len(at) else at
-    chosen = at[turn < short[groups[at]]] if len(at) else at
-    chosen = chosen[np.argsort(priority[chosen], kind="stable")]
-    if len(chosen) < budget:
-        rest = np.setdiff1d(np.flatnonzero(open_), chosen)
+    rows = at[turn < short[groups[at]]] if len(at) else at
+    rows = rows[np.argsort(priority[rows], kind="stable")]
+    if len(rows) < budget:
+        rest = np.setdiff1d(np.flatnonzero(open_), rows)
         rest = rest[np.lexsort((priority[rest], ~inside[rest]))]
-        chosen = np.r_[chosen, rest[: budget - len(chosen)]]
-    return chosen
+        rows = np.r_[rows, rest[: budget - len(rows)]]
+    return rows
 
 
 def merit(strategy: Strategy, basis: Basis) -> Floats:

@@ -92,10 +92,10 @@ def literals(expression: str) -> list[str]:
 
 def with_numbers(expression: str, new: Callable[[Fraction], str | None]) -> str | None:
     """An expression with each number replaced; None where one has no replacement."""
-    found = [new(Fraction(literal)) for literal in literals(expression)]
-    if None in found:
+    matches = [new(Fraction(literal)) for literal in literals(expression)]
+    if None in matches:
         return None
-    each = iter(found)
+    each = iter(matches)
     return _LITERAL.sub(lambda _: str(next(each)), expression)
 
 
@@ -103,13 +103,13 @@ def steps(solution: str) -> tuple[Step, ...]:
     """The calculations ``<<16-3-4=9>>`` of a worked solution; none where one of them does not come
     out.
     """
-    found = []
-    for expression, said in _CALCULATION.findall(solution):
-        result = value(said.replace(",", ""))
+    parsed_steps = []
+    for expression, stated_result in _CALCULATION.findall(solution):
+        result = value(stated_result.replace(",", ""))
         if result is None or value(expression) != result:
             return ()
-        found.append((expression, result))
-    return tuple(found)
+        parsed_steps.append((expression, result))
+    return tuple(parsed_steps)
 
 
 def constants(question: str) -> set[Fraction]:
@@ -117,15 +117,15 @@ def constants(question: str) -> set[Fraction]:
     half, days of a week.
     """
     text = question.lower()
-    found = {Fraction(1)} | {
+    numbers = {Fraction(1)} | {
         v for pattern, values in _CUES if re.search(pattern, text) for v in values
     }
-    found |= {Fraction(i) for i, word in enumerate(WORDS) if re.search(rf"\b{word}\b", text)}
+    numbers |= {Fraction(i) for i, word in enumerate(WORDS) if re.search(rf"\b{word}\b", text)}
     for above, below in _FRACTION.findall(text):
         if int(below):
             part = Fraction(int(above), int(below))
-            found |= {Fraction(int(above)), Fraction(int(below)), part, 1 - part, 1 + part}
-    return found
+            numbers |= {Fraction(int(above)), Fraction(int(below)), part, 1 - part, 1 + part}
+    return numbers
 
 
 def recompute(
@@ -154,7 +154,7 @@ def recompute(
     Fraction(34, 1)
     """
     origins = [*numbers, *((x, x) for x in fixed)]
-    known = list(numbers)
+    values = list(numbers)
     for expression, result in worked:
 
         def new(literal: Fraction) -> str | None:
@@ -162,14 +162,14 @@ def recompute(
             return f"({after.pop()})" if len(after) == 1 else None
 
         again = with_numbers(expression, new)
-        found = None if again is None else value(again)
-        if found is None:
+        operands = None if again is None else value(again)
+        if operands is None:
             return None
-        origins.append((result, found))
-        known.append((result, found))
-    alike = all(_kind(a) == _kind(b) for a, b in known)
-    ordered = all(_sign(a - c) == _sign(b - d) for (a, b), (c, d) in combinations(known, 2))
-    return known[-1][1] if worked and alike and ordered else None
+        origins.append((result, operands))
+        values.append((result, operands))
+    alike = all(_kind(a) == _kind(b) for a, b in values)
+    ordered = all(_sign(a - c) == _sign(b - d) for (a, b), (c, d) in combinations(values, 2))
+    return values[-1][1] if worked and alike and ordered else None
 
 
 def _kind(number: Fraction) -> tuple[int, int]:

@@ -129,19 +129,19 @@ def generate(
     easier for it than what it wrote."""
     if count < 1 or variants < 1 or solves < 0:
         raise PlanError(f"count {count}, variants {variants}, solves {solves}: at least 1, 1 and 0")
-    wanted = _wanted(kinds, model is not None)
+    wanted = _select_clusters(kinds, model is not None)
     column = text_column(taxonomy.matrix, text, (answer, solution))
     pools = [
         _pool(taxonomy, number, column, answer, solution) for number in _numbers(taxonomy, clusters)
     ]
-    known = {
-        name: said
-        for name, said in zip(taxonomy.matrix.examples, _words(taxonomy, column), strict=True)
-        if said
+    texts_seen_before = {
+        name: text_of
+        for name, text_of in zip(taxonomy.matrix.examples, _words(taxonomy, column), strict=True)
+        if text_of
     }
     tasks, skipped = _by_rule(pools, [kind for kind in wanted if kind in RULES], variants, seed)
-    writer = None if model is None else _opened(model)
-    checker = writer if solver is None else _opened(solver)
+    writer = None if model is None else _open_target(model)
+    checker = writer if solver is None else _open_target(solver)
     options |= {"progress": progress}
     if writer is not None:
         tasks += _by_model(
@@ -151,7 +151,7 @@ def generate(
     kind_of = {pool.cluster: pool.kind for pool in pools}
     checked = [_validated(task, kind_of[task.cluster], keys) for task in tasks]
     progress("comparing with known texts")
-    checked = without_copies(checked, known | dict(against or {}))
+    checked = without_copies(checked, texts_seen_before | dict(against or {}))
     if checker is not None:
         checked = _solved(checked, checker, solves, seed, options)
     settings = {
@@ -164,7 +164,7 @@ def generate(
         "variants": variants,
         "solves": solves,
         "seed": seed,
-        "known_texts": len(known) + len(against or {}),
+        "known_texts": len(texts_seen_before) + len(against or {}),
         "prompts": {
             name: replies.prompt_hash(name)
             for name in ("new", "variant", "solve", *LEVELS, *CHANGES)
@@ -173,7 +173,7 @@ def generate(
     return GeneratedTasks(digest_of(taxonomy), tuple(checked), skipped, settings)
 
 
-def _wanted(kinds: Sequence[str], model: bool) -> list[str]:
+def _select_clusters(kinds: Sequence[str], model: bool) -> list[str]:
     ours, theirs = list(RULES), [*LEVELS, *CHANGES]
     for kind in kinds:
         if kind not in ours + theirs:
@@ -190,15 +190,15 @@ def _numbers(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
     there = [cluster.number for cluster in taxonomy.clusters]
     for number in clusters:
         if number not in there:
-            known = ", ".join(map(str, there)) or "none"
-            raise InputError(f"there is no cluster {number}; there are {known}")
-    found = list(dict.fromkeys(clusters)) or [cluster.number for cluster in taxonomy.published]
-    if not found:
+            all_numbers = ", ".join(map(str, there)) or "none"
+            raise InputError(f"there is no cluster {number}; there are {all_numbers}")
+    numbers = list(dict.fromkeys(clusters)) or [cluster.number for cluster in taxonomy.published]
+    if not numbers:
         raise InputError(
             "no cluster is published; name one that is not (clusters=, or --cluster), at your own "
             "risk"
         )
-    return found
+    return numbers
 
 
 def _words(taxonomy: Taxonomy, column: str | None) -> list[str | None]:
@@ -210,9 +210,9 @@ def _words(taxonomy: Taxonomy, column: str | None) -> list[str | None]:
 def _pool(
     taxonomy: Taxonomy, number: int, text: str, answer: str | None, solution: str | None
 ) -> _Pool:
-    found, names = taxonomy.partition, taxonomy.matrix.examples
-    inside = np.flatnonzero(found.labels == number - 1)
-    away = ((found.points[inside] - found.centroid[number - 1]) ** 2).sum(axis=1)
+    examples, names = taxonomy.partition, taxonomy.matrix.examples
+    inside = np.flatnonzero(examples.labels == number - 1)
+    away = ((examples.points[inside] - examples.centroid[number - 1]) ** 2).sum(axis=1)
     questions, keys, worked = (_words(taxonomy, column) for column in (text, answer, solution))
     sources = tuple(
         Source.of(names[i], question, keys[i], worked[i])
@@ -228,7 +228,7 @@ def _by_rule(
     pools: Sequence[_Pool], rules: Sequence[str], variants: int, seed: int
 ) -> tuple[list[NewTask], dict[str, dict[str, int]]]:
     """Variants by rule, and why there is none of some."""
-    made, skipped = [], {rule: Counter[str]() for rule in rules}
+    tasks, skipped = [], {rule: Counter[str]() for rule in rules}
     for pool in pools:
         for rule in rules:
             number = 0
@@ -240,13 +240,13 @@ def _by_rule(
                 number += 1
                 status: Status = "keyed" if change.certain else "needs_check"
                 name = f"c{pool.cluster}-{rule}-{number:03d}"
-                made.append(
+                tasks.append(
                     NewTask(
                         name, pool.cluster, "variant", rule, change.question, change.answer, status, change.how,
                         (source.id,), seed=seed,
                     )
                 )  # fmt: skip
-    return made, {rule: dict(counts.most_common()) for rule, counts in skipped.items() if counts}
+    return tasks, {rule: dict(counts.most_common()) for rule, counts in skipped.items() if counts}
 
 
 @dataclass(frozen=True)
@@ -275,16 +275,16 @@ def _by_model(
         for order in _orders(pool, kind, count, variants, seed)
     ]
     replied = replies.ask_for(target, [order.asked for order in orders], **options)
-    made: list[NewTask] = []
+    tasks: list[NewTask] = []
     numbers: Counter[str] = Counter()
     for order, reply in zip(orders, replied, strict=True):
         several: Sequence[_Task | None] = reply.value or (None,)
-        for said in several:
+        for value in several:
             numbers[stem := f"c{order.cluster}-{order.how}"] += 1
-            made.append(
-                _written(f"{stem}-{numbers[stem]:03d}", order, reply, said, target.name, seed)
+            tasks.append(
+                _write_task(f"{stem}-{numbers[stem]:03d}", order, reply, value, target.name, seed)
             )
-    return made
+    return tasks
 
 
 def _orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Iterator[_Order]:
@@ -307,10 +307,10 @@ def _orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Ite
         parts = fenced([source.question for source in shown], [source.answer for source in shown])
         wanted = min(_BATCH, count - start)
         prompt = fill("new", count=len(shown), wanted=wanted, level=fill(kind), **parts)
-        asked = ModelRequest(
+        request = ModelRequest(
             Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, wanted)
         )
-        yield _Order(pool.cluster, kind, shown, asked)
+        yield _Order(pool.cluster, kind, shown, request)
 
 
 def _read_one(text: str) -> list[_Task]:
@@ -318,13 +318,13 @@ def _read_one(text: str) -> list[_Task]:
 
 
 def _read_several(wanted: int, text: str) -> list[_Task]:
-    said = replies.decode(text, _Tasks).tasks
-    if not 1 <= len(said) <= wanted:
-        raise Unreadable(f"it has {len(said)} tasks, and must have 1 to {wanted}")
-    return said
+    replies_read = replies.decode(text, _Tasks).tasks
+    if not 1 <= len(replies_read) <= wanted:
+        raise Unreadable(f"it has {len(replies_read)} tasks, and must have 1 to {wanted}")
+    return replies_read
 
 
-def _written(
+def _write_task(
     name: str, order: _Order, reply: Reply[list[_Task]], said: _Task | None, target: str, seed: int
 ) -> NewTask:
     task = NewTask(
@@ -359,7 +359,7 @@ def _solved(
 ) -> list[NewTask]:
     """Tasks that a model wrote, keyed where every solution gives the answer it came with."""
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
-    asked = [
+    requests = [
         ModelRequest(
             Question(fill("solve", **fenced([tasks[i].question])), seed=seed + k, repeat=k),
             _read_answer,
@@ -367,21 +367,23 @@ def _solved(
         for i in at
         for k in range(solves)
     ]
-    replied = replies.ask_for(target, asked, **options)
-    kept = list(tasks)
+    replied = replies.ask_for(target, requests, **options)
+    solutions = list(tasks)
     for n, i in enumerate(at):
-        given = replied[n * solves : (n + 1) * solves]
-        alike = sum(same_answer(reply.value, tasks[i].answer) for reply in given)
-        said = f"{alike} of {solves} solutions by {target.name} give its answer"
-        kept[i] = replace(
-            tasks[i], status="keyed" if solves and alike == solves else "needs_check", reason=said
+        answer = replied[n * solves : (n + 1) * solves]
+        alike = sum(same_answer(reply.value, tasks[i].answer) for reply in answer)
+        replies_to = f"{alike} of {solves} solutions by {target.name} give its answer"
+        solutions[i] = replace(
+            tasks[i],
+            status="keyed" if solves and alike == solves else "needs_check",
+            reason=replies_to,
         )
-    return kept
+    return solutions
 
 
 def _read_answer(text: str) -> str:
     return str(replies.decode(text, _Answer).answer)
 
 
-def _opened(target: str | Target) -> Target:
+def _open_target(target: str | Target) -> Target:
     return get(target) if isinstance(target, str) else target

@@ -96,32 +96,38 @@ def label(
     column = text_column(taxonomy.matrix, text)
     texts = dict(zip(taxonomy.matrix.examples, words_column(taxonomy.matrix, column), strict=True))
     options |= {"progress": progress}
-    first, other = _opened(model), None if second is None else _opened(second)
-    asked = [_question(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
-    labels = _labels(taxonomy.clusters, first, asked, options)
+    first, other = _open_target(model), None if second is None else _open_target(second)
+    questions = [_question(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
+    labels = _labels(taxonomy.clusters, first, questions, options)
     prompts = {name: replies.prompt_hash(name) for name in ("label", "membership", "again")}
-    found = Labelling(digest_of(taxonomy), first.name, labels, seed=seed, prompts=prompts)
+    labelling = Labelling(digest_of(taxonomy), first.name, labels, seed=seed, prompts=prompts)
     if other is None:
-        return found
+        return labelling
     same = int(other.name == first.name)
-    asked = [_question(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
-    again = _labels(taxonomy.clusters, other, asked, options)
-    checked = _membership(taxonomy, labels, texts, other, shown, seed, options)
-    return Labelling(found.taxonomy, first.name, labels, other.name, again, checked, seed, prompts)
+    questions = [_question(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
+    again = _labels(taxonomy.clusters, other, questions, options)
+    membership = _membership(taxonomy, labels, texts, other, shown, seed, options)
+    return Labelling(
+        labelling.taxonomy, first.name, labels, other.name, again, membership, seed, prompts
+    )
 
 
-def _opened(target: str | Target) -> Target:
+def _open_target(target: str | Target) -> Target:
     return get(target) if isinstance(target, str) else target
 
 
 def _question(
     cluster: Cluster, texts: dict[str, str | None], seed: int, repeat: int
 ) -> ModelRequest[_LabelReply] | None:
-    said = [text for name in cluster.exemplars if (text := texts.get(name))]
-    if not said:
+    exemplar_texts = [text for name in cluster.exemplars if (text := texts.get(name))]
+    if not exemplar_texts:
         return None
     return ModelRequest(
-        Question(fill("label", count=len(said), **fenced(said)), seed=seed, repeat=repeat),
+        Question(
+            fill("label", count=len(exemplar_texts), **fenced(exemplar_texts)),
+            seed=seed,
+            repeat=repeat,
+        ),
         _read_label,
     )
 
@@ -129,26 +135,28 @@ def _question(
 def _labels(
     clusters: Sequence[Cluster],
     target: Target,
-    asked: Sequence[ModelRequest[_LabelReply] | None],
+    questions: Sequence[ModelRequest[_LabelReply] | None],
     options: dict[str, Any],
 ) -> tuple[Label, ...]:
-    replied = iter(replies.ask_for(target, [each for each in asked if each is not None], **options))
+    replied = iter(
+        replies.ask_for(target, [each for each in questions if each is not None], **options)
+    )
     return tuple(
-        _named(c, None if q is None else next(replied))
-        for c, q in zip(clusters, asked, strict=True)
+        _make_label(c, None if q is None else next(replied))
+        for c, q in zip(clusters, questions, strict=True)
     )
 
 
-def _named(cluster: Cluster, reply: Reply[_LabelReply] | None) -> Label:
+def _make_label(cluster: Cluster, reply: Reply[_LabelReply] | None) -> Label:
     if reply is None:
         return Label(cluster.number, cluster.published, "error", "its exemplars have no text")
-    said = reply.value
+    value = reply.value
     return Label(
         cluster.number,
         cluster.published,
         reply.status,
         reply.reason,
-        *((said.label, said.failure_mode, said.bloom) if said else ("", "", "")),
+        *((value.label, value.failure_mode, value.bloom) if value else ("", "", "")),
         exemplars=cluster.exemplars,
         attempts=reply.attempts,
         question=reply.question,
@@ -156,16 +164,16 @@ def _named(cluster: Cluster, reply: Reply[_LabelReply] | None) -> Label:
 
 
 def _read_label(text: str) -> _LabelReply:
-    said = replies.decode(text, _LabelReply)
+    decoded = replies.decode(text, _LabelReply)
     mode, level = (
         word.strip().casefold().replace(" ", "_").replace("-", "_")
-        for word in (said.failure_mode, said.bloom)
+        for word in (decoded.failure_mode, decoded.bloom)
     )
     if mode not in MODES:
         raise Unreadable(f"failure_mode must be one of {', '.join(MODES)}")
     if level not in LEVELS:
         raise Unreadable(f"bloom must be one of {', '.join(LEVELS)}")
-    return _LabelReply(replies.line(said.label, _LONGEST, "label"), mode, level)
+    return _LabelReply(replies.line(decoded.label, _LONGEST, "label"), mode, level)
 
 
 def _membership(
@@ -177,58 +185,60 @@ def _membership(
     seed: int,
     options: dict[str, Any],
 ) -> tuple[Membership, ...]:
-    drawn = [
-        (each, *_drawn(taxonomy, each, texts, shown, seed))
+    draws = [
+        (each, *_draw_tasks(taxonomy, each, texts, shown, seed))
         for each in labels
         if each.status == "read"
     ]
-    chosen = [
-        each for each in drawn if each[1]
+    checks = [
+        each for each in draws if each[1]
     ]  # a cluster that holds everything is told from nothing
-    asked = []
-    for given, names, _ in chosen:
-        parts = fenced([texts[name] or "" for name in names], name=given.label)
+    requests = []
+    for one_label, names, _ in checks:
+        parts = fenced([texts[name] or "" for name in names], name=one_label.label)
         question = Question(fill("membership", count=len(names), **parts), seed=seed + 1)
-        asked.append(ModelRequest(question, partial(_read_members, len(names))))
-    found = []
-    for (given, names, members), reply in zip(
-        chosen, replies.ask_for(target, asked, **options), strict=True
+        requests.append(ModelRequest(question, partial(_read_members, len(names))))
+    results = []
+    for (one_label, names, members), reply in zip(
+        checks, replies.ask_for(target, requests, **options), strict=True
     ):
         if reply.value is None:
-            found.append(
-                Membership(given.cluster, reply.status, reply.reason, question=reply.question)
+            results.append(
+                Membership(one_label.cluster, reply.status, reply.reason, question=reply.question)
             )
             continue
         fits = {names[i - 1] for i in reply.value}
         inside, outside = members & set(names), set(names) - members
         counts = (len(inside), len(outside), len(fits & inside), len(outside - fits))
-        found.append(Membership(given.cluster, "read", "", *counts, reply.question))
-    return tuple(found)
+        results.append(Membership(one_label.cluster, "read", "", *counts, reply.question))
+    return tuple(results)
 
 
-def _drawn(
-    taxonomy: Taxonomy, given: Label, texts: dict[str, str | None], shown: int, seed: int
+def _draw_tasks(
+    taxonomy: Taxonomy, one_label: Label, texts: dict[str, str | None], shown: int, seed: int
 ) -> tuple[list[str], set[str]]:
     """Tasks to be shown, in the order of showing, and all members."""
-    rng = stream(seed, "taxonomy membership", given.cluster)
+    rng = stream(seed, "taxonomy membership", one_label.cluster)
     of = taxonomy.labels
     there = [name for name in of if texts[name]]
-    members = [name for name in there if of[name] == given.cluster]
-    unseen = [name for name in members if name not in given.exemplars]
-    others = [name for name in there if of[name] not in (given.cluster, 0)]
+    members = [name for name in there if of[name] == one_label.cluster]
+    unseen = [name for name in members if name not in one_label.exemplars]
+    others = [name for name in there if of[name] not in (one_label.cluster, 0)]
     others = (
-        others if len(others) >= shown else [name for name in there if of[name] != given.cluster]
+        others
+        if len(others) >= shown
+        else [name for name in there if of[name] != one_label.cluster]
     )
     pool = unseen if len(unseen) >= shown else members
     most = min(shown, len(pool), len(others))  # as many of each, so that guessing gives half
-    drawn = [
+    sample = [
         names[i] for names in (pool, others) for i in rng.choice(len(names), most, replace=False)
     ]
-    return [drawn[i] for i in rng.permutation(len(drawn))], set(members)
+    return [sample[i] for i in rng.permutation(len(sample))], set(members)
 
 
 def _read_members(most: int, text: str) -> tuple[int, ...]:
-    said = replies.decode(text, _MembersReply).members
-    if any(not 1 <= number <= most for number in said):
+    numbers = replies.decode(text, _MembersReply).members
+    if any(not 1 <= number <= most for number in numbers):
         raise Unreadable(f"members must be numbers from 1 to {most}")
-    return tuple(sorted(set(said)))
+    return tuple(sorted(set(numbers)))

@@ -290,7 +290,7 @@ def _agreement(
     kappa, ends = None, None
     if words:
         table = np.array([[words.index(a), words.index(b)] for a, b in pairs])
-        found = cohen(table, len(words), stream(seed, f"taxonomy agreement {what}"))
-        kappa = None if np.isnan(found.value) else round(found.value, 6)
-        ends = None if np.isnan(found.low) else (round(found.low, 6), round(found.high, 6))
+        estimate = cohen(table, len(words), stream(seed, f"taxonomy agreement {what}"))
+        kappa = None if np.isnan(estimate.value) else round(estimate.value, 6)
+        ends = None if np.isnan(estimate.low) else (round(estimate.low, 6), round(estimate.high, 6))
     return LabelAgreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)

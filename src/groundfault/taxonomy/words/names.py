@@ -72,7 +72,7 @@ def persons(text: str) -> list[str] | None:
 
     That is a name with a surname or a title, in quotation marks, or also written small or in
     capitals."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for match in _NAME.finditer(text):
         name = match[0]
         if name not in GENDER:
@@ -80,9 +80,9 @@ def persons(text: str) -> list[str] | None:
         before, after = text[: match.start()], text[match.end() :]
         if _SURNAME.match(after) or _TITLES.search(before[-20:]) or _MARKED.search(before):
             return None
-        found[name] = None
-    other = [name for name in found if re.search(rf"\b(?:{name.lower()}|{name.upper()})\b", text)]
-    return None if other else list(found)
+        names[name] = None
+    other = [name for name in names if re.search(rf"\b(?:{name.lower()}|{name.upper()})\b", text)]
+    return None if other else list(names)
 
 
 def renamed(text: str, new: dict[str, str]) -> str:

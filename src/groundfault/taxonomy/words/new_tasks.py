@@ -107,10 +107,10 @@ class GeneratedTasks:
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How many candidates of each way came to which status."""
-        found: dict[str, Counter[str]] = {}
+        table: dict[str, Counter[str]] = {}
         for task in self.tasks:
-            found.setdefault(task.how, Counter())[task.status] += 1
-        return {how: dict(sorted(counts.items())) for how, counts in found.items()}
+            table.setdefault(task.how, Counter())[task.status] += 1
+        return {how: dict(sorted(counts.items())) for how, counts in table.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """The account, without the tasks themselves."""
@@ -178,7 +178,7 @@ def same_answer(answer: str | None, key: str | None) -> bool:
 
 def without_copies(
     tasks: Sequence[NewTask],
-    known: dict[str, str],
+    earlier_texts: dict[str, str],
     *,
     jaccard: float = JACCARD,
     containment: float = JACCARD,
@@ -199,26 +199,28 @@ def without_copies(
     measure counts, by which a variant that changes next to nothing is turned down. Known texts are
     compared with open candidates only."""
     at = [i for i, task in enumerate(tasks) if task.open]
-    names, kept = list(known), list(tasks)
-    found: dict[int, list[DuplicatePair]] = {}
+    names, accepted = list(earlier_texts), list(tasks)
+    copy: dict[int, list[DuplicatePair]] = {}
     for pair in find_near_duplicates(
         [tasks[i].question for i in at],
-        list(known.values()),
+        list(earlier_texts.values()),
         jaccard=jaccard,
         containment=containment,
     ):
-        found.setdefault(at[pair.text], []).append(pair)
+        copy.setdefault(at[pair.text], []).append(pair)
     for i in at:
-        for pair in found.get(i, ()):
-            other = None if pair.other < len(names) else kept[at[pair.other - len(names)]]
+        for pair in copy.get(i, ()):
+            other = None if pair.other < len(names) else accepted[at[pair.other - len(names)]]
             if other is not None and not other.open:
                 continue
             name = names[pair.other] if other is None else other.id
-            if pair.how != "jaccard" and _kin(kept[i], name, other):
+            if pair.how != "jaccard" and _kin(accepted[i], name, other):
                 continue
-            kept[i] = kept[i].rejected(f"too like {name}: {_MEASURES[pair.how]} {pair.value:.2f}")
+            accepted[i] = accepted[i].rejected(
+                f"too like {name}: {_MEASURES[pair.how]} {pair.value:.2f}"
+            )
             break
-    return kept
+    return accepted
 
 
 _MEASURES = {

@@ -73,7 +73,7 @@ class Reply(Generic[T]):
 
 
 def ask_for(
-    target: str | Target, asked: Sequence[ModelRequest[T]], **options: Any
+    target: str | Target, requests: Sequence[ModelRequest[T]], **options: Any
 ) -> list[Reply[T]]:
     """Ask, read, and ask those once more whose reply cannot be read, with the reason.
 
@@ -84,45 +84,45 @@ def ask_for(
     **options
         For `groundfault.models.ask`.
     """
-    first = _round(target, asked, 1, options)
+    first = _round(target, requests, 1, options)
     again = [i for i, (reply, _) in enumerate(first) if reply.status == "unparsed"]
     questions = [
-        ModelRequest(_once_more(asked[i].question, *first[i]), asked[i].read) for i in again
+        ModelRequest(_once_more(requests[i].question, *first[i]), requests[i].read) for i in again
     ]
     second = dict(zip(again, _round(target, questions, 2, options), strict=True))
     return [second.get(i, pair)[0] for i, pair in enumerate(first)]
 
 
 def _round(
-    target: str | Target, asked: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
+    target: str | Target, requests: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
 ) -> list[tuple[Reply[T], str]]:
     """Replies, and what they said."""
-    if not asked:
+    if not requests:
         return []
-    responses = ask(target, [each.question for each in asked], **options)
+    responses = ask(target, [each.question for each in requests], **options)
     return [
         (_reply(each, response, attempt), response.text or "")
-        for each, response in zip(asked, responses, strict=True)
+        for each, response in zip(requests, responses, strict=True)
     ]
 
 
-def _reply(asked: ModelRequest[T], response: Response, attempt: int) -> Reply[T]:
-    name = asked.question.hash
+def _reply(request: ModelRequest[T], response: Response, attempt: int) -> Reply[T]:
+    name = request.question.hash
     if response.status != "answered":
-        said = response.error or "the model declined, or a filter did"
-        return Reply(None, response.status, tidy(said, 300), attempt, name)
+        text = response.error or "the model declined, or a filter did"
+        return Reply(None, response.status, tidy(text, 300), attempt, name)
     try:
-        return Reply(asked.read(response.text or ""), "read", "", attempt, name)
+        return Reply(request.read(response.text or ""), "read", "", attempt, name)
     except Unreadable as error:
         cut = "; it was cut off at the limit of tokens" if response.finish == "length" else ""
         return Reply(None, "unparsed", tidy(str(error), 300) + cut, attempt, name)
 
 
-def _once_more(question: Question, reply: Reply[Any], said: str) -> Question:
-    shown = said if len(said) <= _SHOWN else said[:_SHOWN] + " [...]"
+def _once_more(question: Question, reply: Reply[Any], text: str) -> Question:
+    excerpt = text if len(text) <= _SHOWN else text[:_SHOWN] + " [...]"
     again = {"role": "user", "content": fill("again", why=reply.reason)}
     return replace(
-        question, messages=[*question.messages, {"role": "assistant", "content": shown}, again]
+        question, messages=[*question.messages, {"role": "assistant", "content": excerpt}, again]
     )
 
 

@@ -98,8 +98,8 @@ class Source:
         """
         worked = solution or answer or ""
         lines = (answer or "").strip().splitlines()
-        found = _KEY_LINE.fullmatch(lines[-1].strip()) if len(lines) > 1 else None
-        key = found[1].strip() if found else (answer or "").strip() or None
+        problem = _KEY_LINE.fullmatch(lines[-1].strip()) if len(lines) > 1 else None
+        key = problem[1].strip() if problem else (answer or "").strip() or None
         steps = arithmetic.steps(worked)
         if key is None or not steps or _amount(key) != steps[-1][1]:
             steps = ()
@@ -134,25 +134,28 @@ def numbers(source: Source, rng: np.random.Generator) -> Change | str:
     """Other numbers: worked out anew where the question is an expression, or its solution can be
     traced.
     """
-    if source.answer is not None and (found := _expression(source, rng)) is not None:
-        return found
+    if source.answer is not None and (amounts := _expression(source, rng)) is not None:
+        return amounts
     if _CODE.search(source.question) or _OPTION.search(source.question):
         return "it holds code, or options that may no longer fit"
     places = _amounts(source.question)
     if not places:
         return "it has no number that may change"
     for _ in range(_TRIES if source.steps else 0):
-        drawn = _drawn(places, rng)
-        key = _retold(source, drawn)
+        replacement = _draw_numbers(places, rng)
+        key = _retold(source, replacement)
         if key is not None and key != source.answer:
             return Change(
-                _put(source.question, drawn), key, True, "worked out anew from the worked solution"
+                _put(source.question, replacement),
+                key,
+                True,
+                "worked out anew from the worked solution",
             )
     for _ in range(_TRIES):
-        drawn = _drawn(places, rng)
-        if _in_order(places, drawn):
+        replacement = _draw_numbers(places, rng)
+        if _in_order(places, replacement):
             return Change(
-                _put(source.question, drawn),
+                _put(source.question, replacement),
                 None,
                 False,
                 "nothing tells what the new numbers come to",
@@ -166,11 +169,11 @@ def names(source: Source, rng: np.random.Generator) -> Change | str:
     """
     if _CODE.search(source.question) or _ABOUT_WORDS.search(source.question):
         return "it holds code, or is about words"
-    found = persons(source.question)
-    if not found:
+    persons_found = persons(source.question)
+    if not persons_found:
         return "it has no first name that can be told to be a made-up person's"
     new: dict[str, str] = {}
-    for name in found:
+    for name in persons_found:
         pool = [
             other
             for other in (FEMALE if GENDER[name] == "female" else MALE)
@@ -191,14 +194,14 @@ def names(source: Source, rng: np.random.Generator) -> Change | str:
 
 def options(source: Source, rng: np.random.Generator) -> Change | str:
     """The options of a multiple choice in another order, with the key's letter moved."""
-    found = list(_OPTION.finditer(source.question))
-    letters = [match[2] for match in found]
-    if len(found) < 2 or letters != [chr(ord("A") + i) for i in range(len(found))]:
+    layout = list(_OPTION.finditer(source.question))
+    letters = [match[2] for match in layout]
+    if len(layout) < 2 or letters != [chr(ord("A") + i) for i in range(len(layout))]:
         return "it has no list of options from A on"
-    said = [match[4].rstrip() for match in found]
-    if len(set(said)) < len(said) or any(_LEANS.search(text) for text in said):
+    texts = [match[4].rstrip() for match in layout]
+    if len(set(texts)) < len(texts) or any(_LEANS.search(text) for text in texts):
         return "an option refers to others, or comes twice"
-    stem = source.question[: found[0].start()] + source.question[found[-1].end() :]
+    stem = source.question[: layout[0].start()] + source.question[layout[-1].end() :]
     if re.search(r"\([A-Z]\)|\boptions? [A-Z]\b", stem):
         return "the question refers to an option by its letter"
     key = (source.answer or "").strip()
@@ -206,17 +209,17 @@ def options(source: Source, rng: np.random.Generator) -> Change | str:
     at = (
         letters.index(letter[1])
         if letter and letter[1] in letters
-        else said.index(key)
-        if key in said
+        else texts.index(key)
+        if key in texts
         else None
     )
-    order = rng.permutation(len(said))
+    order = rng.permutation(len(texts))
     if at is not None:
         while order[at] == at:  # the key has to move
-            order = rng.permutation(len(said))
+            order = rng.permutation(len(texts))
     question, end = "", 0
-    for i, match in enumerate(found):
-        question += source.question[end : match.start(4)] + said[order[i]]
+    for i, match in enumerate(layout):
+        question += source.question[end : match.start(4)] + texts[order[i]]
         end = match.end(4)
     question += source.question[end:]
     if at is None:
@@ -255,14 +258,16 @@ def distractor(source: Source, rng: np.random.Generator) -> Change | str:
     if _ANYTHING.search(parts[-1]):
         return "its last sentence asks of things in general"
     text = source.question.lower()
-    apart = [said for said, about in _APART if not any(word in text for word in about.split())]
+    apart = [
+        sentences for sentences, about in _APART if not any(word in text for word in about.split())
+    ]
     if not apart:
         return "every distractor has a word in common with it"
-    taken = {*numbers_in(source.question), *numbers_in(source.answer or "")}
-    free = [i for i in range(12, 98) if Fraction(i) not in taken]
-    said = apart[int(rng.integers(len(apart)))].format(free[int(rng.integers(len(free)))])
+    numbers_used = {*numbers_in(source.question), *numbers_in(source.answer or "")}
+    free = [i for i in range(12, 98) if Fraction(i) not in numbers_used]
+    sentences = apart[int(rng.integers(len(apart)))].format(free[int(rng.integers(len(free)))])
     cut = source.question.rstrip().rfind(parts[-1])
-    question = f"{source.question[:cut].rstrip()} {said} {parts[-1]}".strip()
+    question = f"{source.question[:cut].rstrip()} {sentences} {parts[-1]}".strip()
     return Change(question, source.answer, True, "the sentence is about something else")
 
 
@@ -272,12 +277,15 @@ def step(source: Source, rng: np.random.Generator) -> Change | str:
     if amount is None or "%" in (source.answer or ""):
         return "its answer is no number"
     times, more = int(rng.integers(2, 6)), int(rng.integers(3, 30))
-    key = _written(amount * times + more)
+    key = _write_variant(amount * times + more)
     if key is None:
         return "its answer has too many places"
-    asked = f"Multiply the answer to the following question by {times}, then add {more}. Give the final result only."
+    question = f"Multiply the answer to the following question by {times}, then add {more}. Give the final result only."
     return Change(
-        f"{asked}\n\n{source.question}", key, True, f"{times} times the known answer, plus {more}"
+        f"{question}\n\n{source.question}",
+        key,
+        True,
+        f"{times} times the known answer, plus {more}",
     )
 
 
@@ -309,7 +317,7 @@ class _Place:
 
 
 def _amounts(question: str) -> list[_Place]:
-    found = []
+    amounts = []
     for match in _NUMBER.finditer(question):
         before, after = question[: match.start()], question[match.end() :]
         if (
@@ -321,21 +329,21 @@ def _amounts(question: str) -> list[_Place]:
         value = int(match[0].replace(",", ""))
         year = 1500 <= value <= 2100 and "," not in match[0] and not before.endswith("$")
         if value > 1 and not year:
-            found.append(_Place(match.start(), match.end(), value, after.startswith("%")))
-    return found
+            amounts.append(_Place(match.start(), match.end(), value, after.startswith("%")))
+    return amounts
 
 
-def _drawn(places: list[_Place], rng: np.random.Generator) -> list[tuple[_Place, int]]:
+def _draw_numbers(places: list[_Place], rng: np.random.Generator) -> list[tuple[_Place, int]]:
     """Some of the places, at least one, with other numbers of like size and roundness."""
-    chosen = [place for place in places if rng.random() < 0.6] or [
+    draws = [place for place in places if rng.random() < 0.6] or [
         places[int(rng.integers(len(places)))]
     ]
-    return [(place, _near(place, rng)) for place in chosen]
+    return [(place, _near(place, rng)) for place in draws]
 
 
-def _in_order(places: list[_Place], drawn: list[tuple[_Place, int]]) -> bool:
+def _in_order(places: list[_Place], draws: list[tuple[_Place, int]]) -> bool:
     """Whether of any two numbers the same one is larger as before, or they are as equal."""
-    new = {place.start: value for place, value in drawn}
+    new = {place.start: value for place, value in draws}
     pairs = [(place.value, new.get(place.start, place.value)) for place in places]
     return all(
         (a > c) == (b > d) and (a == c) == (b == d) for (a, b), (c, d) in combinations(pairs, 2)
@@ -360,9 +368,9 @@ def _near(place: _Place, rng: np.random.Generator) -> int:
     return free[int(rng.integers(len(free)))] if free else place.value
 
 
-def _put(question: str, drawn: list[tuple[_Place, int]]) -> str:
+def _put(question: str, draws: list[tuple[_Place, int]]) -> str:
     """The question with the numbers drawn, from the last on."""
-    for place, value in sorted(drawn, key=lambda pair: -pair[0].start):
+    for place, value in sorted(draws, key=lambda pair: -pair[0].start):
         commas = "," in question[place.start : place.end]
         question = (
             question[: place.start]
@@ -372,11 +380,11 @@ def _put(question: str, drawn: list[tuple[_Place, int]]) -> str:
     return question
 
 
-def _retold(source: Source, drawn: list[tuple[_Place, int]]) -> str | None:
+def _retold(source: Source, draws: list[tuple[_Place, int]]) -> str | None:
     """The key with these numbers, if the worked solution can be traced and everything keeps its
     kind and order.
     """
-    new = {place.start: value for place, value in drawn}
+    new = {place.start: value for place, value in draws}
     pairs, used = (
         [],
         {Fraction(x) for expression, _ in source.steps for x in arithmetic.literals(expression)},
@@ -398,8 +406,8 @@ def _retold(source: Source, drawn: list[tuple[_Place, int]]) -> str | None:
                 None  # it counts for nothing in the solution, or in a way that is not written down
             )
         pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in used)]
-    found = arithmetic.recompute(source.steps, pairs, arithmetic.constants(source.question))
-    return None if found is None else _written(found)
+    matches = arithmetic.recompute(source.steps, pairs, arithmetic.constants(source.question))
+    return None if matches is None else _write_variant(matches)
 
 
 def _expression(source: Source, rng: np.random.Generator) -> Change | None:
@@ -423,11 +431,11 @@ def _expression(source: Source, rng: np.random.Generator) -> Change | None:
 
     for _ in range(_TRIES):
         text = arithmetic.with_numbers(core, new)
-        found = None if text is None else arithmetic.value(text)
-        key = None if found is None else _written(found)
-        if found is None or text is None or key is None:
+        matches = None if text is None else arithmetic.value(text)
+        key = None if matches is None else _write_variant(matches)
+        if matches is None or text is None or key is None:
             continue
-        if found != before and found.denominator <= before.denominator:
+        if matches != before and matches.denominator <= before.denominator:
             return Change(
                 question[:start] + text + question[start + len(core) :], key, True, "worked out"
             )
@@ -444,11 +452,11 @@ def _story(source: Source) -> bool:
         or _OPTION.search(source.question)
     ):
         return False
-    said = re.findall(
+    text = re.findall(
         r"\b(?:\d[\d,.]*|" + "|".join(arithmetic.WORDS[2:]) + r"|half|twice)\b",
         source.question.lower(),
     )
-    return len(said) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
+    return len(text) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
 
 
 def _amount(key: str) -> Fraction | None:
@@ -459,7 +467,7 @@ def _amount(key: str) -> Fraction | None:
     return numbers_in(plain)[0]
 
 
-def _written(number: Fraction) -> str | None:
+def _write_variant(number: Fraction) -> str | None:
     """A number as digits; None for one of more than two decimal places."""
     if number.denominator == 1:
         return str(number.numerator)
