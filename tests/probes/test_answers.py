@@ -64,9 +64,9 @@ def task(answer: str, rule: str, **more: object) -> Task:
     ],
 )
 def test_what_is_extracted(response: str, rule: str, text: str | None, how: str) -> None:
-    found = extract(response, rule)
-    assert (found.text, found.how) == (text, how)
-    assert found.reason
+    result = extract(response, rule)
+    assert (result.text, result.how) == (text, how)
+    assert result.reason
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_an_integer_in_a_sentence_is_that_integer_and_no_other(number: int, sent
     st.sampled_from([("7", "integer"), ("yes", "yes_no"), ("a, b", "set"), ("x", "exact")]),
 )
 def test_any_text_is_routed_with_a_reason(response: str, key: tuple[str, str]) -> None:
-    found = route(task(*key), response)
-    assert found.reason
-    assert found.review == (found.signal in ("mismatch", "unreadable"))
+    result = route(task(*key), response)
+    assert result.reason
+    assert result.review == (result.signal in ("mismatch", "unreadable"))
     assert route(task(*key), f"{response}\nAnswer: {key[0]}").signal == "match"
 
 
@@ -181,9 +181,9 @@ def test_a_key_is_equivalent_to_itself_under_every_rule() -> None:
     ],
 )
 def test_where_a_response_is_sent(response: str | Response, signal: str) -> None:
-    found = route(task("5", "integer"), response)
-    assert found.signal == signal
-    assert found.review == (signal in ("mismatch", "unreadable"))
+    result = route(task("5", "integer"), response)
+    assert result.signal == signal
+    assert result.review == (signal in ("mismatch", "unreadable"))
 
 
 def test_a_routing_says_nothing_of_errors() -> None:

@@ -37,7 +37,7 @@ def lines(*rows: dict[str, Any] | str) -> str:
 
 def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    given = [
+    arguments = [
         "--world",
         "diffuse",
         "--policy",
@@ -49,9 +49,9 @@ def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
         "--budget",
         15,
     ]
-    told = shell(*given)
-    assert told.exit_code == 0, told.output
-    head, _, *table, note = told.output.splitlines()
+    content = shell(*arguments)
+    assert content.exit_code == 0, content.output
+    head, _, *table, note = content.output.splitlines()
     assert (
         head.split() == "landscape policy budget keys difference ratio tasks rows artefacts".split()
     )
@@ -61,7 +61,7 @@ def test_the_arena_from_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     row = rf"diffuse +uniform +\d+ +{number} +[+-]{number} {ends} +{number} {ends} +{counts}"
     assert all(re.fullmatch(row, line.strip()) for line in table)
     assert "difference and ratio are to stratified" in note
-    same = json.loads(shell(*given, "--json", "-").output)
+    same = json.loads(shell(*arguments, "--json", "-").output)
     assert same["settings"]["errors"] == "audited"
     assert [standing["budget"] for standing in same["standings"]] == [12, 15]
     assert f"{same['standings'][0]['keys']:.1f}" == table[0].split()[3]
@@ -89,7 +89,7 @@ def test_a_replayed_file_is_the_landscape_that_was_written(tmp_path: Path) -> No
     assert np.flatnonzero(again.blocked).tolist() == [100, 101, 102]
     assert (again.wrong == wrong).all()
     assert (again.mismatch == mismatch).all()
-    shown = shell(
+    items_by_row = shell(
         "--replay",
         place,
         "--policy",
@@ -103,8 +103,8 @@ def test_a_replayed_file_is_the_landscape_that_was_written(tmp_path: Path) -> No
         "--json",
         "-",
     )
-    told = json.loads(shown.output)
-    everything, gp = told["standings"]
+    content = json.loads(items_by_row.output)
+    everything, gp = content["standings"]
     assert everything["keys"] == gp["keys"] == wrong.sum() > 0  # the whole bank fits the budget
     assert everything["gain_interval"] is gp["ratio_interval"] is None
     assert everything["world"] == "model"
@@ -126,7 +126,7 @@ def test_without_an_audit_a_replay_is_a_proxy_and_says_so(tmp_path: Path) -> Non
     replay = load_replay(place)
     assert not replay.audited
     assert replay.landscapes["two"].wrong.sum() == 4  # the one that is said to be no error, too
-    told = shell(
+    content = shell(
         "--replay",
         place,
         "--world",
@@ -138,13 +138,13 @@ def test_without_an_audit_a_replay_is_a_proxy_and_says_so(tmp_path: Path) -> Non
         "--budget",
         3,
     )
-    assert told.output.startswith("proxy: not all of this run was reviewed")
+    assert content.output.startswith("proxy: not all of this run was reviewed")
     with pytest.raises(GroundfaultError, match="no landscape 'three'; there are one, two"):
         arena(["gp"], ["three"], replay=replay)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "holds no prompt keys"),
         ("{}\n", 'line 1: write {"key"'),
@@ -164,13 +164,13 @@ def test_without_an_audit_a_replay_is_a_proxy_and_says_so(tmp_path: Path) -> Non
         ),
     ],
 )
-def test_a_bad_replay_is_one_clear_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_bad_replay_is_one_clear_line(tmp_path: Path, text: str, message: str) -> None:
     place = tmp_path / "bad.jsonl"
     place.write_text(text)
-    with pytest.raises(InputError, match=re.escape(said)) as caught:
+    with pytest.raises(InputError, match=re.escape(message)) as error:
         load_replay(place)
-    assert "bad.jsonl" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "bad.jsonl" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_replay_that_is_not_there_or_no_text(tmp_path: Path) -> None:
@@ -195,8 +195,10 @@ class Brittle:
             return Response(
                 "Well, that depends on many things, of which I would rather not speak here at all."
             )
-        said = probe.task.slots["shortcut"] if "shortcut" in probe.assignment else probe.task.answer
-        return Response(f"Answer: {said}")
+        message = (
+            probe.task.slots["shortcut"] if "shortcut" in probe.assignment else probe.task.answer
+        )
+        return Response(f"Answer: {message}")
 
 
 def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: Path) -> None:
@@ -255,9 +257,10 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     audited = load_replay(runs.folder)
     lily = np.array([p.task.id == "lily-pond" for p in probes(bank, grammar)])
     assert audited.audited
-    shown = shortcut | vague  # to the reviewer; of the rest only controls were
+    items_by_row = shortcut | vague  # to the reviewer; of the rest only controls were
     assert (
-        audited.landscapes["scripted/brittle"].wrong[shown] == (shortcut & ~vague & ~lily)[shown]
+        audited.landscapes["scripted/brittle"].wrong[items_by_row]
+        == (shortcut & ~vague & ~lily)[items_by_row]
     ).all()
 
 
@@ -265,13 +268,13 @@ def test_the_study_has_a_table_of_keys_and_two_of_ratios_for_each_budget(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(probe_policies, "BUDGETS", (6, 9))
-    found = probe_policies.study(replicates=20)
-    assert [table.title.split(":")[0] for table in found.tables] == ["6 queries"] * 3 + [
+    result = probe_policies.study(replicates=20)
+    assert [table.title.split(":")[0] for table in result.tables] == ["6 queries"] * 3 + [
         "9 queries"
     ] * 3
-    assert "over 20 landscapes" in found.tables[0].note
+    assert "over 20 landscapes" in result.tables[0].note
     for table, policies in zip(
-        found.tables, itertools.cycle((len(POLICIES), len(POLICIES) - 1, len(POLICIES) - 1))
+        result.tables, itertools.cycle((len(POLICIES), len(POLICIES) - 1, len(POLICIES) - 1))
     ):
         assert list(table.columns) == list(WORLDS)
         assert len(table.rows) == policies

@@ -31,7 +31,7 @@ def orders(names: str, *rules: Callable[[dict[str, int]], bool]) -> list[str]:
     return list(fits[0])
 
 
-def turned(start: str, turns: list[str]) -> str:
+def turn_robot(start: str, turns: list[str]) -> str:
     east, north = {"north": (0, 1), "east": (1, 0), "south": (0, -1), "west": (-1, 0)}[start]
     for turn in turns:
         east, north = (north, -east) if turn == "right" else (-north, east)
@@ -74,7 +74,7 @@ SOLVED = {
     "moved-key": lambda: (
         "yes" if {"key": "drawer", "drawer": "kitchen"}["drawer"] == "cellar" else "no"
     ),
-    "four-turns": lambda: turned("north", ["right", "right", "left", "right"]),
+    "four-turns": lambda: turn_robot("north", ["right", "right", "left", "right"]),
     "queue-place": lambda: orders(
         "Ana Ben Cleo Dirk",
         lambda at: at["Ana"] == at["Ben"] + 1,
@@ -112,8 +112,8 @@ def test_shipped_bank_has_three_families_of_six_and_is_what_it_was() -> None:
 
 def solve(task: Task) -> str:
     """The answer from the words of the question alone."""
-    said, kind = task.question, task.id.rsplit("-", 1)[0]
-    n = [int(x) for x in re.findall(r"\d+", said)]
+    text, kind = task.question, task.id.rsplit("-", 1)[0]
+    n = [int(x) for x in re.findall(r"\d+", text)]
     if kind == "two-prices":
         return str(next(x for x in range(n[0]) if x + (x + n[1]) == n[0]))
     if kind == "doubling":
@@ -121,7 +121,7 @@ def solve(task: Task) -> str:
     if kind == "posts":
         return str(sum(1 for metre in range(n[0] + 1) if metre % n[1] == 0))
     if kind == "ranking":
-        pairs = re.findall(r"(\w+) is taller than (\w+)", said)
+        pairs = re.findall(r"(\w+) is taller than (\w+)", text)
         names = {name for pair in pairs for name in pair}
         below = dict.fromkeys(names, 0)
         for _ in names:
@@ -130,39 +130,39 @@ def solve(task: Task) -> str:
         order = sorted(names, key=lambda name: -below[name])
         return order[
             ("first", "second", "third", "fourth", "fifth").index(
-                re.findall(r"the (\w+) tallest", said)[0]
+                re.findall(r"the (\w+) tallest", text)[0]
             )
         ]
     if kind == "turning":
-        start, turns = re.findall(r"faces (\w+)\..*order: ([^.]*)\.", said)[0]
-        return turned(start, turns.split(", "))
+        start, turns = re.findall(r"faces (\w+)\..*order: ([^.]*)\.", text)[0]
+        return turn_robot(start, turns.split(", "))
     if kind == "carried":
-        return carried(said)
+        return carried(text)
     if kind == "new-sign":
         times, a, b, c = n
         return str(sum([a] * times) + sum([b] * times) + c)
     if kind == "other-week":
         return str(walked(n[0], n[-2], n[-1]))
     value = n[0]
-    for sign, number in re.findall(r"([+*]) (\d+)", said):
+    for sign, number in re.findall(r"([+*]) (\d+)", text):
         value = value + int(number) if sign == "+" else value * int(number)
     return str(value)
 
 
-def carried(said: str) -> str:
+def carried(text: str) -> str:
     """A world of things in things, in which each sentence happens."""
-    thing, small, large = re.findall(r"A (\w+) is in a (\w+), the \w+ is in a (\w+)", said)[0]
-    inside = {thing: small, small: large, large: re.findall(r"is in the (\w+)\.", said)[0]}
+    thing, small, large = re.findall(r"A (\w+) is in a (\w+), the \w+ is in a (\w+)", text)[0]
+    inside = {thing: small, small: large, large: re.findall(r"is in the (\w+)\.", text)[0]}
 
     def room(of: str) -> str:
         return room(inside[of]) if of in inside else of
 
-    for sentence in said.split(". ")[1:-1]:
+    for sentence in text.split(". ")[1:-1]:
         if carry := re.findall(r"carried to the (\w+)", sentence):
             inside[large] = carry[0]
         elif "taken out" in sentence:
             inside[thing] = room(thing)
-    return "yes" if room(thing) == re.findall(r"in the (\w+) now", said)[0] else "no"
+    return "yes" if room(thing) == re.findall(r"in the (\w+) now", text)[0] else "no"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -190,15 +190,15 @@ def test_generated_probes_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
+    ("call", "message"),
     [
         (lambda: generate(0), "at least 1 task"),
         (lambda: generate(3, families=["chess"]), "no family 'chess'"),
         (lambda: generate(3, families=[]), "no family"),
     ],
 )
-def test_generating_refuses(call: Callable[[], object], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
+def test_generating_refuses(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
         call()
 
 
@@ -237,7 +237,7 @@ def test_a_bank_that_is_written_is_read_back(
     )
 
 
-def written(folder: Path, text: str | bytes) -> Path:
+def write_bank(folder: Path, text: str | bytes) -> Path:
     path = folder / "bank.toml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
@@ -247,7 +247,7 @@ ONE = '[[task]]\nid = "a"\nquestion = "q?"\nanswer = "1"\n'
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "name is missing|no task"),
         ('name = "b"', "no task"),
@@ -277,11 +277,11 @@ ONE = '[[task]]\nid = "a"\nquestion = "q?"\nanswer = "1"\n'
         ("a = " + "[" * 5000, "is not TOML"),
     ],
 )
-def test_a_bad_bank_is_one_clear_line(tmp_path: Path, text: str | bytes, said: str) -> None:
-    with pytest.raises(InputError, match=said) as caught:
-        Bank.load(written(tmp_path, text))
-    assert "bank.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_a_bad_bank_is_one_clear_line(tmp_path: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message) as error:
+        Bank.load(write_bank(tmp_path, text))
+    assert "bank.toml" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_bank_that_is_not_there(tmp_path: Path) -> None:
@@ -296,13 +296,13 @@ def test_a_shipped_key_that_was_changed_is_noticed(tmp_path: Path) -> None:
 
     text = (SHIPPED / "bank.toml").read_text()
     assert text.count('answer = "46"') == 1
-    path = written(tmp_path, text.replace('answer = "46"', 'answer = "47"'))
-    with pytest.raises(InputError, match="was frozen as") as caught:
+    path = write_bank(tmp_path, text.replace('answer = "46"', 'answer = "47"'))
+    with pytest.raises(InputError, match="was frozen as") as error:
         Bank.load(path)
-    new = re.findall(r'sha256 = "(\w{64})"', str(caught.value))[0]
-    written(tmp_path, path.read_text().replace(Bank.shipped().hash, new))
+    new = re.findall(r'sha256 = "(\w{64})"', str(error.value))[0]
+    write_bank(tmp_path, path.read_text().replace(Bank.shipped().hash, new))
     assert Bank.load(path)["lily-pond"].answer == "47"
-    written(tmp_path, "# a comment does not count\n" + path.read_text())
+    write_bank(tmp_path, "# a comment does not count\n" + path.read_text())
     assert Bank.load(path).hash == new
 
 
@@ -336,7 +336,7 @@ def test_a_bank_of_any_evidence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "options", "said"),
+    ("more", "options", "message"),
     [
         ({}, {"question": "text"}, "no column 'text'"),
         ({"target": ["4", "5", "Yes", "1"]}, {}, "'q 1' has more than one question or target"),
@@ -345,9 +345,9 @@ def test_a_bank_of_any_evidence() -> None:
     ],
 )
 def test_evidence_that_makes_no_bank(
-    more: dict[str, list[object]], options: dict[str, str], said: str
+    more: dict[str, list[object]], options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         Bank.from_evidence(evidence(rows(**more)), **options)
 
 

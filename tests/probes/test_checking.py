@@ -30,10 +30,10 @@ def test_a_newcomer_writes_a_bank_and_checks_it(tmp_path: Path) -> None:
         Bank.shipped().hash,
         Grammar.shipped().hash,
     )
-    told = run("check", home, "--card", tmp_path / "card.md", "--samples", 2)
-    assert told.exit_code == 0
-    assert "prompts  486 of 486 structurally valid" in told.output
-    assert told.output.count("\n--- ") == 2
+    content = run("check", home, "--card", tmp_path / "card.md", "--samples", 2)
+    assert content.exit_code == 0
+    assert "prompts  486 of 486 structurally valid" in content.output
+    assert content.output.count("\n--- ") == 2
     card = (tmp_path / "card.md").read_text()
     assert all(f"### {task.id} ({task.family})" in card for task in Bank.shipped())
     assert card.count("- Why: ") == 18
@@ -43,15 +43,15 @@ def test_a_newcomer_writes_a_bank_and_checks_it(tmp_path: Path) -> None:
 def test_a_generated_bank_comes_with_its_grammar(tmp_path: Path) -> None:
     assert run("init", tmp_path / "b", "--generated", 40, "--seed", 5).exit_code == 0
     assert Bank.load(tmp_path / "b" / "bank.toml").hash == generate(40, 5).hash
-    told = json.loads(run("check", tmp_path / "b", "--json", "-").output)
-    assert (told["prompts"], told["valid"], told["passed"]) == (1080, 1080, True)
+    content = json.loads(run("check", tmp_path / "b", "--json", "-").output)
+    assert (content["prompts"], content["valid"], content["passed"]) == (1080, 1080, True)
 
 
 def test_init_overwrites_nothing(tmp_path: Path) -> None:
     (tmp_path / "grammar.toml").write_text("mine")
-    told = run("init", tmp_path)
-    assert isinstance(told.exception, GroundfaultError)
-    assert "grammar.toml exists already" in str(told.exception)
+    content = run("init", tmp_path)
+    assert isinstance(content.exception, GroundfaultError)
+    assert "grammar.toml exists already" in str(content.exception)
     assert [p.name for p in tmp_path.iterdir()] == ["grammar.toml"]
 
 
@@ -61,30 +61,30 @@ def test_check_fails_where_a_prompt_must_not_be_asked(tmp_path: Path) -> None:
     place.write_text(
         re.sub('(?m)^sha256 = ".*"$', "", place.read_text().replace("page 613", "page 46"))
     )
-    told = run("check", tmp_path / "b", "--samples", 0)
-    assert told.exit_code == 1
-    assert "477 of 486" in told.output
+    content = run("check", tmp_path / "b", "--samples", 0)
+    assert content.exit_code == 1
+    assert "477 of 486" in content.output
     assert (
         "9 prompts: distractor = number gives the answer away (first "
-        "lily-pond|canonical|number|direct)" in told.output
+        "lily-pond|canonical|number|direct)" in content.output
     )
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("bank.toml", "cannot read the bank"), ("grammar.toml", "the grammar")]
+    ("name", "message"), [("bank.toml", "cannot read the bank"), ("grammar.toml", "the grammar")]
 )
-def test_check_of_what_is_not_there(tmp_path: Path, name: str, said: str) -> None:
+def test_check_of_what_is_not_there(tmp_path: Path, name: str, message: str) -> None:
     run("init", tmp_path / "b")
     (tmp_path / "b" / name).unlink()
-    told = run("check", tmp_path / "b")
-    assert isinstance(told.exception, GroundfaultError)
-    assert said in str(told.exception)
+    content = run("check", tmp_path / "b")
+    assert isinstance(content.exception, GroundfaultError)
+    assert message in str(content.exception)
 
 
 def test_samples_are_valid_repeat_and_differ_by_seed() -> None:
     bank, grammar = generate(60, 2), Grammar.shipped()
     first, again, other = (check(bank, grammar, samples=5, seed=seed) for seed in (1, 1, 2))
-    keys = [[probe.key for probe in found.samples] for found in (first, again, other)]
+    keys = [[probe.key for probe in result.samples] for result in (first, again, other)]
     assert keys[0] == keys[1] != keys[2]
     assert len(set(keys[0])) == 5
     assert check(bank, grammar, samples=9999).samples[-1].errors == ()
@@ -97,12 +97,12 @@ def test_samples_are_drawn_from_all_valid_prompts_alike() -> None:
         generate(4, 2),
         Grammar("two", (ComponentGroup("g", (Option("a"), Option("b"))),), "{question}{g}"),
     )
-    drawn = [
+    sample = [
         probe.key
         for seed in range(400)
         for probe in check(bank, grammar, samples=2, seed=seed).samples
     ]
-    counts = [drawn.count(key) for key in set(drawn)]
+    counts = [sample.count(key) for key in set(sample)]
     assert len(counts) == 8
     assert (
         sum((count - 100) ** 2 / 100 for count in counts) < 25
@@ -119,9 +119,9 @@ def test_tasks_without_any_valid_prompt_are_named() -> None:
         Task(id="bare", question="q?", answer="1"),
         Task(id="full", question="q?", answer="1", slots={"hint": "2"}),
     )
-    found = check(Bank("b", tasks), grammar)
-    assert ([task.id for task in found.blocked], found.valid, found.prompts) == (["bare"], 1, 2)
-    assert "1 task without a valid prompt: bare" in "\n".join(render.lines(found))
+    result = check(Bank("b", tasks), grammar)
+    assert ([task.id for task in result.blocked], result.valid, result.prompts) == (["bare"], 1, 2)
+    assert "1 task without a valid prompt: bare" in "\n".join(render.lines(result))
 
 
 def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
@@ -138,18 +138,20 @@ def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
             slots={evil: evil},
         ),
     )
-    found = check(Bank(evil, tasks, evil), grammar)
-    card, shown = render.card(found), "\n".join(render.lines(found))
+    result = check(Bank(evil, tasks, evil), grammar)
+    card, items_by_row = render.card(result), "\n".join(render.lines(result))
     assert "<script" not in card
     assert not re.search(r"(?<!\\)\]\(", card)
-    assert "\x1b" not in card + shown
+    assert "\x1b" not in card + items_by_row
     assert not re.search(r"(?m)^# head", card)
 
 
 def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
     run("init", tmp_path / "b")
-    told = run("check", tmp_path / "b", "--samples", 0, "--card", tmp_path / "card.md")
-    assert "answers must be equivalent under all options of cue, distractor, format" in told.output
+    content = run("check", tmp_path / "b", "--samples", 0, "--card", tmp_path / "card.md")
+    assert (
+        "answers must be equivalent under all options of cue, distractor, format" in content.output
+    )
     assert (
         "distractor: none, number, shortcut. Never changes: wording, facts, operations, relations, "
         "answer." in (tmp_path / "card.md").read_text()
@@ -159,13 +161,13 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
         (ComponentGroup("tone", (Option("a"), Option("b", "Sir,")), ("wording",)),),
         "{question}{tone}",
     )
-    found = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
-    assert "no group promises to keep the answer" in "\n".join(render.lines(found))
-    assert found.to_dict()["relations"] == []
+    result = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
+    assert "no group promises to keep the answer" in "\n".join(render.lines(result))
+    assert result.to_dict()["relations"] == []
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "said"),
+    ("file", "old", "new", "message"),
     [
         (
             "bank.toml",
@@ -202,18 +204,18 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_bank_or_grammar_is_one_line(
-    tmp_path: Path, file: str, old: str, new: str, said: str
+    tmp_path: Path, file: str, old: str, new: str, message: str
 ) -> None:
     run("init", tmp_path / "b")
     place = tmp_path / "b" / file
     text = place.read_text()
     assert old in text
     place.write_text(re.sub('(?m)^sha256 = ".*"$', "", text.replace(old, new, 1)))
-    told = run("check", tmp_path / "b")
-    assert isinstance(told.exception, InputError)
-    assert said in str(told.exception)
-    assert file in str(told.exception)
-    assert "\n" not in str(told.exception)
+    content = run("check", tmp_path / "b")
+    assert isinstance(content.exception, InputError)
+    assert message in str(content.exception)
+    assert file in str(content.exception)
+    assert "\n" not in str(content.exception)
 
 
 # ------------------------------------------------------------------------------- banks of one's own
@@ -230,7 +232,7 @@ def table(folder: Path) -> Path:
 
 def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Path) -> None:
     home = tmp_path / "b"
-    told = run(
+    content = run(
         "init",
         home,
         "--from",
@@ -242,7 +244,7 @@ def test_a_bank_of_a_table_has_no_probes_that_its_tasks_cannot_fill(tmp_path: Pa
         "--family",
         "kind",
     )
-    assert told.exit_code == 0, told.exception
+    assert content.exit_code == 0, content.exception
     bank = Bank.load(home / "bank.toml")
     assert (bank.name, [(task.id, task.family, task.answer, task.rule) for task in bank]) == (
         "results",
@@ -282,15 +284,15 @@ def test_a_bank_of_a_log_needs_no_columns(tmp_path: Path) -> None:
     ]
     place = tmp_path / "samples_sums_2024-01-01T00-00-00.000000.jsonl"
     place.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = run("init", tmp_path / "b", "--from", place)
-    assert told.exit_code == 0, told.exception
+    content = run("init", tmp_path / "b", "--from", place)
+    assert content.exit_code == 0, content.exception
     assert [(task.question, task.answer) for task in Bank.load(tmp_path / "b" / "bank.toml")] == [
         (f"What is {n}?", str(n)) for n in range(3)
     ]
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         (["--question", "ask"], "holds the target: --target COL"),
         ([], "holds the question: --question COL"),
@@ -310,10 +312,10 @@ def test_a_bank_of_a_log_needs_no_columns(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_table_that_makes_no_bank(tmp_path: Path, given: list[str], said: str) -> None:
-    told = run("init", tmp_path / "b", "--from", table(tmp_path), *given)
-    assert isinstance(told.exception, GroundfaultError)
-    assert said in str(told.exception)
+def test_a_table_that_makes_no_bank(tmp_path: Path, arguments: list[str], message: str) -> None:
+    content = run("init", tmp_path / "b", "--from", table(tmp_path), *arguments)
+    assert isinstance(content.exception, GroundfaultError)
+    assert message in str(content.exception)
     assert not (tmp_path / "b").exists()
 
 

@@ -157,13 +157,13 @@ def test_the_papers_fixture_ties_on_every_seed() -> None:
     st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.booleans()), min_size=1, max_size=30)
 )
 def test_confirmed_keys_never_outnumber_rows_and_the_curve_ends_at_them(
-    asked: list[tuple[int, bool, bool]],
+    queries: list[tuple[int, bool, bool]],
 ) -> None:
     rows = [
         row(q, f"t{task}|plain|none", "mismatch" if m else "match")
-        for q, (task, m, _) in enumerate(asked, 1)
+        for q, (task, m, _) in enumerate(queries, 1)
     ]
-    statuses = {r.id: CONFIRMED for r, (_, m, c) in zip(rows, asked, strict=True) if m and c}
+    statuses = {r.id: CONFIRMED for r, (_, m, c) in zip(rows, queries, strict=True) if m and c}
     (run,) = Results.of(rows, statuses).runs  # type: ignore[arg-type]
     assert len(run.keys.confirmed) <= run.rows.confirmed <= run.rows.mismatches
     assert run.curve[-1] == len(run.keys.confirmed)
@@ -184,11 +184,11 @@ def test_bad_rows_are_refused() -> None:
 # --------------------------------------------------------------------------------------- comparison
 
 
-def runs(found: dict[str, list[int]], budget: int = 6) -> tuple[list[Any], Results]:
+def runs(result: dict[str, list[int]], budget: int = 6) -> tuple[list[Any], Results]:
     """Rows in which each policy confirms so many keys with each seed."""
     rows = [
         row(q, f"t{q}|plain|none", "mismatch" if q <= count else "match", policy=policy, seed=seed)
-        for policy, counts in found.items()
+        for policy, counts in result.items()
         for seed, count in enumerate(counts)
         for q in range(1, budget + 1)
     ]
@@ -197,8 +197,8 @@ def runs(found: dict[str, list[int]], budget: int = 6) -> tuple[list[Any], Resul
 
 def test_differences_are_paired_by_seed() -> None:
     _, results = runs({"caps": [3, 2, 5, 1], "uniform": [2, 2, 3, 2]})
-    found = {d.endpoint: d for d in comparison.compute_differences(results, "uniform")}
-    keys = found[comparison.PRIMARY]
+    result = {d.endpoint: d for d in comparison.compute_differences(results, "uniform")}
+    keys = result[comparison.PRIMARY]
     assert keys.values == (1, 0, 2, -1)
     low, high = ttest_1samp(keys.values, 0).confidence_interval(0.95)
     assert keys.interval == pytest.approx((low, high))
@@ -207,13 +207,13 @@ def test_differences_are_paired_by_seed() -> None:
         == sum(abs(a + 2 * b + c) >= 2 for a, b, c in itertools.product((1, -1), repeat=3)) / 8
     )
     assert keys.min_p == 0.125
-    assert found["audited yield"].values == pytest.approx((1 / 6, 0, 2 / 6, -1 / 6))
+    assert result["audited yield"].values == pytest.approx((1 / 6, 0, 2 / 6, -1 / 6))
 
 
 def test_a_first_failure_beyond_the_budget_counts_as_the_budget() -> None:
     _, results = runs({"caps": [0, 1], "uniform": [1, 1]})
-    found = {d.endpoint: d.values for d in comparison.compute_differences(results, "uniform")}
-    assert found["query to first audited failure"] == (5, 0)
+    result = {d.endpoint: d.values for d in comparison.compute_differences(results, "uniform")}
+    assert result["query to first audited failure"] == (5, 0)
 
 
 def test_equal_differences_have_no_interval() -> None:
@@ -266,14 +266,14 @@ def rate(rows: list[Any], results: Results, prompts: int, even: bool = True) -> 
 
 def test_rates_are_given_only_where_they_can_be_had() -> None:
     rows, results = runs({"caps": [3, 2], "uniform": [2, 1]})
-    found = rate(rows, results, 100)
-    assert (found["caps"].how, found["caps"].value, found["caps"].interval) == (
+    result = rate(rows, results, 100)
+    assert (result["caps"].how, result["caps"].value, result["caps"].interval) == (
         "not available",
         None,
         None,
     )
-    assert (found["uniform"].how, found["uniform"].value) == ("draws", 0.25)
-    assert found["uniform"].interval == pytest.approx(
+    assert (result["uniform"].how, result["uniform"].value) == ("draws", 0.25)
+    assert result["uniform"].interval == pytest.approx(
         (0.0889, 0.5323), abs=1e-4
     )  # Wilson's, of 3 in 12
     assert rate(rows, results, 100, even=False)["uniform"].how == "not available"
@@ -284,9 +284,9 @@ def test_rates_are_given_only_where_they_can_be_had() -> None:
 def test_known_chances_weight_an_adaptive_policy() -> None:
     rows, _ = runs({"caps, repeats": [3, 2]})
     weighted = [r.__class__(**{**r.__dict__, "chance": 0.1}) for r in rows]
-    found = rate(weighted, Results.of(weighted, audited(weighted), 6), 10)["caps, repeats"]
-    assert (found.how, found.value) == ("weighted", pytest.approx(5 / 12))
-    assert found.interval is not None
+    result = rate(weighted, Results.of(weighted, audited(weighted), 6), 10)["caps, repeats"]
+    assert (result.how, result.value) == ("weighted", pytest.approx(5 / 12))
+    assert result.interval is not None
 
 
 def test_students_interval() -> None:

@@ -32,12 +32,12 @@ def bank(
 
 
 def test_the_shipped_grammar_makes_27_valid_and_different_prompts_of_each_task() -> None:
-    made = list(probes(BANK, GRAMMAR))
+    created = list(probes(BANK, GRAMMAR))
     assert len(GRAMMAR) == 27
-    assert [tuple(len(g.options) for g in GRAMMAR.groups), len(made)] == [(3, 3, 3), 486]
-    assert [probe.key for probe in made if probe.errors] == []
-    assert len({probe.key for probe in made}) == len({probe.prompt for probe in made}) == 486
-    assert all(probe.task.question in probe.prompt for probe in made)
+    assert [tuple(len(g.options) for g in GRAMMAR.groups), len(created)] == [(3, 3, 3), 486]
+    assert [probe.key for probe in created if probe.errors] == []
+    assert len({probe.key for probe in created}) == len({probe.prompt for probe in created}) == 486
+    assert all(probe.task.question in probe.prompt for probe in created)
 
 
 def test_a_prompt_reads_as_it_should() -> None:
@@ -61,14 +61,14 @@ def test_every_probe_is_rebuilt_from_its_record_also_in_another_process() -> Non
         "for r in json.load(sys.stdin): assert rebuild(bank, grammar, r).prompt == "
         "r['prompt']\nprint('same')"
     )
-    told = subprocess.run(
+    content = subprocess.run(
         [sys.executable, "-c", code], input=json.dumps(records), capture_output=True, text=True
     )
-    assert told.stdout == "same\n", told.stderr
+    assert content.stdout == "same\n", content.stderr
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"bank": "0" * 64}, "made with the bank 000000000000, and 'reasoning-18' is"),
         ({"grammar": "0" * 64}, "made with the grammar"),
@@ -83,9 +83,9 @@ def test_every_probe_is_rebuilt_from_its_record_also_in_another_process() -> Non
         ),
     ],
 )
-def test_a_record_of_something_else_is_refused(change: dict[str, object], said: str) -> None:
+def test_a_record_of_something_else_is_refused(change: dict[str, object], message: str) -> None:
     record = render(BANK, GRAMMAR, "machines").to_dict()
-    with pytest.raises(GroundfaultError, match=said):
+    with pytest.raises(GroundfaultError, match=message):
         rebuild(BANK, GRAMMAR, record | change)
 
 
@@ -95,12 +95,12 @@ def test_a_record_of_something_else_is_refused(change: dict[str, object], said: 
     st.lists(st.text(max_size=30).filter(lambda text: "{" not in text), min_size=1, max_size=3),
 )
 def test_a_question_is_never_changed_whatever_it_holds(question: str, texts: list[str]) -> None:
-    made = small(*(Option(f"o{n}", text) for n, text in enumerate(texts)))
+    created = small(*(Option(f"o{n}", text) for n, text in enumerate(texts)))
     try:
-        asked = bank(question)
+        queries = bank(question)
     except InputError:  # half of a surrogate pair
         return
-    for probe in probes(asked, made):
+    for probe in probes(queries, created):
         assert question.strip() in probe.prompt
 
 
@@ -111,7 +111,7 @@ def test_braces_and_blank_lines_of_a_question_are_its_own(question: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("asked", "grammar", "said"),
+    ("queries", "grammar", "message"),
     [
         (bank(), small(longest=3), "longer than 3 characters"),
         (
@@ -140,14 +140,14 @@ def test_braces_and_blank_lines_of_a_question_are_its_own(question: str) -> None
         ),
     ],
 )
-def test_structural_validity(asked: Bank, grammar: Grammar, said: str | None) -> None:
-    (probe,) = probes(asked, grammar)
-    assert bool(probe.errors) == (said is not None)
-    assert said is None or said in probe.errors[0]
+def test_structural_validity(queries: Bank, grammar: Grammar, message: str | None) -> None:
+    (probe,) = probes(queries, grammar)
+    assert bool(probe.errors) == (message is not None)
+    assert message is None or message in probe.errors[0]
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: ComponentGroup("side", ()), "the group 'side' is empty"),
         (lambda: ComponentGroup("side", (Option("a"), Option("a"))), "the option 'a' twice"),
@@ -168,24 +168,24 @@ def test_structural_validity(asked: Bank, grammar: Grammar, said: str | None) ->
         (lambda: small(longest=True), "longest must be a whole number"),
     ],
 )
-def test_a_grammar_that_cannot_be(make, said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_a_grammar_that_cannot_be(make, message: str) -> None:
+    with pytest.raises(InputError, match=message):
         make()
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"mood": "x"}, "no group 'mood'"), ({"cue": "x"}, "no option 'x'")]
+    ("arguments", "message"), [({"mood": "x"}, "no group 'mood'"), ({"cue": "x"}, "no option 'x'")]
 )
-def test_an_assignment_that_cannot_be(given: dict[str, str], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        GRAMMAR.assignment(given)
+def test_an_assignment_that_cannot_be(arguments: dict[str, str], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        GRAMMAR.assignment(arguments)
 
 
 def test_a_grammar_that_is_written_is_read_back(tmp_path: Path) -> None:
-    made = small(
+    created = small(
         Option("a", 'He said: "{hint}"\\\n\ttwice\x7f'), Option("b"), about="ours", longest=99
     )
-    for grammar in (GRAMMAR, made):
+    for grammar in (GRAMMAR, created):
         grammar.write(tmp_path / "g.toml")
         again = Grammar.load(tmp_path / "g.toml")
         assert (again.hash, again.to_dict(), again.about) == (
@@ -196,7 +196,7 @@ def test_a_grammar_that_is_written_is_read_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("page 613", "page 614", "was frozen as"),
         ("[[group.option]]", "[group.option]", "not TOML"),
@@ -205,17 +205,17 @@ def test_a_grammar_that_is_written_is_read_back(tmp_path: Path) -> None:
         ("longest = 8000", 'longest = "8000"', "longest must be a whole number"),
     ],
 )
-def test_a_bad_grammar_is_one_clear_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+def test_a_bad_grammar_is_one_clear_line(tmp_path: Path, old: str, new: str, message: str) -> None:
     from groundfault.probes.bank.bank import SHIPPED
 
     text = (SHIPPED / "grammar.toml").read_text()
     assert old in text
     path = tmp_path / "grammar.toml"
     path.write_text(text.replace(old, new))
-    with pytest.raises(InputError, match=said) as caught:
+    with pytest.raises(InputError, match=message) as error:
         Grammar.load(path)
-    assert "grammar.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "grammar.toml" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_all_that_a_prompt_depends_on_is_in_the_hash() -> None:

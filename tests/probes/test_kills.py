@@ -89,7 +89,7 @@ class Server:
         assert self.process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 
-    def seen(self) -> list[str]:
+    def requests_of(self) -> list[str]:
         with urllib.request.urlopen(self.url) as reply:
             return [
                 call["body"]["messages"][0]["content"] for call in json.loads(reply.read())["seen"]
@@ -124,7 +124,7 @@ class Nursery:
     ) -> int:
         """Run, and kill at random; the exit status, which is -9 of one that was killed."""
         assert self.process.stdin is not None
-        before = changed(out / "calls.db")
+        before = change_answers(out / "calls.db")
         self.process.stdin.write(
             f"probe run {home / 'config.toml'} --model openai/tiny --out {out} --quiet\n"
         )
@@ -134,7 +134,7 @@ class Nursery:
             if rng.random() < 0.3:  # at any moment, even before the first question
                 time.sleep(rng.uniform(0, 0.6))
             else:  # once answers come in
-                while changed(out / "calls.db") == before and alive(child):
+                while change_answers(out / "calls.db") == before and alive(child):
                     time.sleep(0.002)
                 time.sleep(rng.uniform(0, 0.3))
             with suppress(ProcessLookupError):  # it was done before
@@ -142,7 +142,7 @@ class Nursery:
         return int(self.say())
 
 
-def changed(place: Path) -> int:
+def change_answers(place: Path) -> int:
     return place.stat().st_mtime_ns if place.exists() else 0
 
 
@@ -187,7 +187,7 @@ class Tally:
     runs: int = 0
     kills: int = 0
     queries: int = 0
-    lost: int = 0
+    missing: int = 0
     doubled: int = 0
     in_flight: int = 0
 
@@ -210,7 +210,7 @@ def recorded(out: Path) -> set[str]:
     }
 
 
-def written(out: Path) -> dict[str, bytes]:
+def read_outputs(out: Path) -> dict[str, bytes]:
     files = (path for path in out.rglob("*") if path.suffix in (".json", ".jsonl", ".toml"))
     return {str(path.relative_to(out)): path.read_bytes() for path in files}
 
@@ -222,32 +222,34 @@ def killed_to_the_end(
     to its end.
     """
     prepare(home)
-    out, start, tally = home / "runs", len(server.seen()), Tally(runs=1)
+    out, start, tally = home / "runs", len(server.requests_of()), Tally(runs=1)
     moments: list[tuple[int, set[str], dict[str, bytes]]] = []
     while tally.kills < most and nursery.run(home, out, rng) == -signal.SIGKILL:
         tally.kills += 1
-        moments.append((len(server.seen()), recorded(out), written(out) if out.exists() else {}))
+        moments.append(
+            (len(server.requests_of()), recorded(out), read_outputs(out) if out.exists() else {})
+        )
     assert nursery.run(home, out) == 0
-    seen = server.seen()
+    history = server.requests_of()
     assert nursery.run(home, home / "whole") == 0
     final, whole = Runs(out), Runs(home / "whole")
-    assert written(out) == written(home / "whole"), "identical records"
+    assert read_outputs(out) == read_outputs(home / "whole"), "identical records"
     for _, _, before in moments:
         for name, data in before.items():
             if name.endswith(".jsonl"):
-                assert written(out)[name].startswith(data), "what was written is never changed"
+                assert read_outputs(out)[name].startswith(data), "what was written is never changed"
     Ledger(out / "ledger.db").check()
     events = [
         [(event.kind, event.body) for event in Ledger(f / "ledger.db").events()]
         for f in (out, home / "whole")
     ]
     assert events[0] == events[1]
-    asked = seen[start:]
-    busy = sum(prompt.startswith("429") for prompt in set(asked))
+    queries = history[start:]
+    busy = sum(prompt.startswith("429") for prompt in set(queries))
     tally.queries = len(final.rows)
-    tally.lost = len({row.id for row in whole.rows} - {row.id for row in final.rows})
-    tally.doubled = sum(prompt in known for at, known, _ in moments for prompt in seen[at:])
-    tally.in_flight = len(asked) - len(set(asked)) - busy
+    tally.missing = len({row.id for row in whole.rows} - {row.id for row in final.rows})
+    tally.doubled = sum(prompt in seconds for at, seconds, _ in moments for prompt in history[at:])
+    tally.in_flight = len(queries) - len(set(queries)) - busy
     return tally
 
 
@@ -260,7 +262,7 @@ def kill(times: int, tmp_path: Path, server: Server, nursery: Nursery) -> Tally:
         for name, number in vars(one).items():
             setattr(total, name, getattr(total, name) + number)
     print(total)
-    assert (total.lost, total.doubled) == (0, 0)
+    assert (total.missing, total.doubled) == (0, 0)
     assert total.queries == total.runs * 3 * 2 * 8 * 3
     assert total.in_flight <= CONCURRENCY * total.kills
     return total

@@ -31,7 +31,7 @@ def within(errors: int, worlds: int, level: float) -> bool:
     return errors / worlds <= level + 3 * (level * (1 - level) / worlds) ** 0.5
 
 
-def drawn(rng: np.random.Generator, more: float, seeds: int) -> Results:
+def draw_rows(rng: np.random.Generator, more: float, seeds: int) -> Results:
     """Runs of 24 queries in which three policies fail by chance, the last of them with another
     one.
     """
@@ -54,14 +54,14 @@ def drawn(rng: np.random.Generator, more: float, seeds: int) -> Results:
 
 
 def claims(results: Results) -> set[str]:
-    found = comparison.compute_differences(results, "uniform")
-    return {d.policy for d in found if d.endpoint == comparison.PRIMARY and d.p <= 0.05}
+    result = comparison.compute_differences(results, "uniform")
+    return {d.policy for d in result if d.endpoint == comparison.PRIMARY and d.p <= 0.05}
 
 
 def test_equal_policies_are_told_apart_no_more_often_than_promised() -> None:
     rng = np.random.default_rng(0)
-    assert within(sum(bool(claims(drawn(rng, 0.0, 8))) for _ in range(120)), 120, 0.05)
-    assert sum("gp" in claims(drawn(rng, 0.35, 8)) for _ in range(20)) >= 18
+    assert within(sum(bool(claims(draw_rows(rng, 0.0, 8))) for _ in range(120)), 120, 0.05)
+    assert sum("gp" in claims(draw_rows(rng, 0.35, 8)) for _ in range(20)) >= 18
 
 
 def test_hard_tasks_make_no_component_effect() -> None:
@@ -69,8 +69,8 @@ def test_hard_tasks_make_no_component_effect() -> None:
     errors = 0
     for _ in range(200):
         rows, statuses = everything(16, hard_tasks(rng, 16))
-        asked = [each for each in rows if rng.random() < 0.6]
-        errors += any(e.p <= 0.05 for e in effects.compute_effects(asked, statuses, GRAMMAR))
+        queries = [each for each in rows if rng.random() < 0.6]
+        errors += any(e.p <= 0.05 for e in effects.compute_effects(queries, statuses, GRAMMAR))
     assert within(errors, 200, 0.05)
 
 
@@ -83,8 +83,8 @@ def test_hard_tasks_make_no_audit_confirm_a_component() -> None:
     errors = 0
     for world in range(100):
         rows, statuses = everything(40, hard_tasks(rng, 40))
-        asked = [each for each in rows if rng.random() < 0.7] if world % 2 else rows
-        summary = Summary(tuple(asked), statuses, GRAMMAR, manifest(40, 160))
-        found = source.run_audits(asked, summary, seed=world)
-        errors += bool(found["components"].confirmed)
+        queries = [each for each in rows if rng.random() < 0.7] if world % 2 else rows
+        summary = Summary(tuple(queries), statuses, GRAMMAR, manifest(40, 160))
+        result = source.run_audits(queries, summary, seed=world)
+        errors += bool(result["components"].confirmed)
     assert within(errors, 100, 0.10)

@@ -38,10 +38,13 @@ def courses(
         if len(keys) == budget:
             yield float(np.prod(chances)), keys, chances
             return
-        told = len(keys) // 2 * 2
-        at, waiting = np.array(keys[:told], dtype=np.intp), np.array(keys[told:], dtype=np.intp)
+        content = len(keys) // 2 * 2
+        at, waiting = (
+            np.array(keys[:content], dtype=np.intp),
+            np.array(keys[content:], dtype=np.intp),
+        )
         chance = policy.chances(
-            PromptHistory(TASKS, SIZES, at, MISMATCH[at], told // 2 + 1, 3, blocked, waiting)
+            PromptHistory(TASKS, SIZES, at, MISMATCH[at], content // 2 + 1, 3, blocked, waiting)
         )
         assert chance is not None
         assert chance.sum() == pytest.approx(1)
@@ -58,16 +61,16 @@ def moments(
     **more: np.ndarray,
 ) -> tuple[float, float, float]:
     """Mean of the estimate, its variance, and the mean of the variance it tells."""
-    weight, value, told = np.array(
+    weight, value, content = np.array(
         [
-            (weight, found.value, found.error**2)
+            (weight, result.value, result.error**2)
             for weight, keys, chances in courses(get(policy), budget, **more)
-            if (found := estimate(keys, chances)) is not None
+            if (result := estimate(keys, chances)) is not None
         ]
     ).T
     assert weight.sum() == pytest.approx(1)
     mean = float(weight @ value)
-    return mean, float(weight @ (value - mean) ** 2), float(weight @ told)
+    return mean, float(weight @ (value - mean) ** 2), float(weight @ content)
 
 
 @pytest.mark.parametrize(
@@ -81,23 +84,23 @@ def moments(
 )
 @pytest.mark.parametrize("budget", [2, 3, 5])
 def test_without_repeats_the_mean_of_all_courses_is_the_rate(policy: str, budget: int) -> None:
-    mean, variance, told = moments(
+    mean, variance, content = moments(
         policy, budget, lambda keys, p: estimate_without_repeats(WRONG[keys], p, 6)
     )
     assert mean == pytest.approx(WRONG.mean(), abs=1e-12)
     if policy == "exhaustive" or budget < 5:  # of six keys
-        assert told == pytest.approx(
+        assert content == pytest.approx(
             variance, abs=1e-12 if policy == "exhaustive" else 0.2 * variance
         )
 
 
 @pytest.mark.parametrize("policy", ["uniform, repeats", "caps, repeats, rate=0.9"])
 def test_with_repeats_the_mean_of_all_courses_is_the_rate(policy: str) -> None:
-    mean, variance, told = moments(
+    mean, variance, content = moments(
         policy, 4, lambda keys, p: estimate_with_repeats(WRONG[keys], p, 6)
     )
     assert mean == pytest.approx(WRONG.mean(), abs=1e-12)
-    assert told == pytest.approx(
+    assert content == pytest.approx(
         variance, abs=1e-12
     )  # exact: the places are uncorrelated and weigh the same
 
@@ -122,19 +125,19 @@ def test_stratified_draws_are_unbiased_by_task(budget: int) -> None:
     def estimate(keys: list[int], p: list[float]) -> Prevalence | None:
         return estimate_stratified(WRONG[keys], np.array(keys) // 3, [3, 2])
 
-    mean, variance, told = moments("stratified", budget, estimate, blocked=blocked)
+    mean, variance, content = moments("stratified", budget, estimate, blocked=blocked)
     assert mean == pytest.approx(WRONG[~blocked].mean(), abs=1e-12)
     if budget == 4:  # two of each, so each stratum has a variance of its own
-        assert told == pytest.approx(variance, abs=1e-12)
+        assert content == pytest.approx(variance, abs=1e-12)
 
 
 def test_all_members_give_the_exact_rate() -> None:
-    for found in (
+    for result in (
         estimate_without_repeats([1, 0, 0, 1], [0.25, 1 / 3, 0.5, 1], 4),
         estimate_stratified([1, 0, 0, 1], [0, 0, 1, 1], [2, 2]),
     ):
-        assert found is not None
-        assert (found.value, found.error, found.low, found.high) == (0.5, 0, 0.5, 0.5)
+        assert result is not None
+        assert (result.value, result.error, result.low, result.high) == (0.5, 0, 0.5, 0.5)
 
 
 def test_equal_chances_give_the_plain_mean() -> None:
@@ -146,14 +149,14 @@ def test_equal_chances_give_the_plain_mean() -> None:
 
 
 def test_where_nothing_fails_an_interval_still_has_a_width() -> None:
-    for found in (
+    for result in (
         estimate_without_repeats([0] * 30, [1 / (486 - m) for m in range(30)], 486),
         estimate_with_repeats([0] * 30, [1 / 486] * 30, 486),
         estimate_stratified([0] * 36, np.arange(36) % 18, [27] * 18),
     ):
-        assert found is not None
-        assert (found.value, found.error, found.low) == (0, 0, 0)
-        assert 0.08 < found.high < 0.15
+        assert result is not None
+        assert (result.value, result.error, result.low) == (0, 0, 0)
+        assert 0.08 < result.high < 0.15
 
 
 def test_a_stratum_without_draws_gives_no_rate() -> None:
@@ -161,13 +164,13 @@ def test_a_stratum_without_draws_gives_no_rate() -> None:
 
 
 def test_the_chance_of_a_draw_is_told_only_where_every_key_could_have_come() -> None:
-    asked = PromptHistory(TASKS, SIZES, np.array([0]), np.array([True]), 2, 3)
+    queries = PromptHistory(TASKS, SIZES, np.array([0]), np.array([True]), 2, 3)
     keys = np.array([1, 5])
-    assert chances_of(get("uniform"), asked, keys) == pytest.approx([1 / 4, 1 / 6])
-    assert chances_of(get("uniform, repeats"), asked, keys) == pytest.approx([1 / 6, 1 / 6])
+    assert chances_of(get("uniform"), queries, keys) == pytest.approx([1 / 4, 1 / 6])
+    assert chances_of(get("uniform, repeats"), queries, keys) == pytest.approx([1 / 6, 1 / 6])
     for silent in ("gp", "hierarchical", "stratified", "exhaustive, order=canonical"):
-        assert chances_of(get(silent), asked, keys)[0] is None
-    assert chances_of(get("uniform, most=1"), asked, keys) == [None, None]
+        assert chances_of(get(silent), queries, keys)[0] is None
+    assert chances_of(get("uniform, most=1"), queries, keys) == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -179,30 +182,30 @@ def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
     for world in worlds:
         for number in range(runs):
             land = draw_landscape(world, Plan().rng(world, number))
-            keys, chances = drawn(get(policy), land.mismatch, budget, Plan(seed=1), number)
+            keys, chances = draw_run(get(policy), land.mismatch, budget, Plan(seed=1), number)
             y = land.wrong[keys]
             if policy == "stratified":
-                found = estimate_stratified(y, keys // 27, [27] * 18)
+                result = estimate_stratified(y, keys // 27, [27] * 18)
             else:
-                found = (
+                result = (
                     estimate_with_repeats if "repeats" in policy else estimate_without_repeats
                 )(y, chances, 486)
-            covered += found.low <= land.wrong.mean() <= found.high
-            values.append(found.value - land.wrong.mean())
+            covered += result.low <= land.wrong.mean() <= result.high
+            values.append(result.value - land.wrong.mean())
     n = runs * len(worlds)
     assert covered >= 0.95 * n - 3 * np.sqrt(0.95 * 0.05 * n)
     assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(n)
 
 
-def drawn(
+def draw_run(
     policy: PromptPolicy, mismatch: np.ndarray, budget: int, plan: Plan, number: int
 ) -> tuple[np.ndarray, list[float | None]]:
     """Keys and their chances, in batches of ten."""
     keys, chances = np.empty(0, dtype=np.intp), list[float | None]()
     for turn in range(1, budget // 10 + 1):
-        asked = PromptHistory(18, (3, 3, 3), keys, mismatch[keys], turn, budget // 10)
+        queries = PromptHistory(18, (3, 3, 3), keys, mismatch[keys], turn, budget // 10)
         counter = number * 100 + turn
-        more = policy.ask(asked, 10, plan.rng("tasks", counter), plan.rng("components", counter))
-        chances += chances_of(policy, asked, more)
+        more = policy.ask(queries, 10, plan.rng("tasks", counter), plan.rng("components", counter))
+        chances += chances_of(policy, queries, more)
         keys = np.append(keys, more)
     return keys, chances

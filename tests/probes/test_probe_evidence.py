@@ -49,10 +49,10 @@ def test_a_prompt_asked_again_is_one_example_with_repeats() -> None:
         for p in ("a", "b")
         for q, key in enumerate(["t1|plain|none", "t2|plain|none"] * 2, 1)
     ]
-    made = source.evidence(rows, {}, GRAMMAR)
-    assert (len(made), made.unit_count) == (8, 2)
-    assert sorted(made.frame["repeat"].to_list()) == [0, 0, 1, 1, 2, 2, 3, 3]
-    assert set(made.attributes) == {"family", "cue", "distractor"}
+    created = source.evidence(rows, {}, GRAMMAR)
+    assert (len(created), created.unit_count) == (8, 2)
+    assert sorted(created.frame["repeat"].to_list()) == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert set(created.attributes) == {"family", "cue", "distractor"}
 
 
 def test_tasks_are_held_out_as_wholes_for_components_and_are_units_for_families() -> None:
@@ -81,8 +81,8 @@ def test_a_group_named_like_a_column_keeps_out_of_its_way() -> None:
         "g", (ComponentGroup("family", (Option("a"), Option("b"))),), "{family} {question}"
     )
     rows = [row(1, "t1|a"), row(2, "t2|b")]
-    made = source.evidence(rows, {}, grammar)
-    assert made.frame["component_family"].to_list() == ["a", "b"]
+    created = source.evidence(rows, {}, grammar)
+    assert created.frame["component_family"].to_list() == ["a", "b"]
     assert source.candidates(rows, grammar)[0].rule == "\"component_family\" = 'a'"
 
 
@@ -101,17 +101,17 @@ def test_the_audit_confirms_a_planted_component_and_family(tmp_path: Path) -> No
 
     rows, statuses = everything(60, wrong)
     summary = Summary(tuple(rows), statuses, GRAMMAR, manifest(60, 240))
-    found = source.run_audits(rows, summary, ledger=tmp_path / "ledger.db")
-    components = {f.name: (str(f.verdict), f.discovery.lift) for f in found["components"].findings}
+    result = source.run_audits(rows, summary, ledger=tmp_path / "ledger.db")
+    components = {f.name: (str(f.verdict), f.discovery.lift) for f in result["components"].findings}
     assert components["distractor = shortcut"][0] == "confirmed"
     assert components["distractor = shortcut"][1] > 0.2
     assert components["cue = reversed"][0] == "below_floor"
-    families = {f.name: str(f.verdict) for f in found["families"].findings}
+    families = {f.name: str(f.verdict) for f in result["families"].findings}
     assert families["family = even"] == "confirmed"
-    assert "families, planned together" in found["families"].to_json()
+    assert "families, planned together" in result["families"].to_json()
     again = source.run_audits(rows, summary, ledger=tmp_path / "ledger.db")
     assert [f.verdict for f in again["components"].findings] == [
-        f.verdict for f in found["components"].findings
+        f.verdict for f in result["components"].findings
     ]
 
 
@@ -129,21 +129,21 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
     from groundfault.cli.main import cli
 
     rows, statuses = everything(30, lambda t, c, d: d == "shortcut" and t % 4 > 0)
-    made = source.evidence(rows, statuses, GRAMMAR)
+    created = source.evidence(rows, statuses, GRAMMAR)
     command = source.write(
-        made, source.candidates(rows, GRAMMAR), tmp_path / "audited rows.parquet"
+        created, source.candidates(rows, GRAMMAR), tmp_path / "audited rows.parquet"
     )
     import shlex
 
     from click.testing import CliRunner
 
-    done = CliRunner().invoke(
+    result = CliRunner().invoke(
         cli, [*shlex.split(command)[1:], "--no-ledger"], catch_exceptions=False
     )
-    assert done.exit_code == 0
-    assert "2 confirmed findings" in done.output
+    assert result.exit_code == 0
+    assert "2 confirmed findings" in result.output
     with pytest.raises(PlanError, match=r"\.parquet or \.csv"):
-        source.write(made, [], tmp_path / "rows.xlsx")
+        source.write(created, [], tmp_path / "rows.xlsx")
 
 
 # ------------------------------------------------------------------------------------------ effects
@@ -151,12 +151,12 @@ def test_the_table_reads_back_as_the_command_says(tmp_path: Path) -> None:
 
 def test_effects_are_differences_within_tasks() -> None:
     rows, statuses = everything(8, lambda t, c, d: t < 4 and d == "shortcut")
-    found = {(e.group, e.option): e for e in effects.compute_effects(rows, statuses, GRAMMAR)}
-    shortcut = found["distractor", "shortcut"]
+    result = {(e.group, e.option): e for e in effects.compute_effects(rows, statuses, GRAMMAR)}
+    shortcut = result["distractor", "shortcut"]
     assert (shortcut.tasks, shortcut.difference) == (8, 0.5)
     assert shortcut.p == pytest.approx(2 / 2**4)  # four tasks differ, all to one side
-    assert found["distractor", "none"].difference == -0.5
-    assert (found["cue", "reversed"].difference, found["cue", "reversed"].p) == (0, 1)
+    assert result["distractor", "none"].difference == -0.5
+    assert (result["cue", "reversed"].difference, result["cue", "reversed"].p) == (0, 1)
 
 
 def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> None:
@@ -164,16 +164,17 @@ def test_hard_tasks_are_no_effect_of_a_component_that_met_them_more_often() -> N
     nothing.
     """
     rows, _ = everything(8, lambda t, c, d: t < 4)
-    asked = [
+    queries = [
         r
         for r in rows
         if r.assignment[1] == ("shortcut" if int(r.task[1:]) < 4 else "none") or "plain" in r.key
     ]
-    statuses = {r.id: CONFIRMED for r in asked if r.signal == "mismatch"}
-    found = {
-        (e.group, e.option): e.difference for e in effects.compute_effects(asked, statuses, GRAMMAR)
+    statuses = {r.id: CONFIRMED for r in queries if r.signal == "mismatch"}
+    result = {
+        (e.group, e.option): e.difference
+        for e in effects.compute_effects(queries, statuses, GRAMMAR)
     }
-    assert found["distractor", "shortcut"] == 0
+    assert result["distractor", "shortcut"] == 0
 
 
 def test_without_both_sides_there_is_no_effect() -> None:

@@ -12,15 +12,17 @@ from groundfault.errors import InputError, PlanError
 from groundfault.probes.review.reviewed_runs import MissedErrors
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words
-from groundfault.render.page import html, markdown, show
+from groundfault.render.html import html
+from groundfault.render.markdown import markdown
 from groundfault.render.probe_report import make_page, make_review_section
+from groundfault.render.terminal import show
 from groundfault.review import Resolution
 
 CONFIRMED = "confirmed_model_error"
 
 
 def summary(
-    found: dict[str, list[int]], *, status: Any = CONFIRMED, budget: int = 6, **changes: Any
+    result: dict[str, list[int]], *, status: Any = CONFIRMED, budget: int = 6, **changes: Any
 ) -> Summary:
     """Runs in which each policy has so many mismatches with each seed, all of one status."""
     rows = [
@@ -32,7 +34,7 @@ def summary(
             seed=seed,
             **changes,
         )
-        for policy, counts in found.items()
+        for policy, counts in result.items()
         for seed, count in enumerate(counts)
         for q in range(1, budget + 1)
     ]
@@ -41,22 +43,26 @@ def summary(
 
 
 def test_without_review_nothing_is_confirmed_and_that_is_said_first() -> None:
-    made = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs", figures=False)
-    assert made.verdict == "No model error is confirmed; 2 prompt keys open"
-    assert made.sections[0].title == "What is still open"
-    said = " ".join(made.sections[0].sentences)
-    assert "4 rows routed to review are unaudited (gp 3, uniform 1)" in said
-    assert "the unique audited keys are 0 now and at most 2" in said
+    created = make_page(
+        summary({"gp": [2, 1], "uniform": [1, 0]}, status=None), "runs", figures=False
+    )
+    assert created.verdict == "No model error is confirmed; 2 prompt keys open"
+    assert created.sections[0].title == "What is still open"
+    message = " ".join(created.sections[0].sentences)
+    assert "4 rows routed to review are unaudited (gp 3, uniform 1)" in message
+    assert "the unique audited keys are 0 now and at most 2" in message
 
 
 def test_few_seeds_are_no_evidence_and_the_report_says_how_many_would_be() -> None:
-    said = " ".join(probe_words.draw_conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]})))
+    message = " ".join(
+        probe_words.draw_conclusions(summary({"gp": [5, 5, 4], "uniform": [1, 0, 0]}))
+    )
     assert (
         "no matched-budget evidence that gp finds more unique audited prompt keys than uniform: "
-        "+4.33 a seed" in said
+        "+4.33 a seed" in message
     )
-    assert "3 seeds" in said
-    assert "the smallest p they allow is 0.250. At least 6 are needed" in said
+    assert "3 seeds" in message
+    assert "the smallest p they allow is 0.250. At least 6 are needed" in message
 
 
 def test_a_difference_that_the_seeds_show_is_said() -> None:
@@ -71,12 +77,12 @@ def test_a_difference_that_the_seeds_show_is_said() -> None:
 
 
 def test_conclusions_are_provisional_while_keys_are_open() -> None:
-    made = summary({"gp": [2, 1], "uniform": [1, 1]}, status="disputed")
-    said = " ".join(probe_words.draw_conclusions(made))
-    assert "This may change while prompt keys are open" in said
+    created = summary({"gp": [2, 1], "uniform": [1, 1]}, status="disputed")
+    message = " ".join(probe_words.draw_conclusions(created))
+    assert "This may change while prompt keys are open" in message
     assert "no evidence for gp; keys open" in {
         cell
-        for t in make_page(made, "r", figures=False).sections
+        for t in make_page(created, "r", figures=False).sections
         for x in t.tables
         for r in x.rows
         for cell in r
@@ -95,8 +101,8 @@ def test_unmatched_policies_are_not_concluded_about() -> None:
 
 
 def test_every_table_of_the_paper_has_its_form() -> None:
-    made = make_page(summary({"caps, repeats": [2, 1], "uniform, repeats": [1, 0]}), "runs")
-    notes = " ".join(table.note for section in made.sections for table in section.tables)
+    created = make_page(summary({"caps, repeats": [2, 1], "uniform, repeats": [1, 0]}), "runs")
+    notes = " ".join(table.note for section in created.sections for table in section.tables)
     for tables in (
         "Table 2 ",
         "Table 5 ",
@@ -105,16 +111,16 @@ def test_every_table_of_the_paper_has_its_form() -> None:
         "Tables 8, 10 and 12 ",
     ):
         assert f"The paper's {tables}in form" in notes
-    found = {table.caption: table for section in made.sections for table in section.tables}
-    assert found["Matched comparison (audited)"].rows[0][:5] == (
+    result = {table.caption: table for section in created.sections for table in section.tables}
+    assert result["Matched comparison (audited)"].rows[0][:5] == (
         "caps, repeats",
         "24",
         "3 / 1",
         "2 / 1",
         "1 / 1 / 0",
     )
-    assert found["Routing signals (not audited)"].rows[0][1:4] == ("12", "3", "25%")
-    assert found["Best scores, seed by seed (routing signal)"].rows[0][1:] == (
+    assert result["Routing signals (not audited)"].rows[0][1:4] == ("12", "3", "25%")
+    assert result["Best scores, seed by seed (routing signal)"].rows[0][1:] == (
         "2",
         "1.0000",
         "0.5000",
@@ -123,23 +129,23 @@ def test_every_table_of_the_paper_has_its_form() -> None:
         "0",
         "1",
     )
-    rates = found["How often prompts fail, where that can be told"].rows
+    rates = result["How often prompts fail, where that can be told"].rows
     assert "not available: chances are neither equal nor known" in rates[0][-1]
-    assert made.sections[1].figures[0].svg.startswith("<svg")
+    assert created.sections[1].figures[0].svg.startswith("<svg")
 
 
 def test_an_adaptive_yield_is_never_called_a_rate() -> None:
-    made = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs", figures=False)
-    rates = next(t for s in made.sections for t in s.tables if t.caption.startswith("How often"))
+    created = make_page(summary({"gp": [2, 1], "uniform": [1, 0]}), "runs", figures=False)
+    rates = next(t for s in created.sections for t in s.tables if t.caption.startswith("How often"))
     assert [r[1] for r in rates.rows] == ["–", "8.3%"]
 
 
 def test_hostile_names_are_escaped() -> None:
     hostile = "<script>alert(1)</script>|`"
-    made = make_page(summary({"gp": [1], "uniform": [1]}, model=hostile), hostile)
-    assert "<script>" not in html(made)
-    assert "<script>" not in markdown(made)
-    assert "http" not in html(made).replace("http-equiv", "").replace("http://www.w3.org", "")
+    created = make_page(summary({"gp": [1], "uniform": [1]}, model=hostile), hostile)
+    assert "<script>" not in html(created)
+    assert "<script>" not in markdown(created)
+    assert "http" not in html(created).replace("http-equiv", "").replace("http://www.w3.org", "")
 
 
 def test_terminal_json_and_control() -> None:
@@ -147,30 +153,30 @@ def test_terminal_json_and_control() -> None:
 
     from rich.console import Console
 
-    made = summary({"gp": [2, 1], "uniform": [1, 0], "stratified": [0, 0]})
+    created = summary({"gp": [2, 1], "uniform": [1, 0], "stratified": [0, 0]})
     out = Console(file=StringIO(), width=100)
-    show(make_page(made, "runs", figures=False), out)
+    show(make_page(created, "runs", figures=False), out)
     assert "Matched comparison" in out.file.getvalue()  # type: ignore[attr-defined]
-    told = json.loads(json.dumps(made.to_dict(), allow_nan=False))
-    assert told["control"] == "stratified"
-    assert {tuple(each["policies"]) for each in told["shared_keys"]} == {
+    content = json.loads(json.dumps(created.to_dict(), allow_nan=False))
+    assert content["control"] == "stratified"
+    assert {tuple(each["policies"]) for each in content["shared_keys"]} == {
         ("gp", "stratified"),
         ("gp", "uniform"),
         ("stratified", "uniform"),
     }
-    other = Summary(made.rows, made.statuses, GRAMMAR, made.manifest, "uniform")
+    other = Summary(created.rows, created.statuses, GRAMMAR, created.manifest, "uniform")
     assert {d.control for d in other.differences} == {"uniform"}
     with pytest.raises(PlanError, match="no run of 'caps'"):
-        Summary(made.rows, made.statuses, GRAMMAR, made.manifest, "caps").control  # noqa: B018
+        Summary(created.rows, created.statuses, GRAMMAR, created.manifest, "caps").control  # noqa: B018
     with pytest.raises(InputError, match="lacks budget"):
-        Summary(made.rows, made.statuses, GRAMMAR, {}).results  # noqa: B018
+        Summary(created.rows, created.statuses, GRAMMAR, {}).results  # noqa: B018
 
 
 def test_several_models_are_told_apart_and_pooled_by_key() -> None:
     one, two = (summary({"gp": [2, 1], "uniform": [1, 0]}, model=name) for name in ("a", "b"))
     both = Summary((*one.rows, *two.rows), {**one.statuses, **two.statuses}, GRAMMAR, one.manifest)
-    made = make_page(both, "runs", figures=True)
-    first = next(t for s in made.sections for t in s.tables if t.caption.startswith("Matched"))
+    created = make_page(both, "runs", figures=True)
+    first = next(t for s in created.sections for t in s.tables if t.caption.startswith("Matched"))
     assert [(r[0], r[3], r[5]) for r in first.rows] == [
         ("a", "3 / 1", "1 / 1 / 0"),
         ("b", "3 / 1", "1 / 1 / 0"),
@@ -185,14 +191,14 @@ def test_what_controls_and_reviewers_say() -> None:
         "c": Resolution("waiting", None, 1, False),
     }
     section = make_review_section(resolutions, {}, MissedErrors(40, 4, 4, 1, 0.25, 0.05, 0.7))
-    said = " ".join(section.sentences)
+    message = " ".join(section.sentences)
     assert (
         "3 items reviewed: 1 settled by reviewers, 1 by an adjudicator, 0 disputed, 1 waiting for "
-        "more" in said
+        "more" in message
     )
     assert (
         "4 were reviewed unseen among the others: 1 are model errors all the same (25%, 95% "
-        "interval 5.0% to" in said
+        "interval 5.0% to" in message
     )
-    assert "1 item rests on decisions made after unblinding" in said
-    assert "their agreement is not known" in said
+    assert "1 item rests on decisions made after unblinding" in message
+    assert "their agreement is not known" in message

@@ -29,7 +29,7 @@ from groundfault.testing import check_probe_policy
 FRESH = [name for name in POLICIES if "repeats" not in name]
 
 
-def asked(
+def make_history(
     keys: list[int], mismatch: list[bool], *, batch: int = 1, batches: int = 8
 ) -> PromptHistory:
     return PromptHistory(
@@ -37,9 +37,9 @@ def asked(
     )
 
 
-def ask(policy, seen: PromptHistory, size: int = 3, seed: int = 0) -> list[int]:
+def ask(policy, history: PromptHistory, size: int = 3, seed: int = 0) -> list[int]:
     return policy.ask(
-        seen, size, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+        history, size, np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     ).tolist()
 
 
@@ -48,8 +48,8 @@ def ask(policy, seen: PromptHistory, size: int = 3, seed: int = 0) -> list[int]:
 )
 def test_a_policy_is_a_pure_function_and_goes_on_after_an_interruption(name: str) -> None:
     check_probe_policy(name)
-    seen = asked([3, 100, 400], [True, False, True], batch=2)
-    assert len({tuple(ask(get(name), seen, seed=seed)) for seed in range(8)}) > 1
+    history = make_history([3, 100, 400], [True, False, True], batch=2)
+    assert len({tuple(ask(get(name), history, seed=seed)) for seed in range(8)}) > 1
 
 
 class Bad:
@@ -61,39 +61,43 @@ class Bad:
         self.fault, self.count = fault, 0
 
     def ask(
-        self, asked: PromptHistory, size: int, tasks: np.random.Generator, rng: np.random.Generator
+        self,
+        queries: PromptHistory,
+        size: int,
+        tasks: np.random.Generator,
+        rng: np.random.Generator,
     ) -> np.ndarray:
         self.count += 1
         if self.fault == "remembers":
             rng = np.random.default_rng(self.count)
         if self.fault == "global":
             rng = np.random.default_rng()
-        keys = UniformPrompts().ask(asked, size + (self.fault == "greedy"), tasks, rng)
+        keys = UniformPrompts().ask(queries, size + (self.fault == "greedy"), tasks, rng)
         if self.fault == "stray":
             keys[-1] = 36
-        return np.flatnonzero(asked.blocked)[:1] if self.fault == "blocked" else keys
+        return np.flatnonzero(queries.blocked)[:1] if self.fault == "blocked" else keys
 
-    def chances(self, asked: PromptHistory) -> np.ndarray | None:
-        chance = UniformPrompts().chances(asked)
+    def chances(self, queries: PromptHistory) -> np.ndarray | None:
+        chance = UniformPrompts().chances(queries)
         if self.fault == "unsure":
             return chance / 2
-        return StratifiedPrompts().chances(asked) if self.fault == "another" else chance
+        return StratifiedPrompts().chances(queries) if self.fault == "another" else chance
 
 
 @pytest.mark.parametrize(
-    ("fault", "said"),
+    ("fault", "message"),
     [
-        ("remembers", "asked twice about one history"),
-        ("global", "remembers more than it is told"),
+        ("remembers", "called twice with one history"),
+        ("global", "keeps state between calls"),
         ("greedy", "asks 5 keys, where 4 were wanted"),
-        ("stray", r"asks a key that there is not: \[36\]"),
+        ("stray", r"asks a key that does not exist: \[36\]"),
         ("blocked", "a key that is blocked"),
         ("unsure", "sum to 0.5, not to 1"),
-        ("another", "says that it could not come"),
+        ("another", "whose chance is 0"),
     ],
 )
-def test_a_policy_with_a_fault_is_found_out(fault: str, said: str) -> None:
-    with pytest.raises(AssertionError, match=said):
+def test_a_policy_with_a_fault_is_found_out(fault: str, message: str) -> None:
+    with pytest.raises(AssertionError, match=message):
         check_probe_policy(lambda: Bad(fault))
 
 
@@ -102,8 +106,8 @@ def test_without_repeats_every_key_is_asked_once_and_then_none(name: str) -> Non
     keys = np.empty(0, dtype=np.intp)
     rng = np.random.default_rng(0)
     for turn in range(1, 10):
-        seen = PromptHistory(4, (2, 3), keys, keys % 5 == 0, turn, 9)
-        keys = np.concatenate([keys, POLICIES[name].ask(seen, 3, rng, rng)])
+        history = PromptHistory(4, (2, 3), keys, keys % 5 == 0, turn, 9)
+        keys = np.concatenate([keys, POLICIES[name].ask(history, 3, rng, rng)])
     assert sorted(keys.tolist()) == list(range(24))
 
 
@@ -114,8 +118,8 @@ def test_caps_scores_are_an_exponential_average_of_the_signals_of_an_option() ->
         place = key % 27
         for group, option in enumerate((place // 9, place // 3 % 3, place % 3)):
             scores[group][option] = 0.7 * scores[group][option] + 0.3 * signal
-    made = Caps(prior="stressor").scores(asked(keys, signals))
-    np.testing.assert_allclose(made, scores, atol=1e-12)
+    created = Caps(prior="stressor").scores(make_history(keys, signals))
+    np.testing.assert_allclose(created, scores, atol=1e-12)
 
 
 def test_caps_cools_and_its_chances_are_the_softmax_of_scores() -> None:
@@ -123,7 +127,9 @@ def test_caps_cools_and_its_chances_are_the_softmax_of_scores() -> None:
     for batch, temperature in ((1, 1.0), (5, 0.5), (8, 0.2)):
         weights = np.exp(np.array([0.3, 0, 0]) / temperature)
         chance = (
-            policy.chances(asked([0], [True], batch=batch)).reshape(TASKS, 3, 9).sum(axis=(0, 2))
+            policy.chances(make_history([0], [True], batch=batch))
+            .reshape(TASKS, 3, 9)
+            .sum(axis=(0, 2))
         )
         np.testing.assert_allclose(chance, weights / weights.sum())
 
@@ -142,7 +148,7 @@ def test_stratified_keeps_tasks_even_and_every_key_as_likely() -> None:
 
 
 def test_the_kernel_is_what_it_says() -> None:
-    kernel = _compute_kernel(_list_respects(asked([], [])), np.arange(TASKS * 27))
+    kernel = _compute_kernel(_list_respects(make_history([], [])), np.arange(TASKS * 27))
     same_task, shared = 27 * 2, 27 * 2 + 1  # differ in the last option alone
     assert kernel[same_task, same_task] == pytest.approx(0.5 + 0.25 + 0.5 + 0.25)
     assert kernel[same_task, shared] == pytest.approx(0.5 + 0.75 * 2 / 3)
@@ -152,8 +158,10 @@ def test_the_kernel_is_what_it_says() -> None:
 @pytest.mark.parametrize("name", ["gp", "hierarchical"])
 def test_learners_go_where_the_mismatches_are(name: str) -> None:
     keys = [27 * task + place for task in range(TASKS) for place in (0, 13, 26)]
-    seen = asked(keys, [key // 27 == 7 for key in keys])
-    next_tasks = [key // 27 for seed in range(10) for key in ask(POLICIES[name], seen, seed=seed)]
+    history = make_history(keys, [key // 27 == 7 for key in keys])
+    next_tasks = [
+        key // 27 for seed in range(10) for key in ask(POLICIES[name], history, seed=seed)
+    ]
     assert next_tasks.count(7) > 10  # of 30; chance alone gives fewer than two
 
 
@@ -182,28 +190,28 @@ def test_landscapes_fail_rarely_and_artefacts_are_no_errors(world: str) -> None:
 
 
 def test_learning_pays_where_there_is_structure_and_repeats_cost() -> None:
-    found = {
+    result = {
         s.policy: s
         for s in arena(["uniform, repeats", "stratified", "gp"], ["sparse by task"], landscapes=24)
     }
-    assert found["gp"].gain_interval[0] > 0
-    assert found["gp"].ratio_interval[0] > 1.3
-    assert found["uniform, repeats"].gain_interval[1] < 0
+    assert result["gp"].gain_interval[0] > 0
+    assert result["gp"].ratio_interval[0] > 1.3
+    assert result["uniform, repeats"].gain_interval[1] < 0
     assert (
-        found["stratified"].gain,
-        found["stratified"].gain_interval,
-        found["stratified"].ratio,
+        result["stratified"].gain,
+        result["stratified"].gain_interval,
+        result["stratified"].ratio,
     ) == (0, None, 1)
-    assert found["uniform, repeats"].rows > found["uniform, repeats"].keys
+    assert result["uniform, repeats"].rows > result["uniform, repeats"].keys
 
 
 def test_processes_make_no_difference() -> None:
     settings = {"worlds": ["diffuse"], "budget": 9, "landscapes": 20, "seed": 4}
-    said: list[str] = []
-    assert arena(["gp", "caps"], jobs=2, progress=said.append, **settings) == arena(
+    message: list[str] = []
+    assert arena(["gp", "caps"], jobs=2, progress=message.append, **settings) == arena(
         ["gp", "caps"], **settings
     )
-    assert said[-1] == "diffuse: 20 of 20"
+    assert message[-1] == "diffuse: 20 of 20"
 
 
 @pytest.mark.slow
@@ -231,9 +239,9 @@ def test_a_cap_holds_for_every_policy_and_every_task() -> None:
 
 
 def test_a_cap_that_is_never_reached_changes_no_chance() -> None:
-    seen = asked([3, 100, 400], [True, False, True], batch=2)
+    history = make_history([3, 100, 400], [True, False, True], batch=2)
     for name in ("uniform", "caps", "stratified", "exhaustive"):
-        assert (get(f"{name}, most=99").chances(seen) == get(name).chances(seen)).all()
+        assert (get(f"{name}, most=99").chances(history) == get(name).chances(history)).all()
 
 
 @pytest.mark.parametrize("name", [*POLICIES, "gp, most=9", "exhaustive, order=canonical"])
@@ -243,8 +251,8 @@ def test_blocked_keys_are_never_asked_and_do_not_stop_the_rest(name: str) -> Non
     blocked[6:12] = True  # a task with nothing to ask
     keys = np.empty(0, dtype=np.intp)
     for turn in range(1, 10):
-        seen = PromptHistory(4, (2, 3), keys, keys % 5 == 0, turn, 9, blocked)
-        keys = np.concatenate([keys, get(name).ask(seen, 4, rng, rng)])
+        history = PromptHistory(4, (2, 3), keys, keys % 5 == 0, turn, 9, blocked)
+        keys = np.concatenate([keys, get(name).ask(history, 4, rng, rng)])
     assert not blocked[keys].any()
     if "repeats" in name:
         assert len(keys) == 36
@@ -253,7 +261,7 @@ def test_blocked_keys_are_never_asked_and_do_not_stop_the_rest(name: str) -> Non
 
 
 def test_where_everything_is_blocked_nothing_is_asked() -> None:
-    seen = PromptHistory(
+    history = PromptHistory(
         4,
         (2, 3),
         np.empty(0, dtype=np.intp),
@@ -262,7 +270,7 @@ def test_where_everything_is_blocked_nothing_is_asked() -> None:
         9,
         np.ones(24, dtype=bool),
     )
-    assert [ask(policy, seen) for policy in (*POLICIES.values(), get("gp, most=1"))] == [[]] * (
+    assert [ask(policy, history) for policy in (*POLICIES.values(), get("gp, most=1"))] == [[]] * (
         len(POLICIES) + 1
     )
 
@@ -271,7 +279,7 @@ def test_where_everything_is_blocked_nothing_is_asked() -> None:
     "name", ["uniform", "uniform, repeats", "caps, repeats, prior=stressor", "caps", "stratified"]
 )
 def test_draws_have_the_chances_that_are_told(name: str) -> None:
-    seen = PromptHistory(
+    history = PromptHistory(
         2,
         (2,),
         np.array([1, 0, 1]),
@@ -280,20 +288,22 @@ def test_draws_have_the_chances_that_are_told(name: str) -> None:
         5,
         np.array([0, 0, 0, 1], dtype=bool),
     )
-    seen = (
-        seen if "repeats" in name else PromptHistory(2, (2,), np.array([1]), np.array([True]), 2, 5)
+    history = (
+        history
+        if "repeats" in name
+        else PromptHistory(2, (2,), np.array([1]), np.array([True]), 2, 5)
     )
-    chance = get(name).chances(seen)
+    chance = get(name).chances(history)
     assert chance.sum() == pytest.approx(1)
-    drawn = np.array([ask(get(name), seen, size=1, seed=seed)[0] for seed in range(800)])
+    sample = np.array([ask(get(name), history, size=1, seed=seed)[0] for seed in range(800)])
     expected = np.sqrt(chance * (1 - chance) / 800)
-    assert (np.abs(np.bincount(drawn, minlength=4) / 800 - chance) <= 4 * expected).all()
+    assert (np.abs(np.bincount(sample, minlength=4) / 800 - chance) <= 4 * expected).all()
 
 
 def test_exhaustive_in_canonical_order_is_the_order_of_the_bank() -> None:
     policy = get("exhaustive, order=canonical")
-    assert ask(policy, asked([0, 1, 3], [True, False, True]), size=4) == [2, 4, 5, 6]
-    assert policy.chances(asked([0], [True]))[:3].tolist() == [0, 1, 0]
+    assert ask(policy, make_history([0, 1, 3], [True, False, True]), size=4) == [2, 4, 5, 6]
+    assert policy.chances(make_history([0], [True]))[:3].tolist() == [0, 1, 0]
 
 
 def test_temperatures_follow_their_schedule() -> None:
@@ -309,8 +319,8 @@ def test_temperatures_follow_their_schedule() -> None:
 
 
 def test_caps_without_any_warmth_still_draws() -> None:
-    seen = asked([0] * 9, [True] * 9, batch=8)
-    assert len(ask(Caps(start=1e-300, floor=1e-300), seen, size=90)) == 90
+    history = make_history([0] * 9, [True] * 9, batch=8)
+    assert len(ask(Caps(start=1e-300, floor=1e-300), history, size=90)) == 90
 
 
 @pytest.mark.parametrize(
@@ -328,7 +338,7 @@ def test_a_name_is_told_in_any_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("", "no policy ''"),
         (
@@ -358,13 +368,13 @@ def test_a_name_is_told_in_any_order() -> None:
         ("gp, most=1.5", "most must be a number"),
     ],
 )
-def test_a_policy_that_cannot_be(name: str, said: str) -> None:
-    with pytest.raises(PlanError, match=re.escape(said)):
+def test_a_policy_that_cannot_be(name: str, message: str) -> None:
+    with pytest.raises(PlanError, match=re.escape(message)):
         get(name)
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "message"),
     [
         ({"policies": ["magic"]}, "no policy 'magic'"),
         ({"control": "magic"}, "no policy 'magic'"),
@@ -375,11 +385,11 @@ def test_a_policy_that_cannot_be(name: str, said: str) -> None:
         ({"level": 1.0}, "level"),
     ],
 )
-def test_an_arena_that_cannot_be(given: dict[str, object], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        arena(**given)
+def test_an_arena_that_cannot_be(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        arena(**arguments)
 
 
 def test_the_gaussian_policy_has_no_repeats_when_all_but_few_are_asked() -> None:
-    seen = asked(list(range(484)), [False] * 484)
-    assert sorted(ask(GaussianThompson(), seen)) == [484, 485]
+    history = make_history(list(range(484)), [False] * 484)
+    assert sorted(ask(GaussianThompson(), history)) == [484, 485]

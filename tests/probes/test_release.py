@@ -41,17 +41,17 @@ class Talkative(Brittle):
     """Says more than the answer, and sometimes what a prompt says."""
 
     async def answer(self, question: Question) -> Response:
-        found = await super().answer(question)
-        if found.text is None:
-            return found
+        result = await super().answer(question)
+        if result.text is None:
+            return result
         prompt = question.messages[-1]["content"]
-        told = hashlib.sha256(prompt.encode()).hexdigest()
-        said = (
-            f"Thinking aloud about case {told[:12]}, zebra {told[12:18]}.\n"
-            if told[0] > "3"
+        content = hashlib.sha256(prompt.encode()).hexdigest()
+        message = (
+            f"Thinking aloud about case {content[:12]}, zebra {content[12:18]}.\n"
+            if content[0] > "3"
             else prompt[:30] + "\n"
         )
-        return Response(said + found.text, finish="stop")
+        return Response(message + result.text, finish="stop")
 
 
 def reviewed(folder: Path, target: Any, planted: Planted) -> ReviewedRuns:
@@ -72,9 +72,11 @@ def reviewed(folder: Path, target: Any, planted: Planted) -> ReviewedRuns:
         Reviewer("ben", planted, 0.3),
         Reviewer("cy", planted, 0.0, True),
     ):
-        left = open_items(audit.queue, audit.decisions, person.name, adjudicate=person.adjudicates)
-        made = [person.decide(item) for item in left]
-        audit.store.add([Decision(**{**d.to_dict(), "note": NOTE}) for d in made])
+        remaining = open_items(
+            audit.queue, audit.decisions, person.name, adjudicate=person.adjudicates
+        )
+        created = [person.decide(item) for item in remaining]
+        audit.store.add([Decision(**{**d.to_dict(), "note": NOTE}) for d in created])
     audit.unblind("ana", "finished")
     return audit
 
@@ -124,7 +126,7 @@ def test_no_response_is_in_the_package(audit: ReviewedRuns, public: Path) -> Non
 
 def test_no_name_note_place_or_reading_is_in_the_package(audit: ReviewedRuns, public: Path) -> None:
     whole = "\n".join((public / name).read_text(encoding="utf-8") for name in (*FILES, INDEX))
-    for hidden in (
+    for secrets in (
         "ana",
         "ben",
         "example.org",
@@ -133,7 +135,7 @@ def test_no_name_note_place_or_reading_is_in_the_package(audit: ReviewedRuns, pu
         'extracted"',
         "the one number",
     ):
-        assert not re.search(rf"\b{re.escape(hidden)}\b", whole), hidden
+        assert not re.search(rf"\b{re.escape(secrets)}\b", whole), secrets
     reviewers = {
         json.loads(line)["reviewer"]
         for line in (public / "decisions.jsonl").read_text().splitlines()
@@ -154,8 +156,8 @@ def test_the_package_depends_on_responses_by_their_hash_alone(
             return audit.runs.rows[0].model
 
         async def answer(self, question: Question) -> Response:
-            found = await super().answer(question)
-            return Response("Quite another preamble.\n" + str(found.text), finish="stop")
+            result = await super().answer(question)
+            return Response("Quite another preamble.\n" + str(result.text), finish="stop")
 
     other = reviewed(tmp_path / "runs", Other(planted, failing=0.0), planted)
     # reviewers slip by what they see: give both the same decisions, on the items of the same rows
@@ -169,21 +171,21 @@ def test_the_package_depends_on_responses_by_their_hash_alone(
 def test_hashes_are_of_the_responses_and_statuses_those_of_the_audit(
     audit: ReviewedRuns, public: Path
 ) -> None:
-    told = [json.loads(line) for line in (public / "rows.jsonl").read_text().splitlines()]
+    content = [json.loads(line) for line in (public / "rows.jsonl").read_text().splitlines()]
     statuses = audit.statuses
-    for row, line in zip(audit.runs.rows, told, strict=True):
+    for row, line in zip(audit.runs.rows, content, strict=True):
         assert row.response is not None
         assert line["response_sha256"] == hashlib.sha256(row.response.encode()).hexdigest()
         assert line["audit"] == statuses[row.id]
-    assert {line["audit"] for line in told} >= {"confirmed_model_error", "unaudited", "no_error"}
+    assert {line["audit"] for line in content} >= {"confirmed_model_error", "unaudited", "no_error"}
 
 
 def test_a_package_checks_itself_and_its_making_is_on_record(
     audit: ReviewedRuns, public: Path
 ) -> None:
-    found = check(public, set_tables)
-    assert found.problems == ()
-    assert (found.files, found.rows) == (len(FILES), len(audit.runs.rows))
+    result = check(public, set_tables)
+    assert result.problems == ()
+    assert (result.files, result.rows) == (len(FILES), len(audit.runs.rows))
     (event,) = Ledger(audit.runs.folder / LEDGER).events(RELEASED)
     assert event.body["package"] == hashlib.sha256((public / INDEX).read_bytes()).hexdigest()
 
@@ -197,7 +199,7 @@ def rehashed(folder: Path) -> None:
     (folder / INDEX).write_text(json.dumps(index))
 
 
-def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
+def change_file(name: str, old: str, new: str) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         text = (folder / name).read_text()
         assert old in text
@@ -207,25 +209,25 @@ def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
         (
-            changed("rows.jsonl", "confirmed_model_error", "no_error"),
-            "rows.jsonl is not what rows and decisions come to",
+            change_file("rows.jsonl", "confirmed_model_error", "no_error"),
+            "rows.jsonl does not follow from rows and decisions",
         ),
         (
-            changed("decisions.jsonl", '"model_wrong": "yes"', '"model_wrong": "no"'),
-            "is not what rows and decisions",
+            change_file("decisions.jsonl", '"model_wrong": "yes"', '"model_wrong": "no"'),
+            "does not follow from rows",
         ),
-        (changed("tables.json", '"confirmed": ', '"confirmed": 1'), "tables.json is not what"),
-        (changed("tables.md", "unique audited", "audited"), "tables.md is not what"),
+        (change_file("tables.json", '"confirmed": ', '"confirmed": 1'), "tables.json does not follow"),
+        (change_file("tables.md", "unique audited", "audited"), "tables.md does not follow"),
         (
-            changed("prompts.jsonl", '"prompt": "', '"prompt": "Please. '),
+            change_file("prompts.jsonl", '"prompt": "', '"prompt": "Please. '),
             "is not what bank and grammar make",
         ),
-        (changed("rows.jsonl", '"how":', '"response": "Answer: 5", "how":'), "amiss"),
-        (changed("config.json", '"valid": 486', '"valid": 485'), "tables.json is not what"),
-        (changed("bank.toml", "racket", "bat"), "frozen as"),
+        (change_file("rows.jsonl", '"how":', '"response": "Answer: 5", "how":'), "amiss"),
+        (change_file("config.json", '"valid": 486', '"valid": 485'), "tables.json does not follow"),
+        (change_file("bank.toml", "racket", "bat"), "frozen as"),
         (
             lambda folder: (folder / "responses.jsonl").write_text("{}"),
             "responses.jsonl is no part of the package",
@@ -233,21 +235,21 @@ def changed(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda folder: (folder / "rows.jsonl").write_text("[1]\n"), "cannot be read"),
         (lambda folder: (folder / "rows.jsonl").write_text("[" * 100_000), "cannot be read"),
         (
-            changed("bank.toml", "[[task]]", "# Answer: 5, said the model\n[[task]]"),
+            change_file("bank.toml", "[[task]]", "# Answer: 5, said the model\n[[task]]"),
             "holds more than its tables",
         ),
         (
-            changed("config.json", '"seeds"', '"responses": ["Answer: 5"], "seeds"'),
+            change_file("config.json", '"seeds"', '"responses": ["Answer: 5"], "seeds"'),
             "config.json holds responses",
         ),
         (
-            changed("MANIFEST.json", '"counts"', '"responses": [], "counts"'),
+            change_file("MANIFEST.json", '"counts"', '"responses": [], "counts"'),
             "MANIFEST.json holds responses",
         ),
     ],
 )
 def test_changes_are_noticed_even_with_new_hashes(
-    public: Path, tmp_path: Path, damage: Callable[[Path], None], said: str
+    public: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     folder = tmp_path / "package"
     shutil.copytree(public, folder)
@@ -255,18 +257,18 @@ def test_changes_are_noticed_even_with_new_hashes(
     assert check(folder, set_tables).problems
     rehashed(folder)
     problems = check(folder, set_tables).problems
-    assert said in " ".join(problems)
+    assert message in " ".join(problems)
 
 
 def test_other_tables_of_another_version_are_told_as_that(public: Path, tmp_path: Path) -> None:
     folder = tmp_path / "package"
     shutil.copytree(public, folder)
-    changed(INDEX, '"groundfault": "', '"groundfault": "0.0.')(folder)
+    change_file(INDEX, '"groundfault": "', '"groundfault": "0.0.')(folder)
     assert check(folder, set_tables).problems == (), "what another version made alike reproduces"
-    changed("tables.md", "unique audited", "audited")(folder)
+    change_file("tables.md", "unique audited", "audited")(folder)
     rehashed(folder)
     first, second = check(folder, set_tables).problems
-    assert "tables.md is not what" in first
+    assert "tables.md does not follow" in first
     assert re.match(r"it was made with groundfault 0\.0\.\S+, and this is ", second)
 
 
@@ -313,19 +315,21 @@ def test_models_are_named_without_servers_and_folders() -> None:
         "hf/C:\\models\\phi",
         "replay:calls.db#0123456789ab",
     ]
-    found = make_public_names(names)
-    assert found["openai/mine@http://user@10.0.0.3:8000/v1"] == "openai/mine"
-    assert found["hf/Qwen/Qwen2.5-7B-Instruct"] == "hf/Qwen/Qwen2.5-7B-Instruct"
-    assert found["replay:calls.db#0123456789ab"] == "replay:calls.db#0123456789ab"
-    assert found["inspect/hf//srv/phi"] == "inspect/hf/phi"
-    assert sorted(v for k, v in found.items() if "qwen" in k) == [
+    result = make_public_names(names)
+    assert result["openai/mine@http://user@10.0.0.3:8000/v1"] == "openai/mine"
+    assert result["hf/Qwen/Qwen2.5-7B-Instruct"] == "hf/Qwen/Qwen2.5-7B-Instruct"
+    assert result["replay:calls.db#0123456789ab"] == "replay:calls.db#0123456789ab"
+    assert result["inspect/hf//srv/phi"] == "inspect/hf/phi"
+    assert sorted(v for k, v in result.items() if "qwen" in k) == [
         "hf/qwen",
         "hf/qwen (2)",
         "hf/qwen (3)",
     ]
-    assert len(set(found.values())) == len(names)
+    assert len(set(result.values())) == len(names)
     assert not any(
-        part in name for name in found.values() for part in ("home", "ana", "10.0", "models", "srv")
+        part in name
+        for name in result.values()
+        for part in ("home", "ana", "10.0", "models", "srv")
     )
 
 
@@ -347,27 +351,27 @@ def invoke(*words: object) -> Any:
 
 def test_commands(audit: ReviewedRuns, tmp_path: Path) -> None:
     runs, page = audit.runs.folder, tmp_path / "report.html"
-    done = invoke("report", runs, "--html", page, "--md", tmp_path / "report.md", "--json", "-")
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told["conclusions"]
+    result = invoke("report", runs, "--html", page, "--md", tmp_path / "report.md", "--json", "-")
+    assert result.exit_code == 0, result.output
+    content = json.loads(result.stdout)
+    assert content["conclusions"]
     assert "</svg>" in page.read_text()
-    done = invoke("report", runs, "--evidence", tmp_path / "rows.parquet")
-    assert done.exit_code == 0, done.output
-    assert "to judge the components" in done.output
-    done = invoke("release", runs, "--out", tmp_path / "package")
-    assert done.exit_code == 0, done.output
-    done = invoke("release", "--check", tmp_path / "package")
-    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "reproduces")
+    result = invoke("report", runs, "--evidence", tmp_path / "rows.parquet")
+    assert result.exit_code == 0, result.output
+    assert "to judge the components" in result.output
+    result = invoke("release", runs, "--out", tmp_path / "package")
+    assert result.exit_code == 0, result.output
+    result = invoke("release", "--check", tmp_path / "package")
+    assert (result.exit_code, result.output.splitlines()[-1]) == (0, "reproduces")
     (tmp_path / "package" / "tables.md").write_text("x")
     assert invoke("release", "--check", tmp_path / "package").exit_code == 1
 
 
 @pytest.mark.slow
 def test_the_command_that_judges_components(audit: ReviewedRuns, tmp_path: Path) -> None:
-    done = invoke("report", audit.runs.folder, "--audit", tmp_path / "audited")
-    assert done.exit_code == 0, done.output
-    assert "distractor = shortcut: " in done.output
+    result = invoke("report", audit.runs.folder, "--audit", tmp_path / "audited")
+    assert result.exit_code == 0, result.output
+    assert "distractor = shortcut: " in result.output
     assert (tmp_path / "audited" / "components" / "report.html").exists()
     assert (tmp_path / "audited" / "families" / "report.html").exists()
 
@@ -396,7 +400,7 @@ def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: P
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["report", "{empty}"], "holds no runs"),
         (["report", "{runs}", "--control", "nobody"], "no run of 'nobody'"),
@@ -410,9 +414,9 @@ def test_a_report_of_decisions_asks_why_it_opens_them(tmp_path: Path, planted: P
     ],
 )
 def test_bad_input_is_one_line(
-    audit: ReviewedRuns, tmp_path: Path, words: list[str], said: str
+    audit: ReviewedRuns, tmp_path: Path, words: list[str], message: str
 ) -> None:
-    done = invoke(*(word.format(empty=tmp_path, runs=audit.runs.folder) for word in words))
-    assert done.exit_code != 0
-    assert said in str(done.exception)
-    assert "\n" not in str(done.exception)
+    result = invoke(*(word.format(empty=tmp_path, runs=audit.runs.folder) for word in words))
+    assert result.exit_code != 0
+    assert message in str(result.exception)
+    assert "\n" not in str(result.exception)

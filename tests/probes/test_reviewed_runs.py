@@ -51,10 +51,10 @@ FINE: dict[str, Any] = {**ERROR, "model_wrong": "no"}
 
 
 def row(
-    model: str, policy: str, query: int, task: str, said: str | None, distractor: str = "none"
+    model: str, policy: str, query: int, task: str, response: str | None, distractor: str = "none"
 ) -> ProbeRow:
     probe = render(BANK, GRAMMAR, task, {"distractor": distractor})
-    sent = route(probe.task, said) if said is not None else None
+    sent = route(probe.task, response) if response is not None else None
     return ProbeRow(
         model=model,
         policy=policy,
@@ -69,8 +69,8 @@ def row(
         answer=probe.task.answer,
         rule=probe.task.rule,
         errors=probe.errors,
-        status="answered" if said is not None else "refused",
-        response=said,
+        status="answered" if response is not None else "refused",
+        response=response,
         extracted=sent.answer.text if sent else None,
         how=sent.answer.how if sent else "none",
         reason=sent.reason if sent else "the model refused",
@@ -84,23 +84,23 @@ def _rows() -> list[ProbeRow]:
     """Two models, two policies, 12 queries each: right, wrong, unreadable, refused; some of them
     twice.
     """
-    tasks, made = [task.id for task in BANK], []
+    tasks, created = [task.id for task in BANK], []
     for model in MODELS:
         for policy in POLICIES:
             for query in range(1, 13):
                 task = tasks[(query + (policy == "gp")) % len(tasks)]
                 key = BANK[task].answer
-                said = {
+                message = {
                     0: f"Answer: {key}",
                     1: "Answer: 987654",
                     2: "It may be 41, or 42; I leave it open, and "
                     "\x1b[2J[red]say[/red] no more about it here today.",
                     3: None if query > 10 else f"Hm.\nAnswer: {key}",
                 }[query % 4]
-                made.append(
-                    row(model, policy, query, task, said, "none" if query % 2 else "number")
+                created.append(
+                    row(model, policy, query, task, message, "none" if query % 2 else "number")
                 )
-    return made
+    return created
 
 
 ROWS = _rows()
@@ -138,14 +138,16 @@ def call(*arguments: Any, keys: str | None = None) -> Result:
 
 
 def test_what_is_routed_to_a_person_is_queued_and_a_share_of_what_matched() -> None:
-    shown = items(ROWS)
-    made = queue(ROWS, controls=0.25, seed=1)
-    routed = {shown[r.id].id for r in ROUTED}
-    matched = {shown[r.id].id for r in ROWS if r.signal == "match"}
-    assert routed <= set(made.by_id)
-    assert set(made.by_id) - routed < matched
-    assert len(made.items) - len(routed) == -(-len(matched) // 4)
-    assert {r.id for r in ROWS} - set(shown) == {r.id for r in ROWS if r.signal == "unanswered"}
+    items_by_row = items(ROWS)
+    created = queue(ROWS, controls=0.25, seed=1)
+    routed = {items_by_row[r.id].id for r in ROUTED}
+    matched = {items_by_row[r.id].id for r in ROWS if r.signal == "match"}
+    assert routed <= set(created.by_id)
+    assert set(created.by_id) - routed < matched
+    assert len(created.items) - len(routed) == -(-len(matched) // 4)
+    assert {r.id for r in ROWS} - set(items_by_row) == {
+        r.id for r in ROWS if r.signal == "unanswered"
+    }
     assert set(queue(ROWS, controls=0).by_id) == routed
     assert set(queue(ROWS, controls=1).by_id) == routed | matched
 
@@ -170,9 +172,9 @@ def test_the_order_of_rows_does_not_matter_and_more_rows_leave_items_as_they_are
 
 
 def test_controls_are_drawn_at_random() -> None:
-    drawn = Counter(id for seed in range(300) for id in queue(ROWS, controls=0.5, seed=seed).by_id)
+    sample = Counter(id for seed in range(300) for id in queue(ROWS, controls=0.5, seed=seed).by_id)
     routed = set(queue(ROWS, controls=0).by_id)
-    often = [drawn[id] for id in queue(ROWS, controls=1).by_id if id not in routed]
+    often = [sample[id] for id in queue(ROWS, controls=1).by_id if id not in routed]
     assert all(110 < count < 190 for count in often)
 
 
@@ -201,21 +203,21 @@ SAYS: dict[Status, dict[str, Any]] = {
 
 
 def test_a_decision_holds_for_every_row_that_shows_the_same() -> None:
-    shown = items(ROWS)
-    for status, said in SAYS.items():
+    items_by_row = items(ROWS)
+    for status, message in SAYS.items():
         for item in queue(ROWS, controls=0).items:
-            found = statuses(ROWS, [Decision(reviewer="ana", item=item.id, **said)])
-            assert {id for id, each in found.items() if each == status} == {
-                i for i in shown if shown[i] == item
+            result = statuses(ROWS, [Decision(reviewer="ana", item=item.id, **message)])
+            assert {id for id, each in result.items() if each == status} == {
+                i for i in items_by_row if items_by_row[i] == item
             }
-            assert set(found.values()) == {status, "unaudited"}
+            assert set(result.values()) == {status, "unaudited"}
 
 
 def test_by_row_a_decision_holds_for_one_row() -> None:
-    shown = items(ROWS, unit="row")
-    said = [Decision(reviewer="ana", item=shown[r.id].id, **ERROR) for r in ROUTED[::2]]
-    found = statuses(ROWS, said, unit="row")
-    assert {id for id, status in found.items() if status == "confirmed_model_error"} == {
+    items_by_row = items(ROWS, unit="row")
+    message = [Decision(reviewer="ana", item=items_by_row[r.id].id, **ERROR) for r in ROUTED[::2]]
+    result = statuses(ROWS, message, unit="row")
+    assert {id for id, status in result.items() if status == "confirmed_model_error"} == {
         r.id for r in ROUTED[::2]
     }
 
@@ -223,24 +225,24 @@ def test_by_row_a_decision_holds_for_one_row() -> None:
 def test_two_reviewers_agree_or_an_adjudicator_decides() -> None:
     item = queue(ROWS).items[0]
 
-    def said(who: str, status: Status, **more: Any) -> Decision:
+    def decide(who: str, status: Status, **more: Any) -> Decision:
         return Decision(reviewer=who, item=item.id, **SAYS[status], **more)
 
-    def found(*all: Decision) -> set[str]:
+    def resolve_status(*all: Decision) -> set[str]:
         return set(statuses(ROWS, all, reviewers=2).values()) - {"unaudited"}
 
-    one, other = said("ana", "confirmed_model_error"), said("ben", "no_error")
-    assert found(one) == set()
-    assert found(one, replace(one, reviewer="ben")) == {"confirmed_model_error"}
-    assert found(one, other) == {"disputed"}
-    assert found(one, other, said("cy", "no_error")) == {"no_error"}
-    assert found(one, other, said("cy", "format_artifact", role="adjudicator")) == {
+    one, other = decide("ana", "confirmed_model_error"), decide("ben", "no_error")
+    assert resolve_status(one) == set()
+    assert resolve_status(one, replace(one, reviewer="ben")) == {"confirmed_model_error"}
+    assert resolve_status(one, other) == {"disputed"}
+    assert resolve_status(one, other, decide("cy", "no_error")) == {"no_error"}
+    assert resolve_status(one, other, decide("cy", "format_artifact", role="adjudicator")) == {
         "format_artifact"
     }
 
 
 ROUTED_IDS = sorted(queue(ROWS, controls=0).by_id)
-said_of_rows = st.lists(
+decisions_on_rows = st.lists(
     st.builds(
         lambda who, item, status, role: Decision(
             reviewer=who, item=item, role=role, **SAYS[status]
@@ -251,26 +253,26 @@ said_of_rows = st.lists(
         st.sampled_from(["reviewer", "reviewer", "adjudicator"]),
     ),
     max_size=10,
-).map(lambda said: [replace(d, seq=n) for n, d in enumerate(said, start=1)])
+).map(lambda message: [replace(d, seq=n) for n, d in enumerate(message, start=1)])
 
 
-@given(said_of_rows, st.integers(1, 2), st.randoms(use_true_random=False))
+@given(decisions_on_rows, st.integers(1, 2), st.randoms(use_true_random=False))
 @settings(max_examples=60)
 def test_statuses_depend_on_no_order(
-    said: list[Decision], needed: int, order: random.Random
+    message: list[Decision], count: int, order: random.Random
 ) -> None:
-    found = statuses(ROWS, said, reviewers=needed)
-    assert set(found) == {r.id for r in ROWS}
-    assert set(found.values()) <= set(get_args(Status))
-    rows, shuffled = order.sample(ROWS, len(ROWS)), order.sample(said, len(said))
-    assert statuses(rows, shuffled, reviewers=needed) == found
-    decided = {d.item for d in said}
-    shown = items(ROWS)
+    result = statuses(ROWS, message, reviewers=count)
+    assert set(result) == {r.id for r in ROWS}
+    assert set(result.values()) <= set(get_args(Status))
+    rows, shuffled = order.sample(ROWS, len(ROWS)), order.sample(message, len(message))
+    assert statuses(rows, shuffled, reviewers=count) == result
+    decided = {d.item for d in message}
+    items_by_row = items(ROWS)
     for each in ROWS:
-        if each.id not in shown or shown[each.id].id not in decided:
-            assert found[each.id] == "unaudited"
-    if all(d.verdict != "model_error" for d in said):
-        assert "confirmed_model_error" not in found.values()
+        if each.id not in items_by_row or items_by_row[each.id].id not in decided:
+            assert result[each.id] == "unaudited"
+    if all(d.verdict != "model_error" for d in message):
+        assert "confirmed_model_error" not in result.values()
 
 
 # ----------------------------------------------------------------------------------------- a folder
@@ -281,19 +283,19 @@ def test_the_queue_is_sealed_in_the_ledger_before_the_first_decision(runs: Path)
     assert set(audit.statuses.values()) == {"unaudited"}
     with pytest.raises(InputError, match=r"no review of .* has begun"):
         audit.queue  # noqa: B018
-    made = audit.seal()
+    created = audit.seal()
     (event,) = Ledger(runs / "ledger.db").events("queue_sealed")
-    assert event.body["queue"] == made.hash == ReviewedRuns(runs).queue.hash
+    assert event.body["queue"] == created.hash == ReviewedRuns(runs).queue.hash
     assert {name: event.body[name] for name in ("seed", "unit", "controls", "reviewers")} == {
         "seed": 4711,
         "unit": "key",
         "controls": 0.25,
         "reviewers": 1,
     }
-    assert (event.body["items"], event.body["reviews"]) == (len(made.items), "reviews.db")
+    assert (event.body["items"], event.body["reviews"]) == (len(created.items), "reviews.db")
     ReviewedRuns(runs).seal()
     assert len(Ledger(runs / "ledger.db").events()) == 1
-    session = Session(made, audit.store, "ana")
+    session = Session(created, audit.store, "ana")
     session.decide(**ERROR)
     kinds = [event.kind for event in Ledger(runs / "reviews.db").events()]
     assert kinds == ["queue_sealed", "decision"]
@@ -315,9 +317,9 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
     for name in ("bank.toml", "grammar.toml"):
         (tmp_path / name).write_bytes((SHIPPED / name).read_bytes())
     files = {"bank": tmp_path / "bank.toml", "grammar": tmp_path / "grammar.toml"}
-    made = run(Config(**files, policies=["stratified"], seeds=[0], iterations=2), Says())
-    assert ReviewedRuns(made).seal().items
-    place = made.folder / (
+    created = run(Config(**files, policies=["stratified"], seeds=[0], iterations=2), Says())
+    assert ReviewedRuns(created).seal().items
+    place = created.folder / (
         "manifest.json"
         if change == "manifest"
         else "scripted-same/stratified/seed-0/trajectory.jsonl"
@@ -335,9 +337,9 @@ def test_rows_that_the_run_did_not_record_are_not_reviewed(tmp_path: Path, chang
     with pytest.raises(
         LedgerError, match=r"manifest.json was changed|line [13] is not what the run recorded"
     ):
-        ReviewedRuns(made.folder)
+        ReviewedRuns(created.folder)
     place.write_text(text)
-    assert ReviewedRuns(made.folder).queue
+    assert ReviewedRuns(created.folder).queue
 
 
 def test_a_run_that_went_on_adds_items_and_keeps_decisions(tmp_path: Path) -> None:
@@ -348,33 +350,33 @@ def test_a_run_that_went_on_adds_items_and_keeps_decisions(tmp_path: Path) -> No
         session.decide(**ERROR)
     more = [*ROWS, row(MODELS[1], "gp", 99, "bat-and-ball", "Answer: 31337")]
     write_runs(runs, more)
-    grown = ReviewedRuns(runs)
+    longer_queue = ReviewedRuns(runs)
     with pytest.raises(LedgerError, match="not those whose review was sealed"):
-        grown.queue  # noqa: B018
-    assert Counter(grown.statuses.values())["confirmed_model_error"] >= len(ROUTED)
-    again = Session(grown.seal(), grown.store, "ana")
+        longer_queue.queue  # noqa: B018
+    assert Counter(longer_queue.statuses.values())["confirmed_model_error"] >= len(ROUTED)
+    again = Session(longer_queue.seal(), longer_queue.store, "ana")
     assert again.remaining >= 1
     assert len(Ledger(runs / "ledger.db").events("queue_sealed")) == 2
 
 
 def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
     audit = ReviewedRuns(runs)
-    made = audit.seal()
+    created = audit.seal()
     assert (audit.missed.audited, audit.missed.rate) == (0, None)
     routed = {item.id for item in queue(ROWS, controls=0).items}
-    controls = [item for item in made.items if item.id not in routed]
-    said = [
+    controls = [item for item in created.items if item.id not in routed]
+    message = [
         Decision(reviewer="ana", item=item.id, **(FINE if n else ERROR))
         for n, item in enumerate(controls)
     ]
-    audit.store.add(said)
-    found = audit.missed
-    assert (found.controls, found.audited, found.errors) == (len(controls), len(controls), 1)
-    assert found.matched > found.controls
-    assert found.rate == pytest.approx(1 / len(controls))
-    assert found.low is not None
-    assert found.high is not None
-    assert 0 < found.low < found.rate < found.high < 1
+    audit.store.add(message)
+    result = audit.missed
+    assert (result.controls, result.audited, result.errors) == (len(controls), len(controls), 1)
+    assert result.matched > result.controls
+    assert result.rate == pytest.approx(1 / len(controls))
+    assert result.low is not None
+    assert result.high is not None
+    assert 0 < result.low < result.rate < result.high < 1
     assert Counter(audit.statuses.values())["confirmed_model_error"] >= 1
 
 
@@ -403,12 +405,12 @@ def test_unblinding_is_on_record_and_marks_later_decisions(runs: Path) -> None:
     audit = ReviewedRuns(runs)
     session = Session(audit.seal(), audit.store, "ana")
     session.decide(**ERROR)
-    with pytest.raises(InputError, match="say why"):
+    with pytest.raises(InputError, match="give the reason"):
         audit.unblind("ana", " ")
     assert not audit.unblindings
-    shown = audit.unblind("ana", "all is reviewed")
-    assert {each["model"] for each in shown} == set(MODELS)
-    assert {each["item"] for each in shown} == set(audit.queue.by_id)
+    items_by_row = audit.unblind("ana", "all is reviewed")
+    assert {each["model"] for each in items_by_row} == set(MODELS)
+    assert {each["item"] for each in items_by_row} == set(audit.queue.by_id)
     (event,) = audit.unblindings
     assert (event.kind, event.body["actor"], event.body["reason"]) == (
         "unblinded",
@@ -417,7 +419,7 @@ def test_unblinding_is_on_record_and_marks_later_decisions(runs: Path) -> None:
     )
     session.decide(**ERROR)
     assert [d.unblinded for d in audit.decisions] == [False, True]
-    assert sorted(found.unblinded for found in audit.resolutions.values()) == [False, True]
+    assert sorted(result.unblinded for result in audit.resolutions.values()) == [False, True]
 
 
 # --------------------------------------------------------------------------------------- the screen
@@ -436,7 +438,7 @@ def screen(runs: Path, keys: str, reviewer: str = "ana", **options: Any) -> str:
 
 
 def test_a_session_decides_with_single_keys(runs: Path) -> None:
-    said = screen(runs, "yyyynenynfuyu")
+    message = screen(runs, "yyyynenynfuyu")
     assert [d.verdict for d in ReviewedRuns(runs).decisions] == [
         "model_error",
         "extraction_artifact",
@@ -444,24 +446,24 @@ def test_a_session_decides_with_single_keys(runs: Path) -> None:
         "format_artifact",
         "unsure",
     ]
-    assert "left: run the same command again" in said
+    assert "left: run the same command again" in message
     everything = screen(runs, "yyn" * 100)
     assert "all are decided" in everything
 
 
 def test_keys_that_mean_nothing_help_and_lose_nothing(runs: Path) -> None:
-    said = screen(runs, "x?ybnb")
-    assert "Extraction: valid if" in said
-    assert "you said: prompt valid: no" in said
+    message = screen(runs, "x?ybnb")
+    assert "Extraction: valid if" in message
+    assert "you said: prompt valid: no" in message
     assert "this is the first item" in screen(runs, "bbb", "ben")
     assert [d.verdict for d in ReviewedRuns(runs).decisions] == ["invalid_prompt"]
 
 
 def test_what_a_model_says_is_shown_and_not_obeyed(runs: Path) -> None:
-    said = screen(runs, "s" * 100)
-    assert "\ufffd[2J[red]say[/red] no more" in said
+    message = screen(runs, "s" * 100)
+    assert "\ufffd[2J[red]say[/red] no more" in message
     own = re.sub(
-        r"\x1b\[[0-9;]*m|\x1b\[2J\x1b\[H|\x1b\[H\x1b\[2J", "", said
+        r"\x1b\[[0-9;]*m|\x1b\[2J\x1b\[H|\x1b\[H\x1b\[2J", "", message
     )  # colours, and the screen we clear
     assert "\x1b" not in own
 
@@ -475,21 +477,21 @@ def test_a_long_response_is_cut_and_shown_on_demand(tmp_path: Path) -> None:
         "word " * 5000 + "MIDDLE " + "word " * 5000 + "\nAnswer: 3",
     )
     runs = write_runs(tmp_path / "runs", [long])
-    said = screen(runs, "q")
-    assert "characters are not shown" in said
-    assert "MIDDLE" not in said
+    message = screen(runs, "q")
+    assert "characters are not shown" in message
+    assert "MIDDLE" not in message
     assert "MIDDLE" in screen(runs, "aq")
 
 
 def _everything_shown(runs: Path, tmp_path: Path) -> dict[str, str]:
     """All that a reviewer gets to see: the session, help and all, and every sheet."""
-    shown = {"session": screen(runs, "?ayyy" * 200, "zoe")}
+    items_by_row = {"session": screen(runs, "?ayyy" * 200, "zoe")}
     for format, name in (("csv", "s.csv"), ("jsonl", "s.jsonl"), ("labelstudio", "s.json")):
         result = call(runs, "--reviewer", "eve", "--export", tmp_path / name, "--format", format)
         assert result.exit_code == 0, result.output
-        shown[format] = (tmp_path / name).read_text(encoding="utf-8-sig") + result.output
-    shown["config"] = (tmp_path / "s-config.xml").read_text()
-    return shown
+        items_by_row[format] = (tmp_path / name).read_text(encoding="utf-8-sig") + result.output
+    items_by_row["config"] = (tmp_path / "s-config.xml").read_text()
+    return items_by_row
 
 
 def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
@@ -498,7 +500,7 @@ def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
     other = Session(audit.seal(), audit.store, "annabel-the-other")
     while other.item:
         other.decide(**ERROR, note="this-is-what-another-thought")
-    hidden = [
+    secrets = [
         *HIDDEN,
         "annabel",
         "this-is-what",
@@ -507,14 +509,14 @@ def test_nothing_hidden_is_ever_shown(runs: Path, tmp_path: Path) -> None:
     ]
     innocent = [*{r.prompt for r in ROWS}, *{r.response for r in ROWS if r.response}, BANK.name]
     for where, text in _everything_shown(runs, tmp_path).items():
-        for word in hidden:
+        for word in secrets:
             if not any(word in each for each in innocent):
                 assert not re.search(rf"\b{re.escape(word)}\b", text), (
                     f"{word} is shown in the {where}"
                 )
         for each in ROUTED:
             assert each.id not in text
-    assert sum(any(word in each for each in innocent) for word in hidden) <= 3
+    assert sum(any(word in each for each in innocent) for word in secrets) <= 3
 
 
 def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
@@ -523,13 +525,13 @@ def test_an_adjudicator_sees_no_more(tmp_path: Path) -> None:
     first = audit.seal().items[0]
     audit.store.add(
         [
-            Decision(reviewer=who, item=first.id, **said)
-            for who, said in (("ana", ERROR), ("ben", FINE))
+            Decision(reviewer=who, item=first.id, **message)
+            for who, message in (("ana", ERROR), ("ben", FINE))
         ]
     )
-    said = screen(runs, "yyn", "cy", adjudicate=True)
-    assert "adjudication, 0 of 1 decided" in said
-    assert not re.search(r"\b(ana|ben)\b", said)
+    message = screen(runs, "yyn", "cy", adjudicate=True)
+    assert "adjudication, 0 of 1 decided" in message
+    assert not re.search(r"\b(ana|ben)\b", message)
     assert ReviewedRuns(runs).resolutions[first.id].how == "adjudicated"
 
 
@@ -540,8 +542,8 @@ def test_the_command_reviews_with_single_keys(runs: Path) -> None:
     result = call(runs, "--reviewer", "ana", keys="yyyq")
     assert result.exit_code == 0, result.output
     assert "left: run the same command again" in result.output
-    told = json.loads(call(runs, "--status", "--json", "-").output)
-    assert (told["decisions"], told["settled"], told["reviewers"]) == (1, 1, {"ana": 1})
+    content = json.loads(call(runs, "--status", "--json", "-").output)
+    assert (content["decisions"], content["settled"], content["reviewers"]) == (1, 1, {"ana": 1})
     assert "1 settled, 0 adjudicated, 0 disputed" in call(runs, "--status").output
 
 
@@ -590,21 +592,21 @@ def test_agreement_of_two_and_an_adjudicator(tmp_path: Path) -> None:
     call(runs, "--reviewer", "ana", keys="yyy" * 100)
     assert "by two reviewers yet" in call(runs, "--agreement").output
     call(runs, "--reviewer", "ben", keys="yyn" + "yyy" * 100)
-    told = json.loads(call(runs, "--agreement", "--json", "-").output)
+    content = json.loads(call(runs, "--agreement", "--json", "-").output)
     total = len(ReviewedRuns(runs).queue.items)
-    assert told["verdict"]["raw"]["value"] == pytest.approx(1 - 1 / total)
-    assert told["prompt_valid"]["kappa"]["value"] is None
-    said = call(runs, "--agreement").output
-    assert "Gwet's AC1" in said
-    assert "all ratings are of one category" in said
+    assert content["verdict"]["raw"]["value"] == pytest.approx(1 - 1 / total)
+    assert content["prompt_valid"]["kappa"]["value"] is None
+    message = call(runs, "--agreement").output
+    assert "Gwet's AC1" in message
+    assert "all ratings are of one category" in message
     assert json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1
     call(runs, "--reviewer", "ana", "--adjudicate", keys="yyy")
     assert (
         json.loads(call(runs, "--status", "--json", "-").output)["disputed"] == 1
     )  # who reviewed it may not
     call(runs, "--reviewer", "cy", "--adjudicate", keys="yyy")
-    told = json.loads(call(runs, "--status", "--json", "-").output)
-    assert (told["adjudicated"], told["adjudicators"]) == (1, {"cy": 1})
+    content = json.loads(call(runs, "--status", "--json", "-").output)
+    assert (content["adjudicated"], content["adjudicators"]) == (1, {"cy": 1})
 
 
 def test_items_are_split_as_the_first_session_says(runs: Path) -> None:
@@ -619,9 +621,9 @@ def test_items_are_split_as_the_first_session_says(runs: Path) -> None:
 def test_unblinding_needs_a_reason(runs: Path) -> None:
     call(runs, "--reviewer", "ana", keys="yyyq")
     assert isinstance(call(runs, "--reviewer", "ana", "--unblind").exception, InputError)
-    said = call(runs, "--reviewer", "ana", "--unblind", "--reason", "the review is over")
-    assert MODELS[0] in said.output
-    assert "on record" in said.output
+    message = call(runs, "--reviewer", "ana", "--unblind", "--reason", "the review is over")
+    assert MODELS[0] in message.output
+    assert "on record" in message.output
     call(runs, "--reviewer", "ana", keys="yyyq")
     assert "1 decision made after unblinding" in call(runs, "--status").output
 

@@ -35,11 +35,11 @@ class Brittle:
     name = "scripted/brittle"
 
     def __init__(self) -> None:
-        self.asked: list[Question] = []
+        self.questions: list[Question] = []
         self.now = self.most = 0
 
     async def answer(self, question: Question) -> Response:
-        self.asked.append(question)
+        self.questions.append(question)
         self.now += 1
         self.most = max(self.most, self.now)
         await asyncio.sleep(0.001)
@@ -74,19 +74,19 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def config(home: Path, **changed: Any) -> Config:
+def config(home: Path, **changes: Any) -> Config:
     settings = {
         "policies": ["stratified", "caps, repeats"],
         "seeds": [0, 1],
         "iterations": 3,
         "batch": 2,
     }
-    if "budget" in changed:
+    if "budget" in changes:
         del settings["iterations"]
-    return Config(bank=home / "bank.toml", grammar=home / "grammar.toml", **{**settings, **changed})
+    return Config(bank=home / "bank.toml", grammar=home / "grammar.toml", **{**settings, **changes})
 
 
-def written(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     """The files that must come out the same, whatever happened in between."""
     files = (
         path
@@ -96,7 +96,7 @@ def written(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def told(folder: Path) -> list[tuple[str, dict[str, Any]]]:
+def read_events(folder: Path) -> list[tuple[str, dict[str, Any]]]:
     return [(event.kind, dict(event.body)) for event in Ledger(folder / "ledger.db").events()]
 
 
@@ -108,27 +108,27 @@ def of(runs: Runs, policy: str, seed: int = 0) -> list[probes.ProbeRow]:
 
 
 def test_every_policy_and_seed_gets_the_same_budget(home: Path) -> None:
-    found = run(config(home), Brittle())
-    assert len(found.rows) == 2 * 2 * 3 * 2
+    result = run(config(home), Brittle())
+    assert len(result.rows) == 2 * 2 * 3 * 2
     for policy in ("stratified", "caps, repeats"):
         for seed in (0, 1):
-            assert [row.query for row in of(found, policy, seed)] == list(range(1, 7))
-    assert found.manifest["budget"] == 6
-    assert {row.signal for row in found.rows} == {"match", "mismatch"}
+            assert [row.query for row in of(result, policy, seed)] == list(range(1, 7))
+    assert result.manifest["budget"] == 6
+    assert {row.signal for row in result.rows} == {"match", "mismatch"}
 
 
 def test_a_budget_that_batches_do_not_fill(home: Path) -> None:
-    found = run(config(home, budget=7, batch=3), Brittle())
-    assert [row.iteration for row in of(found, "stratified")] == [1, 1, 1, 2, 2, 2, 3]
+    result = run(config(home, budget=7, batch=3), Brittle())
+    assert [row.iteration for row in of(result, "stratified")] == [1, 1, 1, 2, 2, 2, 3]
 
 
 def test_a_policy_with_nothing_left_ends_early_and_the_others_go_on(home: Path) -> None:
-    found = run(
+    result = run(
         config(home, policies=["gp, most=1", "uniform, repeats"], seeds=[0], budget=12, batch=4),
         Brittle(),
     )
-    assert len(of(found, "gp, most=1")) == 6
-    assert len(of(found, "uniform, repeats")) == 12
+    assert len(of(result, "gp, most=1")) == 6
+    assert len(of(result, "uniform, repeats")) == 12
     status = {
         place.parent.parent.name: json.loads(place.read_text())
         for place in home.rglob("status.json")
@@ -146,23 +146,23 @@ def test_tasks_are_matched_and_components_only_where_declared(home: Path) -> Non
             iterations=1,
             batch=6,
         )
-        found = run(settings, Brittle(), out=home / streams)
-        one, other = of(found, "uniform, repeats"), of(found, "caps, repeats")
+        result = run(settings, Brittle(), out=home / streams)
+        one, other = of(result, "uniform, repeats"), of(result, "caps, repeats")
         assert [row.task for row in one] == [row.task for row in other]
         assert ([row.key for row in one] == [row.key for row in other]) is same, (
             "all scores are still 0"
         )
-        assert found.manifest["streams"] == {"tasks": "matched", "components": streams}
-        assert one != of(found, "uniform, repeats", 1)
+        assert result.manifest["streams"] == {"tasks": "matched", "components": streams}
+        assert one != of(result, "uniform, repeats", 1)
 
 
 def test_prompts_that_must_not_be_asked_are_not(home: Path) -> None:
     text = (home / "grammar.toml").read_text().replace('sha256 = "', '# sha256 = "')
     (home / "grammar.toml").write_text(text.replace("{shortcut}", "{nothing}"))
-    found = run(config(home, policies=["uniform, repeats", "gp"], batch=10), Brittle())
-    assert {row.assignment[1] for row in found.rows} == {"none", "number"}
-    assert (found.manifest["prompts"], found.manifest["valid"]) == (162, 108)
-    assert len(of(found, "uniform, repeats")) == 30, "they spend nothing"
+    result = run(config(home, policies=["uniform, repeats", "gp"], batch=10), Brittle())
+    assert {row.assignment[1] for row in result.rows} == {"none", "number"}
+    assert (result.manifest["prompts"], result.manifest["valid"]) == (162, 108)
+    assert len(of(result, "uniform, repeats")) == 30, "they spend nothing"
 
 
 def test_no_prompt_at_all(home: Path) -> None:
@@ -180,10 +180,10 @@ def test_policies_see_mismatches_and_take_nothing_else_for_one(home: Path) -> No
             probe.assignment[1], Response("Answer: wrong 77")
         )
 
-    found = run(
+    result = run(
         config(home, policies=["caps, repeats"], seeds=[0], iterations=6, batch=3), Saying(says)
     )
-    by_signal = {row.assignment[1]: (row.status, row.signal, row.score) for row in found.rows}
+    by_signal = {row.assignment[1]: (row.status, row.signal, row.score) for row in result.rows}
     assert by_signal["none"] == ("refused", "unanswered", None)
     assert by_signal["number"] == ("answered", "unreadable", None)
     last = json.loads(next(home.rglob("trajectory.jsonl")).read_text().splitlines()[-1])
@@ -201,36 +201,41 @@ def test_answers_are_shared_at_temperature_0_and_fresh_above(home: Path) -> None
     }
     run(config(home, **settings), model, out=home / "shared")
     assert (
-        len(model.asked) == len({question.messages[0]["content"] for question in model.asked}) < 24
+        len(model.questions)
+        == len({question.messages[0]["content"] for question in model.questions})
+        < 24
     )
     warm = Brittle()
-    found = run(config(home, **settings, decoding={"temperature": 0.7}), warm, out=home / "fresh")
+    result = run(config(home, **settings, decoding={"temperature": 0.7}), warm, out=home / "fresh")
     assert (
-        len(warm.asked) == len({question.hash for question in warm.asked}) == len(found.rows) == 24
+        len(warm.questions)
+        == len({question.hash for question in warm.questions})
+        == len(result.rows)
+        == 24
     )
-    assert found.manifest["answers"] == "fresh"
+    assert result.manifest["answers"] == "fresh"
     cold = run(config(home, **settings, answers="fresh"), Brittle(), out=home / "cold")
     assert len(list(Record(cold.folder / "calls.db").calls())) == 24
 
 
 def test_all_policies_and_seeds_share_one_bound(home: Path) -> None:
     model = Brittle()
-    found = run(config(home, concurrency=3, seeds=[0, 1, 2]), model)
+    result = run(config(home, concurrency=3, seeds=[0, 1, 2]), model)
     assert model.most == 3
     alone = run(config(home, concurrency=1, seeds=[0, 1, 2]), Brittle(), out=home / "alone")
-    assert written(alone.folder) == written(found.folder)
+    assert read_files(alone.folder) == read_files(result.folder)
 
 
 def test_the_chance_of_a_draw_is_told_where_it_is_known(home: Path) -> None:
-    found = run(config(home, policies=["uniform, repeats", "gp"], seeds=[0]), Brittle())
-    assert [row.chance for row in of(found, "uniform, repeats")] == pytest.approx([1 / 162] * 6)
-    assert {row.chance for row in of(found, "gp")} == {None}
+    result = run(config(home, policies=["uniform, repeats", "gp"], seeds=[0]), Brittle())
+    assert [row.chance for row in of(result, "uniform, repeats")] == pytest.approx([1 / 162] * 6)
+    assert {row.chance for row in of(result, "gp")} == {None}
 
 
 def test_settings_of_decoding_reach_the_model(home: Path) -> None:
     model = Brittle()
     run(config(home, iterations=1, decoding={"top_p": 0.9, "stop": ["\n\n"]}), model)
-    assert model.asked[0].settings == {
+    assert model.questions[0].settings == {
         "temperature": 0.0,
         "max_tokens": 192,
         "top_p": 0.9,
@@ -242,7 +247,7 @@ def test_settings_of_decoding_reach_the_model(home: Path) -> None:
 
 
 def test_the_records_are_what_the_paper_lists(home: Path) -> None:
-    found = run(config(home), Brittle())
+    result = run(config(home), Brittle())
     place = next(home.rglob("caps-repeats/seed-1/trajectory.jsonl"))
     lines = place.read_bytes().splitlines(keepends=True)
     records = [json.loads(line) for line in lines]
@@ -260,12 +265,13 @@ def test_the_records_are_what_the_paper_lists(home: Path) -> None:
     ]
     best = next(
         row
-        for row in of(found, "caps, repeats", 1)
-        if row.score == max(r.score or 0 for r in found.rows)
+        for row in of(result, "caps, repeats", 1)
+        if row.score == max(r.score or 0 for r in result.rows)
     )
     assert probes.ProbeRow.from_dict(status["best"]) == best
     sealed = {
-        (b["policy"], b["seed"], b["iteration"]): b["record"] for kind, b in told(found.folder)[1:]
+        (b["policy"], b["seed"], b["iteration"]): b["record"]
+        for kind, b in read_events(result.folder)[1:]
     }
     assert sealed[("caps, repeats", 1, 2)] == hashlib.sha256(lines[1]).hexdigest()
     assert len(sealed) == 12
@@ -273,40 +279,40 @@ def test_the_records_are_what_the_paper_lists(home: Path) -> None:
 
 def test_what_was_fixed_is_sealed_before_the_first_question(home: Path) -> None:
     class Looking(Brittle):
-        seen: list[Any] | None = None
+        history: list[Any] | None = None
 
         async def answer(self, question: Question) -> Response:
-            self.seen = self.seen or told(home / "runs")
+            self.history = self.history or read_events(home / "runs")
             return await super().answer(question)
 
     model = Looking()
-    found = run(config(home), model)
-    manifest = hashlib.sha256((found.folder / "manifest.json").read_bytes()).hexdigest()
-    assert model.seen is not None
-    assert [(kind, body["manifest"], body["model"]) for kind, body in model.seen] == [
+    result = run(config(home), model)
+    manifest = hashlib.sha256((result.folder / "manifest.json").read_bytes()).hexdigest()
+    assert model.history is not None
+    assert [(kind, body["manifest"], body["model"]) for kind, body in model.history] == [
         ("probe_run_sealed", manifest, "scripted/brittle")
     ]
-    assert (found.folder / "bank.toml").read_bytes() == (home / "bank.toml").read_bytes()
-    assert (found.bank.hash, found.grammar.hash) == (
-        found.manifest["bank"]["sha256"],
-        found.manifest["grammar"]["sha256"],
+    assert (result.folder / "bank.toml").read_bytes() == (home / "bank.toml").read_bytes()
+    assert (result.bank.hash, result.grammar.hash) == (
+        result.manifest["bank"]["sha256"],
+        result.manifest["grammar"]["sha256"],
     )
 
 
 def test_responses_with_every_kind_of_line_break(home: Path) -> None:
     odd = "a\u2028b\x85c\r\nd\x0be\x00\U0001f600\nAnswer: 5"
-    found = run(config(home), Saying(lambda probe, text: Response(odd)))
-    assert {row.response for row in found.rows} == {odd}
-    assert len(found.rows) == 24
+    result = run(config(home), Saying(lambda probe, text: Response(odd)))
+    assert {row.response for row in result.rows} == {odd}
+    assert len(result.rows) == 24
 
 
 def test_two_models_in_one_folder(home: Path) -> None:
     other = Brittle()
     other.name = "scripted/other"
     run(config(home), Brittle())
-    found = run(config(home), other)
-    assert {row.model for row in found.rows} == {"scripted/brittle", "scripted/other"}
-    assert len(found.rows) == len({row.id for row in found.rows}) == 48
+    result = run(config(home), other)
+    assert {row.model for row in result.rows} == {"scripted/brittle", "scripted/other"}
+    assert len(result.rows) == len({row.id for row in result.rows}) == 48
     other.name = "scripted other"
     with pytest.raises(PlanError, match="too like"):
         run(config(home), other)
@@ -319,10 +325,10 @@ def test_two_models_in_one_folder(home: Path) -> None:
 def test_running_again_asks_nothing_and_changes_nothing(home: Path, temperature: float) -> None:
     warm: dict[str, Any] = {"decoding": {"temperature": temperature}}
     runs, model = run(config(home, **warm), Brittle()), Brittle()
-    before, head = written(runs.folder), Ledger(runs.folder / "ledger.db").head
+    before, head = read_files(runs.folder), Ledger(runs.folder / "ledger.db").head
     run(config(home, concurrency=1, timeout=5, retries=0, **warm), model)
-    assert model.asked == []
-    assert written(runs.folder) == before
+    assert model.questions == []
+    assert read_files(runs.folder) == before
     assert Ledger(runs.folder / "ledger.db").head == head
 
 
@@ -337,12 +343,12 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(os, "fsync", int)
     settings = config(home, seeds=[0], iterations=2, batch=1)
     whole = run(settings, Brittle(), out=home / "whole").folder
-    left = [0]
+    remaining = [0]
 
     def fragile(write: Callable[..., Any]) -> Callable[..., Any]:
         def act(*args: Any) -> Any:
-            left[0] -= 1
-            if left[0] == 0:
+            remaining[0] -= 1
+            if remaining[0] == 0:
                 raise Killed
             return write(*args)
 
@@ -357,21 +363,21 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
     for owner, name in ((Ledger, "extend"), (Record, "add")):
         monkeypatch.setattr(owner, name, fragile(getattr(owner, name)))
     for point in count(1):
-        left[0], out, crashed = point, home / str(point), False
+        remaining[0], out, crashed = point, home / str(point), False
         try:
             run(settings, Brittle(), out=out)
         except Killed:
             crashed = True
-        paid = (
+        cost = (
             {call.question.hash for call in Record(out / "calls.db").calls()}
             if (out / "calls.db").exists()
             else {}
         )
-        left[0], model = 0, Brittle()
+        remaining[0], model = 0, Brittle()
         run(settings, model, out=out)
-        assert written(out) == written(whole), point
-        assert told(out) == told(whole), point
-        assert not any(question.hash in paid for question in model.asked), point
+        assert read_files(out) == read_files(whole), point
+        assert read_events(out) == read_events(whole), point
+        assert not any(question.hash in cost for question in model.questions), point
         if not crashed:
             break
     assert point > 15
@@ -379,19 +385,19 @@ def test_a_crash_between_any_two_writes(home: Path, monkeypatch: pytest.MonkeyPa
 
 def test_a_line_that_was_cut_short_is_written_anew(home: Path) -> None:
     folder = run(config(home), Brittle()).folder
-    before, place = written(folder), next(folder.rglob("trajectory.jsonl"))
+    before, place = read_files(folder), next(folder.rglob("trajectory.jsonl"))
     data = place.read_bytes()
     for end in (1, len(data) // 2, len(data) - 1):
         place.write_bytes(data[:end])
         assert len(Runs(folder).rows) < 24, "what is whole can be read all the same"
         model = Brittle()
         run(config(home), model)
-        assert written(folder) == before
-        assert model.asked == []
+        assert read_files(folder) == before
+        assert model.questions == []
     place.unlink()
     place.with_name("status.json").unlink()
     run(config(home), Brittle())
-    assert written(folder) == before
+    assert read_files(folder) == before
 
 
 def test_a_second_process_is_refused(home: Path) -> None:
@@ -404,7 +410,7 @@ def test_a_second_process_is_refused(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changes", "message"),
     [
         ({"seeds": [0, 2]}, r"another seeds: \[0, 1\] then, \[0, 2\] now"),
         ({"iterations": 4}, "another iterations: 3 then, 4 now"),
@@ -417,12 +423,12 @@ def test_a_second_process_is_refused(home: Path) -> None:
     ],
 )
 def test_going_on_with_other_settings_is_refused(
-    home: Path, changed: dict[str, Any], said: str
+    home: Path, changes: dict[str, Any], message: str
 ) -> None:
-    before = written(run(config(home), Brittle()).folder)
-    with pytest.raises(InputError, match=said):
-        run(config(home, **changed), Brittle())
-    assert written(home / "runs") == before
+    before = read_files(run(config(home), Brittle()).folder)
+    with pytest.raises(InputError, match=message):
+        run(config(home, **changes), Brittle())
+    assert read_files(home / "runs") == before
 
 
 @pytest.mark.parametrize("name", ["bank", "grammar"])
@@ -445,7 +451,7 @@ def test_going_on_with_another_bank_or_grammar_is_refused(home: Path, name: str)
 def test_files_that_were_tampered_with(home: Path) -> None:
     folder = run(config(home), Brittle()).folder
     trajectory = next(folder.rglob("trajectory.jsonl"))
-    for place, old, new, said in (
+    for place, old, new, message in (
         (trajectory, b'"score": 0.0', b'"score": 1.0', "line 1 was changed"),
         (folder / "bank.toml", b"cents", b"pennies", "frozen as"),
         (
@@ -459,7 +465,7 @@ def test_files_that_were_tampered_with(home: Path) -> None:
         data = place.read_bytes()
         assert old in data
         place.write_bytes(data.replace(old, new, 1))
-        with pytest.raises((InputError, LedgerError), match=said):
+        with pytest.raises((InputError, LedgerError), match=message):
             run(config(home), Brittle())
         place.write_bytes(data)
     run(config(home), Brittle())
@@ -477,7 +483,7 @@ def test_answers_that_are_gone_are_not_paid_for_again(home: Path) -> None:
     (folder / "calls.db").rename(folder / "away.db")
     with pytest.raises(LedgerError, match="lacks 8 answers that the ledger counts"):
         run(config(home), model)
-    assert model.asked == []
+    assert model.questions == []
 
 
 def test_answers_that_were_changed(home: Path) -> None:
@@ -498,11 +504,11 @@ def test_answers_that_were_changed(home: Path) -> None:
 
 def test_a_failure_of_the_service_is_no_mismatch_and_spends_nothing(home: Path) -> None:
     class Failing(Brittle):
-        broken = True
+        breaks = True
 
         async def answer(self, question: Question) -> Response:
-            if self.broken and len(self.asked) == 10:
-                self.asked.append(question)
+            if self.breaks and len(self.questions) == 10:
+                self.questions.append(question)
                 return Response.failed("out of memory")
             return await super().answer(question)
 
@@ -512,26 +518,28 @@ def test_a_failure_of_the_service_is_no_mismatch_and_spends_nothing(home: Path) 
     ):
         run(config(home, retries=0, concurrency=1), model)
     assert len(Runs(home / "runs").rows) == 8
-    model.broken = False
-    found = run(config(home, retries=0), model)
-    assert written(found.folder) == written(whole.folder)
-    hashes = [question.hash for question in model.asked]
+    model.breaks = False
+    result = run(config(home, retries=0), model)
+    assert read_files(result.folder) == read_files(whole.folder)
+    hashes = [question.hash for question in model.questions]
     assert len(hashes) - len(set(hashes)) == 1, "only the one that failed was asked twice"
 
 
 def test_an_error_that_passes_is_asked_again_at_once(home: Path) -> None:
     class Busy(Brittle):
-        failed = 0
+        failures = 0
 
         async def answer(self, question: Question) -> Response:
-            if self.failed < 2:
-                self.failed += 1
+            if self.failures < 2:
+                self.failures += 1
                 return Response.failed("busy", again=True, after=0.0)
             return await super().answer(question)
 
-    found = run(config(home), Busy())
-    assert {row.status for row in found.rows} == {"answered"}
-    assert written(found.folder) == written(run(config(home), Brittle(), out=home / "calm").folder)
+    result = run(config(home), Busy())
+    assert {row.status for row in result.rows} == {"answered"}
+    assert read_files(result.folder) == read_files(
+        run(config(home), Brittle(), out=home / "calm").folder
+    )
 
 
 def test_a_wrong_key_stops_the_run_at_once(home: Path) -> None:
@@ -540,19 +548,19 @@ def test_a_wrong_key_stops_the_run_at_once(home: Path) -> None:
         InputError, match=r"cannot be asked: 401: no such key; what was answered is in .*calls\.db"
     ):
         run(config(home, concurrency=1), model)
-    assert len(model.asked) == 1
+    assert len(model.questions) == 1
 
 
 # ----------------------------------------------------------------------------------- --- the config
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changes", "message"),
     [
         ({"budget": 0}, "budget is 0; it must be a whole number of at least 1"),
         ({"batch": 0}, "batch is 0"),
-        ({"iterations": None}, "say either iterations or budget"),
-        ({"budget": 9, "iterations": 3}, "say either iterations or budget"),
+        ({"iterations": None}, "set either iterations or budget"),
+        ({"budget": 9, "iterations": 3}, "set either iterations or budget"),
         ({"policies": ["gp", "capz"]}, "there is no policy 'capz'"),
         ({"policies": ["gp", "stratified", "gp"]}, "policies holds 'gp' twice"),
         ({"policies": ["caps", "caps, rate=0.3"]}, "policies holds 'caps' twice"),
@@ -578,19 +586,19 @@ def test_a_wrong_key_stops_the_run_at_once(home: Path) -> None:
         ({"decoding": {"max_tokens": 0}}, "decoding: max_tokens is 0"),
     ],
 )
-def test_settings_that_cannot_be(home: Path, changed: dict[str, Any], said: str) -> None:
-    with pytest.raises((PlanError, InputError), match=said):
-        config(home, **changed)
+def test_settings_that_cannot_be(home: Path, changes: dict[str, Any], message: str) -> None:
+    with pytest.raises((PlanError, InputError), match=message):
+        config(home, **changes)
 
 
 def test_the_example_is_the_config_that_it_says(home: Path) -> None:
-    found = Config.load(home / "config.toml")
-    assert found == Config(bank=home / "bank.toml", grammar=home / "grammar.toml", iterations=5)
-    assert (found.queries, found.rounds, found.shares) == (15, 5, True)
+    result = Config.load(home / "config.toml")
+    assert result == Config(bank=home / "bank.toml", grammar=home / "grammar.toml", iterations=5)
+    assert (result.queries, result.rounds, result.shares) == (15, 5, True)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("iterations = 3\nbudjet = 4", "there is no 'budjet'"),
         ("iterations = 3\nconcurrency = 4", "there is no 'concurrency'"),
@@ -601,9 +609,9 @@ def test_the_example_is_the_config_that_it_says(home: Path) -> None:
         ("iterations = ", "is not TOML"),
     ],
 )
-def test_files_that_are_no_config(home: Path, text: str, said: str) -> None:
+def test_files_that_are_no_config(home: Path, text: str, message: str) -> None:
     (home / "config.toml").write_text(text)
-    with pytest.raises((PlanError, InputError), match=said):
+    with pytest.raises((PlanError, InputError), match=message):
         Config.load(home / "config.toml")
 
 
@@ -621,13 +629,13 @@ def replay(home: Path, **more: str) -> str:
 
 def test_the_command(home: Path) -> None:
     call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
-    shown = CliRunner().invoke(cli, call)
-    assert shown.exit_code == 0, shown.output
-    assert "stratified" in shown.output
-    assert f"next: groundfault probe review {home / 'runs'}" in shown.output
+    items_by_row = CliRunner().invoke(cli, call)
+    assert items_by_row.exit_code == 0, items_by_row.output
+    assert "stratified" in items_by_row.output
+    assert f"next: groundfault probe review {home / 'runs'}" in items_by_row.output
     assert CliRunner().invoke(cli, [*call, "--quiet"]).output == ""
-    told = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
-    assert told["counts"][0] == {
+    content = json.loads(CliRunner().invoke(cli, [*call, "--json", "-"]).output)
+    assert content["counts"][0] == {
         "policy": "gp",
         "seed": 0,
         "queries": 15,
@@ -645,7 +653,9 @@ def test_the_command_counts_prompts_that_must_not_be_asked(home: Path) -> None:
         grammar.replace("Read what", "{hint} Read what"), encoding="utf-8"
     )
     call = ["probe", "run", str(home / "config.toml"), "--model", replay(home)]
-    assert "54 of 162 prompts are invalid and were not asked" in CliRunner().invoke(cli, call).output
+    assert (
+        "54 of 162 prompts are invalid and were not asked" in CliRunner().invoke(cli, call).output
+    )
 
 
 def test_a_run_is_replayed_from_its_calls(home: Path) -> None:

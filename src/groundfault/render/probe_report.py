@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, probe_words, words
-from groundfault.render.page import Page, Section
+from groundfault.render.page import Page, Section, Table
 from groundfault.render.probe_figures import draw_curves
-from groundfault.render.tables import Table
 
 if TYPE_CHECKING:
     from groundfault.probes.review.reviewed_runs import MissedErrors
@@ -46,7 +45,7 @@ def make_page(
         *(Section(table.caption, (), (), (table,)) for table in _make_tables(summary)),
         *more,
         Section("What this does not say", probe_words.LIMITS),
-        Section("Manifest", (), (), (probe_tables.manifest(summary),)),
+        Section("Manifest", (), (), (probe_tables.tabulate_manifest(summary),)),
     ]
     models = results.models
     facts = (

@@ -8,14 +8,14 @@ from typing import Any
 from groundfault.probes.use.endpoints import EXCLUDED, PooledRuns
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words, words
-from groundfault.render.tables import Table, TableColumn
+from groundfault.render.page import Table, TableColumn
 from groundfault.stats.paired import MAX_EXACT_PAIRS
 
 MAX_KEYS = 500
 _ALL = "all models"
 
 
-def matched(summary: Summary) -> Table:
+def compare_policies(summary: Summary) -> Table:
     """Table 2: confirmed rows, and unique keys shared and apart."""
     results = summary.results
     rows = []
@@ -46,7 +46,8 @@ def matched(summary: Summary) -> Table:
         "Keys shared / its own / control's",
     )
     note = (
-        f"The paper's Table 2 in form: each policy / the control, {_control(summary)}; the budget "
+        f"The paper's Table 2 in form: each policy / the control, {_quote_control(summary)}; the "
+        "budget "
         "is of both together. "
         "Rows and keys after audit; keys name no model: one on which two models err counts once "
         "over all."
@@ -56,11 +57,11 @@ def matched(summary: Summary) -> Table:
     )
 
 
-def routing(summary: Summary) -> Table:
+def tabulate_routing(summary: Summary) -> Table:
     """Table 5: what the machine routed, before any audit."""
     rows = [
         (
-            *_who(pool),
+            *_name_pool(pool),
             words.count(pool.rows.queries),
             words.count(pool.rows.mismatches),
             words.rate(pool.rows.mismatches / pool.rows.queries),
@@ -87,7 +88,7 @@ def routing(summary: Summary) -> Table:
     )
 
 
-def best_scores(summary: Summary) -> Table:
+def tabulate_best_scores(summary: Summary) -> Table:
     """Table 6: best scores seed by seed."""
     rows = [
         (
@@ -119,11 +120,11 @@ def best_scores(summary: Summary) -> Table:
     )
 
 
-def side_by_side(summary: Summary) -> Table:
+def tabulate_signals_and_errors(summary: Summary) -> Table:
     """Tables 7, 9 and 11: signals and audited counts side by side."""
     rows = [
         (
-            *_who(pool),
+            *_name_pool(pool),
             words.count(pool.rows.queries),
             words.count(pool.rows.mismatches),
             words.count(len(pool.keys.mismatched)),
@@ -153,11 +154,11 @@ def side_by_side(summary: Summary) -> Table:
     )
 
 
-def resolved(summary: Summary) -> Table:
+def tabulate_resolutions(summary: Summary) -> Table:
     """Tables 8, 10 and 12: what review came to."""
     rows = [
         (
-            *_who(pool),
+            *_name_pool(pool),
             words.count(pool.rows.routed),
             words.count(pool.rows.reviewed),
             words.count(pool.rows.confirmed),
@@ -187,11 +188,11 @@ def resolved(summary: Summary) -> Table:
     return make_table("Resolved audit", "tt" + "n" * 8, ("Model", "Policy", *heads), rows, note)
 
 
-def endpoints(summary: Summary) -> Table:
+def tabulate_endpoints(summary: Summary) -> Table:
     """What the budgets bought."""
     rows = [
         (
-            *_who(pool),
+            *_name_pool(pool),
             words.count(pool.budget),
             f"{pool.audited_yield:.4f}",
             words.count(len(pool.keys.confirmed)),
@@ -217,10 +218,10 @@ def endpoints(summary: Summary) -> Table:
     return make_table("Endpoints", "ttnnnnnn", ("Model", "Policy", *heads), rows, note)
 
 
-def excluded(summary: Summary) -> Table:
+def tabulate_exclusions(summary: Summary) -> Table:
     """Excluded rows by status."""
     rows = [
-        (*_who(pool), *(words.count(getattr(pool.rows, status)) for status in EXCLUDED))
+        (*_name_pool(pool), *(words.count(getattr(pool.rows, status)) for status in EXCLUDED))
         for pool in summary.results.pools
         if pool.rows.excluded
     ]
@@ -234,7 +235,7 @@ def excluded(summary: Summary) -> Table:
     )
 
 
-def differences(summary: Summary) -> Table:
+def tabulate_differences(summary: Summary) -> Table:
     """Paired differences from the control."""
     rows = [
         (
@@ -252,7 +253,7 @@ def differences(summary: Summary) -> Table:
     ]
     heads = ("Model", "Policy", "Endpoint", "Seeds", "Difference", "95% interval", "p")
     note = (
-        f"Minus {_control(summary)}, with the same models, seeds and budget. The interval is "
+        f"Minus {_quote_control(summary)}, with the same models, seeds and budget. The interval is "
         "Student's, which assumes "
         "normal differences; there is none where all seeds differ alike. p: two-sided, over flips "
         "of the seeds' signs, "
@@ -265,7 +266,7 @@ def differences(summary: Summary) -> Table:
     return make_table("Paired differences over seeds", "tttnnnn", heads, rows, note)
 
 
-def runs(summary: Summary) -> Table:
+def tabulate_runs(summary: Summary) -> Table:
     """Every run."""
     rows = [
         (
@@ -291,7 +292,7 @@ def runs(summary: Summary) -> Table:
     return make_table("Every run", "ttnnnnnn", ("Model", "Policy", *heads), rows)
 
 
-def rates(summary: Summary) -> Table:
+def tabulate_rates(summary: Summary) -> Table:
     """How often prompts get a confirmed error, where it can be told."""
     descriptions = {
         "all asked": "every prompt was asked: exact",
@@ -328,7 +329,7 @@ def rates(summary: Summary) -> Table:
     return make_table("How often prompts fail, where that can be told", "ttnnnt", heads, rows, note)
 
 
-def effects(summary: Summary) -> Table:
+def tabulate_effects(summary: Summary) -> Table:
     """Components within tasks."""
     rows = [
         (
@@ -347,7 +348,8 @@ def effects(summary: Summary) -> Table:
     ]
     heads = ("Model", "Component", "Option", "Tasks", "Difference", "95% interval", "Adjusted p")
     note = (
-        f"Rows of {_control(summary)}. Error rate under the option minus that under the others, "
+        f"Rows of {_quote_control(summary)}. Error rate under the option minus that under the "
+        "others, "
         "task by task; matches "
         "that were not reviewed count as right. Student's interval over tasks; p over flips of the "
         "tasks' signs, "
@@ -357,7 +359,7 @@ def effects(summary: Summary) -> Table:
     return make_table("Components, compared within tasks (audited)", "tttnnnn", heads, rows, note)
 
 
-def keys(summary: Summary) -> Table:
+def tabulate_keys(summary: Summary) -> Table:
     """The audited keys, and who found them."""
     results = summary.results
     confirmed = sorted(results.keys.confirmed)
@@ -386,10 +388,13 @@ def keys(summary: Summary) -> Table:
     )
 
 
-def manifest(summary: Summary) -> Table:
+def tabulate_manifest(summary: Summary) -> Table:
     """Table 13: what was fixed before anything was asked."""
     rows = [
-        (name, text) for name, value in summary.manifest.items() for text in [_plain(value)] if text
+        (name, text)
+        for name, value in summary.manifest.items()
+        for text in [_format_value(value)]
+        if text
     ]
     note = (
         "The paper's Table 13 in form. What every number rests on lies beside it: bank.toml, "
@@ -405,19 +410,19 @@ def manifest(summary: Summary) -> Table:
     )
 
 
-def _plain(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(inner)}" for key, inner in value.items())
+        return ", ".join(f"{key} {_format_value(inner)}" for key, inner in value.items())
     if isinstance(value, list):
-        return "; ".join(map(_plain, value))
+        return "; ".join(map(_format_value, value))
     return "" if value is None else str(value)
 
 
-def _control(summary: Summary) -> str:
+def _quote_control(summary: Summary) -> str:
     return probe_words.quote(summary.control)
 
 
-def _who(pool: PooledRuns) -> tuple[str, str]:
+def _name_pool(pool: PooledRuns) -> tuple[str, str]:
     return pool.model or _ALL, pool.policy
 
 
@@ -433,17 +438,17 @@ def make_table(
 
 
 ALL = (
-    matched,
-    routing,
-    side_by_side,
-    resolved,
-    endpoints,
-    best_scores,
-    excluded,
-    differences,
-    runs,
-    rates,
-    effects,
-    keys,
+    compare_policies,
+    tabulate_routing,
+    tabulate_signals_and_errors,
+    tabulate_resolutions,
+    tabulate_endpoints,
+    tabulate_best_scores,
+    tabulate_exclusions,
+    tabulate_differences,
+    tabulate_runs,
+    tabulate_rates,
+    tabulate_effects,
+    tabulate_keys,
 )
 """In the order in which a report has them."""

@@ -271,7 +271,7 @@ def _other_week(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _left_to_right(rng: np.random.Generator) -> _Drawing:
+def _sum_in_order(rng: np.random.Generator) -> _Drawing:
     a, b, c, d = (_between(rng, 2, 12) for _ in range(4))
     return _Drawing(
         "In this puzzle there is no precedence: every sum is worked out strictly from left to "
@@ -287,6 +287,6 @@ def _left_to_right(rng: np.random.Generator) -> _Drawing:
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator], _Drawing], ...]] = {
     "arithmetic": (_two_prices, _doubling, _posts),
     "relation": (_ranking, _turning, _carried),
-    "counterfactual": (_new_sign, _other_week, _left_to_right),
+    "counterfactual": (_new_sign, _other_week, _sum_in_order),
 }
 """Templates by family."""

@@ -156,12 +156,12 @@ class Grammar:
         PlanError
             If there is no such group or option.
         """
-        left_over = dict(options or {})
-        names = tuple(left_over.pop(group.name, group.options[0].name) for group in self.groups)
-        if left_over:
+        remaining = dict(options or {})
+        names = tuple(remaining.pop(group.name, group.options[0].name) for group in self.groups)
+        if remaining:
             names_of_groups = ", ".join(group.name for group in self.groups)
             raise PlanError(
-                f"the grammar has no group {next(iter(left_over))!r}; it has {names_of_groups}"
+                f"the grammar has no group {next(iter(remaining))!r}; it has {names_of_groups}"
             )
         self.options_of(names)
         return names

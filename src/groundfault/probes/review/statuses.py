@@ -104,9 +104,9 @@ def queue(
     if not 0 <= controls <= 1:
         raise PlanError(f"the share of controls is in [0, 1], not {controls}")
     routed, matched = split_by_signal(rows, items(rows, unit=unit, questions=questions))
-    hidden_controls = _draw_controls(matched, controls, seed)
+    sample = _draw_controls(matched, controls, seed)
     return Queue(
-        (*routed, *hidden_controls),
+        (*routed, *sample),
         seed,
         reviewers,
         tuple(split),

@@ -187,7 +187,7 @@ class Config:
         plain = [f.name for f in fields(cls) if f.name not in inner]
         toml_tables.require_known(data, tuple(dict.fromkeys([*plain, *_TABLES])), where)
         settings = {name: value for name, value in data.items() if name not in ("asking", "review")}
-        for name, allowed_names in (
+        for name, names in (
             ("decoding", _DECODING),
             ("asking", _ASKING),
             ("review", _REVIEW),
@@ -195,7 +195,7 @@ class Config:
             table = data.get(name, {})
             if not isinstance(table, dict):
                 raise PlanError(f"{where}: {name} must be a table; write [{name}]")
-            toml_tables.require_known(table, allowed_names, f"{where}, [{name}]")
+            toml_tables.require_known(table, names, f"{where}, [{name}]")
             settings |= {name: table} if name == "decoding" else table
         for name in ("bank", "grammar"):
             settings[name] = home / toml_tables.text(data, name, where, f"{name}.toml")

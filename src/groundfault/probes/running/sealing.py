@@ -140,11 +140,11 @@ def _refuse_seals(
 
 
 def _refuse_others(place: Path, text: bytes, now: Mapping[str, Any]) -> None:
-    stored = place.read_bytes()
-    if stored == text:
+    content = place.read_bytes()
+    if content == text:
         return
     try:
-        before = json.loads(stored)
+        before = json.loads(content)
         what, then, new = next(_find_differences(before, now))
         what = what.removesuffix(" sha256")
     except (StopIteration, TypeError, ValueError, AttributeError):
