@@ -284,8 +284,8 @@ def test_labels_of_overlapping_groups_count_in_each():
     for _ in range(6):
         audit.tell(audit.ask(), 0)
     low = sum(int(r.query.id) < 10 for r in audit.rounds)
-    row = next(row for row in audit.groups if row["group"] == "low")
-    assert row["labelled"] == low
+    row = next(row for row in audit.groups if row.group == "low")
+    assert row.labelled == low
     assert audit.counts.thresholds_after("low", 0, 0.0).model == pytest.approx(5 / (10 - low))
 
 

@@ -167,4 +167,4 @@ def test_old_names_still_work():
     with pytest.warns(DeprecationWarning, match="total"):
         assert audit.groups[0]["total"] == 0.0
     with pytest.warns(DeprecationWarning, match="to_dict"):
-        assert audit.certificate().to_dict()["labelled"] == 0
+        assert audit.certificate().data["labelled"] == 0
