@@ -62,7 +62,8 @@ class Promise:
             "family-wise": f"P(any false confirmation) is at most {self.level:g}",
             "false discovery": "the expected share of confirmations that are false is at most "
             f"{self.level:g}",
-            "global null": "none in general; where nothing is related, P(any confirmation) is at most "
+            "global null": "none in general; where nothing is related, P(any confirmation) is "
+            "at most "
             f"{self.level:g}",
             "none": "none",
         }
