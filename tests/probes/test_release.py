@@ -219,7 +219,10 @@ def change_file(name: str, old: str, new: str) -> Callable[[Path], None]:
             change_file("decisions.jsonl", '"model_wrong": "yes"', '"model_wrong": "no"'),
             "does not follow from rows",
         ),
-        (change_file("tables.json", '"confirmed": ', '"confirmed": 1'), "tables.json does not follow"),
+        (
+            change_file("tables.json", '"confirmed": ', '"confirmed": 1'),
+            "tables.json does not follow",
+        ),
         (change_file("tables.md", "unique audited", "audited"), "tables.md does not follow"),
         (
             change_file("prompts.jsonl", '"prompt": "', '"prompt": "Please. '),
