@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, json
 
 from groundfault.core.finding import Finding
 from groundfault.core.plan import Effect, HoldoutAxis, Plan
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION: Final = 2
 """Rises when a field goes away or changes its meaning; `report_versions` reads the older ones."""
 
 

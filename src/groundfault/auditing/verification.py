@@ -120,8 +120,8 @@ def verify(
     texts = stored.schema_version == SCHEMA_VERSION and data.groundfault_version == version(
         "groundfault"
     )
-    pair = (_comparable(each, texts=texts) for each in (data, report.data))
-    differences = list(differences_of(*pair))
+    before, after = (_comparable(each, texts=texts) for each in (data, report.data))
+    differences = list(differences_of(before, after))
     message, intact = _check_ledger(data.ledger, ledger)
     return Verification(not differences and intact, tuple(differences[:_MAX_DIFFERENCES]), message)
 
