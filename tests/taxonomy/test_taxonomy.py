@@ -341,7 +341,7 @@ def test_claims_name_the_model_also_where_it_is_the_only_one(
     found: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
     model = planted[0].models[-1]
-    told = page(found, claims=judge_claims(found, planted[0], [model]).to_dict())
+    told = page(found, claims=judge_claims(found, planted[0], [model]).data)
     (section,) = (s for s in told.sections if s.title.startswith("Models that"))
     assert {row[1] for row in section.tables[0].rows} == {model}
 
@@ -386,7 +386,8 @@ def test_command_writes_and_bad_input_does_not(
     ]
     quick = ["--worlds", "19", "--refits", "2", "--bootstraps", "1", "--permutations", "19"]
     out = tmp_path / "out"
-    held = ["--hold-out", evidence.models[-1]]
+    ledger = tmp_path / "ledger.db"
+    held = ["--hold-out", evidence.models[-1], "--ledger", str(ledger)]
     ran = CliRunner().invoke(
         command, ["fit", *base, *quick, *held, "--out", str(out)], catch_exceptions=False
     )
@@ -403,6 +404,9 @@ def test_command_writes_and_bad_input_does_not(
         "claims",
     }
     assert json.loads((out / "taxonomy.json").read_text())["groundfault_taxonomy"] == 1
+    claims = verify(out / "claims", ledger=ledger)
+    assert claims.reproduces
+    assert "holds this opening" in claims.ledger
     two = ["--model", evidence.models[0], "--model", evidence.models[1]]
     one_benchmark = tmp_path / "one.parquet"
     evidence.frame.with_columns(bench=pl.lit("a")).write_parquet(one_benchmark)
