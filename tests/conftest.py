@@ -36,7 +36,8 @@ def postgres() -> Iterator[str]:
     with server() as url:
         if url is None:
             pytest.skip(
-                "needs PostgreSQL: install Debian's package, or set GROUNDFAULT_TEST_POSTGRES to a URL"
+                "needs PostgreSQL: install Debian's package, or set GROUNDFAULT_TEST_POSTGRES to a "
+                "URL"
             )
         yield url
 

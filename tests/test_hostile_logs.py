@@ -257,7 +257,8 @@ def test_an_import_that_is_stopped_leaves_no_half_of_a_folder(
         tmp_path / "a.parquet"
     )
     script = (
-        "import os, signal, sys; from groundfault.readers import importing; from groundfault.cli.main import main\n"
+        "import os, signal, sys; from groundfault.readers import importing; from "
+        "groundfault.cli.main import main\n"
         "write = importing.write_text\n"
         f"importing.write_text = lambda *a: (write(*a), os.kill(os.getpid(), {int(how)}))\n"
         "sys.argv = ['groundfault', 'import', 'a.parquet', '-o', 'out']; main()"

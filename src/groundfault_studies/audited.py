@@ -14,9 +14,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.progress import Progress
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.policies import History, Policy, Query
-from groundfault_studies.resumed import resumed
+from groundfault_studies.resumed import resume_parts
 
 Floats = NDArray[np.float64]
 
@@ -100,12 +101,12 @@ class Setting:
         return "audit passed" if sound else "failure mode found"
 
 
-def audited(
+def run_audits(
     setting: Setting, policy: str, budgets: Sequence[int], replicate: int
 ) -> list[dict[str, Any]]:
     """What audits of one policy come to in one replicate: a row for each bet and budget."""
     name = f"oracle:{setting.failing}" if policy == "oracle" else policy
-    remembered = Remembered(policies.get(name))
+    remembered = CachedPolicy(policies.get(name))
     scores = setting.scores(replicate)
     rows = []
     for method in (m for m in METHODS if m.policy == policy):
@@ -132,7 +133,7 @@ def audited(
                     "right": setting.right(replicate),
                     "labelled": audit.labelled,
                     "tested": audit.tested,
-                    "drawn": _drawn(setting, audit) if method.label == MAIN else {},
+                    "drawn": _count_tested(setting, audit) if method.label == MAIN else {},
                     "curve": _curve(audit) if method.label == MAIN and replicate == 1 else [],
                 }
             )
@@ -140,13 +141,13 @@ def audited(
 
 
 @dataclass(frozen=True)
-class Remembered:
+class CachedPolicy:
     """A policy that is not asked twice about the same history: bets and budgets change nothing of
     what it sees.
     """
 
     policy: Policy
-    said: dict[tuple[bytes, bytes], Query | None] = field(default_factory=dict)
+    answers: dict[tuple[bytes, bytes], Query | None] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -156,15 +157,15 @@ class Remembered:
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
         """What the policy says, worked out once."""
         key = (history.positions.tobytes(), history.scores.tobytes())
-        if key not in self.said:
-            self.said[key] = self.policy.ask(history, rng)
-        return self.said[key]
+        if key not in self.answers:
+            self.answers[key] = self.policy.ask(history, rng)
+        return self.answers[key]
 
 
-def _drawn(setting: Setting, audit: SequentialAudit) -> dict[str, int]:
+def _count_tested(setting: Setting, audit: SequentialAudit) -> dict[str, int]:
     """Tested cases of each category."""
-    asked = [setting.pool.position[r.query.id] for r in audit.rounds if r.query.stake]
-    counts = setting.pool.members[:, asked].sum(axis=1)
+    positions = [setting.pool.position[r.query.id] for r in audit.rounds if r.query.stake]
+    counts = setting.pool.members[:, positions].sum(axis=1)
     return {name: int(count) for name, count in zip(setting.pool.groups, counts, strict=True)}
 
 
@@ -180,7 +181,7 @@ def _curve(audit: SequentialAudit) -> list[list[float]]:
 
 
 @cache
-def unlabelled_pool(folder: Path) -> tuple[Setting, ...]:
+def read_pool(folder: Path) -> tuple[Setting, ...]:
     """Experiment 1 (a): 448 questions of three domains, and the scores that the reference draws for
     them.
 
@@ -194,8 +195,8 @@ def unlabelled_pool(folder: Path) -> tuple[Setting, ...]:
         embedding=place / "pool_a_embeddings.parquet",
     )
     large = pool.sizes >= 0.05 * len(pool)
-    kept = tuple(name for name, enough in zip(pool.groups, large, strict=True) if enough)
-    pool = replace(pool, groups=kept, members=pool.members[large])
+    groups = tuple(name for name, enough in zip(pool.groups, large, strict=True) if enough)
+    pool = replace(pool, groups=groups, members=pool.members[large])
     labels = pl.read_parquet(place / "labels_a.parquet").sort("question_id")
 
     def scores(name: str) -> Callable[[int], Floats]:
@@ -208,7 +209,7 @@ def unlabelled_pool(folder: Path) -> tuple[Setting, ...]:
 
 
 @cache
-def generated_bank(folder: Path) -> tuple[Setting, ...]:
+def read_bank(folder: Path) -> tuple[Setting, ...]:
     """Experiment 1 (b): questions generated on request, 300 for each of nine categories."""
     place = folder / "savi_pool"
     pool = Pool.from_table(
@@ -240,9 +241,9 @@ def skills(folder: Path) -> Setting:
     """
     place = folder / "real" / "evaltree"
     answers = pl.read_parquet(place / "outcomes.parquet").filter(pl.col("model") == _MODEL)
-    asked = pl.read_parquet(place / "examples.parquet").filter(pl.col("tree_path").is_not_null())
+    examples = pl.read_parquet(place / "examples.parquet").filter(pl.col("tree_path").is_not_null())
     skill = pl.col("tree_path").str.split("/").list.head(_DEEPEST).list.join(".")
-    table = asked.with_columns(skill=skill).join(
+    table = examples.with_columns(skill=skill).join(
         answers.select("example_id", "correct"), on="example_id"
     )
     table = table.filter(pl.len().over("skill") >= _LEAST).sort("example_id")
@@ -280,12 +281,12 @@ def digits() -> Setting:
     """
     from groundfault_studies.real_models import digits_network
 
-    given = digits_network(_TRAINED, seed=0)
-    said = given.probability.argmax(axis=1)
-    names = [f"image {i:04d}" for i in range(len(said))]
-    pool = Pool.from_arrays(names, {"read as": said}, embedding=given.embedding)
-    right = (~given.wrong).astype(float)
-    accuracy = {f"read as={k}": float(right[said == k].mean()) for k in np.unique(said)}
+    predictions = digits_network(_TRAINED, seed=0)
+    classes = predictions.probability.argmax(axis=1)
+    names = [f"image {i:04d}" for i in range(len(classes))]
+    pool = Pool.from_arrays(names, {"read as": classes}, embedding=predictions.embedding)
+    right = (~predictions.wrong).astype(float)
+    accuracy = {f"read as={k}": float(right[classes == k].mean()) for k in np.unique(classes)}
     worst = min(accuracy, key=accuracy.__getitem__)
     return Setting("3", "digits", pool, lambda _: right, 0.85, 250, worst, accuracy=accuracy)
 
@@ -305,13 +306,13 @@ def words(texts: pl.Series) -> Floats:
 
 
 def all_rows(
-    chosen: Sequence[tuple[Setting, str, Sequence[int], int]],
+    audits: Sequence[tuple[Setting, str, Sequence[int], int]],
     keep: Path | None,
     jobs: int,
-    progress: Callable[[str], object],
+    progress: Progress,
 ) -> list[dict[str, Any]]:
-    """Rows of all audits; see `resumed`."""
-    return resumed({_key(*job): job for job in chosen}, audited, keep, jobs, progress)
+    """Rows of all audits; see `resume_parts`."""
+    return resume_parts({_key(*job): job for job in audits}, run_audits, keep, jobs, progress)
 
 
 def _key(setting: Setting, policy: str, budgets: Sequence[int], replicate: int) -> str:

@@ -47,8 +47,8 @@ def lines(
     ]
     ends = [
         {"line": name, "x": a * aside[name], "y": low, "top": high}
-        for name, found in (bars or {}).items()
-        for a, low, high in found
+        for name, intervals in (bars or {}).items()
+        for a, low, high in intervals
     ]
     axis = alt.Axis(format="%", tickCount=5) if percent else alt.Axis(tickCount=5)
     scale, ticks = alt.Scale(), axis
@@ -58,14 +58,14 @@ def lines(
             type="log", domain=[places[0] / 1.1, 1.1 * places[-1] * max(aside.values())]
         )
         ticks = alt.Axis(values=places)
-    encoded: dict[str, Any] = {
+    encodings: dict[str, Any] = {
         "x": alt.X("x:Q", title=x, axis=ticks, scale=scale),
         "y": alt.Y("y:Q", title=y, axis=axis, scale=alt.Scale(zero=False)),
         "color": alt.Color("line:N", title=None, sort=None, legend=alt.Legend(symbolOpacity=1)),
     }
-    chart: Any = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(**encoded)
+    chart: Any = alt.Chart(alt.Data(values=rows)).mark_line(point=True).encode(**encodings)
     if ends:
         ruled = alt.Chart(alt.Data(values=ends)).mark_rule(opacity=0.5, strokeWidth=1.5)
-        chart = ruled.encode(y2="top:Q", **encoded) + chart
+        chart = ruled.encode(y2="top:Q", **encodings) + chart
     svg: str = vl_convert.vegalite_to_svg(chart.properties(width=420, height=260).to_dict())
     return svg

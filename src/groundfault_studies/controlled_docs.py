@@ -218,16 +218,16 @@ def grade(
     >>> grade(packet, f"The code is **{packet.answer}**."), grade(packet, packet.vendor), grade(packet, "unknown")
     ('correct', 'vendor', 'malformed')
     """
-    found = set(_IDENTIFIER.findall(response))
-    found = found - set(_IDENTIFIER.findall(packet.question)) or found
-    if len(found) != 1:
+    identifiers = set(_IDENTIFIER.findall(response))
+    identifiers = identifiers - set(_IDENTIFIER.findall(packet.question)) or identifiers
+    if len(identifiers) != 1:
         return "malformed"
-    given = found.pop()
-    if given == packet.answer:
+    identifier = identifiers.pop()
+    if identifier == packet.answer:
         return "correct"
-    if given == packet.vendor:
+    if identifier == packet.vendor:
         return "vendor"
-    return "subsidiary" if given == packet.subsidiary else "other_code"
+    return "subsidiary" if identifier == packet.subsidiary else "other_code"
 
 
 def scripted_answer(

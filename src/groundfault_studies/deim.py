@@ -10,7 +10,7 @@ tables."""
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.errors import MissingExtraError, PlanError
 from groundfault.finders.spotlight import Spotlight
-from groundfault.improve import Acquisition, LeastConfident, Improvement, Learning, RandomOrder, SuspectSlices
+from groundfault.improve import (
+    Acquisition,
+    Improvement,
+    Learning,
+    LeastConfident,
+    RandomOrder,
+    SuspectSlices,
+)
 from groundfault.language import BLANK, DEFAULT, FEATURES, Pipeline, load_pipeline
 from groundfault.probes.bank.toml_tables import locate_errors
 from groundfault.stats.discovery import Discovery, find_least_confident
@@ -31,10 +39,8 @@ from groundfault_studies.charts import lines
 from groundfault_studies.discover import FITTED, SOURCE
 from groundfault_studies.pairs import SHIPPED, Pair, read_pairs
 from groundfault_studies.real_models import Predictions
-from groundfault_studies.resumed import Rows, resumed
-from groundfault_studies.tables import Study, Table
-
-Progress = Callable[[str], object]
+from groundfault_studies.resumed import Rows, resume_parts
+from groundfault_studies.tables import PaperStudy, PaperTable
 
 SEEDS, PERMUTATIONS = 6, 999
 QUICK_SEEDS, QUICK_PERMUTATIONS, QUICK_ROUNDS = 1, 199, 4
@@ -52,8 +58,8 @@ def study(
     jobs: int = 1,
     quick: bool = False,
     keep: str | Path | None = None,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Tables 4, 5, 8 to 12 and Figure 6 of DEIM, in form.
 
     Parameters
@@ -85,41 +91,42 @@ def study(
     MissingExtraError
         If the pipeline is named and not installed.
     """
-    chosen = read_pairs(pairs or SHIPPED)
+    progress = listener(progress)
+    selection = read_pairs(pairs or SHIPPED)
     reader, lacking = _reader(pipeline)
     seeds = seeds or (QUICK_SEEDS if quick else SEEDS)
     permutations = QUICK_PERMUTATIONS if quick else PERMUTATIONS
     place = None if keep is None else Path(keep)
-    named = reader.name if reader else ""
+    pipeline_name = reader.name if reader else ""
     todo = {
         f"{pair.name}, seed {seed} ({pair.key}, {reader.key[:16] if reader else 'no pipeline'}, {permutations})": (
             pair,
             seed,
-            named,
+            pipeline_name,
             permutations,
         )
-        for pair in chosen
+        for pair in selection
         for seed in range(seeds)
     }
     progress(f"training and measuring {len(todo)} times")
-    rows = resumed(todo, measured, place, jobs, progress)
-    curves, short = _curves(chosen, seeds, jobs, quick, place, progress)
+    rows = resume_parts(todo, measure_pair, place, jobs, progress)
+    curves, short = _curves(selection, seeds, jobs, quick, place, progress)
     lacking += short
-    found = tuple(_tables(rows)) + tuple(
+    tables = tuple(_tables(rows)) + tuple(
         improve.figure_6(one, name) for name, one in curves.items()
     )
     if reader and not _by_pair(rows, "explain"):
         lacking += ("Tables 8 to 10 (Explain), which need a pair with texts",)
     settings = {
-        "pairs": {pair.name: pair.key for pair in chosen},
+        "pairs": {pair.name: pair.key for pair in selection},
         "seeds": seeds,
         "fitted": FITTED,
         "permutations": permutations,
-        "pipeline": named,
+        "pipeline": pipeline_name,
         "quick": quick,
     }
-    figures = {f"figure-6-{_slug(name)}": _drawn(one) for name, one in curves.items()}
-    return Study("deim", _TITLE, SOURCE, settings, found, lacking, figures)
+    figures = {f"figure-6-{_slug(name)}": _draw_curves(one) for name, one in curves.items()}
+    return PaperStudy("deim", _TITLE, SOURCE, settings, tables, lacking, figures)
 
 
 def _reader(name: str | None) -> tuple[Pipeline | None, tuple[str, ...]]:
@@ -141,7 +148,7 @@ def _reader(name: str | None) -> tuple[Pipeline | None, tuple[str, ...]]:
 # --------------------------------------------------------------------------------- what is measured
 
 
-def measured(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
+def measure_pair(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
     """All rows of one pair and seed, but those of active learning.
 
     Parameters
@@ -158,34 +165,40 @@ def measured(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
         If the predictions cannot be used, for example where there is no error.
     """
     with locate_errors(f"pair {pair.name!r}"):
-        return _measured(pair, seed, pipeline, permutations)
+        return _measure_rows(pair, seed, pipeline, permutations)
 
 
-def _measured(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
-    given = pair.predictions(seed)
-    found: Rows = [
+def _measure_rows(pair: Pair, seed: int, pipeline: str, permutations: int) -> Rows:
+    predictions = pair.predictions(seed)
+    rows: Rows = [
         {"pair": pair.name, "module": "discover", "table": table, "method": method}
-        | asdict(discover.measure(fit, given))
+        | asdict(discover.measure(fit, predictions))
         for table, fits in (("4", discover.finders()), ("5", discover.structures()))
         for method, fit in fits.items()
     ]
-    for method, by_act in _improved(given, seed).items():
+    for method, by_act in _improve(predictions, seed).items():
         for act, one in by_act.items():
             curves = {"accuracy": one.accuracy.tolist(), "confidence": one.confidence.tolist()}
             row = {"pair": pair.name, "module": "improve", "method": method, "act": act}
-            found.append(row | {"original": one.original, **curves, "p": one.p, "c_p": one.c_p})
-    found.append({"pair": pair.name, "module": "relearnt", "gain": improve.learn_instead(given)})
-    if pipeline and given.texts:
-        told = deim_explain.rows(given, load_pipeline(pipeline), seed, permutations)
-        found += [{"pair": pair.name, "module": "explain", **row} for row in told]
-    return found
+            rows.append(row | {"original": one.original, **curves, "p": one.p, "c_p": one.c_p})
+    rows.append(
+        {"pair": pair.name, "module": "relearnt", "gain": improve.learn_instead(predictions)}
+    )
+    if pipeline and predictions.texts:
+        explanations = deim_explain.rows(predictions, load_pipeline(pipeline), seed, permutations)
+        rows += [{"pair": pair.name, "module": "explain", **row} for row in explanations]
+    return rows
 
 
-def _improved(given: Predictions, seed: int) -> improve.Measured:
+def _improve(predictions: Predictions, seed: int) -> improve.Improvements:
     """Slicers, and as many examples as Edisa suspects by confidence and by chance."""
-    first, rest = given.split(FITTED)
-    fitted, fresh = ((part.embedding, part.label, part.probability) for part in (first, rest))
-    out = improve.measure(given) | {"spotlight": improve.acts(Spotlight(), fitted, fresh)}
+    first, rest = predictions.split(FITTED)
+    labelled_part, fresh_part = (
+        (part.embedding, part.label, part.probability) for part in (first, rest)
+    )
+    out = improve.measure(predictions) | {
+        "spotlight": improve.acts(Spotlight(), labelled_part, fresh_part)
+    }
     count = out["edisa"]["rejected"].steps
     second = np.argsort(-rest.probability, axis=1, kind="stable")[:, 1]
     chance = stream(seed, "deim chance").random(len(rest.label))
@@ -216,32 +229,39 @@ def _curves(
     slicers: list[Acquisition] = [
         SuspectSlices(kind(**weights)) for kind, weights in improve.SLICERS.values()
     ]
-    policies: list[Acquisition] = [LeastConfident(), *slicers, SuspectSlices(Spotlight()), RandomOrder()]
-    most = QUICK_ROUNDS if quick else improve.ROUNDS
-    place = keep.with_suffix(f".{most}-rounds.jsonl") if keep else None
-    found, lacking = {}, []
+    policies: list[Acquisition] = [
+        LeastConfident(),
+        *slicers,
+        SuspectSlices(Spotlight()),
+        RandomOrder(),
+    ]
+    max_rounds = QUICK_ROUNDS if quick else improve.ROUNDS
+    place = keep.with_suffix(f".{max_rounds}-rounds.jsonl") if keep else None
+    curves, lacking = {}, []
     for pair in pairs:
-        given = pair.predictions(0)
-        cuts = tuple(int(share * len(given.label)) for share in _HELD)
+        predictions = pair.predictions(0)
+        cuts = tuple(int(share * len(predictions.label)) for share in _HELD)
         parts = [
-            (given.embedding[rows], given.label[rows])
-            for rows in np.split(np.arange(len(given.label)), cuts)
+            (predictions.embedding[rows], predictions.label[rows])
+            for rows in np.split(np.arange(len(predictions.label)), cuts)
         ]
-        rounds = min(most, (cuts[0] - improve.START) // improve.BATCH)
-        task = improve.Task(f"{pair.name} ({pair.key})", (parts[0], parts[1], parts[2]))
+        rounds = min(max_rounds, (cuts[0] - improve.START) // improve.BATCH)
+        task = improve.LearningTask(f"{pair.name} ({pair.key})", (parts[0], parts[1], parts[2]))
         try:
-            found[pair.name] = improve.learnt(task, seeds, jobs, place, progress, policies, rounds)
+            curves[pair.name] = improve.learn_curves(
+                task, seeds, jobs, place, progress, policies, rounds
+            )
         except PlanError as error:  # hardly any example of another class
             lacking.append(f"Figure 6 of {pair.name}: {error}")
-    return found, tuple(lacking)
+    return curves, tuple(lacking)
 
 
 # ------------------------------------------------------------------------------------ what is shown
 
 
-def _tables(rows: Rows) -> Iterator[Table]:
-    yield discover.table_4(_discovered(rows, "4"))
-    yield discover.table_5(_discovered(rows, "5"))
+def _tables(rows: Rows) -> Iterator[PaperTable]:
+    yield discover.table_4(_collect_discoveries(rows, "4"))
+    yield discover.table_5(_collect_discoveries(rows, "5"))
     explained = _by_pair(rows, "explain")
     if explained:
         yield from deim_explain.tables(explained)
@@ -254,28 +274,28 @@ def _tables(rows: Rows) -> Iterator[Table]:
 
 
 def _by_pair(rows: Rows, module: str) -> dict[str, Rows]:
-    found: dict[str, Rows] = {}
+    by_pair: dict[str, Rows] = {}
     for row in rows:
         if row["module"] == module:
-            found.setdefault(row["pair"], []).append(row)
-    return found
+            by_pair.setdefault(row["pair"], []).append(row)
+    return by_pair
 
 
-def _discovered(rows: Rows, table: str) -> discover.Measured:
-    found: dict[str, dict[str, list[Discovery]]] = {}
+def _collect_discoveries(rows: Rows, table: str) -> discover.Discoveries:
+    by_pair: dict[str, dict[str, list[Discovery]]] = {}
     for pair, ones in _by_pair(rows, "discover").items():
         for row in ones:
             if row["table"] == table:
                 one = Discovery(**{key: row[key] for key in Discovery.__dataclass_fields__})
-                found.setdefault(pair, {}).setdefault(row["method"], []).append(one)
-    return found
+                by_pair.setdefault(pair, {}).setdefault(row["method"], []).append(one)
+    return by_pair
 
 
-def _runs(rows: Rows) -> list[improve.Measured]:
+def _runs(rows: Rows) -> list[improve.Improvements]:
     """Improvements of one pair, a mapping for each seed: a method that comes again begins the
     next.
     """
-    runs: list[improve.Measured] = []
+    runs: list[improve.Improvements] = []
     for row in rows:
         if not runs or row["act"] in runs[-1].get(row["method"], {}):
             runs.append({})
@@ -287,11 +307,13 @@ def _runs(rows: Rows) -> list[improve.Measured]:
     return runs
 
 
-def _drawn(found: Learning) -> str:
+def _draw_curves(learning: Learning) -> str:
     """Figure 6 of a pair: mean accuracy by how many examples were labelled."""
-    means: dict[str, Any] = {policy: found.curves(policy).mean(axis=0) for policy in found.policies}
+    means: dict[str, Any] = {
+        policy: learning.curves(policy).mean(axis=0) for policy in learning.policies
+    }
     series = {
-        name: list(zip(found.labelled.tolist(), mean.tolist(), strict=True))
+        name: list(zip(learning.labelled.tolist(), mean.tolist(), strict=True))
         for name, mean in means.items()
     }
     return lines(series, "examples labelled", "accuracy", percent=False)

@@ -22,18 +22,18 @@ from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
 from groundfault.language import SETS, Pipeline
-from groundfault.language.explain import compare, measured
+from groundfault.language.explain import compare, measure_features
 from groundfault.language.synthetic import Detection, Mix, detect, mixes, naming
 from groundfault.stats.discovery import find_least_confident
 from groundfault.stats.slice_features import average_v
-from groundfault_studies.discover import FITTED, sized
+from groundfault_studies.discover import FITTED, make_slicer
 from groundfault_studies.real_models import Predictions
 from groundfault_studies.resumed import Rows
-from groundfault_studies.tables import Kind, Row, Table, Value
+from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Bools = NDArray[np.bool_]
 Columns = dict[str, tuple[str, Kind]]
-Found = Mapping[str, Sequence[Mapping[str, Any]]]
+RowsByPair = Mapping[str, Sequence[Mapping[str, Any]]]
 """Rows of all runs, by pair."""
 
 WEIGHTS = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.1}
@@ -90,7 +90,7 @@ _SCORE: Columns = {
 }
 
 
-def rows(given: Predictions, pipeline: Pipeline, seed: int, permutations: int) -> Rows:
+def rows(predictions: Predictions, pipeline: Pipeline, seed: int, permutations: int) -> Rows:
     """All that Explain measures of one run, on the examples that slices are fitted to, whose labels
     are known.
 
@@ -103,90 +103,99 @@ def rows(given: Predictions, pipeline: Pipeline, seed: int, permutations: int) -
     permutations : int
         Of each test.
     """
-    first, _ = given.split(FITTED)
-    texts, plan = measured(first.texts, SETS, pipeline), Plan(seed=seed)
-    found = []
-    for method, members in _real(first, plan).items():
-        said = compare(
+    first, _ = predictions.split(FITTED)
+    texts, plan = measure_features(first.texts, SETS, pipeline), Plan(seed=seed)
+    rows_of_run = []
+    for method, members in _real_slices(first, plan).items():
+        comparison = compare(
             members, texts, first.wrong, plan.rng(f"deim {method}"), permutations=permutations
         )
         row: dict[str, Any] = {
             "kind": "real",
             "method": method,
-            "slices": len(said.slices),
+            "slices": len(comparison.slices),
             "often": {},
         }
         for rule in ("paper", "corrected"):
-            row[rule] = said.summary(corrected=rule == "corrected")
+            row[rule] = comparison.summary(corrected=rule == "corrected")
             row["often"][rule] = dict(
-                Counter(m.feature for m in said.found(corrected=rule == "corrected"))
+                Counter(m.feature for m in comparison.found(corrected=rule == "corrected"))
             )
-        found.append(row)
+        rows_of_run.append(row)
     for mix in mixes(texts, first.wrong, plan):
-        for method, members in _mixed(first, mix, plan).items():
+        for method, members in _mix_slices(first, mix, plan).items():
             one = detect(mix, members, texts, first.wrong, plan, permutations=permutations)
-            found.append({"kind": "mix", "method": method, **_plain(one)})
+            rows_of_run.append({"kind": "mix", "method": method, **_plain(one)})
         for label, weights in ABLATIONS.items():
-            members = _mixture(Edisa, _taken(first, mix.rows), mixed=True, **WEIGHTS | weights)
+            members = _mixture(Edisa, _take(first, mix.rows), mixed=True, **WEIGHTS | weights)
             one = detect(
                 mix, members, texts, first.wrong, plan, permutations=1
             )  # only the grouping is looked at
-            found.append({"kind": "ablation", "method": label, **_plain(one)})
-    return found
+            rows_of_run.append({"kind": "ablation", "method": label, **_plain(one)})
+    return rows_of_run
 
 
-def _real(given: Predictions, plan: Plan) -> dict[str, Bools]:
+def _real_slices(predictions: Predictions, plan: Plan) -> dict[str, Bools]:
     """Error slices of a model's own errors, by method."""
-    out = _sliced(given, plan, mixed=False)
+    out = _error_slices(predictions, plan, mixed=False)
     for method, weights in STRUCTURES.items():
-        out[method] = _mixture(Edisa, given, mixed=False, **weights)
+        out[method] = _mixture(Edisa, predictions, mixed=False, **weights)
     return out
 
 
-def _mixed(given: Predictions, mix: Mix, plan: Plan) -> dict[str, Bools]:
-    return _sliced(_taken(given, mix.rows), plan, mixed=True)
+def _mix_slices(predictions: Predictions, mix: Mix, plan: Plan) -> dict[str, Bools]:
+    return _error_slices(_take(predictions, mix.rows), plan, mixed=True)
 
 
-def _sliced(given: Predictions, plan: Plan, *, mixed: bool) -> dict[str, Bools]:
+def _error_slices(predictions: Predictions, plan: Plan, *, mixed: bool) -> dict[str, Bools]:
     """Error slices by method; the last three are no slicers, but what slicers have to beat."""
-    edisa = _mixture(Edisa, given, mixed=mixed, **WEIGHTS)
+    edisa = _mixture(Edisa, predictions, mixed=mixed, **WEIGHTS)
     count = int(edisa.any(axis=0).sum())
-    dealt = plan.rng(f"deim dealt {len(given.label)}").permutation(len(given.label))
+    order = plan.rng(f"deim dealt {len(predictions.label)}").permutation(len(predictions.label))
     return {
         "edisa": edisa,
-        "domino": _mixture(Domino, given, mixed=mixed, confidence_weight=40.0),
-        "spotlight": _fitted(Spotlight(), given, lambda slicer: slicer.members(given.embedding).T),
-        "confidence": find_least_confident(given.probability, count)[None],
-        "random": edisa[:, dealt],
-        "every error": given.wrong[None],
+        "domino": _mixture(Domino, predictions, mixed=mixed, confidence_weight=40.0),
+        "spotlight": _fit_members(
+            Spotlight(), predictions, lambda slicer: slicer.members(predictions.embedding).T
+        ),
+        "confidence": find_least_confident(predictions.probability, count)[None],
+        "random": edisa[:, order],
+        "every error": predictions.wrong[None],
     }
 
 
 def _mixture(
-    kind: type[Edisa] | type[Domino], given: Predictions, *, mixed: bool, **weights: float
+    kind: type[Edisa] | type[Domino], predictions: Predictions, *, mixed: bool, **weights: float
 ) -> Bools:
     if mixed:
-        classes = given.probability.shape[1]
+        classes = predictions.probability.shape[1]
         init = "confusion" if classes**2 <= _MIXED_SLICES else "kmeans"
         slicer = kind(n_slices=_MIXED_SLICES, init=init, **weights)  # type: ignore[arg-type]
     else:
-        slicer = sized(kind, given, **weights)
-    return _fitted(slicer, given, lambda fitted: fitted.labels_ == fitted.error_slices_[:, None])
+        slicer = make_slicer(kind, predictions, **weights)
+    return _fit_members(
+        slicer, predictions, lambda mixture: mixture.labels_ == mixture.error_slices_[:, None]
+    )
 
 
-def _fitted(slicer: Any, given: Predictions, members: Callable[[Any], Bools]) -> Bools:
+def _fit_members(slicer: Any, predictions: Predictions, members: Callable[[Any], Bools]) -> Bools:
     """Members of the error slices; of none where no slices can be fitted, as where all errors are
     of one class.
     """
     try:
-        return members(slicer.fit(given.embedding, given.label, given.probability))
+        return members(
+            slicer.fit(predictions.embedding, predictions.label, predictions.probability)
+        )
     except InputError:
-        return np.zeros((0, len(given.label)), dtype=np.bool_)
+        return np.zeros((0, len(predictions.label)), dtype=np.bool_)
 
 
-def _taken(given: Predictions, rows: NDArray[np.int64]) -> Predictions:
+def _take(predictions: Predictions, rows: NDArray[np.int64]) -> Predictions:
     return Predictions(
-        given.name, given.embedding[rows], given.label[rows], given.probability[rows]
+        predictions.name,
+        predictions.embedding[rows],
+        predictions.label[rows],
+        predictions.probability[rows],
     )
 
 
@@ -200,30 +209,32 @@ def _plain(one: Detection) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- tables
 
 
-def tables(found: Found) -> tuple[Table, ...]:
+def tables(by_pair: RowsByPair) -> tuple[PaperTable, ...]:
     """Tables 8 to 10, of the rows of all runs by pair."""
     mixed = {
         f"{pair}: {method}": ones
-        for pair, runs in found.items()
+        for pair, runs in by_pair.items()
         for method, ones in _by_method(runs, "mix").items()
     }
     edisa = [one for label, ones in mixed.items() if label.endswith(": edisa") for one in ones]
     return (
         _table_8(mixed),
-        _named(mixed),
+        _names_table(mixed),
         *_by_feature(edisa),
-        _table_9(found),
-        _table_10(found, "paper"),
-        _table_10(found, "corrected"),
+        _table_9(by_pair),
+        _table_10(by_pair, "paper"),
+        _table_10(by_pair, "corrected"),
     )
 
 
-def _table_8(mixed: Mapping[str, Sequence[Detection]]) -> Table:
+def _table_8(mixed: Mapping[str, Sequence[Detection]]) -> PaperTable:
     columns: Columns = {"mixes": ("mixes", "count"), **_SCORE}
-    out = [Row(label, {"mixes": len(ones), **_grouped(ones)}) for label, ones in mixed.items()]
+    out = [
+        PaperRow(label, {"mixes": len(ones), **_mean_scores(ones)}) for label, ones in mixed.items()
+    ]
     out += [
-        Row(name, paper=dict(zip(_SCORE, printed, strict=True)))
-        for name, printed in _TABLE_8.items()
+        PaperRow(name, paper=dict(zip(_SCORE, numbers, strict=True)))
+        for name, numbers in _TABLE_8.items()
     ]
     note = (
         "For each feature that enough errors show, these errors are mixed with as many other examples, and slices are "
@@ -233,10 +244,10 @@ def _table_8(mixed: Mapping[str, Sequence[Detection]]) -> Table:
         "it says. 'Every error' takes all errors of the mix for one slice, what known labels give without a slicer; "
         "'random' deals Edisa's slices anew."
     )
-    return Table("Table 8: synthetic feature detection", note, columns, tuple(out))
+    return PaperTable("Table 8: synthetic feature detection", note, columns, tuple(out))
 
 
-def _named(mixed: Mapping[str, Sequence[Detection]]) -> Table:
+def _names_table(mixed: Mapping[str, Sequence[Detection]]) -> PaperTable:
     """Whether the tests name the planted feature, and what else."""
     columns: Columns = {
         "first": ("first", "rate"),
@@ -253,30 +264,30 @@ def _named(mixed: Mapping[str, Sequence[Detection]]) -> Table:
             "corrected": _mean(d.feature in d.corrected for d in ones),
             "others_corrected": _mean(len(set(d.corrected) - {d.feature}) for d in ones),
         }
-        out.append(Row(label, here))
+        out.append(PaperRow(label, here))
     note = (
         "The same mixes; the paper does not ask this. First: how often the planted feature marks an error slice more "
         "clearly than any other does. Named: how often it is larger on an error slice at p < 0.05, the paper's rule, "
         "and how many other features are. With a star: corrected for all slices and features of the mix."
     )
-    return Table("Table 8, names: is the planted feature named", note, columns, tuple(out))
+    return PaperTable("Table 8, names: is the planted feature named", note, columns, tuple(out))
 
 
-def _by_feature(ones: Sequence[Detection]) -> tuple[Table, Table]:
+def _by_feature(ones: Sequence[Detection]) -> tuple[PaperTable, PaperTable]:
     """Of Edisa and all pairs, each feature planted: how well it is grouped, and named."""
     columns: Columns = {"mixes": ("mixes", "count"), "targets": ("errors", "size"), **_SCORE}
     names: Columns = {f"paper_{key}": column for key, column in _SCORE.items()}
     names |= {f"corrected_{key}": (f"{short}*", kind) for key, (short, kind) in _SCORE.items()}
-    grouped, named = [], []
+    grouping_rows, naming_rows = [], []
     for feature in dict.fromkeys(d.feature for d in ones):
         gold = [d for d in ones if d.feature == feature]
         size: dict[str, Value] = {"mixes": len(gold), "targets": _mean(d.targets for d in gold)}
-        grouped.append(Row(feature, size | _grouped(gold)))
+        grouping_rows.append(PaperRow(feature, size | _mean_scores(gold)))
         here: dict[str, Value] = {}
         for rule in ("paper", "corrected"):
             score = naming(ones, feature, corrected=rule == "corrected")
             here |= {f"{rule}_{key}": _mean([getattr(score, key)]) for key in _SCORE}
-        named.append(Row(feature, here))
+        naming_rows.append(PaperRow(feature, here))
     note = "Edisa, all pairs and seeds. Errors: of a mix that show the feature; the rest as in Table 8."
     note_on_names = (
         "Edisa, all pairs and seeds. Precision: of the mixes in which the feature is named for an error slice, the "
@@ -285,30 +296,34 @@ def _by_feature(ones: Sequence[Detection]) -> tuple[Table, Table]:
         "for each other; a feature that most errors of a model show is named whatever was planted."
     )
     return (
-        Table("Table 8 by feature", note, columns, tuple(grouped)),
-        Table("Table 8, names by feature", note_on_names, names, tuple(named)),
+        PaperTable("Table 8 by feature", note, columns, tuple(grouping_rows)),
+        PaperTable("Table 8, names by feature", note_on_names, names, tuple(naming_rows)),
     )
 
 
-def _table_9(found: Found) -> Table:
+def _table_9(by_pair: RowsByPair) -> PaperTable:
     out = []
-    for pair, runs in found.items():
+    for pair, runs in by_pair.items():
         by_label = _by_method(runs, "ablation")
-        out += [Row(f"{pair}: {label}", _grouped(ones)) for label, ones in by_label.items()]
-    for label, printed in zip(ABLATIONS, _TABLE_9, strict=True):
-        out.append(Row(f"CoLA: {label}", paper=dict(zip(_SCORE, printed, strict=True))))
+        out += [
+            PaperRow(f"{pair}: {label}", _mean_scores(ones)) for label, ones in by_label.items()
+        ]
+    for label, numbers in zip(ABLATIONS, _TABLE_9, strict=True):
+        out.append(PaperRow(f"CoLA: {label}", paper=dict(zip(_SCORE, numbers, strict=True))))
     note = (
         f"Edisa, the paper's on CoLA with BERT; other weights are {_weights()}. F1 here is a mean over "
         "mixes; the first that the paper prints is that of the mean precision and recall, the others are not."
     )
-    return Table("Table 9: weights, on synthetic feature detection", note, dict(_SCORE), tuple(out))
+    return PaperTable(
+        "Table 9: weights, on synthetic feature detection", note, dict(_SCORE), tuple(out)
+    )
 
 
 def _weights() -> str:
     return ", ".join(f"{name} {value:g}" for name, value in WEIGHTS.items())
 
 
-def _table_10(found: Found, rule: str) -> Table:
+def _table_10(by_pair: RowsByPair, rule: str) -> PaperTable:
     """By the paper's rule, or ``corrected``, which the paper lacks."""
     columns: Columns = {
         "slices": ("slices", "size"),
@@ -322,25 +337,25 @@ def _table_10(found: Found, rule: str) -> Table:
     }
     keys = ("feature_prop", "v", "homogeneity", "completeness")
     out = []
-    for pair, runs in found.items():
+    for pair, runs in by_pair.items():
         for method, ones in _real_runs(runs).items():
             here: dict[str, Value] = {"slices": _mean(one["slices"] for one in ones)}
             here |= {key: _mean(one[rule][key] for one in ones) for key in keys}
             out.append(
-                Row(
+                PaperRow(
                     f"{pair}: {method}",
-                    here | {"often": _most([one["often"][rule] for one in ones])},
+                    here | {"often": _most_frequent([one["often"][rule] for one in ones])},
                 )
             )
-    out += list(_weighted(found, rule))
+    out += list(_weighted_rows(by_pair, rule))
     if rule == "corrected":
         note = "The same, corrected for all slices and features, which the paper lacks."
-        return Table(
+        return PaperTable(
             "Table 10, corrected: feature detection on real errors", note, columns, tuple(out)
         )
     out += [
-        Row(name, paper=dict(zip(keys, printed, strict=True)))
-        for name, printed in _TABLE_10.items()
+        PaperRow(name, paper=dict(zip(keys, numbers, strict=True)))
+        for name, numbers in _TABLE_10.items()
     ]
     note = (
         "Features that mark error slices of the model's own errors, fitted with labels, at p < 0.05. Features: share "
@@ -349,22 +364,22 @@ def _table_10(found: Found, rule: str) -> Table:
         "chance. Every error: all as one slice. Weighted V is equation 12; on the paper's own rows it gives 17.5% for "
         "Edisa, not what is printed. Last: the features that mark most slices, of all seeds. No mark is a cause."
     )
-    return Table("Table 10: feature detection on real errors", note, columns, tuple(out))
+    return PaperTable("Table 10: feature detection on real errors", note, columns, tuple(out))
 
 
-def _weighted(found: Found, rule: str) -> Iterator[Row]:
+def _weighted_rows(by_pair: RowsByPair, rule: str) -> Iterator[PaperRow]:
     """Equation 12 for every method, over all pairs and runs."""
-    methods = dict.fromkeys(method for runs in found.values() for method in _real_runs(runs))
+    methods = dict.fromkeys(method for runs in by_pair.values() for method in _real_runs(runs))
     for method in methods:
-        ones = [one[rule] for runs in found.values() for one in _real_runs(runs).get(method, [])]
+        ones = [one[rule] for runs in by_pair.values() for one in _real_runs(runs).get(method, [])]
         here: dict[str, Value] = {
             "v": average_v([one["feature_prop"] for one in ones], [one["v"] for one in ones])
         }
-        printed = {"v": _WEIGHTED[method]} if rule == "paper" and method in _WEIGHTED else {}
-        yield Row(f"weighted V: {method}", here, printed)
+        paper = {"v": _WEIGHTED[method]} if rule == "paper" and method in _WEIGHTED else {}
+        yield PaperRow(f"weighted V: {method}", here, paper)
 
 
-def _most(often: Sequence[Mapping[str, int]]) -> str:
+def _most_frequent(often: Sequence[Mapping[str, int]]) -> str:
     counts: Counter[str] = Counter()
     for one in often:
         counts.update(one)
@@ -372,27 +387,27 @@ def _most(often: Sequence[Mapping[str, int]]) -> str:
 
 
 def _real_runs(runs: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_method: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
         if run["kind"] == "real":
-            found.setdefault(run["method"], []).append(run)
-    return found
+            by_method.setdefault(run["method"], []).append(run)
+    return by_method
 
 
 def _by_method(runs: Sequence[Mapping[str, Any]], kind: str) -> dict[str, list[Detection]]:
-    found: dict[str, list[Detection]] = {}
+    by_method: dict[str, list[Detection]] = {}
     for run in runs:
         if run["kind"] == kind:
             fields = {key: run[key] for key in Detection.__dataclass_fields__}
-            found.setdefault(run["method"], []).append(Detection(**fields))
-    return found
+            by_method.setdefault(run["method"], []).append(Detection(**fields))
+    return by_method
 
 
-def _grouped(ones: Sequence[Detection]) -> dict[str, Value]:
+def _mean_scores(ones: Sequence[Detection]) -> dict[str, Value]:
     return {name: _mean(getattr(one.grouping, name) for one in ones) for name in _SCORE}
 
 
 def _mean(values: Any) -> float | None:
     """The mean of those that are defined; None where none is."""
-    known = [value for value in values if value is not None and not np.isnan(value)]
-    return float(np.mean(known)) if known else None
+    defined_values = [value for value in values if value is not None and not np.isnan(value)]
+    return float(np.mean(defined_values)) if defined_values else None

@@ -18,16 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.progress import Progress, listener
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
 from groundfault.stats.discovery import Discovery, score_discovery
 from groundfault_studies.charts import lines
-from groundfault_studies.real_models import Predictions, of_texts, shipped
-from groundfault_studies.tables import Kind, Row, Study, Table, Value
+from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers
+from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-Progress = Callable[[str], object]
-Measured = Mapping[str, Mapping[str, Sequence[Discovery]]]
+Discoveries = Mapping[str, Mapping[str, Sequence[Discovery]]]
 """By classifier, and by what was fitted: a discovery for each run."""
 Fit = Callable[[Predictions], Callable[[Predictions], NDArray[np.bool_]]]
 
@@ -68,7 +68,9 @@ _TABLE_5 = {
 }
 
 
-def study(shared: str | Path | None = None, *, seeds: int = 5, progress: Progress = bool) -> Study:
+def study(
+    shared: str | Path | None = None, *, seeds: int = 5, progress: Progress | None = None
+) -> PaperStudy:
     """Compare slice finders, and weights and sizes of Edisa, on the mistakes of real classifiers.
 
     Parameters
@@ -80,11 +82,14 @@ def study(shared: str | Path | None = None, *, seeds: int = 5, progress: Progres
         How often classifiers are trained, each time on other examples; numbers are means.
     progress : callable, optional
     """
+    progress = listener(progress)
     folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
     runs: list[list[Predictions]] = []
     for seed in range(seeds):
         progress(f"training classifiers, {seed + 1} of {seeds}")
-        runs.append([*shipped(seed), *(of_texts(folder, seed) if folder.is_dir() else ())])
+        runs.append(
+            [*shipped_classifiers(seed), *(of_texts(folder, seed) if folder.is_dir() else ())]
+        )
     lacking = (
         () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
     )
@@ -95,14 +100,16 @@ def study(shared: str | Path | None = None, *, seeds: int = 5, progress: Progres
     }
     sizes = _sizes(runs, progress)
     tables = (
-        table_4(_measured(runs, finders(), progress)),
-        table_5(_measured(runs, structures(), progress)),
+        table_4(_measure_all(runs, finders(), progress)),
+        table_5(_measure_all(runs, structures(), progress)),
         _weights(runs, progress),
         _dimensions(runs, progress),
         sizes,
     )
     title = "Error-prone examples found without labels"
-    return Study("discover", title, SOURCE, settings, tables, lacking, {"figure-3": _drawn(sizes)})
+    return PaperStudy(
+        "discover", title, SOURCE, settings, tables, lacking, {"figure-3": _draw_sizes(sizes)}
+    )
 
 
 def finders() -> dict[str, Fit]:
@@ -133,73 +140,75 @@ def domino(**parameters: Any) -> Fit:
 def spotlight(**parameters: Any) -> Fit:
     """Fit the Spotlight, whose slices are all said to be error-prone."""
 
-    def fit(given: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
-        fitted = Spotlight(**parameters).fit(given.embedding, given.label, given.probability)
-        return lambda other: fitted.error_prone(other.embedding)
+    def fit(predictions: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
+        slicer = Spotlight(**parameters).fit(
+            predictions.embedding, predictions.label, predictions.probability
+        )
+        return lambda other: slicer.error_prone(other.embedding)
 
     return fit
 
 
-def measure(fit: Fit, given: Predictions, size: float = 1.0) -> Discovery:
+def measure(fit: Fit, predictions: Predictions, size: float = 1.0) -> Discovery:
     """Fit on the first two thirds of the examples, or the first part of those, and measure on the
     last third.
     """
-    first, rest = given.split(FITTED)
+    first, rest = predictions.split(FITTED)
     part, _ = first.split(size)
     return score_discovery(fit(part)(rest), rest.wrong, rest.probability)
 
 
-def sized(
-    kind: type[Edisa] | type[Domino], given: Predictions, **parameters: Any
+def make_slicer(
+    kind: type[Edisa] | type[Domino], predictions: Predictions, **parameters: Any
 ) -> Edisa | Domino:
     """A slicer, not fitted, with as many slices as so many examples can make."""
-    return kind(**{"n_slices": min(128, len(given.label) // _EXAMPLES_A_SLICE)} | parameters)
+    return kind(**{"n_slices": min(128, len(predictions.label) // _EXAMPLES_A_SLICE)} | parameters)
 
 
 def _slicer(kind: type[Edisa] | type[Domino], parameters: dict[str, Any]) -> Fit:
-    def fit(given: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
-        fitted = sized(kind, given, **parameters).fit(
-            given.embedding, given.label, given.probability
+    def fit(predictions: Predictions) -> Callable[[Predictions], NDArray[np.bool_]]:
+        slicer = make_slicer(kind, predictions, **parameters).fit(
+            predictions.embedding, predictions.label, predictions.probability
         )
-        return lambda other: fitted.error_prone(other.embedding, other.probability)
+        return lambda other: slicer.error_prone(other.embedding, other.probability)
 
     return fit
 
 
-def table_4(measured: Measured) -> Table:
+def table_4(discoveries: Discoveries) -> PaperTable:
     """Error-prone examples by classifier and finder, among them ``edisa`` and ``domino`` with the
     paper's weights.
     """
     rows = [
         _row(f"{model}: {name}", runs)
-        for model, by in measured.items()
+        for model, by in discoveries.items()
         for name, runs in by.items()
     ]
-    behind = _behind({row.label: row.here for row in rows}, list(measured))
-    for name, printed in _PAPER.items():
-        rows.append(Row(f"average of nine data sets, BERT: {name}", paper=printed))
+    behind = _behind({row.label: row.here for row in rows}, list(discoveries))
+    for name, numbers in _PAPER.items():
+        rows.append(PaperRow(f"average of nine data sets, BERT: {name}", paper=numbers))
     note = (
         "Efficacy is the share of errors among the examples found; beside it that of equally many examples of least "
         "confidence, and of examples at random. Runs ahead: of those that found any, how many beat confidence. "
         f"{behind}"
     )
-    return Table("Table 4: error-prone examples", note, _COLUMNS, tuple(rows))
+    return PaperTable("Table 4: error-prone examples", note, _COLUMNS, tuple(rows))
 
 
-def _measured(
+def _measure_all(
     runs: Sequence[Sequence[Predictions]], fits: Mapping[str, Fit], progress: Progress
-) -> Measured:
-    found: dict[str, dict[str, list[Discovery]]] = {}
+) -> Discoveries:
+    by_model: dict[str, dict[str, list[Discovery]]] = {}
     for number, first in enumerate(runs[0]):
         for name, fit in fits.items():
             progress(f"{name} on {first.name}")
-            found.setdefault(first.name, {})[name] = [measure(fit, run[number]) for run in runs]
-    return found
+            by_model.setdefault(first.name, {})[name] = [measure(fit, run[number]) for run in runs]
+    return by_model
 
 
 def _behind(rows: Mapping[str, Mapping[str, Value]], models: Sequence[str]) -> str:
     """Where Edisa, with the paper's weights, is not ahead of confidence, or of Domino."""
-    said = []
+    sentences = []
     for rival, row, column in (
         ("confidence", "edisa", "confidence"),
         ("Domino", "domino", "efficacy"),
@@ -208,58 +217,65 @@ def _behind(rows: Mapping[str, Mapping[str, Value]], models: Sequence[str]) -> s
             m: _number(rows[f"{m}: edisa"]["efficacy"]) - _number(rows[f"{m}: {row}"][column])
             for m in models
         }
-        lost = [model for model, gap in gaps.items() if not gap > 0]
-        where = f"not ahead of {rival} on {'; '.join(lost)}" if lost else f"ahead of {rival} on all"
-        said.append(f"Edisa with the paper's weights is {where}.")
-    return " ".join(said)
+        models_behind = [model for model, gap in gaps.items() if not gap > 0]
+        where = (
+            f"not ahead of {rival} on {'; '.join(models_behind)}"
+            if models_behind
+            else f"ahead of {rival} on all"
+        )
+        sentences.append(f"Edisa with the paper's weights is {where}.")
+    return " ".join(sentences)
 
 
 def _number(value: Value) -> float:
     return value if isinstance(value, float) else float("nan")
 
 
-def table_5(measured: Measured) -> Table:
+def table_5(discoveries: Discoveries) -> PaperTable:
     """What each view of an example adds, by classifier and structure."""
     rows = [
         _row(f"{model}: {name}", runs)
-        for model, by in measured.items()
+        for model, by in discoveries.items()
         for name, runs in by.items()
     ]
-    for name, printed in _TABLE_5.items():
+    for name, numbers in _TABLE_5.items():
         rows.append(
-            Row(
+            PaperRow(
                 f"CoLA, BERT: {name}",
-                paper=dict(zip(("found", "efficacy", "confidence"), printed, strict=True)),
+                paper=dict(zip(("found", "efficacy", "confidence"), numbers, strict=True)),
             )
         )
     note = (
         "Edisa with the embedding, or the error too, left out of the likelihood. Slices start from clusters of the "
         "embedding all the same."
     )
-    return Table("Table 5: structure", note, _COLUMNS, tuple(rows))
+    return PaperTable("Table 5: structure", note, _COLUMNS, tuple(rows))
 
 
-def _dimensions(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
+def _dimensions(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTable:
     """Principal components kept, on the first classifier, whose embedding has 64 numbers."""
-    chosen = [run[0] for run in runs]
+    classifiers = [run[0] for run in runs]
     rows = []
-    for kept in DIMENSIONS:
+    for dimensions in DIMENSIONS:
         for weight in (0.15, 0.1, 0.05):
-            progress(f"{kept or 'all'} dimensions, embedding weight {weight}")
-            measured = [
-                measure(edisa(pca=kept, embedding_weight=weight), given) for given in chosen
+            progress(f"{dimensions or 'all'} dimensions, embedding weight {weight}")
+            discoveries = [
+                measure(edisa(pca=dimensions, embedding_weight=weight), predictions)
+                for predictions in classifiers
             ]
-            rows.append(_row(f"{kept or 'all'} dimensions, embedding_weight = {weight}", measured))
+            rows.append(
+                _row(f"{dimensions or 'all'} dimensions, embedding_weight = {weight}", discoveries)
+            )
     note = (
-        f"Edisa on {chosen[0].name}, whose embedding has {chosen[0].embedding.shape[1]} dimensions. The paper goes "
+        f"Edisa on {classifiers[0].name}, whose embedding has {classifiers[0].embedding.shape[1]} dimensions. The paper goes "
         "from 32 of 1,024 to all of them, and finds hardly anything with all."
     )
-    return Table("Table 7: principal components", note, _COLUMNS, tuple(rows))
+    return PaperTable("Table 7: principal components", note, _COLUMNS, tuple(rows))
 
 
-def _weights(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
+def _weights(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTable:
     """All weights on the second classifier."""
-    chosen = [run[1] for run in runs]
+    classifiers = [run[1] for run in runs]
     rows = []
     for name in ("embedding_weight", "error_weight"):
         for weight in WEIGHTS:
@@ -267,26 +283,26 @@ def _weights(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table
             rows.append(
                 _row(
                     f"{name} = {weight}",
-                    [measure(edisa(**{name: weight}), given) for given in chosen],
+                    [measure(edisa(**{name: weight}), predictions) for predictions in classifiers],
                 )
             )
-    note = f"Edisa on {chosen[0].name}; the other weights are the defaults, 0.15, 0.1 and 1."
-    return Table("Table 6: weights", note, _COLUMNS, tuple(rows))
+    note = f"Edisa on {classifiers[0].name}; the other weights are the defaults, 0.15, 0.1 and 1."
+    return PaperTable("Table 6: weights", note, _COLUMNS, tuple(rows))
 
 
-def _sizes(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Table:
+def _sizes(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTable:
     rows = []
     for number in (0, 1):
-        chosen = [run[number] for run in runs]
+        classifiers = [run[number] for run in runs]
         for size in SIZES:
-            progress(f"fitted on {size:.0%} of {chosen[0].name}")
-            measured = [measure(edisa(), given, size) for given in chosen]
-            rows.append(_row(f"{chosen[0].name}: {size:.1%} of the examples", measured))
+            progress(f"fitted on {size:.0%} of {classifiers[0].name}")
+            discoveries = [measure(edisa(), predictions, size) for predictions in classifiers]
+            rows.append(_row(f"{classifiers[0].name}: {size:.1%} of the examples", discoveries))
     note = "Edisa fitted on part of the examples and measured on the same others; all are twice as many as those."
-    return Table("Figure 3: examples to fit on", note, _COLUMNS, tuple(rows))
+    return PaperTable("Figure 3: examples to fit on", note, _COLUMNS, tuple(rows))
 
 
-def _drawn(sizes: Table) -> str:
+def _draw_sizes(sizes: PaperTable) -> str:
     """Figure 3: efficacy, and that of confidence, by how many examples there were to fit on for
     each to be measured.
     """
@@ -301,16 +317,16 @@ def _drawn(sizes: Table) -> str:
     return lines(series, "examples fitted, as a share of those measured", "share of errors")
 
 
-def _row(label: str, measured: Sequence[Discovery]) -> Row:
+def _row(label: str, discoveries: Sequence[Discovery]) -> PaperRow:
     def mean(name: str) -> float | None:
-        values = [getattr(one, name) for one in measured]
+        values = [getattr(one, name) for one in discoveries]
         return float(np.nanmean(values)) if not np.isnan(values).all() else None
 
     means = {name: mean(name) for name in _COLUMNS if name != "ahead"}
-    found = list(_found(measured))
-    ahead = sum(one.efficacy > one.confidence for one in found)
-    return Row(label, {**means, "ahead": f"{ahead} of {len(found)}"})
+    nonempty = list(_with_examples(discoveries))
+    ahead = sum(one.efficacy > one.confidence for one in nonempty)
+    return PaperRow(label, {**means, "ahead": f"{ahead} of {len(nonempty)}"})
 
 
-def _found(measured: Sequence[Discovery]) -> Iterator[Discovery]:
-    return (one for one in measured if one.count)
+def _with_examples(discoveries: Sequence[Discovery]) -> Iterator[Discovery]:
+    return (one for one in discoveries if one.count)

@@ -9,20 +9,20 @@ https://doi.org/10.1162/tacl_a_00617."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from groundfault.auditing.flow import audit
 from groundfault.auditing.prepared import start_audit
+from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Finding
 from groundfault.errors import InputError
 from groundfault.finders.sliceline import ScoredSlice, SliceLine
 from groundfault_studies import discover, improve, janus_audits, leaderboard
-from groundfault_studies.janus_audits import Audited
-from groundfault_studies.tables import Kind, Row, Study, Table, Value
+from groundfault_studies.janus_audits import JanusAudit
+from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-Progress = Callable[[str], object]
 Columns = dict[str, tuple[str, Kind]]
 
 SOURCE = (
@@ -63,8 +63,8 @@ def study(
     seeds: int = 5,
     replicates: int = 100,
     keep: str | Path | None = None,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Tables 2 and 4 of Janus and 4 to 7, 11 and 12 of DEIM, in form; or, given a judge, the
     leaderboard.
 
@@ -91,6 +91,7 @@ def study(
     PlanError
         If the judge is unknown or holds nothing out.
     """
+    progress = listener(progress)
     folder = _folder(shared)
     lacking = (
         ()
@@ -101,23 +102,26 @@ def study(
         place = Path(keep) if keep else None
         tables = leaderboard.tables(folder / "real", judge, replicates, place, progress)
         settings = {"judge": judge, "replicates": replicates, "splits": leaderboard.SPLITS}
-        return Study(
+        return PaperStudy(
             "leaderboard", "Leaderboard of slice finders", SOURCE, settings, tables, lacking
         )
     title = "Slice finders in two papers' tables"
-    found = discover.study(folder, seeds=seeds, progress=progress)
+    discovery = discover.study(folder, seeds=seeds, progress=progress)
     tables = (
         *of_janus(folder, progress),
-        *found.tables,
-        *improve.acted(folder / "real", seeds, progress),
+        *discovery.tables,
+        *improve.act_tables(folder / "real", seeds, progress),
     )
-    return Study("finders", title, SOURCE, {"seeds": seeds}, tables, lacking, found.figures)
+    return PaperStudy(
+        "finders", title, SOURCE, {"seeds": seeds}, tables, lacking, discovery.figures
+    )
 
 
-def of_janus(folder: Path, progress: Progress = bool) -> tuple[Table, Table]:
+def of_janus(folder: Path, progress: Progress | None = None) -> tuple[PaperTable, PaperTable]:
     """Tables 2 and 4: slices searched on all examples as in the paper, and slices that had to hold
     on fresh ones.
     """
+    progress = listener(progress)
     searched = []
     for audited in _audits(folder):
         progress(f"searching {audited.label}")
@@ -126,33 +130,33 @@ def of_janus(folder: Path, progress: Progress = bool) -> tuple[Table, Table]:
 
 
 @dataclass(frozen=True)
-class _Searched:
+class _SliceSearch:
     """An audit's slices: searched among all examples, and searched on discovery and then judged."""
 
-    audited: Audited
+    audited: JanusAudit
     everywhere: tuple[ScoredSlice, ...]
-    judged: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
 
-def _search(audited: Audited) -> _Searched:
+def _search(audited: JanusAudit) -> _SliceSearch:
     plan = replace(audited.plan, judge="janus")
     case = start_audit(audited.evidence, plan)
-    found = case.propose([SLICES])
-    judged = audit(audited.evidence, plan, found, finders=[]).findings if found else ()
-    order = {candidate.name: i for i, candidate in enumerate(found)}
+    candidates = case.propose([SLICES])
+    findings = audit(audited.evidence, plan, candidates, finders=[]).findings if candidates else ()
+    order = {candidate.name: i for i, candidate in enumerate(candidates)}
     everywhere = replace(SLICES, min_share=0.1).find(audited.evidence)
-    return _Searched(audited, everywhere, tuple(sorted(judged, key=lambda f: order[f.name])))
+    return _SliceSearch(audited, everywhere, tuple(sorted(findings, key=lambda f: order[f.name])))
 
 
-def _audits(folder: Path) -> Iterator[Audited]:
-    yield janus_audits.scripted(seed=0)[0]
+def _audits(folder: Path) -> Iterator[JanusAudit]:
+    yield janus_audits.scripted_audit(seed=0)[0]
     if folder.is_dir():
         yield janus_audits.reconstruction(folder / "janus_public")
-        yield janus_audits.null(folder / "janus_public")
-        yield from janus_audits.real(folder / "real")
+        yield janus_audits.null_audit(folder / "janus_public")
+        yield from janus_audits.real_audits(folder / "real")
 
 
-def _table_2(searched: Sequence[_Searched]) -> Table:
+def _table_2(searched: Sequence[_SliceSearch]) -> PaperTable:
     columns: Columns = {
         "n": ("n", "count"),
         "error_rate": ("errors", "rate"),
@@ -164,24 +168,26 @@ def _table_2(searched: Sequence[_Searched]) -> Table:
     rows = []
     for one in searched:
         here: dict[str, Value] = {
-            "n": one.audited.scored,
+            "n": one.audited.example_count,
             "error_rate": float(one.audited.evidence.loss.mean() or 0),  # type: ignore[arg-type]
             "all": _range([s.mean_error for s in one.everywhere]),
-            "discovery": _range([f.discovery.on_rate for f in one.judged]),
-            "holdout": _range([f.holdout.on_rate for f in one.judged if f.holdout]),
-            "confirmed": f"{sum(f.confirmed for f in one.judged)} of {len(one.judged)} slices, "
+            "discovery": _range([f.discovery.on_rate for f in one.findings]),
+            "holdout": _range([f.holdout.on_rate for f in one.findings if f.holdout]),
+            "confirmed": f"{sum(f.confirmed for f in one.findings)} of {len(one.findings)} slices, "
             f"{len(one.audited.default_rule.confirmed)} descriptors",
         }
-        rows.append(Row(one.audited.label, here, _TABLE_2.get(one.audited.beside, {})))
+        rows.append(PaperRow(one.audited.label, here, _TABLE_2.get(one.audited.beside, {})))
     beside = {one.audited.beside for one in searched}
-    rows += [Row(name, paper=printed) for name, printed in _TABLE_2.items() if name not in beside]
+    rows += [
+        PaperRow(name, paper=numbers) for name, numbers in _TABLE_2.items() if name not in beside
+    ]
     note = (
         "Slices, all: lowest and highest error rate of SliceLine's five best conjunctions of the examples' columns, "
         "searched among all examples, as in the paper. Then of those searched among the discovery examples alone: "
         "there, and on the holdout, and how many of them the default judge confirms; beside it how many of the single "
         "descriptors. The paper confirms descriptors only."
     )
-    return Table(
+    return PaperTable(
         "Table 2 of Janus, in form. Slices that are found, and slices that hold",
         note,
         columns,
@@ -189,7 +195,7 @@ def _table_2(searched: Sequence[_Searched]) -> Table:
     )
 
 
-def _table_4(searched: Sequence[_Searched]) -> Table:
+def _table_4(searched: Sequence[_SliceSearch]) -> PaperTable:
     columns: Columns = {
         "size": ("units", "count"),
         "discovery": ("errors", "rate"),
@@ -199,34 +205,36 @@ def _table_4(searched: Sequence[_Searched]) -> Table:
     }
     rows = []
     for one in searched:
-        for finding in one.judged[:_SHOWN]:
-            held = finding.holdout
+        for finding in one.findings[:_SHOWN]:
+            holdout = finding.holdout
             here: dict[str, Value] = {
                 "size": finding.discovery.on,
                 "discovery": finding.discovery.on_rate,
-                "holdout": held.on_rate if held else None,
-                "p": held.p_adjusted if held else None,
+                "holdout": holdout.on_rate if holdout else None,
+                "p": holdout.p_adjusted if holdout else None,
                 "verdict": str(finding.verdict).replace("_", " "),
             }
-            rows.append(Row(f"{one.audited.label}: {finding.name}", here))
-    rows += [Row(name, paper={"discovery": rate}) for name, rate in _TABLE_4.items()]
+            rows.append(PaperRow(f"{one.audited.label}: {finding.name}", here))
+    rows += [PaperRow(name, paper={"discovery": rate}) for name, rate in _TABLE_4.items()]
     note = (
         f"SliceLine's {_SHOWN} best slices of each audit, searched among the discovery examples: units and error rate "
         "there, error rate on the holdout, and the verdict. The paper prints error rates, it does not say of which "
         "examples."
     )
-    return Table("Table 4 of Janus, in form. SliceLine's best slices", note, columns, tuple(rows))
+    return PaperTable(
+        "Table 4 of Janus, in form. SliceLine's best slices", note, columns, tuple(rows)
+    )
 
 
 def _range(rates: Sequence[float | None]) -> Value:
-    known = [rate for rate in rates if rate is not None]
-    return (min(known), max(known)) if known else None
+    defined_rates = [rate for rate in rates if rate is not None]
+    return (min(defined_rates), max(defined_rates)) if defined_rates else None
 
 
 def _folder(shared: str | Path | None) -> Path:
-    named = shared or os.environ.get("GROUNDFAULT_SHARED")
-    folder = Path(named or "../shared/data")
-    if named and not folder.is_dir():
+    name = shared or os.environ.get("GROUNDFAULT_SHARED")
+    folder = Path(name or "../shared/data")
+    if name and not folder.is_dir():
         raise InputError(
             f"no folder {folder}: name the one that holds janus_public and real (--shared DIR)"
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.base.files import write_text
+from groundfault.base.progress import Progress, listener
 from groundfault.finders.domino import Domino
 from groundfault.finders.edisa import Edisa
 from groundfault.improve import (
@@ -37,16 +38,15 @@ from groundfault.improve import (
     active_learning,
 )
 from groundfault.stats.paired import sign_flips
-from groundfault_studies.discover import FITTED, SOURCE, sized
-from groundfault_studies.real_models import Predictions, of_texts, shipped, tasks
-from groundfault_studies.tables import Kind, Row, Study, Table, Value
+from groundfault_studies.discover import FITTED, SOURCE, make_slicer
+from groundfault_studies.real_models import Predictions, of_texts, shipped_classifiers, tasks
+from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-Progress = Callable[[str], object]
 Floats = NDArray[np.float64]
 Columns = dict[str, tuple[str, Kind]]
-Measured = dict[str, dict[str, Improvement]]
+Improvements = dict[str, dict[str, Improvement]]
 """By slicer, and by what is done to the examples it suspects."""
-Labelled = tuple[Floats, NDArray[np.int64], Floats]
+LabelledExamples = tuple[Floats, NDArray[np.int64], Floats]
 
 LEVEL = 0.05
 START, BATCH, ROUNDS = 40, 20, 12
@@ -84,7 +84,7 @@ _QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
-class Task:
+class LearningTask:
     """Examples to learn from, to see errors on, and to measure on; each a pair (x, y)."""
 
     name: str
@@ -97,8 +97,8 @@ def study(
     seeds: int = 10,
     jobs: int = 1,
     keep: str | Path | None = None,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Compare what slicers and confidence do for the accuracy of real classifiers.
 
     Parameters
@@ -121,20 +121,21 @@ def study(
     InputError
         If what is kept was run with other settings, or other data.
     """
+    progress = listener(progress)
     folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data") / "real"
     lacking = (
         () if folder.is_dir() else ("classifiers of texts, which need the folder of shared data",)
     )
-    kept = None if keep is None else Path(keep)
-    return Study(
+    place = None if keep is None else Path(keep)
+    return PaperStudy(
         "improve",
         "What suspected examples are good for",
         SOURCE,
         {"seeds": seeds, "fitted": FITTED, "start": START, "batch": BATCH, "rounds": ROUNDS},
         (
-            *acted(folder, seeds, progress),
+            *act_tables(folder, seeds, progress),
             *(
-                figure_6(learnt(task, seeds, jobs, kept, progress), task.name)
+                figure_6(learn_curves(task, seeds, jobs, place, progress), task.name)
                 for task in learning_tasks(folder)
             ),
         ),
@@ -142,53 +143,63 @@ def study(
     )
 
 
-def acted(folder: Path, seeds: int, progress: Progress = bool) -> tuple[Table, ...]:
+def act_tables(
+    folder: Path, seeds: int, progress: Progress | None = None
+) -> tuple[PaperTable, ...]:
     """Tables 11 and 12, each with its curves."""
-    found: dict[str, list[Measured]] = {}
+    progress = listener(progress)
+    improvements: dict[str, list[Improvements]] = {}
     relearnt: dict[str, list[float]] = {}
     for seed in range(seeds):
         progress(f"rejecting and relabelling, seed {seed + 1} of {seeds}")
-        for given in [*shipped(seed), *(of_texts(folder, seed) if folder.is_dir() else ())]:
-            found.setdefault(given.name, []).append(measure(given))
-            relearnt.setdefault(given.name, []).append(learn_instead(given))
-    return tables(found, relearnt)
+        for predictions in [
+            *shipped_classifiers(seed),
+            *(of_texts(folder, seed) if folder.is_dir() else ()),
+        ]:
+            improvements.setdefault(predictions.name, []).append(measure(predictions))
+            relearnt.setdefault(predictions.name, []).append(learn_instead(predictions))
+    return tables(improvements, relearnt)
 
 
 def tables(
-    found: Mapping[str, Sequence[Measured]], relearnt: Mapping[str, Sequence[float]]
-) -> tuple[Table, ...]:
+    improvements: Mapping[str, Sequence[Improvements]], relearnt: Mapping[str, Sequence[float]]
+) -> tuple[PaperTable, ...]:
     """Tables 11 and 12 with their curves, of the runs of every model."""
     return (
-        _table("rejected", "Table 11: selective prediction", found),
-        _curves("rejected", "Figure 4: accuracy while examples are rejected", found),
-        _table("relabelled", "Table 12: flipping", found, relearnt),
-        _curves("relabelled", "Figure 5: accuracy while examples are relabelled", found),
+        _table("rejected", "Table 11: selective prediction", improvements),
+        _curves("rejected", "Figure 4: accuracy while examples are rejected", improvements),
+        _table("relabelled", "Table 12: flipping", improvements, relearnt),
+        _curves("relabelled", "Figure 5: accuracy while examples are relabelled", improvements),
     )
 
 
-def measure(given: Predictions) -> Measured:
+def measure(predictions: Predictions) -> Improvements:
     """By slicer, the examples rejected and relabelled: fitted on the first two thirds, measured on
     the last.
     """
-    first, rest = given.split(FITTED)
-    fitted, fresh = ((part.embedding, part.label, part.probability) for part in (first, rest))
-    out: Measured = {}
+    first, rest = predictions.split(FITTED)
+    labelled_part, fresh_part = (
+        (part.embedding, part.label, part.probability) for part in (first, rest)
+    )
+    out: Improvements = {}
     for name, (kind, parameters) in SLICERS.items():
-        out[name] = acts(sized(kind, first, **parameters), fitted, fresh)
+        out[name] = acts(make_slicer(kind, first, **parameters), labelled_part, fresh_part)
     return out
 
 
-def acts(slicer: Slicer, fitted: Labelled, fresh: Labelled) -> dict[str, Improvement]:
+def acts(
+    slicer: Slicer, labelled: LabelledExamples, fresh: LabelledExamples
+) -> dict[str, Improvement]:
     """What a slicer does for fresh examples, by act; each is embedding, true classes and
     probabilities.
     """
     return {
-        "rejected": SelectivePrediction(slicer).fit(*fitted).measure(*fresh),
-        "relabelled": Flipping(slicer).fit(*fitted).measure(*fresh),
+        "rejected": SelectivePrediction(slicer).fit(*labelled).measure(*fresh),
+        "relabelled": Flipping(slicer).fit(*labelled).measure(*fresh),
     }
 
 
-def learn_instead(given: Predictions) -> float:
+def learn_instead(predictions: Predictions) -> float:
     """What a logistic regression of the embedding, learnt from the labels that slicers see, gains
     over the model.
     """
@@ -196,14 +207,14 @@ def learn_instead(given: Predictions) -> float:
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    first, rest = given.split(FITTED)
+    first, rest = predictions.split(FITTED)
     other = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(
         first.embedding, first.label
     )
     return float((other.predict(rest.embedding) == rest.label).mean() - (~rest.wrong).mean())
 
 
-def learning_tasks(folder: Path) -> Iterator[Task]:
+def learning_tasks(folder: Path) -> Iterator[LearningTask]:
     """Digits and, where there are texts, the task of a question."""
     from sklearn.datasets import load_digits
     from sklearn.decomposition import TruncatedSVD
@@ -220,8 +231,8 @@ def learning_tasks(folder: Path) -> Iterator[Task]:
         )
 
 
-def learnt(
-    task: Task,
+def learn_curves(
+    task: LearningTask,
     seeds: int,
     jobs: int,
     keep: Path | None,
@@ -232,14 +243,16 @@ def learnt(
     """Curves of all policies on a task, those that are kept included; the paper's and `Auditor`,
     where left out.
     """
-    kept = _kept(keep) if keep else {}
+    stored = _read_curves(keep) if keep else {}
     slicers = [SuspectSlices(kind(**parameters)) for kind, parameters in SLICERS.values()]
-    chosen = policies or [LeastConfident(), *slicers, Auditor(), RandomOrder()]
+    acquisitions = policies or [LeastConfident(), *slicers, Auditor(), RandomOrder()]
 
-    def told(so_far: Learning) -> None:
-        progress(f"active learning, {task.name}: {len(so_far.runs)} of {seeds * len(chosen)} runs")
+    def store(so_far: Learning) -> None:
+        progress(
+            f"active learning, {task.name}: {len(so_far.runs)} of {seeds * len(acquisitions)} runs"
+        )
         if keep:
-            all_of_them = kept | {task.name: so_far}
+            all_of_them = stored | {task.name: so_far}
             lines = (
                 json.dumps({"task": name, **json.loads(one.to_json())})
                 for name, one in all_of_them.items()
@@ -247,19 +260,19 @@ def learnt(
             write_text(keep, "".join(f"{line}\n" for line in lines))
 
     return active_learning(
-        trainer, *task.parts, chosen, start=START, batch=BATCH, rounds=rounds, seeds=seeds, jobs=jobs,
-        resume=kept.get(task.name), progress=told,
+        trainer, *task.parts, acquisitions, start=START, batch=BATCH, rounds=rounds, seeds=seeds, jobs=jobs,
+        resume=stored.get(task.name), progress=store,
     )  # fmt: skip
 
 
-def _kept(place: Path) -> dict[str, Learning]:
+def _read_curves(place: Path) -> dict[str, Learning]:
     """Curves by the name of the task."""
     lines = place.read_text(encoding="utf-8").splitlines() if place.exists() else []
-    read = [
+    curves = [
         Learning.from_json(line, where=f"{place}, line {number}")
         for number, line in enumerate(lines, 1)
     ]
-    return {str(json.loads(line).get("task")): one for line, one in zip(lines, read, strict=True)}
+    return {str(json.loads(line).get("task")): one for line, one in zip(lines, curves, strict=True)}
 
 
 def trainer(x: Floats, y: NDArray[Any], seed: int) -> Any:
@@ -273,27 +286,27 @@ def trainer(x: Floats, y: NDArray[Any], seed: int) -> Any:
         return LogisticRegression(C=5.0, max_iter=500, random_state=seed).fit(x, y)
 
 
-def _task(name: str, x: Floats, y: NDArray[Any], cuts: tuple[int, int]) -> Task:
+def _task(name: str, x: Floats, y: NDArray[Any], cuts: tuple[int, int]) -> LearningTask:
     parts = np.split(np.random.default_rng(len(y)).permutation(len(y))[:4000], cuts)
     pool, validation, test = ((x[part], y[part]) for part in parts)
-    return Task(name, (pool, validation, test))
+    return LearningTask(name, (pool, validation, test))
 
 
 def _table(
     act: str,
     title: str,
-    found: Mapping[str, Sequence[Measured]],
+    improvements: Mapping[str, Sequence[Improvements]],
     relearnt: Mapping[str, Sequence[float]] | None = None,
-) -> Table:
+) -> PaperTable:
     """Means over seeds; p-values over seeds too, adjusted for all rows."""
-    measured = {
+    by_row = {
         (model, name): [run[name][act] for run in runs]
-        for model, runs in found.items()
+        for model, runs in improvements.items()
         for name in runs[0]
     }
-    c_p, p = (_p_values(measured, gain) for gain in ("c_improvement", "improvement"))
+    c_p, p = (_p_values(by_row, gain) for gain in ("c_improvement", "improvement"))
     rows = []
-    for (model, name), ones in measured.items():
+    for (model, name), ones in by_row.items():
         here: dict[str, Value] = {"found": _mean([one.steps for one in ones])}
         for key in ("c_proportion", "c_improvement", "improvement"):
             here[key] = _mean([getattr(one, key) for one in ones])
@@ -302,31 +315,31 @@ def _table(
             for key, p in (("c_improvement", c_p[model, name]), ("improvement", p[model, name]))
         )
         here |= {"c_p": c_p[model, name], "p": p[model, name], "verdict": "; ".join(words)}
-        rows.append(Row(f"{model}: {name}", here))
-        if relearnt and name == list(found[model][0])[-1]:
+        rows.append(PaperRow(f"{model}: {name}", here))
+        if relearnt and name == list(improvements[model][0])[-1]:
             rows.append(
-                Row(
+                PaperRow(
                     f"{model}: learnt from the same labels", {"improvement": _mean(relearnt[model])}
                 )
             )
-    for name, printed in _PRINTED[act].items():
-        paper = dict(zip(("c_proportion", "c_improvement", "improvement"), printed, strict=True))
-        rows.append(Row(f"average of nine data sets, BERT: {name}", paper=paper))
-    return Table(title, _NOTE + (_NOTE_ON_FLIPPING if relearnt else ""), _COLUMNS, tuple(rows))
+    for name, numbers in _PRINTED[act].items():
+        paper = dict(zip(("c_proportion", "c_improvement", "improvement"), numbers, strict=True))
+        rows.append(PaperRow(f"average of nine data sets, BERT: {name}", paper=paper))
+    return PaperTable(title, _NOTE + (_NOTE_ON_FLIPPING if relearnt else ""), _COLUMNS, tuple(rows))
 
 
 def _p_values(
-    measured: Mapping[tuple[str, str], Sequence[Improvement]], gain: str
+    by_row: Mapping[tuple[str, str], Sequence[Improvement]], gain: str
 ) -> dict[tuple[str, str], float]:
-    gains = np.array([[getattr(one, gain) for one in ones] for ones in measured.values()]).T
-    return dict(zip(measured, sign_flips(np.nan_to_num(gains)).tolist(), strict=True))
+    gains = np.array([[getattr(one, gain) for one in ones] for ones in by_row.values()]).T
+    return dict(zip(by_row, sign_flips(np.nan_to_num(gains)).tolist(), strict=True))
 
 
-def _curves(act: str, title: str, found: Mapping[str, Sequence[Measured]]) -> Table:
+def _curves(act: str, title: str, improvements: Mapping[str, Sequence[Improvements]]) -> PaperTable:
     """Edisa beside confidence after a quarter, half, three quarters and all of the steps."""
     columns: Columns = {"0": ("start", "rate"), **{f"{q}": (f"{q:.0%}", "rate") for q in _QUARTERS}}
     rows = []
-    for model, runs in found.items():
+    for model, runs in improvements.items():
         ones = [run["edisa"][act] for run in runs if run["edisa"][act].steps]
         for name, line in (("edisa", "accuracy"), ("confidence", "confidence")):
             here = {"0": _mean([one.original for one in ones])}
@@ -334,29 +347,29 @@ def _curves(act: str, title: str, found: Mapping[str, Sequence[Measured]]) -> Ta
                 here[f"{q}"] = _mean(
                     [getattr(one, line)[max(0, round(q * one.steps) - 1)] for one in ones]
                 )
-            rows.append(Row(f"{model}: {name}", here))
+            rows.append(PaperRow(f"{model}: {name}", here))
     note = (
         "Accuracy after a share of the steps; means over the seeds with which Edisa finds any example. Confidence "
         "takes as many steps as Edisa."
     )
-    return Table(title, note, columns, tuple(rows))
+    return PaperTable(title, note, columns, tuple(rows))
 
 
-def figure_6(found: Learning, name: str) -> Table:
+def figure_6(learning: Learning, name: str) -> PaperTable:
     """Figure 6: accuracy by how much was labelled."""
-    shown = [i for i in range(len(found.labelled)) if i % 3 == 0]
+    columns_shown = [i for i in range(len(learning.labelled)) if i % 3 == 0]
     columns: Columns = {
-        **{str(found.labelled[i]): (str(found.labelled[i]), "rate") for i in shown},
+        **{str(learning.labelled[i]): (str(learning.labelled[i]), "rate") for i in columns_shown},
         "gain": ("gain", "rate"),
         "p": ("p", "p"),
         "rounds": ("rounds ahead, behind", "text"),
         "verdict": ("against confidence", "text"),
     }
-    against = {comparison.policy: comparison for comparison in found.compare()}
+    against = {comparison.policy: comparison for comparison in learning.compare()}
     rows = []
-    for policy in found.policies:
-        curve = found.curves(policy).mean(axis=0)
-        here: dict[str, Value] = {str(found.labelled[i]): float(curve[i]) for i in shown}
+    for policy in learning.policies:
+        curve = learning.curves(policy).mean(axis=0)
+        here: dict[str, Value] = {str(learning.labelled[i]): float(curve[i]) for i in columns_shown}
         if policy in against:
             one = against[policy]
             certain = one.p_round <= LEVEL
@@ -366,7 +379,7 @@ def figure_6(found: Learning, name: str) -> Table:
             )
             rounds = f"{ahead}, {behind} of {len(curve) - 1}"
             here |= {"gain": one.gain, "p": one.p, "rounds": rounds, "verdict": one.verdict(LEVEL)}
-        rows.append(Row(policy, here))
+        rows.append(PaperRow(policy, here))
     note = (
         f"Logistic regression trained anew after every {BATCH} examples; accuracy by how many were labelled, means "
         "over seeds. Gain: difference of mean accuracy over the rounds to confidence, p exact over sign flips of seeds "
@@ -374,9 +387,9 @@ def figure_6(found: Learning, name: str) -> Table:
         "that Edisa is significantly ahead of its baselines between 3,000 and 10,000 examples. Here every policy "
         "labels the same number."
     )
-    if "auditor" in found.policies:
+    if "auditor" in learning.policies:
         note += " Auditor: where an adaptive audit would look next."
-    return Table(f"Figure 6: active learning, {name}", note, columns, tuple(rows))
+    return PaperTable(f"Figure 6: active learning, {name}", note, columns, tuple(rows))
 
 
 def _verdict(gain: Value, p: float) -> str:
@@ -386,6 +399,6 @@ def _verdict(gain: Value, p: float) -> str:
 
 
 def _mean(values: Sequence[float] | Floats) -> float | None:
-    known = np.asarray(values, dtype=np.float64)
-    known = known[~np.isnan(known)]
-    return float(known.mean()) if len(known) else None
+    numbers = np.asarray(values, dtype=np.float64)
+    numbers = numbers[~np.isnan(numbers)]
+    return float(numbers.mean()) if len(numbers) else None

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from groundfault.auditing.report import Report
+from groundfault.base.progress import Progress, listener
 from groundfault.base.threads import enough_threads
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import exact
@@ -26,11 +27,9 @@ from groundfault.judges.rule import rule
 from groundfault.stats import bits
 from groundfault_studies import janus_audits, janus_repeats
 from groundfault_studies.controlled_docs import Packet
-from groundfault_studies.janus_audits import Audited
+from groundfault_studies.janus_audits import JanusAudit
 from groundfault_studies.janus_repeats import Columns, Here
-from groundfault_studies.tables import Row, Study, Table, Value
-
-Progress = Callable[[str], object]
+from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 SOURCE = "Repantis, Gawde and Singh (2026), Decoy-Calibrated Failure Audits for Language Models, arXiv:2606.09046"
 SLICES, MOST_PREDICATES, LEAST_ROWS = 5, 3, 8
@@ -74,8 +73,12 @@ _SAFEGUARDS: Columns = {
 
 
 def study(
-    shared: str | Path | None = None, *, splits: int = 200, jobs: int = 1, progress: Progress = bool
-) -> Study:
+    shared: str | Path | None = None,
+    *,
+    splits: int = 200,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Regenerate the paper's Tables 1 to 3 and its 200-split line, and compare the exact floor with
     drawn decoys.
 
@@ -97,10 +100,11 @@ def study(
     InputError
         If a folder is named and is not there.
     """
+    progress = listener(progress)
     folder = _folder(shared)
     with enough_threads(0):
         progress("answering generated packets")
-        scripted, packets, returned = janus_audits.scripted(seed=0)
+        scripted, packets, answers = janus_audits.scripted_audit(seed=0)
         audits, lacking = _audits(folder, scripted, progress)
         first = [audited for audited in audits if audited.beside]
         tables = [
@@ -109,12 +113,12 @@ def study(
             _ablation(audits, splits, progress),
             _robustness(audits, splits, jobs, progress),
             *(janus_repeats.floors(audited, progress) for audited in first),
-            _classes(packets, returned),
+            _classes(packets, answers),
             _descriptors(scripted),
             janus_repeats.recovery(scripted, packets, splits, progress),
         ]
     settings = {"splits": splits, "shared": str(folder)}
-    return Study(
+    return PaperStudy(
         "janus",
         "Janus: the paper's tables, regenerated",
         SOURCE,
@@ -125,37 +129,39 @@ def study(
 
 
 def _folder(shared: str | Path | None) -> Path:
-    named = shared or os.environ.get("GROUNDFAULT_SHARED")
-    folder = Path(named or "../shared/data")
-    if named and not folder.is_dir():
+    name = shared or os.environ.get("GROUNDFAULT_SHARED")
+    folder = Path(name or "../shared/data")
+    if name and not folder.is_dir():
         raise InputError(
             f"no folder {folder}: name the one that holds janus_public and real (--shared DIR)"
         )
     return folder
 
 
-def _audits(folder: Path, scripted: Audited, progress: Progress) -> tuple[list[Audited], list[str]]:
+def _audits(
+    folder: Path, scripted: JanusAudit, progress: Progress
+) -> tuple[list[JanusAudit], list[str]]:
     """Every audit that there are data for, those of controlled docs first, and what is lacking for
     the others.
     """
     progress(f"reading {folder}")
-    found, lacking = [scripted], []
+    audits, lacking = [scripted], []
     try:
         public = folder / "janus_public"
-        found = [janus_audits.reconstruction(public), scripted, janus_audits.null(public)]
+        audits = [janus_audits.reconstruction(public), scripted, janus_audits.null_audit(public)]
     except InputError as error:
         lacking.append(f"the reconstruction of Table 1 and the simulated null: {error}")
     try:
-        found += list(janus_audits.real(folder / "real"))
+        audits += list(janus_audits.real_audits(folder / "real"))
     except InputError as error:
         lacking.append(f"audits of real models: {error}")
-    return found, [
+    return audits, [
         *lacking,
         "name the folder of the data with --shared or $GROUNDFAULT_SHARED",
     ] if lacking else []
 
 
-def _descriptors(audited: Audited) -> Table:
+def _descriptors(audited: JanusAudit) -> PaperTable:
     """Table 1: error rates on and off each descriptor, and its lifts."""
     columns: Columns = {
         "on": ("on", "rate"),
@@ -167,8 +173,8 @@ def _descriptors(audited: Audited) -> Table:
         "verdict": ("verdict", "text"),
     }
     report = audited.default_rule
-    rows = tuple(Row(f.name, _numbers(f), _printed(f.name)) for f in report.findings)
-    table = Table(f"Table 1. {audited.label}", "", columns, rows)
+    rows = tuple(PaperRow(f.name, _numbers(f), _paper_numbers(f.name)) for f in report.findings)
+    table = PaperTable(f"Table 1. {audited.label}", "", columns, rows)
     both = f"The paper's rule confirms {len(audited.papers_rule.confirmed)}, the default judge {len(report.confirmed)}"
     lifts = "Error rates on and off, and lifts on all examples, on discovery and on the holdout."
     if audited.beside:
@@ -200,19 +206,19 @@ def _numbers(finding: Finding) -> dict[str, Value]:
     }
 
 
-def _printed(name: str) -> dict[str, str]:
+def _paper_numbers(name: str) -> dict[str, str]:
     keys = ("on", "off", "full", "discovery", "holdout")
     return dict(zip(keys, _TABLE_1[name], strict=True)) if name in _TABLE_1 else {}
 
 
-def _summary(audits: Sequence[Audited], progress: Progress) -> Table:
+def _summary(audits: Sequence[JanusAudit], progress: Progress) -> PaperTable:
     """Table 2: what slice search finds, what Janus confirms, and what the audit could have seen."""
 
-    def here(audited: Audited) -> dict[str, Value]:
+    def here(audited: JanusAudit) -> dict[str, Value]:
         progress(f"judging {audited.label}")
         report = audited.default_rule
         return {
-            "n": audited.scored,
+            "n": audited.example_count,
             "error_rate": report.error_rate,
             "slices": _top_slices(audited),
             "papers_rule": len(audited.papers_rule.confirmed),
@@ -239,50 +245,52 @@ def _summary(audits: Sequence[Audited], progress: Progress) -> Table:
         "the same model on all examples shows what they could not see. Answers that could not be parsed, and known "
         "grader artefacts, are not scored and not in n."
     )
-    return Table("Table 2, in form. Main audits", note, columns, _beside(audits, here, _TABLE_2))
+    return PaperTable(
+        "Table 2, in form. Main audits", note, columns, _beside(audits, here, _TABLE_2)
+    )
 
 
 def _reading(report: Report) -> str:
     """What may be said, in a few words."""
     if not report.confirmed:
-        failed = Counter(
+        reasons = Counter(
             f.reason.split(":")[0] for f in report.findings if f.verdict is Verdict.NOT_REPLICATED
         )
-        if not failed:
+        if not reasons:
             return "none clears the floor"
-        return f"{failed.total()} screened, most {_FAILED[failed.most_common(1)[0][0]]} held out"
+        return f"{reasons.total()} screened, most {_FAILED[reasons.most_common(1)[0][0]]} held out"
     more = len(report.confirmed) - 1
     return report.confirmed[0].name + (f" and {more} more" if more else "")
 
 
-def _top_slices(audited: Audited) -> tuple[float, float] | None:
+def _top_slices(audited: JanusAudit) -> tuple[float, float] | None:
     """Lowest and highest error rate of the best conjunctions of candidates and their
     complements.
     """
     from groundfault.finders.sliceline import SliceLine
 
     units = audited.units
-    scored = np.ones(len(units), dtype=np.bool_) if units.scored is None else units.scored[0]
-    on = bits.unpack(units.marks.on, len(units)).T[scored].astype(np.int64)
+    rows = np.ones(len(units), dtype=np.bool_) if units.scored is None else units.scored[0]
+    on = bits.unpack(units.marks.on, len(units)).T[rows].astype(np.int64)
     search = SliceLine(k=SLICES, max_level=MOST_PREDICATES, min_support=LEAST_ROWS)
-    rates = [found.mean_error for found in search.fit(on, units.losses[0][scored]).slices_]
+    rates = [slice_.mean_error for slice_ in search.fit(on, units.losses[0][rows]).slices_]
     return (min(rates), max(rates)) if rates else None
 
 
-def _ablation(audits: Sequence[Audited], splits: int, progress: Progress) -> Table:
+def _ablation(audits: Sequence[JanusAudit], splits: int, progress: Progress) -> PaperTable:
     """Table 3: what is reported as safeguards are taken away, by Janus-lite."""
 
-    def here(audited: Audited) -> dict[str, Value]:
+    def here(audited: JanusAudit) -> dict[str, Value]:
         progress(f"taking safeguards away from {audited.label}")
-        base, tested = audited.lite.baselines, audited.lite.candidates.tested
+        base, count = audited.lite.baselines, audited.lite.candidates.tested
         assert base is not None
         means = base.survivor_mean_abs_lift
         rules = (base.top_k, base.fixed_lift, base.decoy_only, base.full)
         lifts = (means.discovery, means.holdout) if means else (None, None)
-        return dict(zip(_SAFEGUARDS, [tested, *map(len, rules), *lifts], strict=True))
+        return dict(zip(_SAFEGUARDS, [count, *map(len, rules), *lifts], strict=True))
 
     paper = {
-        name: dict(zip(_SAFEGUARDS, printed, strict=True)) for name, printed in _TABLE_3.items()
+        name: dict(zip(_SAFEGUARDS, numbers, strict=True)) for name, numbers in _TABLE_3.items()
     }
     rows = list(_beside(audits, here, paper))
     note = (
@@ -291,41 +299,53 @@ def _ablation(audits: Sequence[Audited], splits: int, progress: Progress) -> Tab
         "discovery and on the holdout of what lies above the floor: how far it shrinks is the winner's curse."
     )
     if audits[0].beside:
-        rows.insert(1, Row(f"  medians, {splits} splits", _lite_medians(audits[0], splits)))
+        rows.insert(1, PaperRow(f"  medians, {splits} splits", _lite_medians(audits[0], splits)))
         note += (
             " In the reconstruction the floor is 0.25 and so is target_late's lift, which is not above it: five, not "
             "six. The paper's means for six, 0.46 and 0.34, are not those of the six in its Table 1, 0.41 and 0.38: it "
             "rests on another split, or another six."
         )
-    return Table("Table 3, in form. Safeguards taken away", note, _SAFEGUARDS, tuple(rows))
+    return PaperTable("Table 3, in form. Safeguards taken away", note, _SAFEGUARDS, tuple(rows))
 
 
-def _lite_medians(audited: Audited, splits: int) -> dict[str, Value]:
+def _lite_medians(audited: JanusAudit, splits: int) -> dict[str, Value]:
     case, units = audited.case("janus-lite"), audited.units
-    found = np.full((splits, len(_SAFEGUARDS)), np.nan)
+    measures = np.full((splits, len(_SAFEGUARDS)), np.nan)
     for number in range(splits):
-        seen, fresh = janus_repeats.random_split(case, units, number)
-        verdicts = rule(case.judge, case.plan, seen, fresh, units.marks, f"study/{number}").verdicts
-        tested, stays, full = (
-            np.array([v in wanted for v in verdicts])
-            for wanted in (
+        discovery, holdout = janus_repeats.random_split(case, units, number)
+        verdicts = rule(
+            case.judge, case.plan, discovery, holdout, units.marks, f"study/{number}"
+        ).verdicts
+        testable, stays, full = (
+            np.array([v in group for v in verdicts])
+            for group in (
                 set(Verdict) - {Verdict.UNTESTABLE},
                 {Verdict.CONFIRMED, Verdict.NOT_REPLICATED},
                 {Verdict.CONFIRMED},
             )
         )
-        fixed = tested & seen.tables.reaches(exact(case.plan.min_lift or 0))
-        found[number, :5] = tested.sum(), min(5, tested.sum()), fixed.sum(), stays.sum(), full.sum()
+        fixed = testable & discovery.tables.reaches(exact(case.plan.min_lift or 0))
+        measures[number, :5] = (
+            testable.sum(),
+            min(5, testable.sum()),
+            fixed.sum(),
+            stays.sum(),
+            full.sum(),
+        )
         if stays.any():
-            found[number, 5:] = [np.abs(part.tables.lift[stays]).mean() for part in (seen, fresh)]
-    medians = np.nanmedian(found, axis=0)
+            measures[number, 5:] = [
+                np.abs(part.tables.lift[stays]).mean() for part in (discovery, holdout)
+            ]
+    medians = np.nanmedian(measures, axis=0)
     return {
         key: None if np.isnan(value) else float(value) if kind == "size" else round(value)
         for (key, (_, kind)), value in zip(_SAFEGUARDS.items(), medians, strict=True)
     }
 
 
-def _robustness(audits: Sequence[Audited], splits: int, jobs: int, progress: Progress) -> Table:
+def _robustness(
+    audits: Sequence[JanusAudit], splits: int, jobs: int, progress: Progress
+) -> PaperTable:
     rows = _beside(
         audits, janus_repeats.robustness(splits, jobs, progress), janus_repeats.ROBUSTNESS_PRINTED
     )
@@ -333,10 +353,10 @@ def _robustness(audits: Sequence[Audited], splits: int, jobs: int, progress: Pro
         f"Appendix C, in form. {splits} random splits",
         janus_repeats.robustness_note(splits),
     )
-    return Table(title, note, janus_repeats.ROBUSTNESS, rows)
+    return PaperTable(title, note, janus_repeats.ROBUSTNESS, rows)
 
 
-def _classes(packets: Sequence[Packet], returned: Sequence[str]) -> Table:
+def _classes(packets: Sequence[Packet], answers: Sequence[str]) -> PaperTable:
     """What the scripted reader returned, on short and on long chains."""
     columns: Columns = {
         "short": ("short chain", "count"),
@@ -344,39 +364,41 @@ def _classes(packets: Sequence[Packet], returned: Sequence[str]) -> Table:
         "all": ("all", "count"),
     }
     counts = Counter(
-        (word, packet.long_chain) for packet, word in zip(packets, returned, strict=True)
+        (word, packet.long_chain) for packet, word in zip(packets, answers, strict=True)
     )
     rows = []
     for word in ("correct", "vendor", "subsidiary", "other_code", "malformed"):
         short, long = counts[word, False], counts[word, True]
-        printed = {"all": "102"} if word == "correct" else {}
+        paper = {"all": "102"} if word == "correct" else {}
         rows.append(
-            Row(
-                word.replace("_", " "), {"short": short, "long": long, "all": short + long}, printed
+            PaperRow(
+                word.replace("_", " "), {"short": short, "long": long, "all": short + long}, paper
             )
         )
     note = (
         "What a scripted reader returned to generated packets. The paper gives no counts by class: its model answered "
         "102 of 160 packets, and many of its errors were an intermediate vendor or subsidiary."
     )
-    return Table("Error classes. Controlled docs, scripted reader", note, columns, tuple(rows))
+    return PaperTable("Error classes. Controlled docs, scripted reader", note, columns, tuple(rows))
 
 
 def _beside(
-    audits: Sequence[Audited], here: Here, paper: Mapping[str, Mapping[str, str]]
-) -> tuple[Row, ...]:
+    audits: Sequence[JanusAudit], here: Here, paper: Mapping[str, Mapping[str, str]]
+) -> tuple[PaperRow, ...]:
     """A row an audit, the paper's below the one it belongs to, and the paper's other ones after
     controlled docs.
     """
-    rows = [Row(audited.label, here(audited), paper.get(audited.beside, {})) for audited in audits]
+    rows = [
+        PaperRow(audited.label, here(audited), paper.get(audited.beside, {})) for audited in audits
+    ]
     at = 1 + next(
         i
         for i, audited in enumerate(audits)
         if audited.library.sources.keys() == {"controlled_docs"}
     )
     alone = [
-        Row(name, {}, printed)
-        for name, printed in paper.items()
+        PaperRow(name, {}, numbers)
+        for name, numbers in paper.items()
         if name not in {a.beside for a in audits}
     ]
     return (*rows[:at], *alone, *rows[at:])

@@ -54,7 +54,7 @@ _KEYS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Audited:
+class JanusAudit:
     """Evidence with a frozen library, judged by several rules.
 
     Attributes
@@ -82,7 +82,7 @@ class Audited:
         finders: Sequence[Any] = FINDERS,
         plan: Plan = USUAL,
         beside: str = "",
-    ) -> Audited:
+    ) -> JanusAudit:
         """Freeze the library that finders propose."""
         return cls(label, evidence, prepare(evidence, plan, finders=finders).library, plan, beside)
 
@@ -114,7 +114,7 @@ class Audited:
         return Units.of(case.marks, case.losses())
 
     @property
-    def scored(self) -> int:
+    def example_count(self) -> int:
         """Examples with an outcome."""
         return self.evidence.status_counts["scored"]
 
@@ -122,44 +122,44 @@ class Audited:
         return audit(self.evidence, replace(self.plan, judge=judge), self.library)
 
 
-def reconstruction(folder: Path) -> Audited:
+def reconstruction(folder: Path) -> JanusAudit:
     """Controlled docs with the rates, counts and lifts that the paper prints; packets and split are
     not the paper's.
     """
     label = "Controlled docs, reconstructed"
-    return Audited.of(
+    return JanusAudit.of(
         label, _golden(folder / "table1_reconstruction.csv"), [_flags()], beside="Controlled docs"
     )
 
 
-def null(folder: Path) -> Audited:
+def null_audit(folder: Path) -> JanusAudit:
     """Candidates of LongBench v2's number and size that have nothing to do with the errors."""
-    return Audited.of(
+    return JanusAudit.of(
         "Simulated null, 115 x 34", _golden(folder / "null_115x34.csv"), [_flags()], SMALL
     )
 
 
-def scripted(seed: int) -> tuple[Audited, list[Packet], list[str]]:
+def scripted_audit(seed: int) -> tuple[JanusAudit, list[Packet], list[str]]:
     """Generated packets, answered by a script that stops early on long chains; and what each answer
     returned.
     """
     packets = controlled_docs.generate(seed=seed)
-    returned = answered(packets, np.random.default_rng([seed, 1]))
-    wrong = [word != "correct" for word in returned]
+    answers = grade_answers(packets, np.random.default_rng([seed, 1]))
+    wrong = [word != "correct" for word in answers]
     frame = controlled_docs.to_frame(packets).with_columns(
-        error=pl.Series(wrong), returned=pl.Series(returned)
+        error=pl.Series(wrong), returned=pl.Series(answers)
     )
     evidence = Evidence.from_table(frame, id="item_id", outcome="error", ignore=_KEYS)
-    audited = Audited("Controlled docs, scripted reader", evidence, controlled_docs.library())
-    return audited, packets, returned
+    audited = JanusAudit("Controlled docs, scripted reader", evidence, controlled_docs.library())
+    return audited, packets, answers
 
 
-def answered(packets: Sequence[Packet], rng: np.random.Generator) -> list[str]:
+def grade_answers(packets: Sequence[Packet], rng: np.random.Generator) -> list[str]:
     """What the scripted reader returned to each packet, as `controlled_docs.grade` puts it."""
     return [str(controlled_docs.grade(p, controlled_docs.scripted_answer(p, rng))) for p in packets]
 
 
-def real(folder: Path) -> Iterator[Audited]:
+def real_audits(folder: Path) -> Iterator[JanusAudit]:
     """Real models: some on both benchmarks of the matrix, samples of the paper's size, and the
     single-model files.
     """
@@ -168,12 +168,12 @@ def real(folder: Path) -> Iterator[Audited]:
     examples, outcomes, artefacts = (read_table(matrix / f"{name}.parquet")[0] for name in names)
     artefacts = artefacts.with_columns(artefact=True)
 
-    def joined(benchmark: str, model: str) -> pl.DataFrame:
+    def join_examples(benchmark: str, model: str) -> pl.DataFrame:
         rows = outcomes.filter(pl.col("benchmark") == benchmark, pl.col("model") == model)
         table = rows.join(examples.drop("benchmark"), on="example_id", validate="1:1")
         return table.select(column for column in table if column.null_count() < table.height)
 
-    def made(frame: pl.DataFrame, label: str, plan: Plan = USUAL) -> Audited:
+    def make_audit(frame: pl.DataFrame, label: str, plan: Plan = USUAL) -> JanusAudit:
         frame = frame.join(artefacts, on=["example_id", "model"], how="left")
         status = pl.when("artefact").then(pl.lit("artefact")).when(pl.col("answer_parsed") == 0)
         frame = frame.with_columns(
@@ -187,18 +187,18 @@ def real(folder: Path) -> Iterator[Audited]:
             positive_is_good=True,
             ignore=[column for column in _ANSWERS if column in frame.columns],
         )
-        return Audited.of(label, evidence, plan=plan)
+        return JanusAudit.of(label, evidence, plan=plan)
 
     for benchmark, model, size in SAMPLES:
-        whole = joined(benchmark, model).sort("example_id")
+        whole = join_examples(benchmark, model).sort("example_id")
         rows = np.sort(np.random.default_rng(size).choice(whole.height, size, replace=False))
-        yield made(whole[rows], f"{benchmark} {size} of {whole.height:,}: {model}", SMALL)
+        yield make_audit(whole[rows], f"{benchmark} {size} of {whole.height:,}: {model}", SMALL)
     for model in MODELS:
         for benchmark in ("gsm", "crux"):
-            yield made(joined(benchmark, model), f"{benchmark}: {model}")
+            yield make_audit(join_examples(benchmark, model), f"{benchmark}: {model}")
     for path in sorted((folder / "single_model_audit").glob("*.parquet")):
         frame = read_table(path)[0]
-        yield made(frame, f"{frame['benchmark'][0]}: {frame['model'][0]}")
+        yield make_audit(frame, f"{frame['benchmark'][0]}: {frame['model'][0]}")
 
 
 def _golden(path: Path) -> Evidence:

@@ -12,15 +12,16 @@ import numpy as np
 
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.robustness import confirmation_frequency
+from groundfault.base.progress import Progress
 from groundfault.core.finding import Verdict
 from groundfault.core.units import Units
 from groundfault.judges.rule import rule
 from groundfault_studies.controlled_docs import Packet
-from groundfault_studies.janus_audits import Audited, answered
-from groundfault_studies.tables import Kind, Row, Table, Value
+from groundfault_studies.janus_audits import JanusAudit, grade_answers
+from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Columns = dict[str, tuple[str, Kind]]
-Here = Callable[[Audited], dict[str, Value]]
+Here = Callable[[JanusAudit], dict[str, Value]]
 
 DRAWN = {200: 400, 2000: 50}
 """Decoys drawn, and how many seeds of them."""
@@ -30,9 +31,9 @@ _PAPERS_SIZE = 160
 
 def random_split(case: PreparedAudit, units: Units, number: int) -> tuple[Units, Units]:
     """One random half to see and the other to hold out, the same ones for the same number."""
-    held = np.zeros(len(units), dtype=np.bool_)
-    held[case.plan.rng(f"study/{number}").permutation(len(units))[: len(units) // 2]] = True
-    return units.only(~held), units.only(held)
+    holdout = np.zeros(len(units), dtype=np.bool_)
+    holdout[case.plan.rng(f"study/{number}").permutation(len(units))[: len(units) // 2]] = True
+    return units.only(~holdout), units.only(holdout)
 
 
 ROBUSTNESS: Columns = {
@@ -48,25 +49,23 @@ ROBUSTNESS_PRINTED = {
 }
 
 
-def robustness(splits: int, jobs: int, progress: Callable[[str], object]) -> Here:
+def robustness(splits: int, jobs: int, progress: Progress) -> Here:
     """Appendix C: how often anything is confirmed over random splits, and each descriptor."""
 
-    def here(audited: Audited) -> dict[str, Value]:
+    def here(audited: JanusAudit) -> dict[str, Value]:
         progress(f"splitting {audited.label} {splits} times")
         case = audited.case()
         exact = confirmation_frequency(case.judge, case.plan, audited.units, splits, jobs)
-        drawn = None
-        if audited.scored <= _PAPERS_SIZE:
-            sampled = replace(
-                case.plan, decoys=200 if audited.label.startswith("Controlled") else 100
-            )
-            drawn = confirmation_frequency(case.judge, sampled, audited.units, splits, jobs)
+        decoy_frequency = None
+        if audited.example_count <= _PAPERS_SIZE:
+            plan = replace(case.plan, decoys=200 if audited.label.startswith("Controlled") else 100)
+            decoy_frequency = confirmation_frequency(case.judge, plan, audited.units, splits, jobs)
         main = {f.name for f in audited.papers_rule.confirmed}
         ours = np.array([c.name in main for c in audited.library])
         inside, outside = exact.confirmed[ours], exact.confirmed[~ours]
         return {
             "nonempty": exact.nonempty,
-            "drawn": drawn.nonempty if drawn else None,
+            "drawn": decoy_frequency.nonempty if decoy_frequency else None,
             "confirmed": (float(inside.min()), float(inside.max())) if len(inside) else None,
             "others": float(outside.max()) if len(outside) else None,
         }
@@ -86,7 +85,7 @@ def robustness_note(splits: int) -> str:
     )
 
 
-def floors(audited: Audited, progress: Callable[[str], object]) -> Table:
+def floors(audited: JanusAudit, progress: Progress) -> PaperTable:
     """The exact floor against drawn decoys: what the findings owe to the seed of the decoys."""
     columns: Columns = {
         "seeds": ("seeds", "count"),
@@ -98,26 +97,32 @@ def floors(audited: Audited, progress: Callable[[str], object]) -> Table:
     }
     rows = []
     for name in ("janus-a", "janus-lite"):
-        rows.append(Row(f"{name}, exact", _confirmed_by(audited, name, None, 1)))
+        rows.append(PaperRow(f"{name}, exact", _count_confirmed(audited, name, None, 1)))
         for decoys, seeds in DRAWN.items():
             progress(f"drawing {decoys} decoys {seeds} times")
-            rows.append(Row(f"{name}, K = {decoys:,}", _confirmed_by(audited, name, decoys, seeds)))
+            rows.append(
+                PaperRow(f"{name}, K = {decoys:,}", _count_confirmed(audited, name, decoys, seeds))
+            )
     note = (
         "The same data and the same split: only the decoys are drawn anew. Share of decoy seeds in which so many "
         "descriptors are confirmed, and the lowest and highest floor. The paper draws K = 200 once for each rule and "
         "reports six by both. The exact floor is what infinitely many decoys give, and needs no seed."
     )
-    return Table(f"Exact floor against drawn decoys. {audited.label}", note, columns, tuple(rows))
+    return PaperTable(
+        f"Exact floor against drawn decoys. {audited.label}", note, columns, tuple(rows)
+    )
 
 
-def _confirmed_by(audited: Audited, name: str, decoys: int | None, seeds: int) -> dict[str, Value]:
+def _count_confirmed(
+    audited: JanusAudit, name: str, decoys: int | None, seeds: int
+) -> dict[str, Value]:
     case = audited.case(name)
-    seen, held = case.parts(case.losses())
+    discovery, holdout = case.parts(case.losses())
     sizes: Counter[int] = Counter()
-    found = []
+    floors = []
     for seed in range(seeds):
         ruling = rule(
-            case.judge, replace(case.plan, decoys=decoys, seed=seed), seen, held, case.marks
+            case.judge, replace(case.plan, decoys=decoys, seed=seed), discovery, holdout, case.marks
         )
         sizes[sum(v is Verdict.CONFIRMED for v in ruling.verdicts)] += 1
         if (
@@ -125,18 +130,18 @@ def _confirmed_by(audited: Audited, name: str, decoys: int | None, seeds: int) -
             and ruling.screening.floor
             and ruling.screening.floor.threshold is not None
         ):
-            found.append(ruling.screening.floor.threshold)
+            floors.append(ruling.screening.floor.threshold)
     words = {"six": 6, "five": 5, "four": 4, "three": 3}
     return {
         "seeds": seeds if decoys else None,
         **{word: sizes[size] / seeds for word, size in words.items()},
-        "floor": (min(found), max(found)) if found else None,
+        "floor": (min(floors), max(floors)) if floors else None,
     }
 
 
 def recovery(
-    audited: Audited, packets: Sequence[Packet], sets: int, progress: Callable[[str], object]
-) -> Table:
+    audited: JanusAudit, packets: Sequence[Packet], sets: int, progress: Progress
+) -> PaperTable:
     """How often each descriptor is confirmed when the scripted reader answers anew, and is split
     anew.
     """
@@ -152,15 +157,15 @@ def recovery(
     lifts = np.zeros((sets, len(audited.library)))
     hits = {key: np.zeros((sets, len(audited.library)), dtype=np.bool_) for key in cases}
     for number in range(sets):
-        words = answered(in_order, np.random.default_rng([number, 2]))
+        words = grade_answers(in_order, np.random.default_rng([number, 2]))
         units = Units.of(marks, np.array([[word != "correct" for word in words]], dtype=np.float64))
         lifts[number] = units.tables.lift
         for key, case in cases.items():
-            seen, held = random_split(case, units, number)
-            ruling = rule(case.judge, case.plan, seen, held, marks, f"study/{number}")
+            discovery, holdout = random_split(case, units, number)
+            ruling = rule(case.judge, case.plan, discovery, holdout, marks, f"study/{number}")
             hits[key][number] = [v is Verdict.CONFIRMED for v in ruling.verdicts]
     rows = [
-        Row(
+        PaperRow(
             c.name,
             {
                 "lift": float(lifts[:, j].mean()),
@@ -171,7 +176,7 @@ def recovery(
     ]
     family = np.array(["long_chain" in c.columns for c in audited.library])
     rows.append(
-        Row(
+        PaperRow(
             "any without long_chain",
             {key: float(hit[:, ~family].any(axis=1).mean()) for key, hit in hits.items()},
         )
@@ -182,6 +187,6 @@ def recovery(
         "planted: what contains long_chain ought to be confirmed, as often as 160 packets allow; what does not is "
         "confirmed by mistake. The paper has one set of answers, of a model."
     )
-    return Table(
+    return PaperTable(
         "Planted and recovered. Controlled docs, scripted reader", note, columns, tuple(rows)
     )

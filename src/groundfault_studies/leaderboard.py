@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from groundfault import judges
-from groundfault.auditing.prepared import start_audit, prepare
+from groundfault.auditing.prepared import prepare, start_audit
 from groundfault.base.files import write_text
+from groundfault.base.progress import Progress, listener
 from groundfault.core.finding import Verdict
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError
@@ -27,10 +28,9 @@ from groundfault.finders import get
 from groundfault.stats import bits
 from groundfault_studies import planted
 from groundfault_studies.matrices import matrices
-from groundfault_studies.planted import Bools, Drawn
-from groundfault_studies.tables import Kind, Row, Table, Value
+from groundfault_studies.planted import Bools, PlantedWorld
+from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
-Progress = Callable[[str], object]
 Columns = dict[str, tuple[str, Kind]]
 
 FINDERS: Mapping[str, tuple[str, dict[str, Any]]] = {
@@ -55,7 +55,7 @@ _CLEAR_PEAK = "5"
 
 
 @dataclass(frozen=True)
-class Run:
+class LeaderboardRun:
     """One finder on one data set, split once.
 
     Attributes
@@ -104,9 +104,9 @@ def tables(
     judge: str,
     replicates: int,
     keep: Path | None = None,
-    progress: Progress = bool,
+    progress: Progress | None = None,
     finders: Sequence[str] = tuple(FINDERS),
-) -> tuple[Table, ...]:
+) -> tuple[PaperTable, ...]:
     """The leaderboard.
 
     Parameters
@@ -128,23 +128,24 @@ def tables(
     PlanError
         If the judge holds nothing out.
     """
+    progress = listener(progress)
     if judges.get(judge).confirmation == "none":
         raise PlanError(
             f"the judge {judge} holds nothing out; a leaderboard needs one that does, such as janus"
         )
-    done = {run.key: run for run in _kept(keep)}
-    runs: list[Run] = []
+    stored = {run.key: run for run in _read_runs(keep)}
+    runs: list[LeaderboardRun] = []
     for name in finders:  # compiling, and loading libraries, is no finder's work
-        measure(name, "rule", 0, _drawn("rule", 0), judge)
-    for case, number, made in _cases(folder, replicates):
-        lacking = [name for name in finders if (judge, name, case, number) not in done]
+        measure(name, "rule", 0, _draw("rule", 0), judge)
+    for case, number, make in _cases(folder, replicates):
+        lacking = [name for name in finders if (judge, name, case, number) not in stored]
         if lacking:
-            data = made()
+            data = make()
             for name in lacking:
                 progress(f"{case}, {number + 1}: {name}")
-                done[judge, name, case, number] = measure(name, case, number, data, judge)
-            _keep(keep, list(done.values()))
-        runs += [done[judge, name, case, number] for name in finders]
+                stored[judge, name, case, number] = measure(name, case, number, data, judge)
+            _write_runs(keep, list(stored.values()))
+        runs += [stored[judge, name, case, number] for name in finders]
     real = [run for run in runs if run.case not in planted.WORLDS]
     null = [run for run in runs if run.case == "null"]
     return (
@@ -154,7 +155,7 @@ def tables(
     )
 
 
-def measure(name: str, case: str, number: int, data: Drawn, judge: str) -> Run:
+def measure(name: str, case: str, number: int, data: PlantedWorld, judge: str) -> LeaderboardRun:
     """One run."""
     finder, settings = FINDERS[name]
     seed = number if case not in planted.WORLDS else 0
@@ -163,26 +164,26 @@ def measure(name: str, case: str, number: int, data: Drawn, judge: str) -> Run:
     _reset_peak()
     before, start = _memory("VmRSS"), time.process_time()
     try:
-        found = ready.propose([get(finder)(**settings)])
+        candidates = ready.propose([get(finder)(**settings)])
     except (InputError, MissingExtraError):
-        return Run(judge, name, case, number, applies=False)
+        return LeaderboardRun(judge, name, case, number, applies=False)
     seconds, after = time.process_time() - start, _memory("VmHWM")
     megabytes = None if before is None or after is None else max(0.0, after - before)
-    run = Run(
+    run = LeaderboardRun(
         judge, name, case, number, planted=len(data.planted), seconds=seconds, megabytes=megabytes
     )
-    if not found:
+    if not candidates:
         return run
-    judged = prepare(data.evidence, ready.plan, found, finders=[])
-    ruling, seen, held = judged.judge_losses(judged.losses())
-    tested = np.array([v is not Verdict.UNTESTABLE for v in ruling.verdicts])
+    audit = prepare(data.evidence, ready.plan, candidates, finders=[])
+    ruling, discovery, holdout = audit.judge_losses(audit.losses())
+    testable = np.array([v is not Verdict.UNTESTABLE for v in ruling.verdicts])
     stands = np.array([v is Verdict.CONFIRMED for v in ruling.verdicts])
-    before_and_after = [part.tables.lift[tested] for part in (seen, held) if part]
-    shown, recalled = _recalled(data, judged.marks.on, stands)
+    before_and_after = [part.tables.lift[testable] for part in (discovery, holdout) if part]
+    shown, recalled = _count_recalled(data, audit.marks.on, stands)
     return replace(
         run,
-        proposed=len(found),
-        tested=int(tested.sum()),
+        proposed=len(candidates),
+        tested=int(testable.sum()),
         confirmed=int(stands.sum()),
         discovery=float(np.nansum(np.abs(before_and_after[0]))),
         holdout=float(np.nansum(np.abs(before_and_after[-1]))),
@@ -191,20 +192,20 @@ def measure(name: str, case: str, number: int, data: Drawn, judge: str) -> Run:
     )
 
 
-def _cases(folder: Path, replicates: int) -> Iterator[tuple[str, int, Callable[[], Drawn]]]:
+def _cases(folder: Path, replicates: int) -> Iterator[tuple[str, int, Callable[[], PlantedWorld]]]:
     for world in planted.WORLDS:
         for number in range(replicates if world == "null" else max(1, replicates // _PER_PLANTED)):
-            yield world, number, partial(_drawn, world, number)
+            yield world, number, partial(_draw, world, number)
     for name, evidence in matrices(folder):
         for number in range(SPLITS):
-            yield name, number, partial(Drawn, evidence, {})
+            yield name, number, partial(PlantedWorld, evidence, {})
 
 
-def _drawn(world: str, number: int) -> Drawn:
+def _draw(world: str, number: int) -> PlantedWorld:
     return planted.draw(world, np.random.default_rng([planted.WORLDS.index(world), number]))
 
 
-def _recalled(data: Drawn, marks: bits.Bits, stands: Bools) -> tuple[int, int]:
+def _count_recalled(data: PlantedWorld, marks: bits.Bits, stands: Bools) -> tuple[int, int]:
     """How many planted slices a proposal, and a confirmed proposal, has at least half of."""
     if not data.planted:
         return 0, 0
@@ -238,29 +239,32 @@ def _memory(field: str) -> float | None:
     )
 
 
-def _kept(place: Path | None) -> list[Run]:
+def _read_runs(place: Path | None) -> list[LeaderboardRun]:
     if place is None or not place.exists():
         return []
     try:
-        return [Run(**json.loads(line)) for line in place.read_text(encoding="utf-8").splitlines()]
+        return [
+            LeaderboardRun(**json.loads(line))
+            for line in place.read_text(encoding="utf-8").splitlines()
+        ]
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"{place} does not hold runs of a leaderboard ({error}); move it away"
         ) from None
 
 
-def _keep(place: Path | None, runs: Sequence[Run]) -> None:
+def _write_runs(place: Path | None, runs: Sequence[LeaderboardRun]) -> None:
     if place is not None:
         write_text(place, "".join(json.dumps(asdict(run)) + "\n" for run in runs))
 
 
 def _board(
     finders: Sequence[str],
-    real: Sequence[Run],
-    null: Sequence[Run],
-    plan: Sequence[Run],
+    real: Sequence[LeaderboardRun],
+    null: Sequence[LeaderboardRun],
+    plan: Sequence[LeaderboardRun],
     judge: str,
-) -> Table:
+) -> PaperTable:
     columns: Columns = {
         "proposed": ("proposed", "count"),
         "tested": ("testable", "count"),
@@ -274,9 +278,9 @@ def _board(
         "megabytes": ("MB", "count"),
     }
     rows = tuple(
-        Row(
+        PaperRow(
             name,
-            _line(
+            _numbers(
                 *(
                     [r for r in runs if r.finder == name and r.applies]
                     for runs in (real, null, plan)
@@ -294,10 +298,12 @@ def _board(
         "confirmed; whatever the finder, janus and split-holm allow a tenth. CPU s, MB: median time, and greatest rise "
         "of memory, of proposing from real results."
     )
-    return Table(f"Leaderboard, judged by {judge}", note, columns, rows)
+    return PaperTable(f"Leaderboard, judged by {judge}", note, columns, rows)
 
 
-def _line(real: Sequence[Run], null: Sequence[Run], plan: Sequence[Run]) -> dict[str, Value]:
+def _numbers(
+    real: Sequence[LeaderboardRun], null: Sequence[LeaderboardRun], plan: Sequence[LeaderboardRun]
+) -> dict[str, Value]:
     tested = sum(run.tested for run in real)
     memory = [run.megabytes for run in real if run.megabytes is not None]
     return {
@@ -314,7 +320,7 @@ def _line(real: Sequence[Run], null: Sequence[Run], plan: Sequence[Run]) -> dict
     }
 
 
-def _recall(finders: Sequence[str], runs: Sequence[Run]) -> Table:
+def _recall(finders: Sequence[str], runs: Sequence[LeaderboardRun]) -> PaperTable:
     worlds = [world for world in planted.WORLDS if any(run.case == world for run in runs)]
     columns: Columns = {world: (world, "text") for world in worlds}
     rows = []
@@ -327,17 +333,17 @@ def _recall(finders: Sequence[str], runs: Sequence[Run]) -> Table:
                 sum(getattr(run, what) for run in mine) for what in ("shown", "recalled")
             )
             here[world] = f"{recalled / total:.0%} of {shown / total:.0%}" if total else None
-        rows.append(Row(name, here))
+        rows.append(PaperRow(name, here))
     note = (
         f"Share of planted slices that a confirmed candidate has half of, out of the share that any proposal has half "
         f"of. {planted.RAISED:.0%} errors on the slice and {planted.BASE:.0%} elsewhere, 1,000 examples. rule: one of "
         "three languages and 60% of the lengths; threshold: a fifth by length; cluster: one of five clusters of an "
         "embedding; unsure: the fifth of least confidence; two: a rule and a cluster."
     )
-    return Table("Planted slices", note, columns, tuple(rows))
+    return PaperTable("Planted slices", note, columns, tuple(rows))
 
 
-def _by_matrix(finders: Sequence[str], runs: Sequence[Run]) -> Table:
+def _by_matrix(finders: Sequence[str], runs: Sequence[LeaderboardRun]) -> PaperTable:
     columns: Columns = {name: (name, "text") for name in finders}
     rows = []
     for case in dict.fromkeys(run.case for run in runs):
@@ -349,9 +355,9 @@ def _by_matrix(finders: Sequence[str], runs: Sequence[Run]) -> Table:
                 if mine
                 else None
             )
-        rows.append(Row(case, here))
+        rows.append(PaperRow(case, here))
     note = f"Confirmed out of proposed, over {SPLITS} splits. A finder that lacks its columns there has none."
-    return Table("Real results, one by one", note, columns, tuple(rows))
+    return PaperTable("Real results, one by one", note, columns, tuple(rows))
 
 
 def _share(parts: Sequence[int], wholes: Sequence[int]) -> float | None:

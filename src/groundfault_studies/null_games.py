@@ -40,7 +40,7 @@ class Move(NamedTuple):
         Those scores.
     """
 
-    needed: Floats
+    level: Floats
     stake: Bools
     chance: Floats | None = None
     graded: Floats | None = None
@@ -71,27 +71,29 @@ class Game:
     threshold: float = Q
 
 
-def rejected(
+def count_rejections(
     game: Game, bets: Sequence[str], sampling: Sampling, replicates: int, seed: Sequence[int]
 ) -> Bools:
     """Where the null falls at any step, under each of a plan's bets: bool, shape (B, N)."""
     plans = [SequentialPlan(threshold=game.threshold, bet=bet, sampling=sampling) for bet in bets]
     processes = [EProcess.begin(plan.bets(game.null), replicates) for plan in plans]
     fell = np.zeros((len(bets), replicates), dtype=np.bool_)
-    rng, told = (np.random.default_rng([*seed, purpose]) for purpose in (0, 1))
+    rng, luck = (np.random.default_rng([*seed, purpose]) for purpose in (0, 1))
     play = game.moves(rng, replicates, sampling == "paper")
     move = next(play, None)
     while move is not None:
-        level = move.needed if sampling == "guaranteed" else np.full(1, game.threshold)
-        forecast, score = told.random(replicates), _score(move, told.random(replicates))
+        level = move.level if sampling == "guaranteed" else np.full(1, game.threshold)
+        forecast, score = luck.random(replicates), _score(move, luck.random(replicates))
         for b, process in enumerate(processes):
             processes[b] = process.update(score, level, stake=move.stake, forecast=forecast)
             fell[b] |= processes[b].log_e >= -log(plans[b].alpha)
-        move = _sent(play, score)
+        move = _send(play, score)
     return fell
 
 
-def weighed(game: Game, bet: str, replicates: int, seed: Sequence[int]) -> tuple[float, float]:
+def weigh_rejections(
+    game: Game, bet: str, replicates: int, seed: Sequence[int]
+) -> tuple[float, float]:
     """The chance that the null falls, by importance sampling: estimate and standard error.
 
     Scores of 0 and 1 are drawn with the odds that the wealth itself gives, so that nearly every
@@ -101,24 +103,24 @@ def weighed(game: Game, bet: str, replicates: int, seed: Sequence[int]) -> tuple
     plan = SequentialPlan(threshold=game.threshold, bet=bet)
     process, bar = EProcess.begin(plan.bets(game.null), replicates), -log(plan.alpha)
     log_weight, fell = np.zeros(replicates), np.zeros(replicates, dtype=np.bool_)
-    rng, told = (np.random.default_rng([*seed, purpose]) for purpose in (0, 1))
+    rng, luck = (np.random.default_rng([*seed, purpose]) for purpose in (0, 1))
     play = game.moves(rng, replicates, False)
     move = next(play, None)
     while move is not None and move.chance is not None:
-        forecast = told.random(replicates)
+        forecast = luck.random(replicates)
         fail, success = (
             process.update(
-                np.full(replicates, end), move.needed, stake=move.stake, forecast=forecast
+                np.full(replicates, end), move.level, stake=move.stake, forecast=forecast
             )
             for end in (0.0, 1.0)
         )
         e = [np.exp(np.minimum(after.log_e, 700.0)) for after in (fail, success)]
         mean = move.chance * e[1] + (1 - move.chance) * e[0]
-        score = (told.random(replicates) < move.chance * e[1] / mean).astype(float)
+        score = (luck.random(replicates) < move.chance * e[1] / mean).astype(float)
         log_weight += np.where(fell, 0.0, np.log(mean / np.where(score == 1, e[1], e[0])))
-        process = process.update(score, move.needed, stake=move.stake, forecast=forecast)
+        process = process.update(score, move.level, stake=move.stake, forecast=forecast)
         fell |= process.log_e >= bar
-        move = _sent(play, score)
+        move = _send(play, score)
     return _mean_and_error(np.where(fell, np.exp(log_weight), 0.0))
 
 
@@ -129,7 +131,7 @@ def _score(move: Move, chance: Floats) -> Floats:
     return (chance < move.chance).astype(float)
 
 
-def _sent(play: Moves, score: Floats) -> Move | None:
+def _send(play: Moves, score: Floats) -> Move | None:
     try:
         return play.send(score)
     except StopIteration:
@@ -168,18 +170,18 @@ def lowest_of_nine(steps: int) -> Game:
 
     def moves(rng: np.random.Generator, n: int, paper: bool) -> Moves:
         level, always, rows = np.full(n, Q), np.ones(n, dtype=np.bool_), np.arange(n)
-        asked, passed = np.full((n, 9), 1e-9), np.zeros((n, 9))
+        looks_at, passes = np.full((n, 9), 1e-9), np.zeros((n, 9))
         for _ in range(steps):
             chance = np.where(rng.random((n, 9)) < share, good, bad)
             looks = (
                 chance + rng.normal(0, 0.3, chance.shape)
                 if paper
-                else passed / asked + 1e-9 * rng.random((n, 9))
+                else passes / looks_at + 1e-9 * rng.random((n, 9))
             )
             which = looks.argmin(axis=1)
             score = yield Move(level, always, chance[rows, which])
-            asked[rows, which] += 1
-            passed[rows, which] += score
+            looks_at[rows, which] += 1
+            passes[rows, which] += score
 
     return Game("generated cases, 9 categories", "picks the worst looking", moves)
 
@@ -220,29 +222,31 @@ class Groups:
 
     def _moves(self, rng: np.random.Generator, n: int, paper: bool) -> Moves:  # noqa: ARG002
         size, rows, sign = len(self.scores), np.arange(n), 1 if self.null == "model" else -1
-        drawn, total = np.zeros((n, self.count), dtype=np.intp), np.zeros((n, self.count))
+        draws, total = np.zeros((n, self.count), dtype=np.intp), np.zeros((n, self.count))
         whole = float(np.sum(self.scores))
         graded = None
         if set(self.scores) - {0.0, 1.0}:
             order = np.broadcast_to(np.arange(size), (n, self.count, size))
             graded = np.array(self.scores)[rng.permuted(order, axis=2)]
         for _ in range(min(self.steps, self.count * size)):
-            left = size - drawn
-            rest = np.where(left > 0, (whole - total) / np.maximum(left, 1), sign * np.inf)
+            remaining = size - draws
+            rest = np.where(
+                remaining > 0, (whole - total) / np.maximum(remaining, 1), sign * np.inf
+            )
             noise = rng.random(rest.shape)
             worst = self.rule == "goes where luck ran out"
-            g = (sign * rest + 1e-9 * noise if worst else np.where(left > 0, noise, np.inf)).argmin(
-                axis=1
-            )
-            labelled, own = drawn[rows, g], rest[rows, g]
-            gated = self.rule == "bets where luck ran out"
-            stake = sign * (self.threshold - own) >= 0.10 if gated else np.ones(n, dtype=np.bool_)
-            needed = conditional_threshold(self.threshold, size, labelled, total[rows, g])
-            known = None if graded is None else graded[rows, g, labelled]
+            g = (
+                sign * rest + 1e-9 * noise if worst else np.where(remaining > 0, noise, np.inf)
+            ).argmin(axis=1)
+            label_count, own = draws[rows, g], rest[rows, g]
+            picky = self.rule == "bets where luck ran out"
+            stake = sign * (self.threshold - own) >= 0.10 if picky else np.ones(n, dtype=np.bool_)
+            level = conditional_threshold(self.threshold, size, label_count, total[rows, g])
+            graded_score = None if graded is None else graded[rows, g, label_count]
             score = yield Move(
-                needed, stake, np.clip(own, 0.0, 1.0) if known is None else None, known
+                level, stake, np.clip(own, 0.0, 1.0) if graded_score is None else None, graded_score
             )
-            drawn[rows, g] += 1
+            draws[rows, g] += 1
             total[rows, g] += score
 
 
@@ -252,15 +256,15 @@ def worst_cases(cases: int, bad: int, chance: float, steps: int = 250) -> Game:
 
     The paper's appendix draws the single lowest case; an auditor who knows them draws the bad ones
     first. A rigorous draw is uniform over the worst epsilon N of the unlabelled cases."""
-    least = ceil(round(EPSILON * cases, 9))
-    assert 1 - bad * (1 - chance) / least >= Q, "the null has to be true"
+    min_cases = ceil(round(EPSILON * cases, 9))
+    assert 1 - bad * (1 - chance) / min_cases >= Q, "the null has to be true"
 
     def moves(rng: np.random.Generator, n: int, paper: bool) -> Moves:
-        level, always, left = np.full(n, Q), np.ones(n, dtype=np.bool_), np.full(n, bad)
+        level, always, remaining = np.full(n, Q), np.ones(n, dtype=np.bool_), np.full(n, bad)
         for _ in range(steps):
-            hit = left > 0 if paper else rng.random(n) < left / least
+            hit = remaining > 0 if paper else rng.random(n) < remaining / min_cases
             yield Move(level, always, np.where(hit, chance, 1.0))
-            left = left - hit
+            remaining = remaining - hit
 
     return Game(f"worst of {cases:,}, {bad} bad at {chance:g}", "knows the worst cases", moves)
 
@@ -281,7 +285,7 @@ def bold(
     Returns
     -------
     float, float
-        Estimate and standard error, as of `weighed`.
+        Estimate and standard error, as of `weigh_rejections`.
     """
     plan = SequentialPlan(threshold=q, bet=bet)
     process, rng, bar = (
@@ -308,10 +312,10 @@ def bold(
         fair = np.clip((q - other) / (value - other), 0.0, 1.0)
         reached = after[other] + share * (after[against] - after[other])
         mean = fair * reached + (1 - fair) * after[other]
-        drawn = rng.random(replicates) < fair * reached / mean
+        lands = rng.random(replicates) < fair * reached / mean
         log_weight += np.where(
-            fell, 0.0, np.log(mean) - np.log(np.where(drawn, reached, after[other]))
+            fell, 0.0, np.log(mean) - np.log(np.where(lands, reached, after[other]))
         )
-        process = process.update(np.where(drawn, value, other), q, forecast=forecast)
+        process = process.update(np.where(lands, value, other), q, forecast=forecast)
         fell |= process.log_e >= bar
     return _mean_and_error(np.where(fell, np.exp(log_weight), 0.0))

@@ -17,7 +17,7 @@ import polars as pl
 
 from groundfault.base.streams import stream
 
-Labelled = tuple[pl.Series, pl.Series]
+TextsAndLabels = tuple[pl.Series, pl.Series]
 
 _GOOD = tuple(
     "good friendly fresh lovely quick clean warm cheerful generous tidy crisp bright helpful calm juicy cosy tasty "
@@ -46,7 +46,7 @@ _ENDS = re.compile(r"(?<=[.?!]) (?=[A-Z])")
 _EACH = 1200
 
 
-def reviews(count: int = 1800, seed: int = 0) -> Labelled:
+def reviews(count: int = 1800, seed: int = 0) -> TextsAndLabels:
     """Sentences of praise and complaint, one in four turned round by a negation, and which of the
     two they are.
 
@@ -54,9 +54,9 @@ def reviews(count: int = 1800, seed: int = 0) -> Labelled:
     Tense, relative clauses, comparisons, passives and quantifiers come by chance, and mean nothing.
     """
     rng = stream(seed, "made reviews")
-    made = dict(_review(rng) for _ in range(2 * count))
-    texts = list(made)[:count]
-    return pl.Series("text", texts), pl.Series("label", [made[text] for text in texts])
+    label_of = dict(_review(rng) for _ in range(2 * count))
+    texts = list(label_of)[:count]
+    return pl.Series("text", texts), pl.Series("label", [label_of[text] for text in texts])
 
 
 def _review(rng: np.random.Generator) -> tuple[str, str]:
@@ -81,26 +81,26 @@ def _review(rng: np.random.Generator) -> tuple[str, str]:
 
 
 @cache
-def documentation() -> Labelled:
+def documentation() -> TextsAndLabels:
     """Sentences from the documentation of three libraries that groundfault needs anyway, and which
     it describes.
 
     They are read from the source files of what is installed, without running any of it; another
     version gives other sentences."""
     rows = [(text, library) for library in _LIBRARIES for text in _sentences(library)]
-    known = dict(reversed(rows))  # a sentence of two libraries counts for the first
-    return pl.Series("text", list(known)), pl.Series("label", list(known.values()))
+    library_of = dict(reversed(rows))  # a sentence of two libraries counts for the first
+    return pl.Series("text", list(library_of)), pl.Series("label", list(library_of.values()))
 
 
 def _sentences(library: str) -> list[str]:
     """Prose sentences of a library's docstrings; of many, always the same ones, by their hash."""
-    found = {
+    sentences = {
         s
         for doc in _docstrings(library)
         for part in doc.split("\n\n")
-        for s in _ENDS.split(_joined(part))
+        for s in _ENDS.split(_join_lines(part))
     }
-    prose = [s for s in found if _PROSE.fullmatch(s)]
+    prose = [s for s in sentences if _PROSE.fullmatch(s)]
     return sorted(prose, key=lambda s: hashlib.sha256(s.encode()).digest())[:_EACH]
 
 
@@ -119,5 +119,5 @@ def _docstrings(library: str) -> Iterator[str]:
                 yield ast.get_docstring(node) or ""
 
 
-def _joined(paragraph: str) -> str:
+def _join_lines(paragraph: str) -> str:
     return " ".join(paragraph.split())

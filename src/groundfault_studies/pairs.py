@@ -26,14 +26,14 @@ from groundfault.slicing.predictions import (
     check_probability,
 )
 from groundfault_studies import pair_texts
-from groundfault_studies.real_models import Predictions, of_text, shipped
+from groundfault_studies.real_models import Predictions, of_text, shipped_classifiers
 
 SHIPPED = Path(__file__).with_name("deim_pairs.toml")
 FEWEST = 120
 """A model has to predict so many examples: slices are fitted to two thirds of them."""
 
 _MOST = 4000
-_TEXTS: Mapping[str, Callable[[], pair_texts.Labelled]] = {
+_TEXTS: Mapping[str, Callable[[], pair_texts.TextsAndLabels]] = {
     "reviews": pair_texts.reviews,
     "documentation": pair_texts.documentation,
 }
@@ -54,7 +54,7 @@ class Pair:
     name : str
     made : str
         Data that come with groundfault or its libraries: ``reviews``, ``documentation``, or a
-        classifier of `groundfault_studies.real_models.shipped`. Else:
+        classifier of `groundfault_studies.real_models.shipped_classifiers`. Else:
     table : str
         A file of one row an example.
     text, label : str
@@ -95,28 +95,32 @@ class Pair:
             too few examples.
         """
         if self.made in _NUMBERS:
-            found = next(given for given in shipped(seed) if given.name == self.made)
-            return replace(found, name=self.name)
+            predictions = next(one for one in shipped_classifiers(seed) if one.name == self.made)
+            return replace(predictions, name=self.name)
         if self.made:
             texts, labels = _TEXTS[self.made]()
-            return self._trained(texts, labels, seed)
+            return self._train(texts, labels, seed)
         with toml_tables.locate_errors(f"pair {self.name!r}: {self.table}"):
             frame = read_table(self.table)[0]
-            return self._predicted(frame, seed) if self.probability else self._of_table(frame, seed)
+            return (
+                self._read_predictions(frame, seed)
+                if self.probability
+                else self._of_table(frame, seed)
+            )
 
     def _of_table(self, frame: pl.DataFrame, seed: int) -> Predictions:
         _require(frame, [self.text, self.label])
         there = frame.drop_nulls([self.text, self.label]).unique(
             self.text, keep="first", maintain_order=True
         )
-        return self._trained(_texts(there, self.text), there[self.label].cast(pl.String), seed)
+        return self._train(_texts(there, self.text), there[self.label].cast(pl.String), seed)
 
-    def _trained(self, texts: pl.Series, labels: pl.Series, seed: int) -> Predictions:
-        least = self.train + FEWEST
-        if min(len(texts), self.most) < least:
+    def _train(self, texts: pl.Series, labels: pl.Series, seed: int) -> Predictions:
+        min_texts = self.train + FEWEST
+        if min(len(texts), self.most) < min_texts:
             raise InputError(
                 f"there are {len(texts)} texts with a label, of which at most {self.most} are used; to train on "
-                f"{self.train} it takes {least}: lower train or give more"
+                f"{self.train} it takes {min_texts}: lower train or give more"
             )
         if labels.n_unique() < 2:
             raise InputError(f"every text has the label {labels[0]!r}; there is nothing to learn")
@@ -127,25 +131,25 @@ class Pair:
                 f"no model can be trained on {self.train} of the texts: {error}"
             ) from None
 
-    def _predicted(self, frame: pl.DataFrame, seed: int) -> Predictions:
-        predicted = _matching(frame, self.probability)
-        found = _matching(frame, self.embedding) if self.embedding else {}
-        named = [name for name in (self.text, self.label) if name]
-        _require(frame, named)
-        frame = frame.drop_nulls([*named, *predicted, *found])
+    def _read_predictions(self, frame: pl.DataFrame, seed: int) -> Predictions:
+        probabilities = _matching(frame, self.probability)
+        dimensions = _matching(frame, self.embedding) if self.embedding else {}
+        names = [name for name in (self.text, self.label) if name]
+        _require(frame, names)
+        frame = frame.drop_nulls([*names, *probabilities, *dimensions])
         frame = frame[
             np.random.default_rng([seed, frame.height]).permutation(frame.height)[: self.most]
         ]
         texts = _texts(frame, self.text).to_list() if self.text else []
-        seen = EmbeddedPredictions.of_table(frame, found, predicted, self.label)
-        if len(seen.label) < max(FEWEST, frame.height):
+        predictions = EmbeddedPredictions.of_table(frame, dimensions, probabilities, self.label)
+        if len(predictions.label) < max(FEWEST, frame.height):
             raise InputError(
-                f"{len(seen.label)} of {frame.height} examples have all numbers; it takes all, and {FEWEST}"
+                f"{len(predictions.label)} of {frame.height} examples have all numbers; it takes all, and {FEWEST}"
             )
-        points = seen.embedding if found else embed(texts)
-        probability = check_probability(seen.probability, frame.height)
+        points = predictions.embedding if dimensions else embed(texts)
+        probability = check_probability(predictions.probability, frame.height)
         return Predictions(
-            self.name, check_embedding(points), seen.label, probability, tuple(texts)
+            self.name, check_embedding(points), predictions.label, probability, tuple(texts)
         )
 
 
@@ -171,33 +175,33 @@ def read_pairs(path: str | Path = SHIPPED) -> tuple[Pair, ...]:
     place = Path(path)
     data = toml_tables.read(place, "file of pairs")
     toml_tables.require_known(data, ["pair"], str(place))
-    found = tuple(
+    pairs = tuple(
         _pair(one, place, n)
         for n, one in enumerate(toml_tables.tables(data, "pair", str(place)), 1)
     )
-    if not found:
+    if not pairs:
         raise InputError(f"{place} describes no pair; write [[pair]] tables")
-    names = [pair.name for pair in found]
+    names = [pair.name for pair in pairs]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(
             f"{place}: two pairs are named {min(twice)!r}; give each a name of its own"
         )
-    return found
+    return pairs
 
 
-def _pair(given: Mapping[str, Any], place: Path, number: int) -> Pair:
+def _pair(table: Mapping[str, Any], place: Path, number: int) -> Pair:
     where = f"{place}, pair {number}"
-    toml_tables.require_known(given, list(Pair.__dataclass_fields__), where)
+    toml_tables.require_known(table, list(Pair.__dataclass_fields__), where)
     words = {
-        key: toml_tables.text(given, key, where, "")
+        key: toml_tables.text(table, key, where, "")
         for key in ("name", "made", "table", "text", "label", "probability", "embedding")
     }
-    numbers = {key: _count(given, key, where) for key in ("train", "most") if key in given}
+    numbers = {key: _count(table, key, where) for key in ("train", "most") if key in table}
     pair = Pair(**words | {"name": words["name"] or words["made"]}, **numbers)  # type: ignore[arg-type]
     if bool(pair.made) == bool(pair.table):
-        raise InputError(f"{where}: give either a table, or made = one of {_joined()}")
+        raise InputError(f"{where}: give either a table, or made = one of {_list_names()}")
     if pair.made and pair.made not in (*_TEXTS, *_NUMBERS):
-        raise InputError(f"{where}: made = {pair.made!r} is none of {_joined()}")
+        raise InputError(f"{where}: made = {pair.made!r} is none of {_list_names()}")
     if not pair.name:
         raise InputError(f'{where}: name is missing; write name = "..."')
     if pair.made:
@@ -217,14 +221,14 @@ def _pair(given: Mapping[str, Any], place: Path, number: int) -> Pair:
     return replace(pair, table=str(place.parent / pair.table))
 
 
-def _count(given: Mapping[str, Any], key: str, where: str) -> int:
-    value = given[key]
+def _count(table: Mapping[str, Any], key: str, where: str) -> int:
+    value = table[key]
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InputError(f"{where}: {key} must be a whole number of at least 1, not {value!r}")
     return value
 
 
-def _joined() -> str:
+def _list_names() -> str:
     return ", ".join(map(repr, (*_TEXTS, *_NUMBERS)))
 
 
@@ -237,13 +241,13 @@ def _require(frame: pl.DataFrame, names: list[str]) -> None:
 
 
 def _matching(frame: pl.DataFrame, pattern: str) -> dict[str, str]:
-    found = {name: pattern for name in frame.columns if fnmatchcase(name, pattern)}
-    if not found:
+    columns = {name: pattern for name in frame.columns if fnmatchcase(name, pattern)}
+    if not columns:
         raise InputError(
             f"no column is named, or matches, {pattern!r} (such as {PROBABILITY}); there are "
             f"{', '.join(frame.columns[:12])}"
         )
-    return found
+    return columns
 
 
 def _texts(frame: pl.DataFrame, name: str) -> pl.Series:

@@ -24,7 +24,7 @@ _CLUSTERS, _WIDTH, _APART = 5, 8, 1.5
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PlantedWorld:
     """A data set, and the slices planted in it.
 
     Attributes
@@ -38,7 +38,7 @@ class Drawn:
     planted: dict[str, Bools]
 
 
-def draw(world: str, rng: np.random.Generator, rows: int = 1000) -> Drawn:
+def draw(world: str, rng: np.random.Generator, rows: int = 1000) -> PlantedWorld:
     """Draw a data set.
 
     Parameters
@@ -59,10 +59,10 @@ def draw(world: str, rng: np.random.Generator, rows: int = 1000) -> Drawn:
         "cluster": cluster == 0,
         "unsure": confidence < 0.6,
     }
-    chosen = {"null": (), "two": ("rule", "cluster")}.get(world, (world,))
-    planted = {name: slices[name] for name in chosen}
-    hit = np.logical_or.reduce([np.zeros(rows, dtype=np.bool_), *planted.values()])
-    error = rng.random(rows) < np.where(hit, RAISED, BASE)
+    names = {"null": (), "two": ("rule", "cluster")}.get(world, (world,))
+    planted = {name: slices[name] for name in names}
+    on_slice = np.logical_or.reduce([np.zeros(rows, dtype=np.bool_), *planted.values()])
+    error = rng.random(rows) < np.where(on_slice, RAISED, BASE)
     label = rng.integers(0, 2, rows)
     sure = np.where(label ^ error, confidence, 1 - confidence)
     frame = pl.DataFrame(
@@ -80,4 +80,6 @@ def draw(world: str, rng: np.random.Generator, rows: int = 1000) -> Drawn:
         }
     )
     # the label, beside the probabilities, would be the error itself
-    return Drawn(Evidence.from_table(frame, id="id", outcome="error", ignore=("label",)), planted)
+    return PlantedWorld(
+        Evidence.from_table(frame, id="id", outcome="error", ignore=("label",)), planted
+    )

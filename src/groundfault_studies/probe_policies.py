@@ -4,25 +4,26 @@ budgets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from groundfault.base.progress import Progress, listener
 from groundfault.probes.policies import POLICIES
 from groundfault.probes.policies.history import Floats
 from groundfault.probes.use.arena import compare_with_control, play
 from groundfault.probes.use.landscapes import WORLDS
-from groundfault_studies.resumed import Rows, resumed
-from groundfault_studies.tables import Row, Study, Table
+from groundfault_studies.resumed import Rows, resume_parts
+from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
 SOURCE = "Landscapes of our own making: 18 tasks by 27 assignments; three prompts in a hundred are read wrongly"
 BUDGETS = (192, 90)
 SEED = 2  # the scale and noise of gp were chosen on landscapes of seed 0
 PAPERS, UNIFORM = "uniform, repeats", "uniform"
 
-Played = Mapping[str, Mapping[str, Floats]]
+ArenaResults = Mapping[str, Mapping[str, Floats]]
 
 
 def study(
@@ -30,8 +31,8 @@ def study(
     replicates: int = 200,
     jobs: int = 1,
     keep: Path | None = None,
-    progress: Callable[[str], object] = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Play all policies on the same landscapes.
 
     Parameters
@@ -44,21 +45,22 @@ def study(
         Where kinds that are done are kept; a study that was interrupted goes on from there.
     progress : callable, optional
     """
+    progress = listener(progress)
     parts = {
         f"{budget}, {world}, {replicates}": (world, budget, replicates)
         for budget in BUDGETS
         for world in WORLDS
     }
-    rows = resumed(parts, _part, keep, jobs, progress)
+    rows = resume_parts(parts, _part, keep, jobs, progress)
     tables = []
     for budget in BUDGETS:
-        played = {world: _found(rows, budget, world) for world in WORLDS}
+        played = {world: _scores(rows, budget, world) for world in WORLDS}
         tables += [
             _keys(played, budget, replicates),
             *(_against(played, c, budget) for c in (PAPERS, UNIFORM)),
         ]
     settings = {"replicates": replicates, "budgets": list(BUDGETS), "batch": 3, "seed": SEED}
-    return Study(
+    return PaperStudy(
         "probe-policies", "Which policy finds more failing prompts", SOURCE, settings, tuple(tables)
     )
 
@@ -71,7 +73,7 @@ def _part(world: str, budget: int, replicates: int) -> Rows:
     ]
 
 
-def _found(rows: list[dict[str, Any]], budget: int, world: str) -> dict[str, Floats]:
+def _scores(rows: list[dict[str, Any]], budget: int, world: str) -> dict[str, Floats]:
     return {
         row["policy"]: np.array(row["found"])
         for row in rows
@@ -79,36 +81,36 @@ def _found(rows: list[dict[str, Any]], budget: int, world: str) -> dict[str, Flo
     }
 
 
-def _keys(played: Played, budget: int, replicates: int) -> Table:
-    def told(found: Floats) -> str:
-        return f"{found[:, 0].mean():.1f} ({found[:, 1].mean():.1f})"
+def _keys(played: ArenaResults, budget: int, replicates: int) -> PaperTable:
+    def format_mean(scores: Floats) -> str:
+        return f"{scores[:, 0].mean():.1f} ({scores[:, 1].mean():.1f})"
 
-    return Table(
+    return PaperTable(
         f"{budget} queries: unique prompts on which the model errs",
         f"Means over {replicates} landscapes of each kind; in brackets the distinct tasks among them.",
         {world: (world, "text") for world in WORLDS},
         tuple(
-            Row(name, {world: told(found[name]) for world, found in played.items()})
+            PaperRow(name, {world: format_mean(scores[name]) for world, scores in played.items()})
             for name in POLICIES
         ),
     )
 
 
-def _against(played: Played, control: str, budget: int) -> Table:
-    def told(world: str, name: str) -> str:
-        found = compare_with_control(
+def _against(played: ArenaResults, control: str, budget: int) -> PaperTable:
+    def format_ratio(world: str, name: str) -> str:
+        comparison = compare_with_control(
             world, name, budget, played[world][name], played[world][control]
         )
-        if found.ratio is None or found.ratio_interval is None:
+        if comparison.ratio is None or comparison.ratio_interval is None:
             return "–"
-        return f"{found.ratio:.2f} [{found.ratio_interval[0]:.2f}, {found.ratio_interval[1]:.2f}]"
+        return f"{comparison.ratio:.2f} [{comparison.ratio_interval[0]:.2f}, {comparison.ratio_interval[1]:.2f}]"
 
-    return Table(
+    return PaperTable(
         f"{budget} queries: times as many as {control}",
         "Ratio of the means with its 95% interval, landscape by landscape.",
         {world: (world, "text") for world in WORLDS},
         tuple(
-            Row(name, {world: told(world, name) for world in WORLDS})
+            PaperRow(name, {world: format_ratio(world, name) for world in WORLDS})
             for name in POLICIES
             if name != control
         ),

@@ -14,7 +14,7 @@ from groundfault.probes.use.endpoints import EXCLUDED
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words, words
 from groundfault.testing.brittle import Planted
-from groundfault_studies.tables import Kind, Row, Table, Value
+from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Columns = dict[str, tuple[str, Kind]]
 Summaries = Mapping[str, Summary]
@@ -36,27 +36,29 @@ _KINDS = {
 }
 
 
-def truth(summaries: Summaries, planted: Mapping[str, Planted], slips: float) -> Table:
+def truth(summaries: Summaries, planted: Mapping[str, Planted], slips: float) -> PaperTable:
     """What was planted, and what machine and review made of it."""
     rows = []
     for name, summary in summaries.items():
         truths = [planted[model] for model in summary.results.models]
         for kind, label in _KINDS.items():
-            asked = [row for row in summary.rows if planted[row.model].kinds[row.key] == kind]
-            status: Counter[str] = Counter(summary.statuses[row.id] for row in asked)
-            routed = [row for row in asked if row.signal != "match"]
+            queries = [row for row in summary.rows if planted[row.model].kinds[row.key] == kind]
+            status: Counter[str] = Counter(summary.statuses[row.id] for row in queries)
+            routed = [row for row in queries if row.signal != "match"]
             here: dict[str, Value] = {
-                "planted": sum(held == kind for one in truths for held in one.kinds.values()),
-                "keys": len({(row.model, row.key) for row in asked}),
-                "rows": len(asked),
-                "proxy": sum(row.signal == "mismatch" for row in asked),
+                "planted": sum(
+                    planted_kind == kind for one in truths for planted_kind in one.kinds.values()
+                ),
+                "keys": len({(row.model, row.key) for row in queries}),
+                "rows": len(queries),
+                "proxy": sum(row.signal == "mismatch" for row in queries),
                 "confirmed": status["confirmed_model_error"],
                 "excluded": sum(status[each] for each in EXCLUDED),
                 "no_error": status["no_error"],
                 "open": status["disputed"]
                 + sum(summary.statuses[row.id] == "unaudited" for row in routed),
             }
-            rows.append(Row(f"{name}: {label}", here))
+            rows.append(PaperRow(f"{name}: {label}", here))
     heads = (
         "planted keys",
         "asked keys",
@@ -74,24 +76,24 @@ def truth(summaries: Summaries, planted: Mapping[str, Planted], slips: float) ->
         "alike are not found out: what is confirmed of right answers is theirs, among the hidden controls."
     )
     columns: Columns = {key: (head, _COUNT) for key, head in zip(keys, heads, strict=True)}
-    return Table("What was planted, and what was found", note, columns, tuple(rows))
+    return PaperTable("What was planted, and what was found", note, columns, tuple(rows))
 
 
-def matched(summaries: Summaries) -> Table:
+def compare_matched(summaries: Summaries) -> PaperTable:
     """Table 2."""
     rows = []
-    for name, printed in _PRINTED.items():
+    for name, numbers in _PRINTED.items():
         summary = summaries[name]
         one, two = (summary.results.pool(policy) for policy in PAIR)
-        shared = summary.results.shared(*PAIR)
+        overlap = summary.results.shared(*PAIR)
         model = summary.results.models[0] if len(summary.results.models) == 1 else None
         here: dict[str, Value] = {
             "budget": f"{one.budget + two.budget} responses",
             "rows": f"{one.rows.confirmed} CAPS / {two.rows.confirmed} Uniform",
-            "keys": f"{len(shared.both)} shared / {len(shared.first)} CAPS-only / {len(shared.second)} Uniform-only",
+            "keys": f"{len(overlap.both)} shared / {len(overlap.first)} CAPS-only / {len(overlap.second)} Uniform-only",
             "said": probe_words.compare_briefly(summary, PAIR[0], model),
         }
-        rows.append(Row(name, here, dict(zip(here, printed, strict=True))))
+        rows.append(PaperRow(name, here, dict(zip(here, numbers, strict=True))))
     heads = ("Budget", "Confirmed rows", "Unique keys", "Key-level conclusion")
     columns: Columns = {
         key: (head, "text")
@@ -101,7 +103,7 @@ def matched(summaries: Summaries) -> Table:
         f"{_IN_FORM} Our policies draw components independently of each other; the paper's shares of shared keys are "
         "larger than independent draws give."
     )
-    return Table("Table 2: matched comparison", note, columns, tuple(rows))
+    return PaperTable("Table 2: matched comparison", note, columns, tuple(rows))
 
 
 _PRINTED = {
@@ -126,7 +128,7 @@ _PRINTED = {
 }
 
 
-def proxy_only(summary: Summary) -> Table:
+def proxy_only(summary: Summary) -> PaperTable:
     """Table 5: the signals alone."""
     columns: Columns = {
         "queries": ("Candidates", _COUNT),
@@ -139,15 +141,15 @@ def proxy_only(summary: Summary) -> Table:
         here: dict[str, Value] = {"queries": rows_of.queries, "proxy": rows_of.mismatches}
         here |= {"rate": f"{rows_of.mismatches / rows_of.queries:.4f}", "routed": rows_of.routed}
         rows.append(here | {"label": label})
-    printed = (
+    numbers = (
         ("45", "2", "0.0444", "2"), ("45", "3", "0.0667", "3"), ("45", "2", "0.0444", "2"),
         ("45", "2", "0.0444", "2"), ("45", "10", "0.2222", "8"), ("45", "10", "0.2222", "9"),
     )  # fmt: skip
     note = f"{_IN_FORM} The paper's v1, whose last column counts preliminary triage; ours are the signals of the v2 runs."
-    return Table("Table 5: signals alone", note, columns, _beside(columns, rows, printed))
+    return PaperTable("Table 5: signals alone", note, columns, _beside(columns, rows, numbers))
 
 
-def fixture(summary: Summary) -> Table:
+def fixture(summary: Summary) -> PaperTable:
     """Table 6."""
     (duel,) = summary.duels
     pairs: list[tuple[str, Value, str]] = [
@@ -160,13 +162,15 @@ def fixture(summary: Summary) -> Table:
         ("Ties", str(duel.ties), "5"),
         ("CAPS win rate", f"{duel.wins / duel.seeds:.1f}", "0.0"),
     ]
-    rows = tuple(Row(label, {"value": here}, {"value": printed}) for label, here, printed in pairs)
+    rows = tuple(
+        PaperRow(label, {"value": here}, {"value": number}) for label, here, number in pairs
+    )
     note = (
         "A check of loading, recording and tables, and no evidence about a model. The paper does not say what its "
         "fixture answers; ours answers everything wrong, so the score is 1 where the paper has 0.8115. What has to "
         "agree is that means are equal and all seeds tie."
     )
-    return Table("Table 6: fixture", note, {"value": ("Value", "text")}, rows)
+    return PaperTable("Table 6: fixture", note, {"value": ("Value", "text")}, rows)
 
 
 _AUDITED: Columns = {
@@ -178,7 +182,7 @@ _AUDITED: Columns = {
 }
 
 
-def of_models(summary: Summary) -> tuple[Table, Table]:
+def of_models(summary: Summary) -> tuple[PaperTable, PaperTable]:
     """Tables 7 and 8: three models."""
     columns: Columns = {
         "queries": ("Candidates", _COUNT),
@@ -202,12 +206,12 @@ def of_models(summary: Summary) -> tuple[Table, Table]:
         ("11", "11", "10", "1", "9"), ("11", "11", "11", "0", "10"),
     )  # fmt: skip
     return (
-        Table("Table 7: signals, v2", _IN_FORM, columns, _beside(columns, proxy, signals)),
-        Table(
+        PaperTable("Table 7: signals, v2", _IN_FORM, columns, _beside(columns, proxy, signals)),
+        PaperTable(
             "Table 8: resolved audit, v2",
             _HIDDEN,
             _AUDITED,
-            _beside(_AUDITED, _resolved(summary), audits),
+            _beside(_AUDITED, _resolved_rows(summary), audits),
         ),
     )
 
@@ -226,7 +230,7 @@ _QWEN = {
 }
 
 
-def of_one_model(summaries: Summaries) -> tuple[Table, ...]:
+def of_one_model(summaries: Summaries) -> tuple[PaperTable, ...]:
     """Tables 9 and 10, 11 and 12: one model."""
     columns: Columns = {
         "records": ("Records", _COUNT),
@@ -235,7 +239,7 @@ def of_one_model(summaries: Summaries) -> tuple[Table, ...]:
         "keys": ("Audited keys", _COUNT),
         "best": ("Mean best score", "text"),
     }
-    found = []
+    tables = []
     for name, (number, signals, audits) in _QWEN.items():
         rows: list[dict[str, Value]] = []
         for policy, label in _WHO.items():
@@ -251,37 +255,37 @@ def of_one_model(summaries: Summaries) -> tuple[Table, ...]:
                 "best": f"{pool.best or 0:.4f}",
             }
             rows.append(here)
-        found.append(
-            Table(
+        tables.append(
+            PaperTable(
                 f"Table {number}: signals beside audited errors, {name}",
                 _IN_FORM,
                 columns,
                 _beside(columns, rows, signals),
             )
         )
-        found.append(
-            Table(
+        tables.append(
+            PaperTable(
                 f"Table {number + 1}: resolved audit, {name}",
                 _HIDDEN,
                 _AUDITED,
-                _beside(_AUDITED, _resolved(summaries[name]), audits),
+                _beside(_AUDITED, _resolved_rows(summaries[name]), audits),
             )
         )
-    return tuple(found)
+    return tuple(tables)
 
 
 def _pools(summary: Summary) -> list[tuple[str, Any, Any]]:
     """Label, rows and keys of each model and policy of the pair."""
     several = len(summary.results.models) > 1
-    found = []
+    pools = []
     for number, model in enumerate(summary.results.models, start=1):
         for policy, who in _WHO.items():
             pool = summary.results.pool(policy, model)
-            found.append((f"model {number}: {who}" if several else who, pool.rows, pool.keys))
-    return found
+            pools.append((f"model {number}: {who}" if several else who, pool.rows, pool.keys))
+    return pools
 
 
-def _resolved(summary: Summary) -> list[dict[str, Value]]:
+def _resolved_rows(summary: Summary) -> list[dict[str, Value]]:
     return [
         {
             "label": label,
@@ -296,35 +300,35 @@ def _resolved(summary: Summary) -> list[dict[str, Value]]:
 
 
 def _beside(
-    columns: Columns, here: Sequence[dict[str, Value]], printed: Sequence[Sequence[str]]
-) -> tuple[Row, ...]:
+    columns: Columns, here: Sequence[dict[str, Value]], paper: Sequence[Sequence[str]]
+) -> tuple[PaperRow, ...]:
     """Rows of our numbers, each beside what the paper prints."""
     return tuple(
-        Row(
-            str(told["label"]),
-            {key: told[key] for key in columns},
+        PaperRow(
+            str(row["label"]),
+            {key: row[key] for key in columns},
             {key: cell for key, cell in zip(columns, cells, strict=True) if cell},
         )
-        for told, cells in zip(here, printed, strict=True)
+        for row, cells in zip(here, paper, strict=True)
     )
 
 
-def differences(summary: Summary) -> Table:
+def differences(summary: Summary) -> PaperTable:
     """Unique audited keys against the control."""
     rows = []
-    for found in summary.differences:
-        if found.endpoint == PRIMARY:
-            pool = summary.results.pool(found.policy)
-            low, high = found.interval or (None, None)
+    for contrast in summary.differences:
+        if contrast.endpoint == PRIMARY:
+            pool = summary.results.pool(contrast.policy)
+            low, high = contrast.interval or (None, None)
             here: dict[str, Value] = {
                 "keys": len(pool.keys.confirmed),
-                "difference": found.mean,
+                "difference": contrast.mean,
                 "interval": "none"
                 if low is None or high is None
                 else f"{words.signed(low)} to {words.signed(high)}",
-                "p": found.p,
+                "p": contrast.p,
             }
-            rows.append(Row(found.policy, here))
+            rows.append(PaperRow(contrast.policy, here))
     columns: Columns = {
         "keys": ("Unique audited keys, all seeds", _COUNT),
         "difference": ("Difference a seed", "lift"),
@@ -338,21 +342,21 @@ def differences(summary: Summary) -> Table:
         "over flips of the seeds' signs, adjusted for the policies. One scripted model with structured failures: "
         "what holds for yours is for a matched run to say."
     )
-    return Table("Policies with more seeds: unique audited keys", note, columns, tuple(rows))
+    return PaperTable("Policies with more seeds: unique audited keys", note, columns, tuple(rows))
 
 
-def components(summary: Summary) -> Table:
+def components(summary: Summary) -> PaperTable:
     """Components through ``groundfault audit``: every prompt asked once, tasks held out."""
-    found = source.run_audits(source.select_rows(summary, summary.control), summary)
+    reports = source.run_audits(source.select_rows(summary, summary.control), summary)
     rows = []
-    for finding in found["components"].findings:
-        held = finding.holdout
+    for finding in reports["components"].findings:
+        holdout = finding.holdout
         here: dict[str, Value] = {
             "verdict": str(finding.verdict).replace("_", " "),
             "discovery": finding.discovery.lift,
-            "holdout": held.lift if held else None,
+            "holdout": holdout.lift if holdout else None,
         }
-        rows.append(Row(finding.name, here))
+        rows.append(PaperRow(finding.name, here))
     columns: Columns = {
         "verdict": ("Verdict", "text"),
         "discovery": ("Discovery lift (selected)", "lift"),
@@ -362,4 +366,4 @@ def components(summary: Summary) -> Table:
         "Planted: a third of the tasks fail under the shortcut. Judged by janus on audited outcomes, with half of the "
         "tasks held out; options of a group exclude each other, so that one that raises errors makes the others lower."
     )
-    return Table("Do errors rise under a component", note, columns, tuple(rows))
+    return PaperTable("Do errors rise under a component", note, columns, tuple(rows))

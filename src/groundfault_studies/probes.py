@@ -9,12 +9,13 @@ scripted reviewers, in the form of its tables."""
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from groundfault import models
+from groundfault.base.progress import Progress, listener
 from groundfault.models import Target
 from groundfault.probes import Bank, Grammar
 from groundfault.probes.bank.bank import SHIPPED
@@ -25,16 +26,14 @@ from groundfault.probes.running.runs import CALLS, TRAJECTORY, Runs
 from groundfault.probes.use.package import Package
 from groundfault.probes.use.release import check, release
 from groundfault.probes.use.summary import Summary
-from groundfault.render.page import markdown
+from groundfault.render.markdown import markdown
 from groundfault.render.probe_figures import draw_curves
 from groundfault.render.probe_report import make_page
 from groundfault.review import open_items
 from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
 from groundfault_studies import probe_tables as tables
 from groundfault_studies.probe_tables import PAIR
-from groundfault_studies.tables import Row, Study, Table
-
-Progress = Callable[[str], object]
+from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
 SOURCE = 'Li, "Targeted Tests for LLM Reasoning: An Audit-Constrained Protocol", 2026'
 MODELS = 3
@@ -50,8 +49,8 @@ def study(
     seeds: int = 20,
     keep: str | Path | None = None,
     quick: bool = False,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Run, review, report, audit and release probes of scripted models, then the same from the
     recorded calls.
 
@@ -67,16 +66,17 @@ def study(
     progress : callable, optional
         Told in words what is going on.
     """
+    progress = listener(progress)
     if keep is not None:
         return _study(Path(keep).parent / "probes.runs", 3 if quick else seeds, progress)
     with tempfile.TemporaryDirectory() as folder:
         return _study(Path(folder), 3 if quick else seeds, progress)
 
 
-def _study(home: Path, seeds: int, progress: Progress) -> Study:
+def _study(home: Path, seeds: int, progress: Progress) -> PaperStudy:
     truths = [plant(Bank.shipped(), Grammar.shipped(), model=number) for number in range(MODELS)]
     protocol = _Protocol(home, truths, progress)
-    made = {
+    reviewed = {
         "v2": protocol.whole(
             "v2", _config(PAIR, 3, iterations=5, batch=3), [*map(Brittle, truths)]
         ),
@@ -89,23 +89,23 @@ def _study(home: Path, seeds: int, progress: Progress) -> Study:
             "exhaustive", _config(["exhaustive"], 1, iterations=9, batch=54)
         ),
     }
-    summaries = {name: Summary.of(audit) for name, audit in made.items()}
+    summaries = {name: Summary.of(audit) for name, audit in reviewed.items()}
     progress("writing the tables")
-    return Study(
+    return PaperStudy(
         "probes",
         "Audited probes of scripted models",
         SOURCE,
         {"seeds": seeds, "slips": SLIPS, "prompts": len(truths[0].kinds)},
         (
             tables.truth(summaries, {truth.model: truth for truth in truths}, SLIPS),
-            tables.matched(summaries),
+            tables.compare_matched(summaries),
             tables.proxy_only(summaries["v2"]),
             tables.fixture(protocol.fixture()),
             *tables.of_models(summaries["v2"]),
             *tables.of_one_model(summaries),
             tables.differences(summaries["policies"]),
             tables.components(summaries["exhaustive"]),
-            protocol.again(made["v4"]),
+            protocol.again(reviewed["v4"]),
         ),
         figures={"curves": draw_curves(summaries["policies"]).svg},
     )
@@ -138,15 +138,17 @@ class _Protocol:
                 config,
                 target,
                 out=self.home / name,
-                progress=lambda said: self.progress(f"{name}: {said}"),
+                progress=lambda message: self.progress(f"{name}: {message}"),
             )
         audit = ReviewedRuns(runs)
         queue = audit.seal()
         people = [Reviewer(person, self.truths, SLIPS) for person in ("ana", "ben")]
         for person in [*people, Reviewer("cy", self.truths, 0.0, adjudicates=True)]:
             self.progress(f"{name}: {person.name} reviews")
-            left = open_items(queue, audit.decisions, person.name, adjudicate=person.adjudicates)
-            audit.store.add([person.decide(item) for item in left])
+            open_ones = open_items(
+                queue, audit.decisions, person.name, adjudicate=person.adjudicates
+            )
+            audit.store.add([person.decide(item) for item in open_ones])
         if not audit.unblindings:
             audit.unblind("study", "review is finished")
         return audit
@@ -161,7 +163,7 @@ class _Protocol:
         runs = run(_config(PAIR, 5, iterations=5, batch=3), target, out=self.home / "fixture")
         return Summary(tuple(runs.rows), {}, runs.grammar, runs.manifest, PAIR[1])
 
-    def again(self, first: ReviewedRuns) -> Table:
+    def again(self, first: ReviewedRuns) -> PaperTable:
         """Whether a replay of the recorded calls, and a published package, say the same."""
         target = models.get(f"replay:{first.runs.folder / CALLS}")
         replayed = self.whole("replayed", _config(PAIR, 4, iterations=8, batch=3), [target])
@@ -172,9 +174,9 @@ class _Protocol:
         ]
         public = self.home / "public"
         if not public.exists():
-            release(first, public, _set)
-        problems = check(public, _set).problems
-        said = {
+            release(first, public, _typeset)
+        problems = check(public, _typeset).problems
+        outcomes = {
             "records of the replayed run": "identical, byte by byte"
             if records[0] == records[1]
             else "they differ",
@@ -183,13 +185,13 @@ class _Protocol:
             else "they differ",
             "the published package, by itself": problems[0] if problems else "reproduces",
         }
-        rows = tuple(Row(label, {"said": text}) for label, text in said.items())
+        rows = tuple(PaperRow(label, {"said": text}) for label, text in outcomes.items())
         note = "Records are compared but for the model's name, which says that it is a replay."
-        return Table("Again, from the recorded calls", note, {"said": ("", "text")}, rows)
+        return PaperTable("Again, from the recorded calls", note, {"said": ("", "text")}, rows)
 
 
-def _set(made: Package) -> str:
-    return markdown(make_page(made.summary, "published probes", figures=False))
+def _typeset(package: Package) -> str:
+    return markdown(make_page(package.summary, "published probes", figures=False))
 
 
 def _records(runs: Runs, model: str) -> list[bytes]:

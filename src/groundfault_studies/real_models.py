@@ -60,7 +60,7 @@ class Predictions:
         return first, rest
 
 
-def shipped(seed: int) -> Iterator[Predictions]:
+def shipped_classifiers(seed: int) -> Iterator[Predictions]:
     """Classifiers of data that ship with scikit-learn, trained on few examples so that they err.
 
     The order of the examples, and with it what is trained on, follows the seed.
@@ -70,32 +70,32 @@ def shipped(seed: int) -> Iterator[Predictions]:
     from sklearn.naive_bayes import GaussianNB
     from sklearn.neural_network import MLPClassifier
 
-    x, y = _shuffled(datasets.load_digits(return_X_y=True), seed)
+    x, y = _shuffle(datasets.load_digits(return_X_y=True), seed)
     x = x / 16
-    yield _predicted("digits, logistic", LogisticRegression(C=0.03, max_iter=500), x, y, 150)
+    yield _predict("digits, logistic", LogisticRegression(C=0.03, max_iter=500), x, y, 150)
     network = MLPClassifier((32,), max_iter=60, random_state=seed)
-    yield _predicted("digits, network", network, x, y, 200, _hidden)
-    x, y = _shuffled(datasets.load_breast_cancer(return_X_y=True), seed)
-    yield _predicted(
+    yield _predict("digits, network", network, x, y, 200, _hidden_layer)
+    x, y = _shuffle(datasets.load_breast_cancer(return_X_y=True), seed)
+    yield _predict(
         "breast cancer, naive Bayes", GaussianNB(), (x - x[:60].mean(0)) / x[:60].std(0), y, 60
     )
-    x, y = _shuffled(datasets.load_wine(return_X_y=True), seed)
+    x, y = _shuffle(datasets.load_wine(return_X_y=True), seed)
     x = (x - x[:20].mean(0)) / x[:20].std(0)
-    yield _predicted(
+    yield _predict(
         "wine, logistic on 3 of 13 columns", _FirstColumns(LogisticRegression(C=0.05), 3), x, y, 20
     )
 
 
-def digits_network(trained: int, seed: int) -> Predictions:
+def digits_network(train: int, seed: int) -> Predictions:
     """A network trained to the end on the first digits, and what its hidden layer makes of the
     others.
     """
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
 
-    x, y = _shuffled(load_digits(return_X_y=True), seed)
+    x, y = _shuffle(load_digits(return_X_y=True), seed)
     network = MLPClassifier((32,), max_iter=400, random_state=seed)
-    return _predicted("digits, network trained to the end", network, x / 16, y, trained, _hidden)
+    return _predict("digits, network trained to the end", network, x / 16, y, train, _hidden_layer)
 
 
 def of_texts(folder: Path, seed: int) -> Iterator[Predictions]:
@@ -106,11 +106,11 @@ def of_texts(folder: Path, seed: int) -> Iterator[Predictions]:
     answers = pl.read_parquet(
         folder / "zeroeval" / "outcomes.parquet", columns=["example_id", "model", "correct"]
     )
-    asked = pl.read_parquet(
+    questions = pl.read_parquet(
         folder / "zeroeval" / "examples.parquet", columns=["example_id", "benchmark", "question"]
     )
     answers = answers.filter(pl.col("model") == _JUDGED, pl.col("correct").is_not_null()).join(
-        asked, on="example_id"
+        questions, on="example_id"
     )
     graded = answers.filter(pl.col("benchmark").str.contains("(?i)gsm")).sort("example_id")
     passes = graded["correct"].cast(pl.Int64).cast(pl.String)
@@ -139,24 +139,22 @@ class _FirstColumns:
         return np.asarray(self.model.predict_proba(x[:, : self.columns]))
 
 
-def _shuffled(
-    data: tuple[Floats, NDArray[np.int64]], seed: int
-) -> tuple[Floats, NDArray[np.int64]]:
+def _shuffle(data: tuple[Floats, NDArray[np.int64]], seed: int) -> tuple[Floats, NDArray[np.int64]]:
     order = np.random.default_rng([seed, len(data[1])]).permutation(len(data[1]))
     return data[0][order], data[1][order]
 
 
-def _hidden(network: Any, x: Floats) -> Floats:
+def _hidden_layer(network: Any, x: Floats) -> Floats:
     """What the hidden layer of a network makes of examples."""
     return np.asarray(np.maximum(x @ network.coefs_[0] + network.intercepts_[0], 0.0))
 
 
-def _predicted(
+def _predict(
     name: str,
     model: Any,
     x: Any,
     y: NDArray[np.int64],
-    trained: int,
+    train: int,
     embed: Callable[[Any, Any], Floats] | None = None,
     embedding: Floats | None = None,
 ) -> Predictions:
@@ -164,15 +162,20 @@ def _predicted(
 
     with warnings.catch_warnings():  # few steps on few examples: these models are meant to be poor
         warnings.simplefilter("ignore")
-        model.fit(x[:trained], y[:trained])
-    probability = np.zeros((x.shape[0] - trained, int(y.max()) + 1))
-    probability[:, model.classes_] = model.predict_proba(x[trained:])
-    seen = embed(model, x) if embed else x if embedding is None else embedding
-    return Predictions(name, np.asarray(seen[trained:]), y[trained:], probability)
+        model.fit(x[:train], y[:train])
+    probability = np.zeros((x.shape[0] - train, int(y.max()) + 1))
+    probability[:, model.classes_] = model.predict_proba(x[train:])
+    points = embed(model, x) if embed else x if embedding is None else embedding
+    return Predictions(name, np.asarray(points[train:]), y[train:], probability)
 
 
 def of_text(
-    name: str, texts: pl.Series, labels: pl.Series, trained: int, seed: int, most: int = _MOST_TEXTS
+    name: str,
+    texts: pl.Series,
+    labels: pl.Series,
+    train: int,
+    seed: int,
+    max_texts: int = _MOST_TEXTS,
 ) -> Predictions:
     """A logistic regression of weighted words, trained on the first texts of an order drawn by the
     seed.
@@ -191,13 +194,11 @@ def of_text(
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    order = np.random.default_rng([seed, len(texts)]).permutation(len(texts))[:most]
-    chosen = [texts[int(i)] for i in order]
+    order = np.random.default_rng([seed, len(texts)]).permutation(len(texts))[:max_texts]
+    selection = [texts[int(i)] for i in order]
     y = np.unique(labels.to_numpy(), return_inverse=True)[1][order]
-    words = TfidfVectorizer(min_df=2, sublinear_tf=True).fit(chosen[:trained])
-    x = words.transform(chosen)
+    words = TfidfVectorizer(min_df=2, sublinear_tf=True).fit(selection[:train])
+    x = words.transform(selection)
     embedding = TruncatedSVD(64, random_state=seed).fit_transform(x)
-    predicted = _predicted(
-        name, LogisticRegression(max_iter=200), x, y, trained, embedding=embedding
-    )
-    return replace(predicted, texts=tuple(chosen[trained:]))
+    predictions = _predict(name, LogisticRegression(max_iter=200), x, y, train, embedding=embedding)
+    return replace(predictions, texts=tuple(selection[train:]))

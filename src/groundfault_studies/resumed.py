@@ -7,15 +7,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from groundfault.base.progress import Progress, listener
+
 Rows = list[dict[str, Any]]
 
 
-def resumed(
+def resume_parts(
     todo: Mapping[str, tuple[Any, ...]],
     work: Callable[..., Rows],
     keep: Path | None,
     jobs: int = 1,
-    progress: Callable[[str], object] = bool,
+    progress: Progress | None = None,
 ) -> Rows:
     """Rows of all parts, in their order: those in the file ``keep`` as they are, the others worked
     out and added to it.
@@ -33,34 +35,35 @@ def resumed(
         Processes; the answer does not depend on it.
     progress : callable
     """
+    progress = listener(progress)
     from joblib import Parallel, delayed
 
-    done = _kept(keep)
-    missing = [name for name in todo if name not in done]
+    finished = _read_parts(keep)
+    missing = [name for name in todo if name not in finished]
     if keep:
         keep.parent.mkdir(parents=True, exist_ok=True)
     run = Parallel(jobs, return_as="generator")(delayed(work)(*todo[name]) for name in missing)
     for number, (name, rows) in enumerate(zip(missing, run, strict=True), start=1):
-        done[name] = rows
+        finished[name] = rows
         progress(f"{number} of {len(missing)}: {name}")
         if keep:
             with keep.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"job": name, "rows": rows}) + "\n")
-    return [row for name in todo for row in done[name]]
+    return [row for name in todo for row in finished[name]]
 
 
-def _kept(keep: Path | None) -> dict[str, Rows]:
+def _read_parts(keep: Path | None) -> dict[str, Rows]:
     if keep is None or not keep.exists():
         return {}
-    found = {}
+    parts = {}
     lines = keep.read_text(encoding="utf-8").split("\n")
     for line in lines:
         try:
-            kept = json.loads(line)
-            found[kept["job"]] = kept["rows"]
+            part = json.loads(line)
+            parts[part["job"]] = part["rows"]
         except (ValueError, KeyError, TypeError):
             continue
     if lines[-1]:  # a line that was cut off: the next one is not to be joined to it
         with keep.open("a", encoding="utf-8") as file:
             file.write("\n")
-    return found
+    return parts

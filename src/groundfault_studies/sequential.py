@@ -11,12 +11,13 @@ the paper's own sampling keeps none (see the study ``validity``)."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from groundfault.base.progress import Progress, listener
 from groundfault.errors import InputError
 from groundfault_studies import audit_charts
 from groundfault_studies.audited import (
@@ -25,13 +26,12 @@ from groundfault_studies.audited import (
     Setting,
     all_rows,
     digits,
-    generated_bank,
+    read_bank,
+    read_pool,
     skills,
-    unlabelled_pool,
 )
-from groundfault_studies.tables import Kind, Row, Study, Table, Value
+from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-Progress = Callable[[str], object]
 Rows = Sequence[dict[str, Any]]
 
 SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
@@ -57,8 +57,8 @@ def study(
     replicates: int = 20,
     jobs: int = 1,
     keep: Path | None = None,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Audit the settings of the paper's experiments, or their like, by its methods.
 
     Parameters
@@ -80,8 +80,9 @@ def study(
     InputError
         If a folder is named and is not there.
     """
+    progress = listener(progress)
     folder, lacking = _folder(shared)
-    first = [*unlabelled_pool(folder), *generated_bank(folder)] if folder else []
+    first = [*read_pool(folder), *read_bank(folder)] if folder else []
     second, third = [skills(folder)] if folder else [], [digits()]
     todo = [
         (setting, policy, BUDGETS if setting in first else (40,), replicate)
@@ -90,34 +91,42 @@ def study(
         for policy in dict.fromkeys(method.policy for method in METHODS)
     ]
     rows = _with_labels(all_rows(todo, keep, jobs, progress), [*first, *second, *third])
-    tables: list[Table] = []
+    tables: list[PaperTable] = []
     figures: dict[str, str] = {}
     for experiment, title in (
         (("1a", "pool without labels"), ("1b", "generated cases")) if folder else ()
     ):
         for budget, figure in _FIGURES.items():
-            chosen = [row for row in rows if row["experiment"] == experiment and row["m"] == budget]
-            tables.append(_verdicts(f"{figure} ({experiment[1]}), m = {budget}: {title}", chosen))
+            selection = [
+                row for row in rows if row["experiment"] == experiment and row["m"] == budget
+            ]
+            tables.append(
+                _verdicts(f"{figure} ({experiment[1]}), m = {budget}: {title}", selection)
+            )
             name = f"{figure.lower().replace(' ', '-').replace('.', '')}{experiment[1]}"
-            figures |= _drawn(name, chosen)
+            figures |= _draw_figures(name, selection)
     for setting in second:
         tables += [
             _verdicts(_title("Figure 3", setting), _of(rows, setting)),
-            _looked("Figure 3", rows, setting),
+            _attention("Figure 3", rows, setting),
         ]
-        figures |= _drawn("figure-3", _of(rows, setting)) | _scatter("figure-3", rows, setting)
+        figures |= _draw_figures("figure-3", _of(rows, setting)) | _scatter(
+            "figure-3", rows, setting
+        )
     for setting in third:
         tables += [
             _verdicts(_title("Figure E.3", setting), _of(rows, setting)),
-            _looked("Figure E.3", rows, setting),
+            _attention("Figure E.3", rows, setting),
         ]
-        figures |= _drawn("figure-e3", _of(rows, setting)) | _scatter("figure-e3", rows, setting)
+        figures |= _draw_figures("figure-e3", _of(rows, setting)) | _scatter(
+            "figure-e3", rows, setting
+        )
     settings = {
         "replicates": replicates,
         "shared": str(folder) if folder else None,
         "budgets": list(BUDGETS),
     }
-    return Study(
+    return PaperStudy(
         "sequential",
         "Sequential audits, in form",
         SOURCE,
@@ -129,11 +138,11 @@ def study(
 
 
 def _folder(shared: str | Path | None) -> tuple[Path | None, tuple[str, ...]]:
-    named = shared or os.environ.get("GROUNDFAULT_SHARED")
-    folder = Path(named or "../shared/data").resolve()
+    name = shared or os.environ.get("GROUNDFAULT_SHARED")
+    folder = Path(name or "../shared/data").resolve()
     if folder.is_dir():
         return folder, ()
-    if named:
+    if name:
         raise InputError(
             f"no folder {folder}: name the one that holds savi_pool and real (--shared DIR)"
         )
@@ -171,26 +180,26 @@ def _title(figure: str, setting: Setting) -> str:
     )
 
 
-def _verdicts(title: str, rows: Rows) -> Table:
+def _verdicts(title: str, rows: Rows) -> PaperTable:
     out = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
         for label in _LABELS:
             mine = [row for row in rows if (row["setting"], row["method"]) == (setting, label)]
-            said = [row["verdict"] for row in mine]
+            verdicts = [row["verdict"] for row in mine]
             low, middle, high = np.quantile(
                 [row["until"] for row in mine], (0.25, 0.5, 0.75), method="inverted_cdf"
             )
             here: dict[str, Value] = {
-                "found": said.count("failure mode found") / len(said),
-                "passed": said.count("audit passed") / len(said),
-                "neither": said.count("inconclusive") / len(said),
+                "found": verdicts.count("failure mode found") / len(verdicts),
+                "passed": verdicts.count("audit passed") / len(verdicts),
+                "neither": verdicts.count("inconclusive") / len(verdicts),
                 "wrong": sum(row["verdict"] not in (row["right"], "inconclusive") for row in mine)
-                / len(said),
+                / len(verdicts),
                 "quarter": int(low),
                 "median": int(middle),
                 "three": int(high),
             }
-            out.append(Row(f"{setting}: {label}", here))
+            out.append(PaperRow(f"{setting}: {label}", here))
     note = (
         "Shares of the audits by their verdict, and of those whose verdict is not so: of given cases the truth is in "
         "their scores, of generated ones in the generators. Then quartiles of the cases labelled, warm-up included, "
@@ -198,14 +207,14 @@ def _verdicts(title: str, rows: Rows) -> Table:
         "thresholds and bets are those of a default plan, every method has the same m, and only claims count in "
         "the auditor's test: not the paper's sampling, which keeps no error rate."
     )
-    return Table(title, note, _COLUMNS, tuple(out))
+    return PaperTable(title, note, _COLUMNS, tuple(out))
 
 
 def _shares(rows: Rows, setting: Setting) -> list[tuple[str, float, float]]:
     """Category, accuracy, and its share of what the main method drew, the mean over audits."""
-    drawn = [row["drawn"] for row in _of(rows, setting) if row["method"] == MAIN]
+    draws = [row["drawn"] for row in _of(rows, setting) if row["method"] == MAIN]
     names = sorted(setting.accuracy)
-    counts = np.array([[audit.get(name, 0) for name in names] for audit in drawn], dtype=float)
+    counts = np.array([[audit.get(name, 0) for name in names] for audit in draws], dtype=float)
     shares = (counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)).mean(axis=0)
     return [
         (name, setting.accuracy[name], float(share))
@@ -213,7 +222,7 @@ def _shares(rows: Rows, setting: Setting) -> list[tuple[str, float, float]]:
     ]
 
 
-def _looked(figure: str, rows: Rows, setting: Setting) -> Table:
+def _attention(figure: str, rows: Rows, setting: Setting) -> PaperTable:
     """Where the auditor looked, and how that goes with accuracy."""
     from scipy.stats import spearmanr
 
@@ -223,19 +232,21 @@ def _looked(figure: str, rows: Rows, setting: Setting) -> Table:
         "accuracy": ("accuracy", "rate"),
         "share": ("share of draws", "rate"),
     }
-    lines = [Row(name, {"accuracy": accuracy, "share": share}) for name, accuracy, share in points]
-    printed = {"share": _PAPERS_RHO} if setting.experiment == "2" else {}
+    lines = [
+        PaperRow(name, {"accuracy": accuracy, "share": share}) for name, accuracy, share in points
+    ]
+    paper = {"share": _PAPERS_RHO} if setting.experiment == "2" else {}
     columns["rho"] = ("", "lift")
     lines.append(
-        Row("Spearman correlation", {"rho": rho}, {"rho": printed["share"]} if printed else {})
+        PaperRow("Spearman correlation", {"rho": rho}, {"rho": paper["share"]} if paper else {})
     )
     note = (
         f"{MAIN}, m = 40: the mean share of each category among the cases tested, and its accuracy."
     )
-    return Table(f"{figure}: where the auditor looked", note, columns, tuple(lines))
+    return PaperTable(f"{figure}: where the auditor looked", note, columns, tuple(lines))
 
 
-def _drawn(name: str, rows: Rows) -> dict[str, str]:
+def _draw_figures(name: str, rows: Rows) -> dict[str, str]:
     """Bars of verdicts, boxes of labels, and the wealth of one audit."""
     out = {
         f"{name}-verdicts": audit_charts.verdicts(rows, _LABELS),

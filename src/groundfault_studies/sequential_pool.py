@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.errors import InputError
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
-from groundfault_studies.audited import DEGRADATIONS, Remembered
-from groundfault_studies.resumed import resumed
-from groundfault_studies.tables import Row, Study, Table, Value
-
-Progress = Callable[[str], object]
+from groundfault_studies.audited import DEGRADATIONS, CachedPolicy
+from groundfault_studies.resumed import resume_parts
+from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 THRESHOLD, EPSILON, TESTED = 0.85, 0.05, 250
 BETS, BUDGETS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui"), (10, 40, 70)
@@ -56,11 +55,11 @@ def study(
     shared: str | Path | None = None,
     *,
     replicates: int = len(SEEDS),
-    chosen: Sequence[str] = (),
+    policy_names: Sequence[str] = (),
     jobs: int = 1,
     keep: Path | None = None,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Verdicts and labels of each policy, bet and budget, beside those of the reference on the same
     scores.
 
@@ -83,6 +82,7 @@ def study(
     InputError
         If the folder is not there.
     """
+    progress = listener(progress)
     folder = (
         Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data").resolve()
         / "savi_pool"
@@ -95,23 +95,23 @@ def study(
         for way in WAYS
         for policy in POLICIES[way]
         for setting in DEGRADATIONS
-        if not chosen or policy in chosen
+        if not policy_names or policy in policy_names
     ]
     parts = {json.dumps(job): (folder, *job) for job in todo}
-    rows = pl.DataFrame(resumed(parts, audits, keep, jobs, progress))
-    recorded = pl.read_parquet(folder / "results_rows.parquet").filter(
+    rows = pl.DataFrame(resume_parts(parts, audits, keep, jobs, progress))
+    records = pl.read_parquet(folder / "results_rows.parquet").filter(
         (pl.col("scenario") == "a")
         & (pl.col("sampler") == "active")
         & pl.col("seed").is_in(SEEDS[:replicates])
     )
-    tables = tuple(_table(way, rows.filter(pl.col("way") == way), recorded) for way in WAYS)
+    tables = tuple(_table(way, rows.filter(pl.col("way") == way), records) for way in WAYS)
     settings = {
         "replicates": replicates,
         "bets": list(BETS),
         "budgets": list(BUDGETS),
         "most tested": TESTED,
     }
-    return Study("sequential-pool", "Policies on the paper's pool", _SOURCE, settings, tables)
+    return PaperStudy("sequential-pool", "Policies on the paper's pool", _SOURCE, settings, tables)
 
 
 def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list[dict[str, Any]]:
@@ -123,7 +123,7 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
     pool = _pool(
         folder, setting, seed, grouped="claim" not in WAYS[way] and "sampling" not in WAYS[way]
     )
-    remembered = Remembered(policies.get(policy))
+    remembered = CachedPolicy(policies.get(policy))
     warm_up = getattr(remembered.policy, "warm_up", 0)
     rows = []
     for bet in BETS:
@@ -178,19 +178,21 @@ def _read(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
 def _points(folder: Path) -> Any:
     table, _ = _read(folder)
     rows = pl.read_parquet(folder / "pool_a_embeddings.parquet")
-    joined = table.select("question_id").join(rows, on="question_id", maintain_order="left")
-    return joined.drop("question_id").to_numpy().astype(np.float64)
+    table_of_points = table.select("question_id").join(
+        rows, on="question_id", maintain_order="left"
+    )
+    return table_of_points.drop("question_id").to_numpy().astype(np.float64)
 
 
 @cache
 def _strata(folder: Path) -> tuple[Candidate, ...]:
     table, _ = _read(folder)
     every = Pool.from_table(table, id="question_id", groups=_GROUPS)
-    least = SequentialPlan(threshold=THRESHOLD, epsilon=EPSILON).min_cases(len(every))
+    min_cases = SequentialPlan(threshold=THRESHOLD, epsilon=EPSILON).min_cases(len(every))
     sizes = dict(zip(every.groups, every.sizes.tolist(), strict=True))
-    kept = [name for name in every.groups[1:] if sizes[name] >= least]
+    names = [name for name in every.groups[1:] if sizes[name] >= min_cases]
     return tuple(
-        Candidate(name, " AND ".join(f"{c} = '{v}'" for c, v in _parts(name))) for name in kept
+        Candidate(name, " AND ".join(f"{c} = '{v}'" for c, v in _parts(name))) for name in names
     )
 
 
@@ -206,7 +208,7 @@ def _reaches(pool: Pool) -> Any:
     return (means >= THRESHOLD - 1e-12).all()
 
 
-def _table(way: str, rows: pl.DataFrame, recorded: pl.DataFrame) -> Table:
+def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
     lines = []
     for setting in DEGRADATIONS:
         for bet in BETS:
@@ -221,11 +223,11 @@ def _table(way: str, rows: pl.DataFrame, recorded: pl.DataFrame) -> Table:
                     & (pl.col("method") == bet.upper())
                     & (pl.col("m") == budget)
                 )
-                paper = _recorded(recorded.filter(there))
+                paper = _reference_numbers(records.filter(there))
                 for policy in dict.fromkeys(rows["policy"] if rows.height else ()):
                     mine = rows.filter(here & (pl.col("policy") == policy))
                     lines.append(
-                        Row(f"{setting}, {bet}, m = {budget}, {policy}", _summed(mine), paper)
+                        PaperRow(f"{setting}, {bet}, m = {budget}, {policy}", _numbers(mine), paper)
                     )
     note = (
         "Each line audits the scores that the reference was run on. Lines marked paper are the reference's records, "
@@ -239,21 +241,21 @@ def _table(way: str, rows: pl.DataFrame, recorded: pl.DataFrame) -> Table:
         "true": ("true nulls", "count"),
         "wrong": ("found in them", "count"),
     }
-    return Table(f"Experiment 1 (a), {way}", note, columns, tuple(lines))
+    return PaperTable(f"Experiment 1 (a), {way}", note, columns, tuple(lines))
 
 
-def _summed(rows: pl.DataFrame) -> dict[str, Value]:
-    found = rows["verdict"] == "failure mode found"
+def _numbers(rows: pl.DataFrame) -> dict[str, Value]:
+    failures = rows["verdict"] == "failure mode found"
     return {
-        "found": float(found.mean()),  # type: ignore[arg-type]
+        "found": float(failures.mean()),  # type: ignore[arg-type]
         "passed": float((rows["verdict"] == "audit passed").mean()),  # type: ignore[arg-type]
         "labels": float(rows["labelled"].median()),  # type: ignore[arg-type]
         "true": int(rows["true"].sum()),
-        "wrong": int((rows["true"] & found).sum()),
+        "wrong": int((rows["true"] & failures).sum()),
     }
 
 
-def _recorded(rows: pl.DataFrame) -> dict[str, str]:
+def _reference_numbers(rows: pl.DataFrame) -> dict[str, str]:
     if not rows.height or (rows["outcome"] == "censored").sum() > rows.height / 10:
         return {}
     share = {

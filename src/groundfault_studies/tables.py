@@ -21,7 +21,7 @@ Kind = Literal["text", "count", "rate", "lift", "size", "p"]
 
 
 @dataclass(frozen=True)
-class Row:
+class PaperRow:
     """One line of a table.
 
     Attributes
@@ -39,7 +39,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Table:
+class PaperTable:
     """A table of a paper, in form.
 
     Attributes
@@ -55,15 +55,15 @@ class Table:
     title: str
     note: str
     columns: Mapping[str, tuple[str, Kind]]
-    rows: tuple[Row, ...]
+    rows: tuple[PaperRow, ...]
 
-    def shown(self, row: Row) -> list[list[str]]:
+    def format_row(self, row: PaperRow) -> list[list[str]]:
         """The lines of a row as text, label first: what was computed here, then what the paper
         prints.
         """
         here = [
             row.label,
-            *(shown(row.here.get(key), kind) for key, (_, kind) in self.columns.items()),
+            *(format_value(row.here.get(key), kind) for key, (_, kind) in self.columns.items()),
         ]
         paper = [row.paper.get(key, "") for key in self.columns]
         if not row.here:
@@ -75,16 +75,16 @@ class Table:
         how many there are.
         """
         pairs = [
-            (shown(row.here[key], self.columns[key][1]), printed)
+            (format_value(row.here[key], self.columns[key][1]), printed_number)
             for row in self.rows
-            for key, printed in row.paper.items()
+            for key, printed_number in row.paper.items()
             if key in row.here
         ]
-        return sum(here == printed for here, printed in pairs), len(pairs)
+        return sum(here == printed_number for here, printed_number in pairs), len(pairs)
 
 
 @dataclass(frozen=True)
-class Study:
+class PaperStudy:
     """A paper's tables, regenerated.
 
     Attributes
@@ -104,7 +104,7 @@ class Study:
     title: str
     source: str
     settings: dict[str, Any]
-    tables: tuple[Table, ...]
+    tables: tuple[PaperTable, ...]
     lacking: tuple[str, ...] = ()
     figures: Mapping[str, str] = field(default_factory=dict)
 
@@ -139,7 +139,9 @@ class Study:
                 ],
             ]
             lines += [
-                [escape(cell) for cell in line] for row in table.rows for line in table.shown(row)
+                [escape(cell) for cell in line]
+                for row in table.rows
+                for line in table.format_row(row)
             ]
             blocks += [f"## {escape(table.title)}", escape(table.note)]
             blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
@@ -157,7 +159,7 @@ class Study:
             write_text(Path(directory) / f"{self.name}-{name}.svg", svg)
 
 
-def shown(value: Value, kind: Kind) -> str:
+def format_value(value: Value, kind: Kind) -> str:
     """A value as text; a range as its two ends."""
     if value is None:
         return words.NONE
@@ -165,15 +167,16 @@ def shown(value: Value, kind: Kind) -> str:
         return words.clean(value)
     if isinstance(value, tuple):
         low, high = (
-            f"{_rounded(100 * end, 0)}%" if kind == "rate" else shown(end, kind) for end in value
+            f"{_round_half_up(100 * end, 0)}%" if kind == "rate" else format_value(end, kind)
+            for end in value
         )
         return low if low == high else f"{low.removesuffix('%')}–{high}"
     if kind == "lift":
-        return words.signed(float(_rounded(value, 2)))
+        return words.signed(float(_round_half_up(value, 2)))
     if kind == "rate":
-        return f"{_rounded(100 * value, 1)}%"
+        return f"{_round_half_up(100 * value, 1)}%"
     return (
-        f"{_rounded(value, 2)}"
+        f"{_round_half_up(value, 2)}"
         if kind == "size"
         else words.p_value(value)
         if kind == "p"
@@ -181,12 +184,12 @@ def shown(value: Value, kind: Kind) -> str:
     )
 
 
-def _rounded(value: float, digits: int) -> Decimal:
+def _round_half_up(value: float, digits: int) -> Decimal:
     """Halves go up, as papers round them: a lift of 23/40 is printed as 0.58."""
     return Decimal(f"{value:.12g}").quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP)
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: PaperTable) -> dict[str, Any]:
     return {
         "title": table.title,
         "note": table.note,

@@ -10,7 +10,7 @@ not their size."""
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from groundfault.base.progress import Progress, listener
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
 from groundfault.taxonomy.fitting.fit import digest_of, fit, read
@@ -27,14 +28,12 @@ from groundfault.taxonomy.fitting.partition import partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault_studies import taxonomy_tables as tables
-from groundfault_studies.tables import Study
-from groundfault_studies.taxonomy_cells import Evaluated
+from groundfault_studies.tables import PaperStudy
+from groundfault_studies.taxonomy_cells import TaxonomyEvaluation
 from groundfault_studies.taxonomy_claims import holds
 from groundfault_studies.taxonomy_figures import figures
 from groundfault_studies.taxonomy_folds import BUDGETS, Fold
 from groundfault_studies.taxonomy_paper import SOURCE, TABLE_1, TABLE_10, TABLE_15
-
-Progress = Callable[[str], object]
 
 _FRONTIER = 4
 
@@ -54,8 +53,8 @@ def study(
     seed: int = 0,
     jobs: int = 1,
     keep: Path | None = None,
-    progress: Progress = bool,
-) -> Study:
+    progress: Progress | None = None,
+) -> PaperStudy:
     """Leave out one model at a time: is it diagnosed, and predicted, by clusters of the others'
     failures?
 
@@ -86,6 +85,7 @@ def study(
     PlanError
         If there are no trials, or too few null worlds.
     """
+    progress = listener(progress)
     if trials < 1:
         raise PlanError(f"at least one trial is needed, not {trials}")
     alpha = 0.1 if text is not None or vectors is not None else 0.0
@@ -132,7 +132,7 @@ def study(
         folds[name] = run.run(f"{name}: leaving out models", work.run, len(matrix.models))
     work = Fold(matrix, paper, benchmark, trials, labels=taxonomies["paper"].labels, predict=False)
     folds["oracle"] = run.run("oracle: leaving out answers only", work.run, len(matrix.models))
-    found = Evaluated(
+    evaluation = TaxonomyEvaluation(
         matrix,
         len(whole.models) - len(matrix.models),
         paper,
@@ -143,7 +143,7 @@ def study(
         sweeps,
         trials,
     )
-    return Study(
+    return PaperStudy(
         "taxonomy",
         "Failure taxonomies, one model left out at a time",
         SOURCE,
@@ -155,8 +155,8 @@ def study(
             "paper": paper.to_dict(),
             "default": default.to_dict(),
         },
-        (holds(found), *tables.all_tables(found)),
-        figures=figures(found),
+        (holds(evaluation), *tables.all_tables(evaluation)),
+        figures=figures(evaluation),
     )
 
 
@@ -167,16 +167,16 @@ def _complete(matrix: Matrix) -> Matrix:
             f"leaving one of {len(matrix.models)} models out leaves too few to compare: at least "
             f"{FEWEST_MODELS + 1} models are needed"
         )
-    answered = matrix.trials > 0
-    full = np.asarray(answered[answered.any(axis=1)].all(axis=0))
+    trials = matrix.trials > 0
+    full = np.asarray(trials[trials.any(axis=1)].all(axis=0))
     if full.sum() <= FEWEST_MODELS:
         return matrix
     return matrix.select([name for name, whole in zip(matrix.models, full, strict=True) if whole])
 
 
 def _strongest(matrix: Matrix) -> tuple[str, ...]:
-    known = matrix.trials > 0
-    rate = (matrix.values == 1).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    answers = matrix.trials > 0
+    rate = (matrix.values == 1).sum(axis=0) / np.maximum(answers.sum(axis=0), 1)
     order = np.argsort(-rate, kind="stable")[:_FRONTIER]
     return tuple(matrix.models[j] for j in sorted(order))
 
@@ -194,31 +194,33 @@ def _sweeps(
     }
     return {
         name: run.run(
-            f"{name} of the paper's clusters", partial(_clustered, cases, benchmark), len(cases)
+            f"{name} of the paper's clusters", partial(_cluster, cases, benchmark), len(cases)
         )
         for name, cases in out.items()
     }
 
 
-def _clustered(
+def _cluster(
     cases: Sequence[tuple[Matrix, Settings]], benchmark: str | None, number: int
 ) -> dict[str, Any]:
     matrix, settings = cases[number]
-    kept = prepared(matrix, settings)
-    found = partition(kept, settings)
+    complete = prepared(matrix, settings)
+    clustering = partition(complete, settings)
     several: float | None = None
-    if benchmark is not None and found.clusters:
-        source = kept.attributes[benchmark].fill_null("unknown").cast(str).to_numpy()
+    if benchmark is not None and clustering.clusters:
+        source = complete.attributes[benchmark].fill_null("unknown").cast(str).to_numpy()
         several = float(
-            np.mean([len(set(source[found.labels == c])) > 1 for c in range(found.clusters)])
+            np.mean(
+                [len(set(source[clustering.labels == c])) > 1 for c in range(clustering.clusters)]
+            )
         )
-    whole, reduced = found.silhouettes()
+    whole, reduced = clustering.silhouettes()
     return {
         "silhouette": whole,
         "reduced": reduced,
-        "clusters": found.clusters,
+        "clusters": clustering.clusters,
         "several": several,
-        "noise": 1 - found.coverage,
-        "examples": len(kept),
-        "holes": kept.holes,
+        "noise": 1 - clustering.coverage,
+        "examples": len(complete),
+        "holes": complete.holes,
     }

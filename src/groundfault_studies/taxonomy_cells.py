@@ -39,7 +39,7 @@ KINDS = {"direct": "as asked", "shrunk": "shrunk", "ability": "by ability"}
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class TaxonomyEvaluation:
     """Everything that the tables are made of.
 
     Attributes
@@ -103,8 +103,8 @@ def complete(folds: Folds) -> Folds:
 
 def contests(folds: Folds) -> list[tuple[str, str]]:
     """Every strategy with every way of estimating rates."""
-    known = [s for s in (*STRATEGIES, UNIFORM) if folds and s in folds[0]["held out"]]
-    return [(s, kind) for s in known for kind in KINDS]
+    names = [s for s in (*STRATEGIES, UNIFORM) if folds and s in folds[0]["held out"]]
+    return [(s, kind) for s in names for kind in KINDS]
 
 
 def gain(folds: Folds, what: str, base: str) -> dict[tuple[str, str], Floats]:
@@ -139,8 +139,8 @@ def with_error(values: Floats, digits: int = 2) -> str | None:
     if not len(values):
         return None
     mean, _, high = bootstrap_bands(values[:, None])
-    half, said = float(high[0] - mean[0]), plain(float(mean[0]), digits)
-    return f"{said} ± {half:.{digits}f}" if np.isfinite(half) else said
+    half, text = float(high[0] - mean[0]), plain(float(mean[0]), digits)
+    return f"{text} ± {half:.{digits}f}" if np.isfinite(half) else text
 
 
 def plain(value: float, digits: int = 2) -> str:

@@ -9,13 +9,13 @@ import numpy as np
 from groundfault.render import words
 from groundfault.stats.ranks import bootstrap_bands
 from groundfault_studies import taxonomy_paper as printed
-from groundfault_studies.tables import Kind, Row, Table
+from groundfault_studies.tables import Kind, PaperRow, PaperTable
 from groundfault_studies.taxonomy_cells import (
     GOAL,
     KINDS,
     METHODS_NAMED,
     PRESETS,
-    Evaluated,
+    TaxonomyEvaluation,
     cell,
     complete,
     gain,
@@ -29,32 +29,34 @@ _NOT_ASKED = "not asked"
 _WORTH = 0.05  # of the error: what is less is not worth a prediction, however sure
 
 
-def holds(found: Evaluated) -> Table:
+def holds(evaluation: TaxonomyEvaluation) -> PaperTable:
     """Claims and whether they hold here: the tests and comparisons were fixed before looking."""
-    rows = [Row(claim, {"holds": holds, "why": why}) for claim, holds, why in _claims(found)]
+    rows = [
+        PaperRow(claim, {"holds": holds, "why": why}) for claim, holds, why in _claims(evaluation)
+    ]
     columns: dict[str, tuple[str, Kind]] = {
         "holds": ("holds here", "text"),
         "why": ("because", "text"),
     }
     models, tasks = (
-        words.plural(len(found.matrix.models), "model"),
-        words.plural(len(found.matrix), "task"),
+        words.plural(len(evaluation.matrix.models), "model"),
+        words.plural(len(evaluation.matrix), "task"),
     )
-    left = (
-        f"; {words.plural(found.incomplete, 'model')} with holes left out"
-        if found.incomplete
+    omission = (
+        f"; {words.plural(evaluation.incomplete, 'model')} with holes left out"
+        if evaluation.incomplete
         else ""
     )
     note = (
-        f"{models}, {tasks}{left}. {words.plural(found.trials, 'trial')} of each fold. Each claim is at 5 %, on its "
+        f"{models}, {tasks}{omission}. {words.plural(evaluation.trials, 'trial')} of each fold. Each claim is at 5 %, on its "
         f"own. Diagnosis is of a model left out, on held-out tasks, with {GOAL} asked; clusters are ranked by "
         "Kendall's tau, and errors are of cluster failure rates."
     )
-    return Table("What holds, and what does not", note, columns, tuple(rows))
+    return PaperTable("What holds, and what does not", note, columns, tuple(rows))
 
 
-def _claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
-    level = found.default.level
+def _claims(evaluation: TaxonomyEvaluation) -> Iterable[tuple[str, str, str]]:
+    level = evaluation.default.level
     for preset, key, claim in (
         (
             "paper",
@@ -78,12 +80,12 @@ def _claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
             "The default clusters are tighter than found where one ability is all",
         ),
     ):
-        test = found.taxonomies[preset].tests.get(key)
+        test = evaluation.taxonomies[preset].tests.get(key)
         if test is None or not test.draws:
             yield claim, _NOT_ASKED, "there are no clusters to ask it of"
         else:
             yield claim, _yes(test.p <= level), f"p = {words.p_value(test.p)}"
-    for preset, taxonomy in found.taxonomies.items():
+    for preset, taxonomy in evaluation.taxonomies.items():
         enough, total = len(taxonomy.published), len(taxonomy.clusters)
         why = f"{enough} of {total} are published; the paper's rule would publish {taxonomy.by_the_papers_rule}"
         yield (
@@ -92,16 +94,18 @@ def _claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
             why,
         )
     for preset in ("default", "paper"):
-        yield from _diagnosis_claims(found, preset)
-    yield from _prediction_claims(found)
+        yield from _diagnosis_claims(evaluation, preset)
+    yield from _prediction_claims(evaluation)
 
 
-def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str, str]]:
-    folds = complete(found.folds[preset])
-    missing = len(found.folds[preset]) - len(folds)
+def _diagnosis_claims(
+    evaluation: TaxonomyEvaluation, preset: str
+) -> Iterable[tuple[str, str, str]]:
+    folds = complete(evaluation.folds[preset])
+    missing = len(evaluation.folds[preset]) - len(folds)
     where = "the default clusters" if preset == "default" else "the paper's clusters"
     if len(folds) < 3:
-        few = f"{missing} of {len(found.folds[preset])} folds have fewer than two clusters or too few tasks to ask"
+        few = f"{missing} of {len(evaluation.folds[preset])} folds have fewer than two clusters or too few tasks to ask"
         yield f"Tasks chosen by {where} help to diagnose a model", _NOT_ASKED, few
         return
     ours = ("taxonomy", "shrunk")
@@ -133,9 +137,9 @@ def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str,
             best = int(joint[0].argmax() if what == "tau" else joint[0].argmin())
             strategy, kind = list(gains)[best]
             difference = interval(*(float(x[best]) for x in joint))
-            said = f"{printed.NAMES[strategy]}, {KINDS[kind]}: {difference}, the choice of the best allowed for"
+            why = f"{printed.NAMES[strategy]}, {KINDS[kind]}: {difference}, the choice of the best allowed for"
             good = joint[1][best] > 0 if what == "tau" else joint[2][best] < 0
-            yield f"The best of all strategies {verb.format(where)} {name}", _yes(bool(good)), said
+            yield f"The best of all strategies {verb.format(where)} {name}", _yes(bool(good)), why
     inside = values(folds, lambda row: cell(row, "held out", "taxonomy", GOAL, "inside"))
     yield (
         f"90 % intervals of failure rates in {where} hold",
@@ -144,12 +148,14 @@ def _diagnosis_claims(found: Evaluated, preset: str) -> Iterable[tuple[str, str,
     )
 
 
-def _prediction_claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
-    for preset in found.taxonomies:
-        folds = [r for r in usable(found.folds[preset]) if "prediction" in r]
+def _prediction_claims(evaluation: TaxonomyEvaluation) -> Iterable[tuple[str, str, str]]:
+    for preset in evaluation.taxonomies:
+        folds = [r for r in usable(evaluation.folds[preset]) if "prediction" in r]
         claim = f"Failures beyond ability can be predicted from {PROBE} tasks ({PRESETS[preset]})"
         if len(folds) < 3:
-            few = f"{len(folds)} of {len(found.folds[preset])} folds have clusters to predict by"
+            few = (
+                f"{len(folds)} of {len(evaluation.folds[preset])} folds have clusters to predict by"
+            )
             yield claim, _NOT_ASKED, few
             continue
         beyond = ("nearest", "neighbours", "low_rank", "clusters")
@@ -166,11 +172,11 @@ def _prediction_claims(found: Evaluated) -> Iterable[tuple[str, str, str]]:
         best = int(mean.argmin())
         nothing = float(np.mean([r["prediction"]["nothing"] for r in folds]))
         difference = interval(*(float(x[best]) for x in (mean, low, high)))
-        said = (
+        why = (
             f"the best, {METHODS_NAMED[beyond[best]]}, changes an error of {nothing:.3f} by {difference}; the whole "
             f"interval would have to lie below {words.signed(-_WORTH * nothing, 3)}"
         )
-        yield claim, _yes(bool(high[best] < -_WORTH * nothing)), said
+        yield claim, _yes(bool(high[best] < -_WORTH * nothing)), why
 
 
 def _yes(value: bool) -> str:

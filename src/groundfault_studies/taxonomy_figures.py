@@ -7,16 +7,23 @@ import numpy as np
 from groundfault.stats.ranks import bootstrap_bands
 from groundfault_studies import taxonomy_paper as printed
 from groundfault_studies.charts import lines
-from groundfault_studies.taxonomy_cells import Evaluated, Floats, Folds, cell, usable, values
+from groundfault_studies.taxonomy_cells import (
+    Floats,
+    Folds,
+    TaxonomyEvaluation,
+    cell,
+    usable,
+    values,
+)
 from groundfault_studies.taxonomy_folds import BUDGETS
 
 
-def figures(found: Evaluated) -> dict[str, str]:
+def figures(evaluation: TaxonomyEvaluation) -> dict[str, str]:
     """Budget curves on held-out tasks, of the default clusters, or of the paper's where those are
     none.
     """
-    preset = "default" if usable(found.folds["default"]) else "paper"
-    folds = usable(found.folds[preset])
+    preset = "default" if usable(evaluation.folds["default"]) else "paper"
+    folds = usable(evaluation.folds[preset])
     if not folds:
         return {}
     of = "the default clusters" if preset == "default" else "the paper's clusters"
@@ -55,12 +62,12 @@ def _points(
     """Budget, mean, and ends of its 95 % interval over models."""
     out = []
     for budget in BUDGETS:
-        found = values(folds, lambda row, b=budget: cell(row, "held out", strategy, b, kind, what))  # type: ignore[misc]
-        if len(found) == len(folds):
-            out.append((float(budget), *_mean(found)))
+        cells = values(folds, lambda row, b=budget: cell(row, "held out", strategy, b, kind, what))  # type: ignore[misc]
+        if len(cells) == len(folds):
+            out.append((float(budget), *_mean(cells)))
     return out
 
 
-def _mean(found: Floats) -> tuple[float, float, float]:
-    mean, low, high = (float(end[0]) for end in bootstrap_bands(found[:, None]))
+def _mean(numbers: Floats) -> tuple[float, float, float]:
+    mean, low, high = (float(end[0]) for end in bootstrap_bands(numbers[:, None]))
     return (mean, low, high) if np.isfinite(low) else (mean, mean, mean)

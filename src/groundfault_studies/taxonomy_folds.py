@@ -19,7 +19,7 @@ from groundfault.taxonomy.fitting.partition import partition
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.use import strategies
 from groundfault.taxonomy.use.basis import Basis
-from groundfault.taxonomy.use.diagnosis import Profile, Wanted, profile
+from groundfault.taxonomy.use.diagnosis import Profile, TargetExamples, profile
 from groundfault.taxonomy.use.prediction import METHODS, Peers
 from groundfault.taxonomy.use.strategies import STRATEGIES
 
@@ -68,72 +68,74 @@ class Fold:
     def run(self, number: int) -> dict[str, Any]:
         """The fold that holds out a model, by its number, as what JSON can hold."""
         name = self.matrix.models[number]
-        basis, kept = self._basis(name)
+        basis, matrix = self._basis(name)
         row: dict[str, Any] = {"model": name, "clusters": basis.clusters, "examples": len(basis)}
         if basis.clusters < 2:
             return row
-        own = self.matrix.select([name]).take(_rows(self.matrix, kept.examples))
-        answered = own.trials[:, 0] > 0
-        failed = answered & (own.values[:, 0] == 0)
+        own = self.matrix.select([name]).take(_rows(self.matrix, matrix.examples))
+        trials = own.trials[:, 0] > 0
+        failures = trials & (own.values[:, 0] == 0)
         rng = self.settings.rng("halves and draws", number)
         priority = rng.random((self.trials, len(basis)))
-        first = _halves(basis.labels, answered, rng, self.trials)
-        everything = np.repeat(answered[None], self.trials, axis=0)
+        first = _halves(basis.labels, trials, rng, self.trials)
+        everything = np.repeat(trials[None], self.trials, axis=0)
         modes = {"paper": (everything, everything), "held out": (first, everything & ~first)}
-        for mode, (open_, wanted) in modes.items():
+        for mode, (open_, scored_rows) in modes.items():
             if self.labels is None or mode == "paper":
-                row[mode] = self._diagnosed(basis, failed, open_, wanted, priority)
+                row[mode] = self._diagnose(basis, failures, open_, scored_rows, priority)
         if self.predict:
-            row["prediction"] = _predicted(
-                basis, kept, failed, first, everything & ~first, priority
+            row["prediction"] = _predict(
+                basis, matrix, failures, first, everything & ~first, priority
             )
         return row
 
     def _basis(self, name: str) -> tuple[Basis, Matrix]:
         others = self.matrix.without(name)
         if self.labels is not None:
-            kept = self.matrix.take(_rows(self.matrix, tuple(self.labels))).without(name)
-            labels = np.array([self.labels[example] - 1 for example in kept.examples])
-            return Basis.of(kept, labels, self.benchmark), kept
+            matrix = self.matrix.take(_rows(self.matrix, tuple(self.labels))).without(name)
+            labels = np.array([self.labels[example] - 1 for example in matrix.examples])
+            return Basis.of(matrix, labels, self.benchmark), matrix
         frontier = tuple(m for m in self.settings.frontier if m != name)
         settings = replace(self.settings, frontier=frontier, worlds=_WORLDS)
-        kept = prepared(others, settings)
+        matrix = prepared(others, settings)
         dimensions = None
         if settings.reducer == "signal":
             population = OneAbility.fit(others.passed, others.trials, tolerance=_ROUGH)
             dimensions, _ = signal(others, settings, None, population)
-        return Basis.of(kept, partition(kept, settings, dimensions).labels, self.benchmark), kept
+        return Basis.of(
+            matrix, partition(matrix, settings, dimensions).labels, self.benchmark
+        ), matrix
 
-    def _diagnosed(
-        self, basis: Basis, failed: Bools, open_: Bools, rows: Bools, priority: Floats
+    def _diagnose(
+        self, basis: Basis, failures: Bools, open_: Bools, rows: Bools, priority: Floats
     ) -> dict[str, Any]:
-        wanted = Wanted.of(basis, rows)
-        truth = _shares(basis, failed, rows)
+        targets = TargetExamples.of(basis, rows)
+        truth = _shares(basis, failures, rows)
         none = np.zeros_like(open_)
-        prior = profile(basis, failed, none, wanted)
-        whole = profile(basis, failed, open_, wanted)
+        prior = profile(basis, failures, none, targets)
+        whole = profile(basis, failures, open_, targets)
         out: dict[str, Any] = {
             "prior": _scores(prior.prior, truth),
             "ceiling": _scores(whole.direct, truth),
-            "accuracy": float((rows & ~failed).sum() / max(rows.sum(), 1)),
+            "accuracy": float((rows & ~failures).sum() / max(rows.sum(), 1)),
             "clusters": int(basis.clusters),
         }
         budgets = [b for b in self.budgets if b <= int(open_.sum(axis=1).min())]
         for strategy in (*STRATEGIES, UNIFORM):
             if strategy == "benchmark" and basis.benchmark is None:
                 continue
-            asked = chosen(strategy, basis, failed, open_, priority, budgets)
+            queries = choose_examples(strategy, basis, failures, open_, priority, budgets)
             out[strategy] = {
-                str(b): _measured(profile(basis, failed, a, wanted), truth)
-                for b, a in asked.items()
+                str(b): _measure(profile(basis, failures, a, targets), truth)
+                for b, a in queries.items()
             }
         return out
 
 
-def chosen(
+def choose_examples(
     strategy: str,
     basis: Basis,
-    failed: Bools,
+    failures: Bools,
     open_: Bools,
     priority: Floats,
     budgets: Sequence[int],
@@ -144,18 +146,19 @@ def chosen(
         return out
     if strategy in ("irt", "uncertainty"):
         worth = strategies.merit(strategy, basis)  # type: ignore[arg-type]
-        order = strategies.adaptive(worth, basis.curve, failed, open_, max(budgets))
-        for budget, asked in out.items():
-            np.put_along_axis(asked, order[:, :budget], True, axis=1)
+        order = strategies.adaptive(worth, basis.curve, failures, open_, max(budgets))
+        for budget, queries in out.items():
+            np.put_along_axis(queries, order[:, :budget], True, axis=1)
         return out
     kind: Any = "taxonomy" if strategy == UNIFORM else strategy
     groups = strategies.groups_of(kind, basis)
-    least = strategies.LEAST if kind == "taxonomy" else 0
+    min_per_group = strategies.LEAST if kind == "taxonomy" else 0
     how: Any = "uniform" if strategy == UNIFORM else "proportional"
-    for budget, asked in out.items():
+    for budget, queries in out.items():
         for trial, (free, draw) in enumerate(zip(open_, priority, strict=True)):
-            asked[
-                trial, strategies.stratified(groups, free, draw, budget, least=least, how=how)
+            queries[
+                trial,
+                strategies.stratified(groups, free, draw, budget, least=min_per_group, how=how),
             ] = True
     return out
 
@@ -165,21 +168,21 @@ def _rows(matrix: Matrix, names: Sequence[str]) -> NDArray[np.intp]:
     return np.array(sorted(at[name] for name in names), dtype=np.intp)
 
 
-def _halves(labels: Labels, answered: Bools, rng: np.random.Generator, trials: int) -> Bools:
+def _halves(labels: Labels, observed_rows: Bools, rng: np.random.Generator, trials: int) -> Bools:
     """Half of each cluster, at random, in each trial: the half that may be asked."""
     first = np.zeros((trials, len(labels)), dtype=bool)
     for trial in range(trials):
         for cluster in range(-1, int(labels.max(initial=-1)) + 1):
-            at = rng.permutation(np.flatnonzero((labels == cluster) & answered))
+            at = rng.permutation(np.flatnonzero((labels == cluster) & observed_rows))
             odd = int(rng.integers(2)) * (len(at) % 2)
             first[trial, at[: len(at) // 2 + odd]] = True
     return first
 
 
-def _shares(basis: Basis, failed: Bools, rows: Bools) -> Floats:
+def _shares(basis: Basis, failures: Bools, rows: Bools) -> Floats:
     """Share of failures of each cluster: shape (trials, clusters); NaN where nothing counts."""
     size = rows.astype(np.float64) @ basis.inside
-    miss = (rows & failed).astype(np.float64) @ basis.inside
+    miss = (rows & failures).astype(np.float64) @ basis.inside
     return np.where(size > 0, miss / np.maximum(size, 1), np.nan)
 
 
@@ -188,68 +191,66 @@ def _tau(estimate: Floats, truth: Floats) -> float | None:
     order is left out.
     """
     same = np.nanmax(truth, axis=1) - np.nanmin(truth, axis=1) < 1e-12
-    found = np.nan_to_num(tau_b(estimate, truth))[~same]
-    return float(found.mean()) if len(found) else None
+    taus = np.nan_to_num(tau_b(estimate, truth))[~same]
+    return float(taus.mean()) if len(taus) else None
 
 
 def _scores(estimate: Floats, truth: Floats) -> dict[str, float | None]:
     return {"tau": _tau(estimate, truth), "mae": float(np.nanmean(np.abs(estimate - truth)))}
 
 
-def _measured(found: Profile, truth: Floats) -> dict[str, Any]:
-    covered = found.asked >= _COVERED
-    low, high = found.intervals()
+def _measure(estimate: Profile, truth: Floats) -> dict[str, Any]:
+    enough = estimate.asked >= _COVERED
+    low, high = estimate.intervals()
     inside = (truth >= low) & (truth <= high)
     return {
-        "direct": _scores(found.direct, truth),
-        "shrunk": _scores(found.shrunk, truth),
-        "ability": _scores(found.ability, truth),
-        "legacy": _tau(np.where(covered, found.direct, np.nan), truth),
-        "covered": float(covered.mean()),
+        "direct": _scores(estimate.direct, truth),
+        "shrunk": _scores(estimate.shrunk, truth),
+        "ability": _scores(estimate.ability, truth),
+        "legacy": _tau(np.where(enough, estimate.direct, np.nan), truth),
+        "covered": float(enough.mean()),
         "inside": float(inside[~np.isnan(truth)].mean()),
-        "accuracy": found.accuracy.tolist(),
+        "accuracy": estimate.accuracy.tolist(),
     }
 
 
-def _predicted(
-    basis: Basis, kept: Matrix, failed: Bools, open_: Bools, rows: Bools, priority: Floats
+def _predict(
+    basis: Basis, matrix: Matrix, failures: Bools, open_: Bools, rows: Bools, priority: Floats
 ) -> dict[str, Any]:
     """Each method from a random probe of the half that may be asked, judged on the other half."""
     budget = min(PROBE, int(open_.sum(axis=1).min()))
-    probe = chosen("random", basis, failed, open_, priority, [budget])[budget]
-    peers = Peers.of(kept, basis.items)
+    probe = choose_examples("random", basis, failures, open_, priority, [budget])[budget]
+    peers = Peers.of(matrix, basis.items)
     trials = probe.T.astype(np.int64)
-    passed = (probe & ~failed).T.astype(np.int64)
+    passes = (probe & ~failures).T.astype(np.int64)
     half = open_.T.astype(np.int64)
-    _, settled = peers.chances("ability", (open_ & ~failed).T.astype(np.int64), half)
-    truth, wanted = _shares(basis, failed, rows), rows.astype(np.float64)
-    size = np.maximum(wanted @ basis.inside, 1)
+    _, by_ability = peers.chances("ability", (open_ & ~failures).T.astype(np.int64), half)
+    truth, weights = _shares(basis, failures, rows), rows.astype(np.float64)
+    size = np.maximum(weights @ basis.inside, 1)
     # what is left of the truth once ability, from all that may be asked, is known
-    beyond = truth - (wanted * (1 - settled.T)) @ basis.inside / size
+    beyond = truth - (weights * (1 - by_ability.T)) @ basis.inside / size
     out: dict[str, Any] = {"probe": budget, "methods": {}, "rank": peers.factors.rank}
     for method in METHODS:
-        p, one = peers.chances(method, passed, trials)
-        share = (wanted * (1 - p.T)) @ basis.inside / size
-        excess = (wanted * (one.T - p.T)) @ basis.inside / size
-        out["methods"][method] = _judged(share, excess, truth, beyond) | {
-            "loss": _log_loss(p.T, failed, rows)
+        p, one = peers.chances(method, passes, trials)
+        share = (weights * (1 - p.T)) @ basis.inside / size
+        excess = (weights * (one.T - p.T)) @ basis.inside / size
+        out["methods"][method] = _judge(share, excess, truth, beyond) | {
+            "loss": _log_loss(p.T, failures, rows)
         }
-    own = profile(basis, failed, probe, Wanted.of(basis, rows))
-    out["methods"]["clusters"] = _judged(own.shrunk, own.shrunk - own.ability, truth, beyond)
+    own = profile(basis, failures, probe, TargetExamples.of(basis, rows))
+    out["methods"]["clusters"] = _judge(own.shrunk, own.shrunk - own.ability, truth, beyond)
     out["nothing"] = float(np.nanmean(np.abs(beyond)))
     return out
 
 
-def _judged(
-    share: Floats, excess: Floats, truth: Floats, beyond: Floats
-) -> dict[str, float | None]:
+def _judge(share: Floats, excess: Floats, truth: Floats, beyond: Floats) -> dict[str, float | None]:
     areas, scores = [], []
     for guess, real in zip(share, truth, strict=True):
-        known = ~np.isnan(real)
-        bad, said = real[known] > THRESHOLD, guess[known] > THRESHOLD
-        areas.append(area(guess[known], bad))
+        defined = ~np.isnan(real)
+        bad, forecast = real[defined] > THRESHOLD, guess[defined] > THRESHOLD
+        areas.append(area(guess[defined], bad))
         # as a fold with one class is skipped for the area, so it is here
-        hits = 2 * (bad & said).sum() / max(bad.sum() + said.sum(), 1)
+        hits = 2 * (bad & forecast).sum() / max(bad.sum() + forecast.sum(), 1)
         scores.append(float(hits) if 0 < bad.sum() < len(bad) else np.nan)
     return {
         "auc": _mean(np.array(areas)),
@@ -261,12 +262,12 @@ def _judged(
     }
 
 
-def _log_loss(p: Floats, failed: Bools, rows: Bools) -> float:
+def _log_loss(p: Floats, failures: Bools, rows: Bools) -> float:
     q = np.clip(p, 0.01, 0.99)
-    loss = np.where(failed, -np.log1p(-q), -np.log(q))
+    loss = np.where(failures, -np.log1p(-q), -np.log(q))
     return float((loss * rows).sum() / max(rows.sum(), 1))
 
 
 def _mean(values: Floats) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else None

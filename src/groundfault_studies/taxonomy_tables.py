@@ -13,15 +13,15 @@ from groundfault.stats.ranks import bootstrap_bands, rho
 from groundfault.taxonomy.use.prediction import METHODS
 from groundfault.taxonomy.use.strategies import STRATEGIES
 from groundfault_studies import taxonomy_paper as printed
-from groundfault_studies.tables import Kind, Row, Table, Value
+from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 from groundfault_studies.taxonomy_cells import (
     GOAL,
     KINDS,
     METHODS_NAMED,
     PRESETS,
-    Evaluated,
     Folds,
     Pick,
+    TaxonomyEvaluation,
     cell,
     complete,
     contests,
@@ -41,60 +41,60 @@ _DIGITS = {"tau": 2, "mae": 3}
 _OTHERS = "The paper's numbers are of other models and data."
 
 
-def all_tables(found: Evaluated) -> tuple[Table, ...]:
+def all_tables(evaluation: TaxonomyEvaluation) -> tuple[PaperTable, ...]:
     """Every table with rows, in the order of the paper."""
-    made = [
-        _alphas(found),
-        _sizes(found),
-        _imputations(found),
-        _reality(found),
-        _clusters(found),
+    tables = [
+        _alphas(evaluation),
+        _sizes(evaluation),
+        _imputations(evaluation),
+        _reality(evaluation),
+        _clusters(evaluation),
         _curve(
             "Table 2: tau on clusters with three tasks or more, asked from and scored on all tasks (the paper's way)",
-            found.folds["paper"],
+            evaluation.folds["paper"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
             printed.TABLE_2,
             _OTHERS,
         ),
         _curve(
             "Table 2: share of clusters that this covers",
-            found.folds["paper"],
+            evaluation.folds["paper"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "covered"),
             {},
             "Strategies are scored on different sets of clusters where this is below 1; fewer than two count as tau 0.",
         ),
         _curve(
             "Table 2 on all clusters: the same tasks, an unasked cluster rated as the tasks asked",
-            found.folds["paper"],
+            evaluation.folds["paper"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "direct", "tau"),
             {},
             "Asked from and scored on all tasks: tau rises to 1 because what was asked is what is scored.",
         ),
     ]
     for preset in ("default", "paper"):
-        made += _held_out(found, preset)
-    made += [_pairs(found, preset) for preset in ("default", "paper")]
-    made += [
+        tables += _holdout_tables(evaluation, preset)
+    tables += [_pairs(evaluation, preset) for preset in ("default", "paper")]
+    tables += [
         _curve(
             "Table 13: oracle, clusters made with the held-out model too",
-            found.folds["oracle"],
+            evaluation.folds["oracle"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
             printed.TABLE_13,
             f"Tau on clusters with three tasks or more. {_OTHERS}",
         ),
         _curve(
             "Table 14: proportional and uniform allocation, oracle",
-            found.folds["oracle"],
+            evaluation.folds["oracle"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
             printed.TABLE_14,
             f"Tau on clusters with three tasks or more. {_OTHERS}",
             only=("taxonomy", UNIFORM),
         ),
-        *(_prediction(found, preset) for preset in ("paper", "default")),
-        _beyond(found),
-        _scalar(found),
+        *(_prediction(evaluation, preset) for preset in ("paper", "default")),
+        _beyond(evaluation),
+        _scalar(evaluation),
     ]
-    return tuple(table for table in made if table.rows)
+    return tuple(table for table in tables if table.rows)
 
 
 def _curve(
@@ -105,39 +105,39 @@ def _curve(
     note: str,
     only: tuple[str, ...] = (*STRATEGIES, UNIFORM),
     digits: int = 2,
-) -> Table:
+) -> PaperTable:
     rows, short = [], False
-    used = usable(folds)
+    folds_with_clusters = usable(folds)
     for strategy in only:
-        cells = {str(b): values(used, pick(strategy, b)) for b in BUDGETS}
+        cells = {str(b): values(folds_with_clusters, pick(strategy, b)) for b in BUDGETS}
         # a budget that some models have too few tasks for is not averaged over the others
         here: dict[str, Value] = {
-            key: with_error(found, digits)
-            for key, found in cells.items()
-            if 0 < len(found) == len(used)
+            key: with_error(numbers, digits)
+            for key, numbers in cells.items()
+            if 0 < len(numbers) == len(folds_with_clusters)
         }
         short |= 0 < len(here) < len(cells)
-        said = dict(zip(map(str, BUDGETS), paper.get(strategy, ()), strict=False))
-        if here or said:
-            rows.append(Row(printed.NAMES[strategy], here, said))
+        paper_row = dict(zip(map(str, BUDGETS), paper.get(strategy, ()), strict=False))
+        if here or paper_row:
+            rows.append(PaperRow(printed.NAMES[strategy], here, paper_row))
     columns: dict[str, tuple[str, Kind]] = {str(b): (f"N = {b}", "text") for b in BUDGETS}
-    count = f"Means over {words.plural(len(used), 'model')} held out, ± 95 % over models."
-    if not used:
+    count = f"Means over {words.plural(len(folds_with_clusters), 'model')} held out, ± 95 % over models."
+    if not folds_with_clusters:
         count = (
             "No model that is held out leaves two clusters to rank, so only the paper has numbers."
         )
     empty = " No number: some model has fewer tasks to be asked." if short else ""
-    return Table(title, f"{count} {note}{empty}", columns, tuple(rows))
+    return PaperTable(title, f"{count} {note}{empty}", columns, tuple(rows))
 
 
-def _held_out(found: Evaluated, preset: str) -> list[Table]:
-    folds = found.folds[preset]
-    used = usable(folds)
-    if not used:
+def _holdout_tables(evaluation: TaxonomyEvaluation, preset: str) -> list[PaperTable]:
+    folds = evaluation.folds[preset]
+    rows = usable(folds)
+    if not rows:
         return []
     prior, ceiling = (
         {
-            what: with_error(values(used, lambda r, k=key, w=what: r["held out"][k][w]), digits)  # type: ignore[misc]
+            what: with_error(values(rows, lambda r, k=key, w=what: r["held out"][k][w]), digits)  # type: ignore[misc]
             for what, digits in _DIGITS.items()
         }
         for key in ("prior", "ceiling")
@@ -165,11 +165,11 @@ def _held_out(found: Evaluated, preset: str) -> list[Table]:
     return out
 
 
-def _pairs(found: Evaluated, preset: str) -> Table:
+def _pairs(evaluation: TaxonomyEvaluation, preset: str) -> PaperTable:
     """Paired differences at the goal, from random sampling and from the prior, on held-out
     tasks.
     """
-    folds = complete(found.folds[preset])
+    folds = complete(evaluation.folds[preset])
     columns: dict[str, tuple[str, Kind]] = {
         f"{w}_{b}": (f"{'tau' if w == 'tau' else 'error'} − {n}", "text")
         for w in ("tau", "mae")
@@ -192,13 +192,13 @@ def _pairs(found: Evaluated, preset: str) -> Table:
                     here[f"{what}_{base}"] = interval(
                         float(mean[at]), float(low[at]), float(high[at])
                     )
-        rows.append(Row(f"{printed.NAMES[strategy]}, {KINDS[kind]}", here))
+        rows.append(PaperRow(f"{printed.NAMES[strategy]}, {KINDS[kind]}", here))
     note = (
         f"Means over {words.plural(len(folds), 'model')} with intervals that hold for all lines of a column at once "
         "(95 %, models resampled). Higher tau and lower error are better. Models that are held out in turn share "
         "training models, so the intervals are approximate."
     )
-    return Table(title, note, columns, tuple(rows))
+    return PaperTable(title, note, columns, tuple(rows))
 
 
 def _sweep(row: Mapping[str, Any]) -> dict[str, Value]:
@@ -218,17 +218,17 @@ _SWEEP: dict[str, tuple[str, Kind]] = {
 }
 
 
-def _reduction(found: Evaluated) -> str:
+def _reduction(evaluation: TaxonomyEvaluation) -> str:
     reducer = {
         "umap": "UMAP",
         "pca": "principal components (UMAP is not installed; Algorithm 1 has them too)",
     }
-    return f"Reduced by {reducer[found.paper.reducer]}. {_OTHERS}"
+    return f"Reduced by {reducer[evaluation.paper.reducer]}. {_OTHERS}"
 
 
-def _alphas(found: Evaluated) -> Table:
+def _alphas(evaluation: TaxonomyEvaluation) -> PaperTable:
     rows = [
-        Row(
+        PaperRow(
             f"alpha = {alpha}",
             _sweep(row),
             dict(
@@ -239,55 +239,57 @@ def _alphas(found: Evaluated) -> Table:
                 )
             ),
         )
-        for alpha, row in zip(printed.TABLE_1, found.sweeps["alpha"], strict=False)
+        for alpha, row in zip(printed.TABLE_1, evaluation.sweeps["alpha"], strict=False)
     ]
-    test = found.taxonomies["paper"].tests.get("label_fixed")
+    test = evaluation.taxonomies["paper"].tests.get("label_fixed")
     if test is not None and test.mean is not None:
         null = f"{test.mean:.3f} ± {test.spread:.3f}".replace("-", "−")
         rows.append(
-            Row(
+            PaperRow(
                 "columns shuffled, labels fixed",
                 {"silhouette": null},
                 {"silhouette": printed.TABLE_1_NULL[0]},
             )
         )
         rows.append(
-            Row(
+            PaperRow(
                 "p-value",
                 {"silhouette": words.p_value(test.p)},
                 {"silhouette": printed.TABLE_1_NULL[1]},
             )
         )
-    texts = "" if found.paper.alpha else " No texts were given, so there is no sweep over alpha."
-    count = f"{found.sweeps['alpha'][0]['examples']:,} tasks failed by one of {', '.join(found.paper.frontier)}."
-    return Table(
+    texts = (
+        "" if evaluation.paper.alpha else " No texts were given, so there is no sweep over alpha."
+    )
+    count = f"{evaluation.sweeps['alpha'][0]['examples']:,} tasks failed by one of {', '.join(evaluation.paper.frontier)}."
+    return PaperTable(
         "Table 1: clusters by weight of the texts",
-        f"{count} {_reduction(found)}{texts}",
+        f"{count} {_reduction(evaluation)}{texts}",
         _SWEEP,
         tuple(rows),
     )
 
 
-def _sizes(found: Evaluated) -> Table:
+def _sizes(evaluation: TaxonomyEvaluation) -> PaperTable:
     rows = [
-        Row(
+        PaperRow(
             f"at least {size} tasks",
             _sweep(row),
             dict(zip(("clusters", "noise", "silhouette"), printed.TABLE_10[size], strict=True)),
         )
-        for size, row in zip(printed.TABLE_10, found.sweeps["size"], strict=True)
+        for size, row in zip(printed.TABLE_10, evaluation.sweeps["size"], strict=True)
     ]
-    return Table(
+    return PaperTable(
         "Table 10: clusters by least size, before large ones are split",
-        _reduction(found),
+        _reduction(evaluation),
         _SWEEP,
         tuple(rows),
     )
 
 
-def _imputations(found: Evaluated) -> Table:
+def _imputations(evaluation: TaxonomyEvaluation) -> PaperTable:
     rows = [
-        Row(
+        PaperRow(
             how.replace("_", " "),
             _sweep(row),
             dict(
@@ -298,17 +300,17 @@ def _imputations(found: Evaluated) -> Table:
                 )
             ),
         )
-        for how, row in zip(printed.TABLE_15, found.sweeps["imputation"], strict=True)
+        for how, row in zip(printed.TABLE_15, evaluation.sweeps["imputation"], strict=True)
     ]
-    holes = found.sweeps["imputation"][0]["holes"]
+    holes = evaluation.sweeps["imputation"][0]["holes"]
     many = (
-        f"Of all {len(found.matrix.models) + found.incomplete} models, {words.rate(holes)} of the cells are holes."
+        f"Of all {len(evaluation.matrix.models) + evaluation.incomplete} models, {words.rate(holes)} of the cells are holes."
         if holes
         else "There are no holes, so every way of filling them gives the same."
     )
-    return Table(
+    return PaperTable(
         "Table 15: clusters by how holes are filled",
-        f"{many} {_reduction(found)}",
+        f"{many} {_reduction(evaluation)}",
         _SWEEP,
         tuple(rows),
     )
@@ -324,14 +326,14 @@ _TESTS = {
 }
 
 
-def _reality(found: Evaluated) -> Table:
+def _reality(evaluation: TaxonomyEvaluation) -> PaperTable:
     columns: dict[str, tuple[str, Kind]] = {
         "observed": ("observed", "text"),
         "null": ("null", "text"),
         "p": ("p", "p"),
     }
     rows = []
-    for preset, taxonomy in found.taxonomies.items():
+    for preset, taxonomy in evaluation.taxonomies.items():
         for key, name in _TESTS.items():
             test = taxonomy.tests.get(key)
             if test is not None and test.draws:
@@ -341,15 +343,15 @@ def _reality(found: Evaluated) -> Table:
                     "null": null,
                     "p": test.p,
                 }
-                rows.append(Row(f"{preset}: {name}", here))
+                rows.append(PaperRow(f"{preset}: {name}", here))
     note = (
         "Silhouettes, but for the last line. Add-one p-values. Only the tests that cluster anew ask whether the "
         "procedure finds such clusters where there are none. A silhouette of −1 stands for no clusters."
     )
-    return Table("Are the clusters more than chance and ability?", note, columns, tuple(rows))
+    return PaperTable("Are the clusters more than chance and ability?", note, columns, tuple(rows))
 
 
-def _clusters(found: Evaluated) -> Table:
+def _clusters(evaluation: TaxonomyEvaluation) -> PaperTable:
     columns: dict[str, tuple[str, Kind]] = {
         "size": ("tasks", "count"),
         "examples": ("other tasks", "size"),
@@ -358,7 +360,7 @@ def _clusters(found: Evaluated) -> Table:
         "published": ("published", "text"),
     }
     rows = [
-        Row(
+        PaperRow(
             f"{preset}: {cluster.name}",
             {
                 "size": cluster.size,
@@ -366,47 +368,50 @@ def _clusters(found: Evaluated) -> Table:
                 "published": "yes" if cluster.published else "no",
             },
         )
-        for preset, taxonomy in found.taxonomies.items()
+        for preset, taxonomy in evaluation.taxonomies.items()
         for cluster in taxonomy.clusters
     ]
     rand = "; ".join(
         f"{preset} {words.NONE if (r := t.stability.agreement.get('models')) is None else plain(r)}"
-        for preset, t in found.taxonomies.items()
+        for preset, t in evaluation.taxonomies.items()
     )
     note = (
-        f"Mean Jaccard index of a cluster with its like in refits. Published from {found.default.stability:g} on, if "
+        f"Mean Jaccard index of a cluster with its like in refits. Published from {evaluation.default.stability:g} on, if "
         f"both null worlds are beaten. Adjusted Rand index of clusters from two halves of the models: {rand}."
     )
-    return Table("Are the clusters found again?", note, columns, tuple(rows))
+    return PaperTable("Are the clusters found again?", note, columns, tuple(rows))
 
 
-def _of_methods(found: Evaluated, preset: str, method: str, key: str) -> Floats:
+def _of_methods(evaluation: TaxonomyEvaluation, preset: str, method: str, key: str) -> Floats:
     return values(
-        [r for r in found.folds[preset] if "prediction" in r],
+        [r for r in evaluation.folds[preset] if "prediction" in r],
         lambda row: row["prediction"]["methods"][method][key],
     )
 
 
-def _prediction(found: Evaluated, preset: str) -> Table:
+def _prediction(evaluation: TaxonomyEvaluation, preset: str) -> PaperTable:
     columns: dict[str, tuple[str, Kind]] = {"auc": ("AUC", "text"), "f1": ("F1", "text")}
     rows = []
     for method in (*METHODS, "clusters"):
-        auc, f1 = (_of_methods(found, preset, method, key) for key in ("auc", "f1"))
+        auc, f1 = (_of_methods(evaluation, preset, method, key) for key in ("auc", "f1"))
         here: dict[str, Value] = {"auc": with_error(auc), "f1": with_error(f1)} if len(auc) else {}
-        said = dict(zip(("auc", "f1"), printed.TABLE_3.get(method, ()), strict=False))
-        if here or said:
-            rows.append(Row(METHODS_NAMED[method], here, said))
-    count, of = len(_of_methods(found, preset, "majority", "auc")), len(found.folds[preset])
+        paper_row = dict(zip(("auc", "f1"), printed.TABLE_3.get(method, ()), strict=False))
+        if here or paper_row:
+            rows.append(PaperRow(METHODS_NAMED[method], here, paper_row))
+    count, of = (
+        len(_of_methods(evaluation, preset, "majority", "auc")),
+        len(evaluation.folds[preset]),
+    )
     note = (
         f"Whether a held-out model fails more than half of a cluster, from {PROBE} random tasks of the other half. "
         f"{count} of {of} models have clusters on both sides of a half and count. {_OTHERS}"
     )
-    return Table(
+    return PaperTable(
         f"Table 3: prediction of cluster failures, {PRESETS[preset]}", note, columns, tuple(rows)
     )
 
 
-def _beyond(found: Evaluated) -> Table:
+def _beyond(evaluation: TaxonomyEvaluation) -> PaperTable:
     columns: dict[str, tuple[str, Kind]] = {
         "error": ("mean error of the excess", "text"),
         "gain": ("less than of no excess", "text"),
@@ -414,8 +419,8 @@ def _beyond(found: Evaluated) -> Table:
         "loss": ("log loss by task", "text"),
     }
     rows = []
-    for preset in found.taxonomies:
-        folds = [r for r in usable(found.folds[preset]) if "prediction" in r]
+    for preset in evaluation.taxonomies:
+        folds = [r for r in usable(evaluation.folds[preset]) if "prediction" in r]
         for method in (*METHODS, "clusters") if folds else ():
             of = [row["prediction"]["methods"][method] for row in folds]
             error = np.array([x["excess_mae"] for x in of])
@@ -434,32 +439,34 @@ def _beyond(found: Evaluated) -> Table:
                 if "loss" in of[0]
                 else words.NONE,
             }
-            rows.append(Row(f"{preset}: {METHODS_NAMED[method]}", here))
+            rows.append(PaperRow(f"{preset}: {METHODS_NAMED[method]}", here))
     note = (
         "The honest target: failures of a cluster beyond what the model's ability, known from half of its answers, and "
         f"the tasks' difficulty explain; from {PROBE} random tasks. Majority and one ability say that there are none. "
         "Log loss is of single tasks of the other half, chances held within 1 and 99 %."
     )
-    return Table("Prediction of what is left once ability is known", note, columns, tuple(rows))
+    return PaperTable(
+        "Prediction of what is left once ability is known", note, columns, tuple(rows)
+    )
 
 
-def _scalar(found: Evaluated) -> Table:
+def _scalar(evaluation: TaxonomyEvaluation) -> PaperTable:
     columns: dict[str, tuple[str, Kind]] = {
         "rho": ("rho of accuracy, as asked", "size"),
         "ability": ("rho of accuracy, by ability", "size"),
         "tau": ("tau of clusters", "size"),
     }
-    folds, rows = usable(found.folds["paper"]), []
+    folds, rows = usable(evaluation.folds["paper"]), []
     for strategy in (*STRATEGIES, UNIFORM):
-        asked = [
+        scores_at_25 = [
             row["paper"][strategy]["25"] for row in folds if "25" in row["paper"].get(strategy, {})
         ]
-        said = dict(zip(("rho", "tau"), printed.TABLE_17.get(strategy, ()), strict=False))
-        if len(asked) < 3 or len(asked) < len(folds):
-            rows += [Row(printed.NAMES[strategy], {}, said)] if said else []
+        paper_row = dict(zip(("rho", "tau"), printed.TABLE_17.get(strategy, ()), strict=False))
+        if len(scores_at_25) < 3 or len(scores_at_25) < len(folds):
+            rows += [PaperRow(printed.NAMES[strategy], {}, paper_row)] if paper_row else []
             continue
         truth = np.array([row["paper"]["accuracy"] for row in folds])
-        guess = np.array([scores["accuracy"] for scores in asked])  # folds, trials, two ways
+        guess = np.array([scores["accuracy"] for scores in scores_at_25])  # folds, trials, two ways
         both = [
             float(
                 np.nan_to_num([rho(guess[:, t, way], truth) for t in range(guess.shape[1])]).mean()
@@ -472,11 +479,11 @@ def _scalar(found: Evaluated) -> Table:
             "ability": both[1],
             "tau": float(tau.mean()) if len(tau) else None,
         }
-        rows.append(Row(printed.NAMES[strategy], here, said))
+        rows.append(PaperRow(printed.NAMES[strategy], here, paper_row))
     note = (
         "Spearman's correlation over held-out models of estimated and true accuracy on the tasks kept, and tau on "
         f"clusters with three tasks or more, the paper's procedure. {_OTHERS}"
     )
-    return Table(
+    return PaperTable(
         "Table 17: ranking models and diagnosing one, at N = 25", note, columns, tuple(rows)
     )

@@ -9,27 +9,26 @@ the two differ."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.progress import Progress, listener
 from groundfault.sequential.bets import BETS, SOURCES, Null
 from groundfault.sequential.plan import Sampling
 from groundfault_studies.null_games import (
     Game,
     Groups,
     bold,
+    count_rejections,
     fresh,
     lowest_of_nine,
-    rejected,
-    weighed,
+    weigh_rejections,
     worst_cases,
 )
-from groundfault_studies.tables import Kind, Row, Study, Table, Value
-
-Progress = Callable[[str], object]
+from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
 SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
 ALPHA, LEVEL = 0.05, 0.99
@@ -47,7 +46,7 @@ def games(null: Null) -> dict[str, Game]:
     near = 0.0 if null == "model" else 1e-4
     of_20, of_4 = (0.0,) * 3 + (1.0,) * 17, (0.0, 1.0, 1.0, 1.0)
     graded = (0.4, 0.7, 0.9, 1.0)
-    found = {
+    by_name = {
         "fresh": fresh("0/1", _STEPS, null),
         "graded": fresh("graded", _STEPS, null),
         "long": fresh("0/1", 1000, null),
@@ -70,16 +69,18 @@ def games(null: Null) -> dict[str, Game]:
         ),
     }
     if null == "model":
-        found |= {
+        by_name |= {
             "nine": lowest_of_nine(_STEPS),
             "2268": worst_cases(2268, 17, 0.0),
             "1000": worst_cases(1000, 15, 0.5),
             "11788": worst_cases(11788, 88, 0.0),
         }
-    return found
+    return by_name
 
 
-def study(*, replicates: int = 10_000, jobs: int = 1, progress: Progress = bool) -> Study:
+def study(
+    *, replicates: int = 10_000, jobs: int = 1, progress: Progress | None = None
+) -> PaperStudy:
     """Measure the type-I error of every bet against both nulls, as audits bet by default and as the
     paper's do.
 
@@ -91,18 +92,19 @@ def study(*, replicates: int = 10_000, jobs: int = 1, progress: Progress = bool)
         Processes; the answer does not depend on it.
     progress : callable, optional
     """
+    progress = listener(progress)
     tables = []
     for null in ("model", "auditor"):
         bets = BETS if null == "model" else SOURCES
         ours = {
-            key: measured(game, bets, "guaranteed", replicates, jobs, progress)
+            key: measure(game, bets, "guaranteed", replicates, jobs, progress)
             for key, game in games(null).items()
         }
         for start in ("", "sr-", "cusum-") if null == "model" else ("",):
             tables.append(_defaults(null, start, ours, replicates, progress))
         tables.append(_papers(null, ours, replicates, jobs, progress))
     settings = {"replicates": replicates, "alpha": ALPHA, "bound": LEVEL}
-    return Study(
+    return PaperStudy(
         "validity",
         "Sequential audits: how often a true null falls",
         SOURCE,
@@ -111,21 +113,23 @@ def study(*, replicates: int = 10_000, jobs: int = 1, progress: Progress = bool)
     )
 
 
-def measured(
+def measure(
     game: Game,
     bets: Sequence[str],
     sampling: Sampling,
     replicates: int,
     jobs: int = 1,
-    progress: Progress = bool,
+    progress: Progress | None = None,
 ) -> dict[str, int]:
     """In how many replicates the null falls, by bet."""
+    progress = listener(progress)
     from joblib import Parallel, delayed
 
     progress(f"{game.name}: {game.rule}, {sampling} sampling")
     sizes = [min(_AT_ONCE, replicates - start) for start in range(0, replicates, _AT_ONCE)]
     calls = (
-        delayed(rejected)(game, bets, sampling, size, [7, part]) for part, size in enumerate(sizes)
+        delayed(count_rejections)(game, bets, sampling, size, [7, part])
+        for part, size in enumerate(sizes)
     )
     fell: NDArray[np.int64] = sum(part.sum(axis=1) for part in Parallel(jobs)(calls))
     return dict(zip(bets, fell.tolist(), strict=True))
@@ -140,22 +144,22 @@ def upper(count: int, replicates: int) -> float:
 
 def _defaults(
     null: Null, start: str, ours: dict[str, dict[str, int]], replicates: int, progress: Progress
-) -> Table:
+) -> PaperTable:
     bets = [start + source for source in SOURCES]
     rates: dict[str, dict[str, Value]] = {key: {} for key in (*ours, "bold", "upper")}
-    weighted = 0
+    weighings = 0
     for bet in bets:
         progress(f"bold play against the {null}'s null, {bet}")
         rate, error = bold(bet, null, min(replicates, _AT_ONCE), _STEPS, [7])
         rates["bold"][bet], bounds = rate, [rate + _NORMAL * error]
         for key, game in games(null).items():
-            rate, bound = ours[key][bet] / replicates, upper(ours[key][bet], replicates)
-            if bound > ALPHA and rate < 1.2 * ALPHA and key not in _GRADED:
-                rate, error = weighed(game, bet, min(replicates, _AT_ONCE), [7])
-                bound = rate + _NORMAL * error
-                weighted += 1
+            rate, upper_bound = ours[key][bet] / replicates, upper(ours[key][bet], replicates)
+            if upper_bound > ALPHA and rate < 1.2 * ALPHA and key not in _GRADED:
+                rate, error = weigh_rejections(game, bet, min(replicates, _AT_ONCE), [7])
+                upper_bound = rate + _NORMAL * error
+                weighings += 1
             rates[key][bet] = rate
-            bounds.append(bound)
+            bounds.append(upper_bound)
         # rounded up: a bound is not to be printed below itself
         rates["upper"][bet] = ceil(1e4 * max(bounds)) / 1e4
     names = {key: _name(game) for key, game in games(null).items()} | {
@@ -164,30 +168,30 @@ def _defaults(
     }
     note = (
         f"Share of {replicates:,} audits in which the {null}'s null, which is true, falls at any step, at alpha .05, "
-        f"with the bets and shares of a default plan. Where a rate is too close to alpha for counting ({weighted} times"
+        f"with the bets and shares of a default plan. Where a rate is too close to alpha for counting ({weighings} times"
         "), and in the row of shaped scores, it is weighed instead (importance sampling)."
     )
-    rows = tuple(Row(names[key], rates[key]) for key in rates)
-    return Table(f"The {null}'s null, default: {', '.join(bets)}", note, _columns(bets), rows)
+    rows = tuple(PaperRow(names[key], rates[key]) for key in rates)
+    return PaperTable(f"The {null}'s null, default: {', '.join(bets)}", note, _columns(bets), rows)
 
 
 def _papers(
     null: Null, ours: dict[str, dict[str, int]], replicates: int, jobs: int, progress: Progress
-) -> Table:
+) -> PaperTable:
     bets = PAPERS if null == "model" else ("lr", "lr-ui")
     rows = []
     for key, game in games(null).items():
-        counts = measured(game, bets, "paper", replicates, jobs, progress)
+        counts = measure(game, bets, "paper", replicates, jobs, progress)
         here: dict[str, Value] = {bet: counts[bet] / replicates for bet in bets}
         here["default"] = max(ours[key][bet] for bet in bets) / replicates
-        rows.append(Row(_name(game), here))
+        rows.append(PaperRow(_name(game), here))
     note = (
         'The same with sampling="paper": every score is tested against the threshold itself, single cases and the '
         "worst looking of several may be drawn, and shares of the wealth start uniformly on steps 1..40. Beside it the "
         "largest rate of the same bets by default."
     )
     columns = _columns(bets) | {"default": ("default", "rate")}
-    return Table(f"The {null}'s null, the paper's sampling", note, columns, tuple(rows))
+    return PaperTable(f"The {null}'s null, the paper's sampling", note, columns, tuple(rows))
 
 
 def _name(game: Game) -> str:

@@ -86,9 +86,11 @@ TAMPERING = {
     "DELETE FROM groundfault_ledger WHERE seq = 1": "event 1 is missing",
     "DELETE FROM groundfault_ledger WHERE seq = 2; "
     "UPDATE groundfault_ledger SET seq = seq - 1 WHERE seq > 2": "event 2 does not follow event 1",
-    "UPDATE groundfault_ledger SET seq = 9 WHERE seq = 2; UPDATE groundfault_ledger SET seq = 2 WHERE seq = 3; "
+    "UPDATE groundfault_ledger SET seq = 9 WHERE seq = 2; UPDATE groundfault_ledger SET seq = 2 "
+    "WHERE seq = 3; "
     "UPDATE groundfault_ledger SET seq = 3 WHERE seq = 9": "event 2 does not follow event 1",
-    "INSERT INTO groundfault_ledger SELECT 6, time, actor, kind, body, 'x', hash FROM groundfault_ledger "
+    "INSERT INTO groundfault_ledger SELECT 6, time, actor, kind, body, 'x', hash FROM "
+    "groundfault_ledger "
     "WHERE seq = 5": "event 6 does not follow event 5",
 }
 
@@ -192,7 +194,8 @@ def test_a_reason_opens_it_again_and_stays_for_ever(place: str) -> None:
     )
     back = _open(place, plan="q")
     assert back.sentence == (
-        "holdout opened 3 times, with 2 candidate libraries and 2 plans; reason given: a label was wrong"
+        "holdout opened 3 times, with 2 candidate libraries and 2 plans; reason given: a label was "
+        "wrong"
     )
     third = _open(place, library="n", reopen="once more")
     assert third.reasons == ("a label was wrong", "once more")

@@ -623,7 +623,7 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     from rich.console import Console
 
     from groundfault.cli import study as command
-    from groundfault_studies.improve import learning_tasks, learn_curves, study
+    from groundfault_studies.improve import learn_curves, learning_tasks, study
 
     keep = tmp_path / "improve.rows.jsonl"
     told: list[str] = []

@@ -26,4 +26,6 @@ def test_a_smaller_family_has_smaller_p_values(planted: Units, plan: Plan) -> No
     part = judge.screen(planted, np.array([3, 4]), plan, np.random.default_rng(1)).p_adjusted
     assert (part <= whole).all()
     less = replace(plan, permutations=19)
-    assert judge.screen(planted, HYPOTHESES, less, np.random.default_rng(1)).p_adjusted.min() >= 0.05
+    assert (
+        judge.screen(planted, HYPOTHESES, less, np.random.default_rng(1)).p_adjusted.min() >= 0.05
+    )

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from groundfault.render.page import Page, Section, fitted, markdown, show
-from groundfault.render.tables import Table, TableColumn
+from groundfault.render.markdown import markdown
+from groundfault.render.page import Page, Section, Table, TableColumn
+from groundfault.render.terminal import fit_table, show
 
 WIDE = Table(
     "Resolved audit",
@@ -32,7 +33,7 @@ WIDE = Table(
 
 def printed(table: Table, width: int) -> list[str]:
     out = io.StringIO()
-    Console(file=out, width=width, legacy_windows=False).print(fitted(table, width))
+    Console(file=out, width=width, legacy_windows=False).print(fit_table(table, width))
     return out.getvalue().splitlines()
 
 

@@ -28,11 +28,12 @@ import groundfault
 from groundfault import Candidate, Evidence, Finding, Plan, Report, Verdict
 from groundfault.auditing.report_schema import to_plain
 from groundfault.render import words
-from groundfault.render.figures import MOST_POINTS, figures
-from groundfault.render.html import MOST_ROWS, html
-from groundfault.render.markdown import code, escape, markdown
-from groundfault.render.outline import Outline, distinct
-from groundfault.render.terminal import show, show_check
+from groundfault.render.audit_figures import MAX_POINTS, figures
+from groundfault.render.audit_page import MAX_ROWS, html, make_summary, markdown
+from groundfault.render.audit_words import Outline, distinct
+from groundfault.render.markdown import code, escape
+from groundfault.render.preview_pages import make_check_page
+from groundfault.render.terminal import show
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(2)>'
@@ -370,13 +371,13 @@ def test_thousands_of_candidates_are_capped_and_the_page_says_so(nothing: Report
     drawn = shrinkage.svg.count('aria-roledescription="point"') or shrinkage.svg.count(
         "<path transform"
     )
-    assert MOST_POINTS <= drawn <= MOST_POINTS + 10
-    assert f"{MOST_POINTS} of 6,000 candidates are drawn" in shrinkage.caption
+    assert MAX_POINTS <= drawn <= MAX_POINTS + 10
+    assert f"{MAX_POINTS} of 6,000 candidates are drawn" in shrinkage.caption
     page = Page(html(report))
     rows = [a for a in page.all("tr") if "style" in a]
-    assert len(rows) == MOST_ROWS
+    assert len(rows) == MAX_ROWS
     assert "The first 5,000 are shown here" in page.text
-    assert f"{MOST_ROWS:,} are shown here" in markdown(report)
+    assert f"{MAX_ROWS:,} are shown here" in markdown(report)
 
 
 def test_orders_of_the_table_are_permutations(several: Report) -> None:
@@ -456,7 +457,8 @@ def test_clean_text_stands_on_one_line_and_steers_nothing(text: str) -> None:
 
 def printed(report: Report, width: int = 80, **options: object) -> str:
     stream = io.StringIO()
-    show(report, Console(file=stream, width=width, force_terminal=False), **options)
+    console = Console(file=stream, width=width, force_terminal=False)
+    show(make_summary(report, **options), console)
     return stream.getvalue()
 
 
@@ -487,7 +489,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     candidates = [Candidate(TERMINAL if c == "rare" else c, c) for c in columns]
     found = groundfault.check(evidence, Plan(), candidates)
     stream = io.StringIO()
-    show_check(found, Console(file=stream, width=80))
+    show(make_check_page(found), Console(file=stream, width=80))
     said = stream.getvalue()
     assert "30 of 31 candidates could be confirmed" in said
     assert "and 10 more" in said
@@ -522,7 +524,7 @@ def test_numbers_are_written_as_they_are_read() -> None:
 
 def test_nothing_heavy_is_imported_before_it_is_used() -> None:
     source = (
-        "import sys, groundfault.render.html, groundfault.render.markdown, groundfault.render.terminal; "
+        "import sys, groundfault.render.audit_page, groundfault.render.terminal; "
         "print(sorted({'altair', 'vl_convert', 'jinja2', 'markupsafe', 'rich'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -36,48 +36,48 @@ def packets():
 
 
 def tables(prompt: str) -> dict[str, list[dict[str, str]]]:
-    found = {}
+    rows_by_title = {}
     for block in prompt.split("\n\n")[1:-2]:
         lines = block.split("\n")
         if len(lines) == 1:
             title, _, text = block.partition(": ")
             pairs = [pair.split("=") for pair in text.split("; ")]
             starts = [i for i, (field, _) in enumerate(pairs) if field == pairs[0][0]]
-            found[title] = [
+            rows_by_title[title] = [
                 dict(pairs[a:b]) for a, b in zip(starts, [*starts[1:], len(pairs)], strict=True)
             ]
         else:
             fields = lines[1].split(" | ")
-            found[lines[0]] = [
+            rows_by_title[lines[0]] = [
                 dict(zip(fields, line.split(" | "), strict=True)) for line in lines[2:]
             ]
-    return found
+    return rows_by_title
 
 
 def follow(
-    rows: list[dict[str, str]], known: list[dict[str, str]], on: tuple[str, ...]
+    rows: list[dict[str, str]], chains: list[dict[str, str]], on: tuple[str, ...]
 ) -> list[dict[str, str]]:
-    return [k | row for k in known for row in rows if all(k[field] == row[field] for field in on)]
+    return [k | row for k in chains for row in rows if all(k[field] == row[field] for field in on)]
 
 
 def solve(prompt: str, *, match: tuple[str, ...] = ("name", "division")) -> list[dict[str, str]]:
     """Every chain of keys that leads from the question to a code, matching staff to assignments on
     ``match``.
     """
-    found = tables(prompt)
+    rows_by_title = tables(prompt)
     question = prompt.split("\n\n")[-2]
-    known = re.search(r"badge (BD-\d+)\?$|project (\S+)\?$", question)
-    assert known is not None, question
-    chains = [{"badge": known[1]} if known[1] else {"project": known[2]}]
-    if known[1]:
-        staff = follow(found["STAFF DIRECTORY"], chains, ("badge",))
+    key = re.search(r"badge (BD-\d+)\?$|project (\S+)\?$", question)
+    assert key is not None, question
+    chains = [{"badge": key[1]} if key[1] else {"project": key[2]}]
+    if key[1]:
+        staff = follow(rows_by_title["STAFF DIRECTORY"], chains, ("badge",))
         people = [{field: chain[field] for field in match} for chain in staff]
-        chains = follow(found["ASSIGNMENT LEDGER"], people, match)
-    if "PROJECT RENEWAL REGISTRY" in found:
-        return follow(found["PROJECT RENEWAL REGISTRY"], chains, ("project",))
-    chains = follow(found["PROJECT TO VENDOR CROSSWALK"], chains, ("project",))
-    chains = follow(found["VENDOR TO SUBSIDIARY CROSSWALK"], chains, ("vendor",))
-    return follow(found["SUBSIDIARY RENEWAL REGISTRY"], chains, ("subsidiary",))
+        chains = follow(rows_by_title["ASSIGNMENT LEDGER"], people, match)
+    if "PROJECT RENEWAL REGISTRY" in rows_by_title:
+        return follow(rows_by_title["PROJECT RENEWAL REGISTRY"], chains, ("project",))
+    chains = follow(rows_by_title["PROJECT TO VENDOR CROSSWALK"], chains, ("project",))
+    chains = follow(rows_by_title["VENDOR TO SUBSIDIARY CROSSWALK"], chains, ("vendor",))
+    return follow(rows_by_title["SUBSIDIARY RENEWAL REGISTRY"], chains, ("subsidiary",))
 
 
 def assert_solved(packet: docs.Packet) -> None:
@@ -370,11 +370,11 @@ def test_the_planted_weakness_shows_in_evidence(packets):
     keys = ["prompt", "question", "answer", *KEYS]
     error = [verdict != "correct" for verdict in answers(packets, 7)]
     frame = docs.to_frame(packets).with_columns(error=pl.Series(error))
-    found = evidence.Evidence.from_table(frame, id="item_id", outcome="error", ignore=keys)
+    results = evidence.Evidence.from_table(frame, id="item_id", outcome="error", ignore=keys)
     lifts = {}
     for candidate in docs.library():
-        on = found.frame.select(candidate.parsed.to_polars()).to_series()
-        lifts[candidate.name] = found.loss.filter(on).mean() - found.loss.filter(~on).mean()
+        on = results.frame.select(candidate.parsed.to_polars()).to_series()
+        lifts[candidate.name] = results.loss.filter(on).mean() - results.loss.filter(~on).mean()
     assert max(lifts, key=lambda name: abs(lifts[name])) == "long_chain"
     assert lifts["long_chain"] > 0.4
-    assert set(found.attributes) == {c.name for c in docs.library()}
+    assert set(results.attributes) == {c.name for c in docs.library()}

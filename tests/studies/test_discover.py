@@ -10,16 +10,16 @@ import pytest
 from groundfault.stats.discovery import score_discovery
 from groundfault_studies import discover
 from groundfault_studies.discover import domino, edisa, measure, spotlight, study
-from groundfault_studies.real_models import of_texts, shipped
+from groundfault_studies.real_models import of_texts, shipped_classifiers
 
 
 def test_classifiers_err_on_examples_they_were_not_trained_on() -> None:
     names = set()
-    for given in shipped(0):
-        names.add(given.name)
-        assert len(given.embedding) == len(given.label) == len(given.probability)
-        np.testing.assert_allclose(given.probability.sum(axis=1), 1.0)
-        assert 0.02 < given.wrong.mean() < 0.6
+    for predictions in shipped_classifiers(0):
+        names.add(predictions.name)
+        assert len(predictions.embedding) == len(predictions.label) == len(predictions.probability)
+        np.testing.assert_allclose(predictions.probability.sum(axis=1), 1.0)
+        assert 0.02 < predictions.wrong.mean() < 0.6
     assert len(names) == 4
 
 
@@ -31,11 +31,11 @@ def test_texts_are_classified_too(shared: Path) -> None:
 
 
 def test_slicers_find_errors_of_digits_better_than_confidence() -> None:
-    digits = next(iter(shipped(1)))
+    digits = next(iter(shipped_classifiers(1)))
     for fit in (edisa(), edisa(embedding_weight=1.0), domino()):
-        found = measure(fit, digits)
-        assert found.count > 50
-        assert found.efficacy > found.confidence > found.chance
+        discovery = measure(fit, digits)
+        assert discovery.count > 50
+        assert discovery.efficacy > discovery.confidence > discovery.chance
     balls = measure(spotlight(), digits)
     assert balls.efficacy > balls.chance
 
@@ -46,14 +46,14 @@ def test_efficacy_counts_what_is_said() -> None:
         np.array([True, False, True, True, False]),
     )
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.55, 0.45], [0.8, 0.2], [0.7, 0.3]])
-    found = score_discovery(prone, wrong, p)
-    assert found.count == 3
-    assert found.efficacy == pytest.approx(2 / 3)
-    assert found.confidence == pytest.approx(
+    discovery = score_discovery(prone, wrong, p)
+    assert discovery.count == 3
+    assert discovery.efficacy == pytest.approx(2 / 3)
+    assert discovery.confidence == pytest.approx(
         1 / 3
     )  # of the second, third and fifth the third alone is wrong
-    assert found.chance == pytest.approx(3 / 5)
-    assert found.recall == pytest.approx(2 / 3)
+    assert discovery.chance == pytest.approx(3 / 5)
+    assert discovery.recall == pytest.approx(2 / 3)
     nobody = score_discovery(np.zeros(5, dtype=bool), wrong, p)
     assert nobody.count == 0
     assert np.isnan(nobody.efficacy)
@@ -63,19 +63,21 @@ def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(discover, "DIMENSIONS", (16,))
     monkeypatch.setattr(discover, "WEIGHTS", (0.15,))
     monkeypatch.setattr(discover, "SIZES", (0.5, 1.0))
-    found = study(tmp_path, seeds=1)
-    assert found.lacking
-    assert [len(table.rows) for table in found.tables] == [4 * 4 + 2, 4 * 3 + 3, 2, 3, 4]
-    text = found.to_markdown()
+    result = study(tmp_path, seeds=1)
+    assert result.lacking
+    assert [len(table.rows) for table in result.tables] == [4 * 4 + 2, 4 * 3 + 3, 2, 3, 4]
+    text = result.to_markdown()
     assert "digits, network: edisa" in text
     assert "63.32%" in text
-    found.write(tmp_path)
+    result.write(tmp_path)
     assert (tmp_path / "discover.json").exists()
     assert "discover-figure-3.svg" in text
-    told = {row.label: row.here for row in found.tables[0].rows}
-    said = found.tables[0].note.partition("ahead of confidence on ")[2].partition(". Edisa")[0]
+    rows = {row.label: row.here for row in result.tables[0].rows}
+    models_behind = (
+        result.tables[0].note.partition("ahead of confidence on ")[2].partition(". Edisa")[0]
+    )
     for model in ("digits, logistic", "digits, network", "breast cancer, naive Bayes"):
-        here = told[f"{model}: edisa"]
+        here = rows[f"{model}: edisa"]
         ahead = here["efficacy"] is not None and here["efficacy"] > here["confidence"]
-        assert (model not in said) == ahead
+        assert (model not in models_behind) == ahead
     assert (tmp_path / "discover-figure-3.svg").read_text().startswith("<svg")

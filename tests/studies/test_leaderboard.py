@@ -18,18 +18,18 @@ from groundfault.cli.study import study as command
 from groundfault.testing import check_finder
 from groundfault_studies import finders as study_of_finders
 from groundfault_studies import leaderboard, matrices, planted
-from groundfault_studies.leaderboard import FINDERS, Run, measure, tables
+from groundfault_studies.leaderboard import FINDERS, LeaderboardRun, measure, tables
 
 FEW = ("sliceline", "tree", "confidence", "random")
 
 
-def drawn(world: str, seed: int = 0, rows: int = 1000) -> planted.Drawn:
+def draw(world: str, seed: int = 0, rows: int = 1000) -> planted.PlantedWorld:
     return planted.draw(world, np.random.default_rng([planted.WORLDS.index(world), seed]), rows)
 
 
 @pytest.fixture
 def one_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence = drawn("two", 7, 400).evidence
+    evidence = draw("two", 7, 400).evidence
     monkeypatch.setattr(leaderboard, "matrices", lambda folder: iter([("results", evidence)]))
     monkeypatch.setattr(leaderboard, "SPLITS", 2)
 
@@ -39,24 +39,24 @@ def one_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("world", planted.WORLDS)
 def test_errors_of_a_world_are_where_they_were_planted(world: str):
-    data = drawn(world, rows=20_000)
+    data = draw(world, rows=20_000)
     loss = data.evidence.loss.to_numpy()
-    hit = np.logical_or.reduce([np.zeros(20_000, dtype=bool), *data.planted.values()])
-    assert loss[~hit].mean() == pytest.approx(planted.BASE, abs=0.015)
+    on_slice = np.logical_or.reduce([np.zeros(20_000, dtype=bool), *data.planted.values()])
+    assert loss[~on_slice].mean() == pytest.approx(planted.BASE, abs=0.015)
     for inside in data.planted.values():
         assert loss[inside].mean() == pytest.approx(planted.RAISED, abs=0.03)
         assert 0.18 < inside.mean() < 0.22
     # the likeliest class is wrong where there is an error, and says nothing else of it
     frame = data.evidence.frame
-    predicted = (frame["probability_1"] > 0.5).cast(int)
-    assert ((predicted != frame["label"]) == (data.evidence.loss == 1)).all()
-    assert abs(np.corrcoef(predicted, loss)[0, 1]) < 0.03
+    prediction = (frame["probability_1"] > 0.5).cast(int)
+    assert ((prediction != frame["label"]) == (data.evidence.loss == 1)).all()
+    assert abs(np.corrcoef(prediction, loss)[0, 1]) < 0.03
 
 
 @pytest.mark.parametrize("name", FINDERS)
 def test_every_finder_of_the_board_keeps_the_contract(name: str):
     finder, settings = FINDERS[name]
-    assert len(check_finder(finders.get(finder)(**settings), drawn("unsure").evidence)) > 0
+    assert len(check_finder(finders.get(finder)(**settings), draw("unsure").evidence)) > 0
 
 
 def test_whatever_the_finder_null_worlds_keep_the_judges_error_rate():
@@ -66,7 +66,7 @@ def test_whatever_the_finder_null_worlds_keep_the_judges_error_rate():
     for name in FEW:
         assert (
             sum(
-                measure(name, "null", i, drawn("null", i, 400), "janus").confirmed > 0
+                measure(name, "null", i, draw("null", i, 400), "janus").confirmed > 0
                 for i in range(16)
             )
             <= 5
@@ -77,31 +77,33 @@ def test_whatever_the_finder_null_worlds_keep_the_judges_error_rate():
 @pytest.mark.parametrize("name", FINDERS)
 def test_null_worlds_keep_the_judges_error_rate_in_earnest(name: str):
     erred = sum(
-        measure(name, "null", i, drawn("null", i), "janus").confirmed > 0 for i in range(200)
+        measure(name, "null", i, draw("null", i), "janus").confirmed > 0 for i in range(200)
     )
     assert erred <= 20 + 3 * np.sqrt(200 * 0.1 * 0.9)
 
 
 @pytest.mark.parametrize("name", ["sliceline", "domino"])
 def test_a_run_is_an_audit(name: str):
-    data, (finder, settings) = drawn("two"), FINDERS[name]
+    data, (finder, settings) = draw("two"), FINDERS[name]
     report = groundfault.audit(data.evidence, finders=[finders.get(finder)(**settings)])
     run = measure(name, "two", 0, data, "janus")
-    tested = [f for f in report.findings if f.verdict is not groundfault.Verdict.UNTESTABLE]
+    testable = [f for f in report.findings if f.verdict is not groundfault.Verdict.UNTESTABLE]
     assert (run.proposed, run.tested, run.confirmed) == (
         len(report.findings),
-        len(tested),
+        len(testable),
         len(report.confirmed),
     )
-    assert run.discovery == pytest.approx(sum(abs(f.discovery.lift or 0) for f in tested))
-    assert run.holdout == pytest.approx(sum(abs(f.holdout.lift or 0) for f in tested if f.holdout))
+    assert run.discovery == pytest.approx(sum(abs(f.discovery.lift or 0) for f in testable))
+    assert run.holdout == pytest.approx(
+        sum(abs(f.holdout.lift or 0) for f in testable if f.holdout)
+    )
 
 
 def test_what_is_planted_is_recalled_by_those_who_can_see_it():
-    assert measure("sliceline", "rule", 0, drawn("rule"), "janus").recalled == 1
-    assert measure("thresholds", "threshold", 0, drawn("threshold"), "janus").recalled == 1
-    assert measure("confidence", "unsure", 0, drawn("unsure"), "janus").recalled == 1
-    blind = measure("random", "cluster", 0, drawn("cluster"), "janus")
+    assert measure("sliceline", "rule", 0, draw("rule"), "janus").recalled == 1
+    assert measure("thresholds", "threshold", 0, draw("threshold"), "janus").recalled == 1
+    assert measure("confidence", "unsure", 0, draw("unsure"), "janus").recalled == 1
+    blind = measure("random", "cluster", 0, draw("cluster"), "janus")
     assert (blind.planted, blind.shown, blind.recalled) == (1, 0, 0)
 
 
@@ -109,15 +111,17 @@ def test_what_is_planted_is_recalled_by_those_who_can_see_it():
 
 
 def test_a_run_that_does_not_apply_says_so():
-    data = drawn("rule", rows=300)
-    bare = planted.Drawn(replace(data.evidence, frame=data.evidence.frame.drop("embedding")), {})
-    assert measure("spotlight", "results", 0, bare, "janus") == Run(
+    data = draw("rule", rows=300)
+    bare = planted.PlantedWorld(
+        replace(data.evidence, frame=data.evidence.frame.drop("embedding")), {}
+    )
+    assert measure("spotlight", "results", 0, bare, "janus") == LeaderboardRun(
         "janus", "spotlight", "results", 0, applies=False
     )
 
 
 def test_time_and_memory_are_measured():
-    run = measure("sliceline", "rule", 0, drawn("rule"), "janus")
+    run = measure("sliceline", "rule", 0, draw("rule"), "janus")
     assert 0 < run.seconds < 10
     assert run.megabytes is None or 0 <= run.megabytes < 1000
 
@@ -126,10 +130,10 @@ def test_time_and_memory_are_measured():
 def test_resumed_equals_uninterrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     place = tmp_path / "runs.jsonl"
 
-    def numbers(found: tuple[leaderboard.Table, ...]) -> list[dict[str, object]]:
-        told = [dict(row.here) for table in found for row in table.rows]
+    def numbers(board: tuple[leaderboard.PaperTable, ...]) -> list[dict[str, object]]:
+        rows = [dict(row.here) for table in board for row in table.rows]
         return [
-            {k: v for k, v in here.items() if k not in ("seconds", "megabytes")} for here in told
+            {k: v for k, v in here.items() if k not in ("seconds", "megabytes")} for here in rows
         ]
 
     whole = tables(tmp_path, "janus", 3, place, finders=FEW)
@@ -141,7 +145,9 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, monkeypatch: pytest.Monkey
         json.loads(a)["finder"] for a in lines
     ]
     monkeypatch.setattr(
-        leaderboard, "measure", lambda *given: Run(given[4], given[0], given[1], given[2])
+        leaderboard,
+        "measure",
+        lambda *arguments: LeaderboardRun(arguments[4], arguments[0], arguments[1], arguments[2]),
     )
     assert numbers(tables(tmp_path, "janus", 3, place, finders=FEW)) == numbers(whole), (
         "nothing is run twice"
@@ -169,20 +175,20 @@ def test_the_board_counts_what_it_says(tmp_path: Path):
 
 
 def test_real_results_have_what_every_finder_reads(shared: Path):
-    seen = dict(matrices.matrices(shared / "real"))
-    assert len(seen) >= 15
+    by_name = dict(matrices.matrices(shared / "real"))
+    assert len(by_name) >= 15
     for name in ("gsm: gemma-2-2b-it", "mint, 5 turns: gpt-4-0613"):
-        assert "embedding" in seen[name].attributes
-        assert not {"response", "answer"} & set(seen[name].attributes)
-    digits = seen["digits, logistic"]
+        assert "embedding" in by_name[name].attributes
+        assert not {"response", "answer"} & set(by_name[name].attributes)
+    digits = by_name["digits, logistic"]
     assert "label" not in digits.attributes
     assert "probability_9" in digits.attributes
 
 
 def test_tables_of_janus_agree_where_they_can(shared: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(study_of_finders.janus_audits, "real", lambda folder: iter(()))
+    monkeypatch.setattr(study_of_finders.janus_audits, "real_audits", lambda folder: iter(()))
     second, fourth = study_of_finders.of_janus(shared)
-    rows = {row.label: second.shown(row)[0] for row in second.rows}
+    rows = {row.label: second.format_row(row)[0] for row in second.rows}
     assert rows["Controlled docs, reconstructed"][2:4] == ["36.3%", "88–95%"]
     verdicts = {
         row.label: row.here.get("verdict")
@@ -194,11 +200,11 @@ def test_tables_of_janus_agree_where_they_can(shared: Path, monkeypatch: pytest.
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    def told(folder: Path, judge: str, replicates: int, keep: Path, progress: object) -> tuple[()]:
+    def check(folder: Path, judge: str, replicates: int, keep: Path, progress: object) -> tuple[()]:
         assert (judge, replicates, keep.name) == ("janus", 7, "finders.rows.jsonl")
         return ()
 
-    monkeypatch.setattr(leaderboard, "tables", told)
+    monkeypatch.setattr(leaderboard, "tables", check)
     (tmp_path / "data").mkdir()
     words = ["finders", "--judge", "janus", "--replicates", "7", "--shared", str(tmp_path / "data")]
     assert CliRunner().invoke(command, [*words, "--out", str(tmp_path)]).exit_code == 0

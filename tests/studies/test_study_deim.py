@@ -34,7 +34,7 @@ most = 500
 """
 
 
-def written(place: Path, text: str) -> Path:
+def write_pairs(place: Path, text: str) -> Path:
     path = place / "pairs.toml"
     path.write_text(text)
     return path
@@ -67,10 +67,10 @@ def test_a_bag_of_words_misreads_the_negations_of_made_reviews() -> None:
     negated = texts.str.contains(r"\b(not|never)\b")
     praised = pl.Series([bool(set(re.findall(r"\w+", t)) & set(pair_texts._GOOD)) for t in texts])
     assert ((labels == "praise") == (praised != negated)).all()
-    given = Pair("reviews", made="reviews").predictions(0)
-    wrong = given.wrong
-    turned = np.array([bool(re.search(r"\b(not|never)\b", text)) for text in given.texts])
-    assert wrong[turned].mean() > 0.6 > 0.3 > wrong[~turned].mean()
+    predictions = Pair("reviews", made="reviews").predictions(0)
+    wrong = predictions.wrong
+    negations = np.array([bool(re.search(r"\b(not|never)\b", text)) for text in predictions.texts])
+    assert wrong[negations].mean() > 0.6 > 0.3 > wrong[~negations].mean()
 
 
 def test_documentation_is_prose_of_what_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,16 +86,16 @@ def test_documentation_is_prose_of_what_is_installed(monkeypatch: pytest.MonkeyP
 
 
 def test_shipped_pairs_need_no_table() -> None:
-    found = read_pairs()
-    assert len(found) >= 4
-    assert not any(pair.table for pair in found)
-    digits = next(pair for pair in found if pair.made.startswith("digits")).predictions(1)
+    pairs = read_pairs()
+    assert len(pairs) >= 4
+    assert not any(pair.table for pair in pairs)
+    digits = next(pair for pair in pairs if pair.made.startswith("digits")).predictions(1)
     assert digits.name == "digits, logistic"
     assert not digits.texts
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "describes no pair"),
         ("[[pair", "not TOML"),
@@ -117,9 +117,9 @@ def test_shipped_pairs_need_no_table() -> None:
         ("[[pair]]\nmade = 'reviews'\n[[pair]]\nmade = 'reviews'", "two pairs are named 'reviews'"),
     ],
 )
-def test_pairs_that_cannot_be_are_refused(tmp_path: Path, text: str, said: str) -> None:
-    path = written(tmp_path, text)
-    with pytest.raises(InputError, match=re.escape(said)) as error:
+def test_pairs_that_cannot_be_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = write_pairs(tmp_path, text)
+    with pytest.raises(InputError, match=re.escape(message)) as error:
         read_pairs(path)
     assert str(path) in str(error.value)
 
@@ -135,24 +135,28 @@ def test_a_table_is_found_from_its_file_and_each_text_is_used_once(tmp_path: Pat
     blank = pl.DataFrame({"question": ["Nobody knows."], "task": [None]}, schema=frame.schema)
     pl.concat([frame, frame, blank]).write_parquet(tmp_path / "data" / "q.parquet")
     text = "[[pair]]\nname = 'q'\ntable = 'data/q.parquet'\ntext = 'question'\nlabel = 'task'\ntrain = 200"
-    (pair,) = read_pairs(written(tmp_path, text))
-    given = pair.predictions(0)
-    assert len(given.texts) == len(given.label) == 200
-    assert len(set(given.texts)) == 200
+    (pair,) = read_pairs(write_pairs(tmp_path, text))
+    predictions = pair.predictions(0)
+    assert len(predictions.texts) == len(predictions.label) == 200
+    assert len(set(predictions.texts)) == 200
     label = dict(zip(frame["question"], frame["task"] == "praise", strict=True))
-    assert [label[text] for text in given.texts] == given.label.astype(bool).tolist()
-    assert pair.predictions(0).texts == given.texts != pair.predictions(1).texts
+    assert [label[text] for text in predictions.texts] == predictions.label.astype(bool).tolist()
+    assert pair.predictions(0).texts == predictions.texts != pair.predictions(1).texts
 
 
-def exported(place: Path, count: int = 300) -> Predictions:
+def export_predictions(place: Path, count: int = 300) -> Predictions:
     """What a model predicted, as a user would export it."""
-    given = Pair("reviews", made="reviews", most=300 + count).predictions(0)
+    predictions = Pair("reviews", made="reviews", most=300 + count).predictions(0)
     names = np.array(["complaint", "praise"])
     pl.DataFrame(
-        {"text": given.texts, "label": names[given.label], "embedding": list(given.embedding)}
-        | {f"probability_{name}": given.probability[:, i] for i, name in enumerate(names)}
+        {
+            "text": predictions.texts,
+            "label": names[predictions.label],
+            "embedding": list(predictions.embedding),
+        }
+        | {f"probability_{name}": predictions.probability[:, i] for i, name in enumerate(names)}
     ).write_parquet(place / "model.parquet")
-    return given
+    return predictions
 
 
 EXPORTED = """
@@ -167,20 +171,24 @@ embedding = "embedding"
 
 
 def test_what_another_model_predicted_is_read_row_by_row(tmp_path: Path) -> None:
-    given = exported(tmp_path)
-    (pair,) = read_pairs(written(tmp_path, EXPORTED))
-    found = pair.predictions(0)
-    order = [given.texts.index(text) for text in found.texts]
+    predictions = export_predictions(tmp_path)
+    (pair,) = read_pairs(write_pairs(tmp_path, EXPORTED))
+    rows = pair.predictions(0)
+    order = [predictions.texts.index(text) for text in rows.texts]
     assert sorted(order) == list(range(300)) != order
-    np.testing.assert_array_equal(found.label, given.label[order])
-    np.testing.assert_array_equal(found.probability, given.probability[order])
-    np.testing.assert_array_equal(found.embedding, given.embedding[order])
-    assert pair.predictions(1).texts != found.texts
-    (plain,) = read_pairs(written(tmp_path, EXPORTED.replace('embedding = "embedding"', "")))
+    np.testing.assert_array_equal(rows.label, predictions.label[order])
+    np.testing.assert_array_equal(rows.probability, predictions.probability[order])
+    np.testing.assert_array_equal(rows.embedding, predictions.embedding[order])
+    assert pair.predictions(1).texts != rows.texts
+    (plain,) = read_pairs(write_pairs(tmp_path, EXPORTED.replace('embedding = "embedding"', "")))
     assert plain.predictions(0).embedding.shape == (300, 64)
     key = pair.key
     lists = pl.DataFrame(
-        {"text": given.texts, "label": given.label, "said": list(given.probability)}
+        {
+            "text": predictions.texts,
+            "label": predictions.label,
+            "said": list(predictions.probability),
+        }
     )
     lists.write_parquet(tmp_path / "lists.parquet")
     changes = {
@@ -192,16 +200,16 @@ def test_what_another_model_predicted_is_read_row_by_row(tmp_path: Path) -> None
     for old, new in changes.items():
         text = text.replace(old, new)
     (numbered,) = read_pairs(
-        written(tmp_path, text)
+        write_pairs(tmp_path, text)
     )  # of one column of lists classes are numbered from 0
-    assert numbered.predictions(0).wrong.mean() == given.wrong.mean()
+    assert numbered.predictions(0).wrong.mean() == predictions.wrong.mean()
     frame = pl.read_parquet(tmp_path / "model.parquet")
     frame[1:].write_parquet(tmp_path / "model.parquet")
     assert pair.key != key
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.head(100), "it takes all, and 120"),
         (
@@ -219,18 +227,18 @@ def test_what_another_model_predicted_is_read_row_by_row(tmp_path: Path) -> None
     ],
 )
 def test_a_table_that_does_not_fit_is_refused_by_name(
-    tmp_path: Path, change: Any, said: str
+    tmp_path: Path, change: Any, message: str
 ) -> None:
-    exported(tmp_path)
+    export_predictions(tmp_path)
     change(pl.read_parquet(tmp_path / "model.parquet")).write_parquet(tmp_path / "model.parquet")
-    (pair,) = read_pairs(written(tmp_path, EXPORTED))
-    with pytest.raises(InputError, match=re.escape(said)) as error:
+    (pair,) = read_pairs(write_pairs(tmp_path, EXPORTED))
+    with pytest.raises(InputError, match=re.escape(message)) as error:
         pair.predictions(0)
     assert "pair 'mine'" in str(error.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda t: t.head(250), "it takes 320"),
         (lambda t: t.with_columns(task=pl.lit("same")), "nothing to learn"),
@@ -241,14 +249,14 @@ def test_a_table_that_does_not_fit_is_refused_by_name(
     ],
 )
 def test_a_table_that_nothing_can_be_learnt_from_is_refused(
-    tmp_path: Path, change: Any, said: str
+    tmp_path: Path, change: Any, message: str
 ) -> None:
     change(questions()).write_parquet(tmp_path / "q.parquet")
     text = (
         "[[pair]]\nname = 'q'\ntable = 'q.parquet'\ntext = 'question'\nlabel = 'task'\ntrain = 200"
     )
-    (pair,) = read_pairs(written(tmp_path, text))
-    with pytest.raises(InputError, match=said):
+    (pair,) = read_pairs(write_pairs(tmp_path, text))
+    with pytest.raises(InputError, match=message):
         pair.predictions(0)
 
 
@@ -261,8 +269,10 @@ def test_the_errors_of_made_reviews_are_explained_by_their_negations(
 ) -> None:
     pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
     monkeypatch.setattr(deim_explain, "mixes", lambda *_: [])
-    given = Pair("reviews", made="reviews").predictions(0)
-    rows = {row["method"]: row for row in deim_explain.rows(given, load_pipeline("blank"), 0, 499)}
+    predictions = Pair("reviews", made="reviews").predictions(0)
+    rows = {
+        row["method"]: row for row in deim_explain.rows(predictions, load_pipeline("blank"), 0, 499)
+    }
     often = {method: row["often"]["corrected"] for method, row in rows.items()}
     assert max(often["edisa"], key=often["edisa"].get) == "negation"
     assert "negation" in often["every error"]
@@ -273,14 +283,14 @@ def test_the_errors_of_made_reviews_are_explained_by_their_negations(
 
 @pytest.mark.usefixtures("quickly")
 def test_methods_without_slices_group_as_they_must() -> None:
-    given = Pair("reviews", made="reviews", most=620).predictions(0)
-    sliced = deim_explain._sliced(given, deim_explain.Plan(), mixed=True)
+    predictions = Pair("reviews", made="reviews", most=620).predictions(0)
+    sliced = deim_explain._error_slices(predictions, deim_explain.Plan(), mixed=True)
     assert sliced["random"].sum() == sliced["edisa"].sum()
     assert sliced["confidence"].sum() == sliced["edisa"].any(axis=0).sum()
-    np.testing.assert_array_equal(sliced["every error"][0], given.wrong)
-    assert not given.wrong[~sliced["every error"][0]].any()
+    np.testing.assert_array_equal(sliced["every error"][0], predictions.wrong)
+    assert not predictions.wrong[~sliced["every error"][0]].any()
     for row in sliced["edisa"]:
-        assert given.wrong[row].mean() > 0.5  # error slices, labels known
+        assert predictions.wrong[row].mean() > 0.5  # error slices, labels known
 
 
 # ---------------------------------------------------------------------------------------- the study
@@ -289,24 +299,24 @@ def test_methods_without_slices_group_as_they_must() -> None:
 @pytest.mark.usefixtures("quickly")
 def test_a_run_that_was_stopped_is_the_same_as_one_that_was_not(tmp_path: Path) -> None:
     path, keep = (
-        written(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'"),
+        write_pairs(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'"),
         tmp_path / "kept" / "rows.jsonl",
     )
-    given: dict[str, Any] = {"pairs": path, "pipeline": "blank", "seeds": 2, "quick": True}
-    whole = study(**given, keep=keep)
+    settings: dict[str, Any] = {"pairs": path, "pipeline": "blank", "seeds": 2, "quick": True}
+    whole = study(**settings, keep=keep)
     lines = keep.read_text().splitlines(keepends=True)
     assert len(lines) == 2
     keep.write_text(lines[0] + lines[1][:100])
-    told: list[str] = []
-    assert study(**given, keep=keep, progress=told.append).to_json() == whole.to_json()
-    assert any(line.startswith("1 of 1: breast cancer, naive Bayes, seed 1") for line in told)
+    messages: list[str] = []
+    assert study(**settings, keep=keep, progress=messages.append).to_json() == whole.to_json()
+    assert any(line.startswith("1 of 1: breast cancer, naive Bayes, seed 1") for line in messages)
     assert whole.lacking == ("Tables 8 to 10 (Explain), which need a pair with texts",)
 
 
 @pytest.mark.usefixtures("quickly")
 def test_all_tables_are_there_beside_the_numbers_of_the_paper(tmp_path: Path) -> None:
     pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
-    whole = study(pairs=written(tmp_path, SMALL), pipeline="blank", quick=True)
+    whole = study(pairs=write_pairs(tmp_path, SMALL), pipeline="blank", quick=True)
     titles = [table.title for table in whole.tables]
     for number in (
         "Table 4",
@@ -321,9 +331,9 @@ def test_all_tables_are_there_beside_the_numbers_of_the_paper(tmp_path: Path) ->
         assert any(title.startswith(number) for title in titles), number
     assert not whole.lacking
     assert list(whole.figures) == ["figure-6-reviews"]
-    shown = whole.to_markdown()
-    for printed in ("63.32%", "29.22%", "33.72%", "21.74%", "85.48%", "91.77%"):
-        assert printed in shown
+    text = whole.to_markdown()
+    for number_of_paper in ("63.32%", "29.22%", "33.72%", "21.74%", "85.48%", "91.77%"):
+        assert number_of_paper in text
     assert "other models and data" in whole.title
     by_title = {
         table.title.split(":")[0]: {row.label: row.here for row in table.rows}
@@ -351,16 +361,16 @@ def test_without_spacy_the_other_modules_are_shown(
         )
 
     monkeypatch.setattr(deim, "load_pipeline", missing)
-    path = written(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'")
+    path = write_pairs(tmp_path, "[[pair]]\nmade = 'breast cancer, naive Bayes'")
     out = tmp_path / "out"
     ran = CliRunner().invoke(command, ["deim", "--quick", "--pairs", str(path), "--out", str(out)])
     assert isinstance(ran.exception, InputError)
     assert "pip install 'groundfault[language]'" in str(ran.exception)
-    found = json.loads((out / "deim.json").read_text())
-    titles = [table["title"] for table in found["tables"]]
+    result = json.loads((out / "deim.json").read_text())
+    titles = [table["title"] for table in result["tables"]]
     assert not any(title.startswith(("Table 8", "Table 9", "Table 10")) for title in titles)
     assert any(title.startswith("Table 12") for title in titles)
-    assert found["settings"]["quick"]
+    assert result["settings"]["quick"]
     assert (out / "deim-figure-6-breast-cancer-naive-bayes.svg").read_text().startswith("<svg")
 
 
@@ -384,13 +394,13 @@ def test_the_pipeline_falls_back_to_none_and_says_so(monkeypatch: pytest.MonkeyP
 
 
 def test_a_pair_without_errors_is_named(tmp_path: Path) -> None:
-    given = exported(tmp_path)
+    predictions = export_predictions(tmp_path)
     frame = pl.read_parquet(tmp_path / "model.parquet")
-    said = np.array(["complaint", "praise"])[given.probability.argmax(axis=1)]
-    frame.with_columns(label=pl.Series(said)).write_parquet(tmp_path / "model.parquet")
-    (pair,) = read_pairs(written(tmp_path, EXPORTED))
+    classes = np.array(["complaint", "praise"])[predictions.probability.argmax(axis=1)]
+    frame.with_columns(label=pl.Series(classes)).write_parquet(tmp_path / "model.parquet")
+    (pair,) = read_pairs(write_pairs(tmp_path, EXPORTED))
     with pytest.raises(InputError, match=r"^pair 'mine': "):
-        deim.measured(pair, 0, "", 9)
+        deim.measure_pair(pair, 0, "", 9)
 
 
 def test_hardly_any_example_of_a_class_leaves_figure_6_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,18 +415,20 @@ def test_hardly_any_example_of_a_class_leaves_figure_6_out(monkeypatch: pytest.M
 
 @pytest.mark.usefixtures("quickly")
 def test_random_and_confidence_suspect_as_many_as_edisa() -> None:
-    given = Pair("reviews", made="reviews", most=700).predictions(0)
-    found = deim._improved(given, 0)
+    predictions = Pair("reviews", made="reviews", most=700).predictions(0)
+    improvements = deim._improve(predictions, 0)
     assert {
         by["rejected"].steps
-        for name, by in found.items()
+        for name, by in improvements.items()
         if name in ("edisa", "confidence", "random")
-    } == {found["edisa"]["rejected"].steps}
-    _, rest = given.split(FITTED)
-    assert found["random"]["rejected"].original == pytest.approx(1 - rest.wrong.mean())
+    } == {improvements["edisa"]["rejected"].steps}
+    _, rest = predictions.split(FITTED)
+    assert improvements["random"]["rejected"].original == pytest.approx(1 - rest.wrong.mean())
     np.testing.assert_allclose(
-        found["confidence"]["rejected"].accuracy, found["edisa"]["rejected"].confidence
+        improvements["confidence"]["rejected"].accuracy,
+        improvements["edisa"]["rejected"].confidence,
     )
     np.testing.assert_allclose(
-        found["confidence"]["relabelled"].accuracy, found["edisa"]["relabelled"].confidence
+        improvements["confidence"]["relabelled"].accuracy,
+        improvements["edisa"]["relabelled"].confidence,
     )

@@ -47,8 +47,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> PaperStudy:
 
 
 def table(study: PaperStudy, start: str) -> dict[str, PaperRow]:
-    [found] = [t for t in study.tables if t.title.startswith(start)]
-    return {row.label: row for row in found.rows}
+    [columns] = [t for t in study.tables if t.title.startswith(start)]
+    return {row.label: row for row in columns.rows}
 
 
 def test_table_one_agrees_with_every_printed_number(whole: PaperStudy) -> None:
@@ -155,7 +155,9 @@ def test_json_and_markdown_hold_everything(whole: PaperStudy, tmp_path: Path) ->
     text = (tmp_path / "new" / "janus.md").read_text(encoding="utf-8")
     for part in whole.tables:
         assert f"## {part.title}" in text
-    assert text.count("\n| ") == sum(2 + sum(len(t.format_row(r)) for r in t.rows) for t in whole.tables)
+    assert text.count("\n| ") == sum(
+        2 + sum(len(t.format_row(r)) for r in t.rows) for t in whole.tables
+    )
 
 
 def run(*words: str) -> Any:
@@ -170,10 +172,10 @@ def test_the_command_shows_what_it_can_and_says_what_is_lacking(
     monkeypatch.setattr(
         sys, "argv", ["groundfault", "study", "janus", "--splits", "2", "--out", "here"]
     )
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit) as result:
         main()
     out, err = capsys.readouterr()
-    assert stopped.value.code == 2
+    assert result.value.code == 2
     assert "Planted and recovered" in out
     assert err.startswith("error: not everything was computed: ")
     assert len(err.splitlines()) == 1

@@ -12,7 +12,7 @@ from groundfault.probes import Bank, Grammar, route
 from groundfault.review import Item
 from groundfault.testing.brittle import Planted, Reviewer, plant
 from groundfault_studies.probes import study
-from groundfault_studies.tables import Study
+from groundfault_studies.tables import PaperStudy
 
 
 @pytest.fixture(scope="module")
@@ -59,19 +59,19 @@ def test_reviewers_know_the_truth_by_what_they_see_and_slip_as_often_as_told(
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Study, Path]:
+def study_and_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[PaperStudy, Path]:
     home = tmp_path_factory.mktemp("study")
     return study(quick=True, keep=home / "probes.rows.jsonl"), home
 
 
-def table(found: tuple[Study, Path], title: str) -> dict[str, Any]:
-    (one,) = (t for t in found[0].tables if t.title.startswith(title))
+def table(study_and_home: tuple[PaperStudy, Path], title: str) -> dict[str, Any]:
+    (one,) = (t for t in study_and_home[0].tables if t.title.startswith(title))
     return {row.label: row for row in one.rows}
 
 
 @pytest.mark.slow
-def test_artefacts_are_excluded_and_errors_found(found: tuple[Study, Path]) -> None:
-    rows = table(found, "What was planted")
+def test_artefacts_are_excluded_and_errors_found(study_and_home: tuple[PaperStudy, Path]) -> None:
+    rows = table(study_and_home, "What was planted")
     for name in ("v2", "v3", "v4", "policies", "exhaustive"):
         wrong = rows[f"{name}: wrong answers"].here
         assert wrong["proxy"] == wrong["rows"]
@@ -93,17 +93,17 @@ def test_artefacts_are_excluded_and_errors_found(found: tuple[Study, Path]) -> N
 
 @pytest.mark.slow
 def test_the_papers_tables_stand_beside_ours_and_all_fixtures_tie(
-    found: tuple[Study, Path],
+    study_and_home: tuple[PaperStudy, Path],
 ) -> None:
-    matched = table(found, "Table 2")
+    matched = table(study_and_home, "Table 2")
     assert matched["v4"].paper["rows"] == "13 CAPS / 11 Uniform"
-    fixture = table(found, "Table 6")
+    fixture = table(study_and_home, "Table 6")
     assert fixture["Ties"].here == fixture["Ties"].paper == {"value": "5"}
     assert fixture["CAPS mean best score"].here == fixture["Uniform mean best score"].here
-    titles = [t.title for t in found[0].tables]
+    titles = [t.title for t in study_and_home[0].tables]
     for number in (2, *range(5, 13)):
         assert any(title.startswith(f"Table {number}:") for title in titles)
-    for one in found[0].tables:  # our numbers of queries are the paper's
+    for one in study_and_home[0].tables:  # our numbers of queries are the paper's
         for row in one.rows:
             for key in {"queries", "records", "budget"} & set(row.paper):
                 assert str(row.here[key]) == row.paper[key]
@@ -111,9 +111,9 @@ def test_the_papers_tables_stand_beside_ours_and_all_fixtures_tie(
 
 @pytest.mark.slow
 def test_the_planted_component_is_confirmed_and_the_others_are_not_said_to_raise_errors(
-    found: tuple[Study, Path],
+    study_and_home: tuple[PaperStudy, Path],
 ) -> None:
-    rows = table(found, "Do errors rise")
+    rows = table(study_and_home, "Do errors rise")
     assert rows["distractor = shortcut"].here["verdict"] == "confirmed"
     assert rows["distractor = shortcut"].here["holdout"] > 0.1
     others = [row.here for label, row in rows.items() if label != "distractor = shortcut"]
@@ -122,9 +122,11 @@ def test_the_planted_component_is_confirmed_and_the_others_are_not_said_to_raise
 
 @pytest.mark.slow
 def test_the_replay_is_identical_the_package_reproduces_and_the_study_resumes(
-    found: tuple[Study, Path],
+    study_and_home: tuple[PaperStudy, Path],
 ) -> None:
-    said = [row.here["said"] for row in table(found, "Again, from the recorded calls").values()]
-    assert said == ["identical, byte by byte", "identical", "reproduces"]
-    again = study(quick=True, keep=found[1] / "probes.rows.jsonl")
-    assert again.to_json() == found[0].to_json()
+    outcomes = [
+        row.here["said"] for row in table(study_and_home, "Again, from the recorded calls").values()
+    ]
+    assert outcomes == ["identical, byte by byte", "identical", "reproduces"]
+    again = study(quick=True, keep=study_and_home[1] / "probes.rows.jsonl")
+    assert again.to_json() == study_and_home[0].to_json()

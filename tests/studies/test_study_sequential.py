@@ -39,44 +39,44 @@ def rows_of(table):
 
 
 def test_digits_alone_where_there_are_no_data(few):
-    found = sequential.study(replicates=2)
-    assert "experiments 1 and 2" in found.lacking[0]
-    verdicts, looked = found.tables
+    result = sequential.study(replicates=2)
+    assert "experiments 1 and 2" in result.lacking[0]
+    verdicts, attention = result.tables
     oracle = rows_of(verdicts)["digits: LR, oracle"]
     assert oracle["found"] == 1.0
     assert oracle["median"] < rows_of(verdicts)["digits: LR, stratified"]["median"]
-    shares = [row["share"] for row in rows_of(looked).values() if "share" in row]
+    shares = [row["share"] for row in rows_of(attention).values() if "share" in row]
     assert sum(shares) == pytest.approx(1.0)
-    assert -1 <= rows_of(looked)["Spearman correlation"]["rho"] <= 1
-    assert set(found.figures) == {
+    assert -1 <= rows_of(attention)["Spearman correlation"]["rho"] <= 1
+    assert set(result.figures) == {
         f"figure-e3-{kind}" for kind in ("verdicts", "labels", "wealth", "frequency")
     }
-    for svg in found.figures.values():
+    for svg in result.figures.values():
         assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
 def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
-    for name in ("unlabelled_pool", "generated_bank"):  # two of four degradations are enough here
+    for name in ("read_pool", "read_bank"):  # two of four degradations are enough here
         whole = getattr(audited, name)
         monkeypatch.setattr(sequential, name, lambda folder, whole=whole: whole(folder)[::3])
     monkeypatch.setattr(sequential, "BUDGETS", (10,))
     monkeypatch.setattr(sequential, "_FIGURES", {10: "Figure C.1"})
-    found = sequential.study(shared, replicates=1)
-    titles = [table.title for table in found.tables]
+    result = sequential.study(shared, replicates=1)
+    titles = [table.title for table in result.tables]
     for start in ("Figure C.1 (a), m = 10", "Figure C.1 (b), m = 10", "Figure 3", "Figure E.3"):
         assert any(title.startswith(start) for title in titles), start
-    first = rows_of(found.tables[0])
+    first = rows_of(result.tables[0])
     assert first["Large: LR, oracle"]["found"] == 1.0
     assert first["None: LR, oracle"]["found"] == 0.0
-    [looked] = [table for table in found.tables if table.title.startswith("Figure 3: where")]
-    assert len(looked.rows) > 28
-    assert looked.rows[-1].paper == {"rho": "−0.84"}
-    assert "figure-c1a-verdicts" in found.figures
+    [attention] = [table for table in result.tables if table.title.startswith("Figure 3: where")]
+    assert len(attention.rows) > 28
+    assert attention.rows[-1].paper == {"rho": "−0.84"}
+    assert "figure-c1a-verdicts" in result.figures
 
 
 def test_one_trajectory_serves_all_bets_and_budgets(few):
     setting = replace(digits(), limit=80)
-    together = audited.audited(setting, "stratified", (10, 70), 1)
+    together = audited.run_audits(setting, "stratified", (10, 70), 1)
     assert [(row["method"], row["m"]) for row in together] == [
         (label, m) for label in ("LR, stratified", MAIN) for m in (10, 70)
     ]
@@ -92,13 +92,13 @@ def test_one_trajectory_serves_all_bets_and_budgets(few):
 
 def test_an_interrupted_study_goes_on(few, tmp_path, monkeypatch):
     keep, calls = tmp_path / "sub" / "rows.jsonl", []
-    real = audited.audited
+    real = audited.run_audits
 
-    def counted(*job):
+    def count(*job):
         calls.append(job)
         return real(*job)
 
-    monkeypatch.setattr(audited, "audited", counted)
+    monkeypatch.setattr(audited, "run_audits", count)
     whole = sequential.study(replicates=2, keep=keep)
     assert len(calls) == 4
     lines = keep.read_text().splitlines(keepends=True)
@@ -120,8 +120,8 @@ def test_wrong_verdicts_count_as_the_limit(few):
         ("audit passed", 250),
         ("inconclusive", 250),
     ):
-        [told] = sequential._with_labels([{**row, "verdict": verdict}], [setting])
-        assert told["until"] == until
+        [labelled] = sequential._with_labels([{**row, "verdict": verdict}], [setting])
+        assert labelled["until"] == until
 
 
 def test_the_settings_are_what_they_say(shared):
@@ -132,13 +132,13 @@ def test_the_settings_are_what_they_say(shared):
         assert 36 <= members.sum() <= 81
         assert np.mean(right[members]) == pytest.approx(skills.accuracy[name])
     assert min(skills.accuracy.values()) < skills.threshold < right.mean()
-    easy = audited.unlabelled_pool(shared)[3]
+    easy = audited.read_pool(shared)[3]
     assert easy.scores(1).mean() > 0.9
     assert easy.pool.sizes.min() >= 0.05 * len(easy.pool)
     assert "audit passed" in {
         easy.right(r) for r in range(1, 20)
     }  # by luck, a small group may fall short
-    bank, sound = (audited.generated_bank(shared)[i] for i in (0, 3))
+    bank, sound = (audited.read_bank(shared)[i] for i in (0, 3))
     assert (bank.right(1), sound.right(1)) == ("failure mode found", "audit passed")
     assert bank.failing in bank.pool.groups
     assert (bank.scores(1) != bank.scores(2)).any()

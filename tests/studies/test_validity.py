@@ -14,37 +14,37 @@ from groundfault_studies.null_games import (
     Groups,
     Move,
     bold,
+    count_rejections,
     fresh,
-    rejected,
-    weighed,
+    weigh_rejections,
     worst_cases,
 )
-from groundfault_studies.validity import games, measured, upper
+from groundfault_studies.validity import games, measure, upper
 
 PAPERS = list(validity.PAPERS)
 MODEL, AUDITOR = games("model"), games("auditor")
 SHORT = [key for key in MODEL if key not in ("long", "100x20")]
 
 
-def most(replicates: int) -> float:
+def max_share(replicates: int) -> float:
     """What 5 % may look like, but for one time in 10,000."""
     return 0.05 + 3.9 * np.sqrt(0.05 * 0.95 / replicates)
 
 
 @pytest.mark.parametrize("key", SHORT)
 def test_the_models_null_stands(key):
-    counts = measured(MODEL[key], PAPERS, "guaranteed", 250)
-    assert max(counts.values()) / 250 <= most(250)
+    counts = measure(MODEL[key], PAPERS, "guaranteed", 250)
+    assert max(counts.values()) / 250 <= max_share(250)
 
 
 @pytest.mark.parametrize("key", [key for key in SHORT if key in AUDITOR])
 def test_the_auditors_null_stands(key):
-    counts = measured(AUDITOR[key], SOURCES, "guaranteed", 150)
-    assert max(counts.values()) / 150 <= most(150)
+    counts = measure(AUDITOR[key], SOURCES, "guaranteed", 150)
+    assert max(counts.values()) / 150 <= max_share(150)
 
 
 @pytest.mark.parametrize(
-    ("key", "least"),
+    ("key", "min_shares"),
     [
         (
             "20x20",
@@ -57,17 +57,17 @@ def test_the_auditors_null_stands(key):
         ("11788", {"lr": 1.0, "sr-lr": 1.0, "lr-ui": 1.0, "sr-lr-ui": 1.0}),
     ],
 )
-def test_the_papers_sampling_loses_it(key, least):
+def test_the_papers_sampling_loses_it(key, min_shares):
     """Spec 6c, rows (ii), (iii) and (v): an audit that tests against the threshold itself is wrong
     far too often.
     """
-    counts = measured(MODEL[key], PAPERS, "paper", 300)
-    for bet, share in least.items():
+    counts = measure(MODEL[key], PAPERS, "paper", 300)
+    for bet, share in min_shares.items():
         assert counts[bet] / 300 >= share
 
 
 def test_a_claim_of_the_auditors_is_lost_in_the_same_way():
-    assert measured(AUDITOR["gated"], ["lr-ui"], "paper", 200)["lr-ui"] >= 190
+    assert measure(AUDITOR["gated"], ["lr-ui"], "paper", 200)["lr-ui"] >= 190
 
 
 @pytest.mark.parametrize(("null", "bets"), [("model", BETS), ("auditor", SOURCES)])
@@ -96,9 +96,9 @@ def test_weighing_agrees_with_counting():
         (fresh("0/1", 100), "lr-ui"),
         (Groups(5, (0.0,) + (1.0,) * 9, 50, 0.9).game("five"), "agrapa"),
     ):
-        counted = rejected(game, [bet], "guaranteed", 4000, [1]).mean()
-        rate, error = weighed(game, bet, 1000, [2])
-        assert abs(counted - rate) <= 4 * np.sqrt(rate * (1 - rate) / 4000) + 4 * error
+        share = count_rejections(game, [bet], "guaranteed", 4000, [1]).mean()
+        rate, error = weigh_rejections(game, bet, 1000, [2])
+        assert abs(share - rate) <= 4 * np.sqrt(rate * (1 - rate) / 4000) + 4 * error
 
 
 def test_weighing_would_see_an_unfair_game():
@@ -110,10 +110,10 @@ def test_weighing_would_see_an_unfair_game():
         for _ in range(100):
             yield Move(np.full(n, 0.85), np.ones(n, dtype=bool), np.full(n, 0.70))
 
-    rate, error = weighed(Game("unfair", "", moves), "lr-ui", 1000, [1])
-    counted = rejected(Game("unfair", "", moves), ["lr-ui"], "guaranteed", 1000, [1]).mean()
-    assert counted > 0.5
-    assert abs(rate - counted) < 5 * error + 0.08
+    rate, error = weigh_rejections(Game("unfair", "", moves), "lr-ui", 1000, [1])
+    share = count_rejections(Game("unfair", "", moves), ["lr-ui"], "guaranteed", 1000, [1]).mean()
+    assert share > 0.5
+    assert abs(rate - share) < 5 * error + 0.08
 
 
 def test_the_games_are_null():
@@ -121,13 +121,13 @@ def test_the_games_are_null():
     rng = np.random.default_rng(0)
     for null, sign in (("model", 1), ("auditor", -1)):
         for key, game in games(null).items():
-            made = (
+            groups = (
                 game.moves.__self__
                 if isinstance(getattr(game.moves, "__self__", None), Groups)
                 else None
             )
-            if made is not None:
-                assert sign * (np.mean(made.scores) - made.threshold) >= -1e-12, key
+            if groups is not None:
+                assert sign * (np.mean(groups.scores) - groups.threshold) >= -1e-12, key
     play = worst_cases(1000, 15, 0.5).moves(rng, 4000, False)
     assert abs(next(play).chance.mean() - 0.85) < 0.01
     with pytest.raises(AssertionError):
@@ -145,5 +145,5 @@ def test_the_upper_bound_is_clopper_and_pearsons():
 @pytest.mark.slow
 def test_jobs_do_not_change_the_answer(monkeypatch):
     monkeypatch.setattr(validity, "_AT_ONCE", 30)
-    one, two = (measured(MODEL["fresh"], ["lr-ui"], "guaranteed", 100, jobs) for jobs in (1, 2))
+    one, two = (measure(MODEL["fresh"], ["lr-ui"], "guaranteed", 100, jobs) for jobs in (1, 2))
     assert one == two

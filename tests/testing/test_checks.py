@@ -390,7 +390,8 @@ class Forgetful(janus.Janus):
     [
         (
             Naive(),
-            r"does not keep its promise: independent \(n = 115, L = 34.*rate of false confirmations",
+            r"does not keep its promise: independent \(n = 115, L = 34.*rate of false "
+            r"confirmations",
         ),
         (Mute(), r"survives of shape \(11,\) on 12 hypotheses"),
         (Moody(), "asked twice with the same seed"),

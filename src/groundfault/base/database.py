@@ -61,7 +61,8 @@ class Database:
             return url
         if url.get_backend_name() != "sqlite" or url.database in (None, "", ":memory:"):
             raise InputError(
-                "a ledger is kept in an SQLite file or in PostgreSQL; give a path, or postgresql+psycopg://"
+                "a ledger is kept in an SQLite file or in PostgreSQL; give a path, or "
+                "postgresql+psycopg://"
             )
         return URL.create("sqlite", database=str(Path(url.database or "").absolute()))
 

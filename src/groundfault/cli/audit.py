@@ -158,9 +158,10 @@ def check(**options: Any) -> None:
         return
     from rich.console import Console
 
-    from groundfault.render.terminal import show_check
+    from groundfault.render.preview_pages import make_check_page
+    from groundfault.render.terminal import show
 
-    show_check(result, Console())
+    show(make_check_page(result), Console())
 
 
 @click.command()
@@ -202,6 +203,7 @@ def _say(report: Report, quiet: bool, out: str | None) -> None:
         return
     from rich.console import Console
 
+    from groundfault.render.audit_page import make_summary
     from groundfault.render.terminal import show
 
-    show(report, Console(), written=Path(out) / "report.html" if out else None)
+    show(make_summary(report, Path(out) / "report.html" if out else None), Console())

@@ -27,6 +27,7 @@ def demo(out: str) -> None:
     from groundfault.auditing.flow import audit
     from groundfault.cli.demo_data import DECLARED, digits_results
     from groundfault.core.evidence import Evidence
+    from groundfault.render.audit_page import make_summary
     from groundfault.render.terminal import show
 
     console = Console()
@@ -43,7 +44,7 @@ def demo(out: str) -> None:
         )
         status.update("drawing the report")
         report.write(out)
-    show(report, console, written=Path(out) / "report.html")
+    show(make_summary(report, Path(out) / "report.html"), console)
     rejected = next(f for f in report.findings if f.name == "scanned late")
     console.print(
         f"\nA candidate that did not hold up: {rejected.sentence} Why: {rejected.reason}.",

@@ -67,7 +67,7 @@ def gate(
     if not write_json(text, json_path):
         for finding in verdict.new:
             click.echo(
-                f"{words.clean(words.named(finding.name, finding.outcome))}: "
+                f"{words.clean(words.name_candidate(finding.name, finding.outcome))}: "
                 f"{words.clean(finding.sentence)}"
             )
         for line in render.lines(verdict):

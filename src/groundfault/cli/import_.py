@@ -51,6 +51,7 @@ def import_(**options: Any) -> None:
         return
     from rich.console import Console
 
-    from groundfault.render.terminal import show_import
+    from groundfault.render.preview_pages import make_import_page
+    from groundfault.render.terminal import show
 
-    show_import(evidence, Console(), written=options["out"])
+    show(make_import_page(evidence, options["out"]), Console())

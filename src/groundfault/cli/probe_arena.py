@@ -126,8 +126,8 @@ def arena(**options: Any) -> None:
 def _show(standings: list[LeaderboardRow], control: str) -> None:
     from rich.console import Console
 
-    from groundfault.render.page import fitted
     from groundfault.render.probe_tables import make_table
+    from groundfault.render.terminal import fit_table
 
     rows = [
         (
@@ -157,7 +157,7 @@ def _show(standings: list[LeaderboardRow], control: str) -> None:
         "artefacts",
     )
     console = Console()
-    console.print(fitted(make_table("", "ttnnnnnnn", heads, rows), console.width))
+    console.print(fit_table(make_table("", "ttnnnnnnn", heads, rows), console.width))
     click.echo(
         f"means; difference and ratio are to {clean(control)} on the same landscapes, "
         "with 95% intervals"

@@ -78,9 +78,11 @@ def report(runs: str, **options: Any) -> None:
 
     from groundfault.probes.use.summary import count_review
     from groundfault.probes.use.summary_schema import ProbeSummary
-    from groundfault.render import page as paper
     from groundfault.render import probe_words
+    from groundfault.render.html import html
+    from groundfault.render.markdown import markdown
     from groundfault.render.probe_report import BRIEF, make_page
+    from groundfault.render.terminal import show
 
     for name in ("md", "html", "json_path", "evidence"):
         require_writable(options[name])
@@ -89,7 +91,7 @@ def report(runs: str, **options: Any) -> None:
     content = make_page(
         summary, _title(runs), _review_sections(audit), figures=bool(options["html"])
     )
-    for name, write in (("md", paper.markdown), ("html", paper.html)):
+    for name, write in (("md", markdown), ("html", html)):
         if options[name]:
             write_text(Path(options[name]), write(content))
     result = ProbeSummary.of(
@@ -101,7 +103,7 @@ def report(runs: str, **options: Any) -> None:
     quiet = write_json(result.to_json(), options["json_path"])
     if not quiet:
         brief = tuple(section for section in content.sections if section.title not in BRIEF)
-        paper.show(replace(content, sections=brief), Console())
+        show(replace(content, sections=brief), Console())
     if options["evidence"] or options["audit_dir"]:
         _evidence(summary, audit, options, quiet)
 
@@ -177,7 +179,7 @@ def _open_review(
 
 def _tables(package: Package) -> str:
     """The tables of a package, from what is published alone."""
-    from groundfault.render.page import markdown
+    from groundfault.render.markdown import markdown
     from groundfault.render.probe_report import make_page, make_review_section
     from groundfault.review import agreement
 

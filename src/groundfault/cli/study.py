@@ -27,7 +27,7 @@ class _StudyTable(Protocol):
     columns: Mapping[str, tuple[str, str]]
     rows: tuple[Any, ...]
 
-    def shown(self, row: Any) -> list[list[str]]:
+    def format_row(self, row: Any) -> list[list[str]]:
         """The lines of a row: what was computed, then what the paper prints."""
         ...
 
@@ -169,18 +169,19 @@ def show(result: _Study, console: Console, out: str | None) -> None:
 
 def _render(table: _StudyTable, width: int) -> Group:
     """The table for a terminal of this width; what the paper prints is set apart."""
-    from groundfault.render.page import fitted
-    from groundfault.render.tables import Table as Plain
-    from groundfault.render.tables import TableColumn
+    from groundfault.render.page import Table, TableColumn
+    from groundfault.render.terminal import fit_table
 
     lines = [
         (line, not row.here or number > 0)
         for row in table.rows
-        for number, line in enumerate(table.shown(row))
+        for number, line in enumerate(table.format_row(row))
     ]
     columns = (
         TableColumn(head, "text" if kind == "text" else "number")
         for head, kind in table.columns.values()
     )
-    plain = Plain(table.title, (TableColumn(""), *columns), tuple(tuple(line) for line, _ in lines))
-    return fitted(plain, width, ["dim italic" if from_paper else "" for _, from_paper in lines])
+    rows = tuple(tuple(line) for line, _ in lines)
+    classes = tuple("printed" if from_paper else "" for _, from_paper in lines)
+    page_table = Table(table.title, (TableColumn(""), *columns), rows, classes=classes)
+    return fit_table(page_table, width)

@@ -119,7 +119,7 @@ def _say(content: Any, table: Any, out: str | None) -> None:
     from rich.console import Console
 
     from groundfault.exports.slices import write_table
-    from groundfault.render.page import show
+    from groundfault.render.terminal import show
 
     if out:
         write_table(table, out)

@@ -133,7 +133,7 @@ class Flipping:
         label = probability.argmax(axis=1)
         flips = error_prone & (probability.max(axis=1) < self.threshold_)
         if probability.shape[1] == 2:
-            return np.where(flips, 1 - label, label)
+            return np.asarray(np.where(flips, 1 - label, label), dtype=np.int64)
         slices = fitted_slicer(self).predict(Z, y_proba)
         other = [self.majority_.get(s, own) for s, own in zip(slices, label, strict=True)]
         return np.asarray(np.where(flips, other, label), dtype=np.int64)

@@ -32,13 +32,13 @@ LEAST = 8
 
 __all__ = [
     "Explanation",
-    "Mark",
     "FeatureValues",
+    "Mark",
     "SliceProfile",
+    "average_v",
     "compare",
     "explain",
     "measure_features",
-    "average_v",
 ]
 
 

@@ -98,11 +98,13 @@ class Account:
         """The account in sentences, the most important first."""
         read = sum(log.observations for log in self.logs)
         said = [
-            f"{_count(read, 'row')} from {_count(len(self.logs), 'log')}; {_count(self.examples, 'example')}"
+            f"{_count(read, 'row')} from {_count(len(self.logs), 'log')}; "
+            f"{_count(self.examples, 'example')}"
         ]
         if self.missing:
             said.append(
-                f"matched: {_count(self.matched, 'example')} answered by each of {len(self.missing)} models"
+                f"matched: {_count(self.matched, 'example')} answered by each of "
+                f"{len(self.missing)} models"
             )
         lacking = {model: n for model, n in self.missing.items() if n}
         said += [
@@ -122,7 +124,8 @@ class Account:
             said.append(f"duplicated: {_count(self.duplicated, 'row')} found twice, counted once")
         if self.conflicting:
             said.append(
-                f"conflicting: {_count(self.conflicting, 'row')} contradicted another and were kept apart"
+                f"conflicting: {_count(self.conflicting, 'row')} contradicted another and were "
+                "kept apart"
             )
         if self.unread:
             more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""

@@ -36,8 +36,8 @@ class OpenAIEvals:
 
     Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a
     grader's. A choice that a grader left ``__invalid__`` is ``unparsed``; a sample with an
-    ``error`` event and no score is ``error``, and one that was only sampled is ``missing``. A log without a
-    final report was cut short, and the notes say so."""
+    ``error`` event and no score is ``error``, and one that was only sampled is ``missing``. A log
+    without a final report was cut short, and the notes say so."""
 
     def sniff(self, path: Path) -> bool:
         """Whether the first line is the specification of a run."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from msgspec import to_builtins
 
@@ -12,52 +12,12 @@ from groundfault.auditing import messages
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.render import words
+from groundfault.render.page import Table, TableColumn
 
-Kind = Literal["text", "code", "number"]
-_NAMES_SHOWN = 12
-
-
-@dataclass(frozen=True)
-class TableColumn:
-    """A column's head, and whether it holds words, names from the data, or numbers."""
-
-    head: str
-    kind: Kind = "text"
+MAX_NAMES = 12
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of text, not yet escaped for any format.
-
-    Attributes
-    ----------
-    caption : str
-    columns : tuple of Column
-    rows : tuple of tuples of str
-    note : str
-        What has to be said to read it rightly.
-    """
-
-    caption: str
-    columns: tuple[TableColumn, ...]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-    def lean(self) -> Table:
-        """Without the columns in which no row has anything."""
-        kept = [
-            i
-            for i in range(len(self.columns))
-            if any(row[i] not in ("", words.NONE) for row in self.rows)
-        ]
-        return replace(
-            self,
-            columns=tuple(self.columns[i] for i in kept),
-            rows=tuple(tuple(row[i] for i in kept) for row in self.rows),
-        )
-
-
-def held_out(report: Report) -> bool:
+def holds_out(report: Report) -> bool:
     """Whether the judge held anything out."""
     return bool(report.n_holdout)
 
@@ -75,7 +35,7 @@ def numbers(report: Report, finding: Finding) -> Table:
     """What a finding comes to on discovery, on the holdout and on all units."""
     head, interval = interval_words(report)
     parts: list[tuple[str, Cell | None]] = [("All units", finding.full)]
-    if held_out(report):
+    if holds_out(report):
         parts = [("Discovery (selected)", finding.discovery), ("Holdout", finding.holdout), *parts]
     rows = tuple(
         (
@@ -92,7 +52,9 @@ def numbers(report: Report, finding: Finding) -> Table:
     )
     heads = ("Errors on the slice", "Errors off it", "Lift", head, "p", "Adjusted p")
     columns = (TableColumn("Units"), *(TableColumn(h, "number") for h in heads))
-    return Table(f"{words.label(finding)}: errors on and off the slice", columns, rows).lean()
+    return Table(
+        f"{words.label(finding)}: errors on and off the slice", columns, rows
+    ).drop_empty_columns()
 
 
 def screened(report: Report) -> Table:
@@ -117,12 +79,12 @@ def screened(report: Report) -> Table:
         *(TableColumn(h, "number") for h in heads),
         TableColumn("Reason"),
     )
-    return Table("Screened, not confirmed", columns, rows).lean()
+    return Table("Screened, not confirmed", columns, rows).drop_empty_columns()
 
 
-def everything(report: Report, most: int) -> Table:
+def everything(report: Report, max_rows: int) -> Table:
     """All candidates, at most so many of them: counts, lifts, verdict and reason."""
-    rows = tuple(_row(f) for f in report.findings[:most])
+    rows = tuple(_row(f) for f in report.findings[:max_rows])
     heads = (
         "Errors on",
         "Errors off",
@@ -133,14 +95,14 @@ def everything(report: Report, most: int) -> Table:
     )
     columns = (
         TableColumn("Candidate", "code"),
-        TableColumn("Rule", "code"),
+        TableColumn("Rule", "under"),
         TableColumn("Verdict"),
         *(TableColumn(h, "number") for h in heads),
         TableColumn("Reason"),
         TableColumn("If all unscored"),
     )
     note = "Errors and rates are those of all units. The p-value of the screen is two-sided."
-    if held_out(report):
+    if holds_out(report):
         note += " The adjusted one is of the holdout, one-sided in the discovery direction."
     else:
         columns = tuple(
@@ -148,28 +110,30 @@ def everything(report: Report, most: int) -> Table:
         )
         columns = tuple(replace(c, head="p") if c.head == "Screen p" else c for c in columns)
         rows = tuple((*row[:6], words.NONE, *row[7:]) for row in rows)
-    return Table("All candidates, the untestable ones too", columns, rows, note).lean()
+    return Table(
+        "All candidates, the untestable ones too", columns, rows, note
+    ).drop_empty_columns()
 
 
 def _row(finding: Finding) -> tuple[str, ...]:
-    held = finding.holdout
-    adjusted = (held or finding.discovery).p_adjusted
+    holdout = finding.holdout
+    p_adjusted = (holdout or finding.discovery).p_adjusted
     return (
         words.label(finding),
-        "" if plainly(finding) else finding.rule,
+        "" if is_named_by_rule(finding) else finding.rule,
         words.VERDICTS[finding.verdict],
         words.share(finding.full, "on"),
         words.share(finding.full, "off"),
         words.signed(finding.discovery.lift),
-        words.signed(held.lift if held else None),
+        words.signed(holdout.lift if holdout else None),
         words.p_value(finding.discovery.p),
-        words.p_value(adjusted),
+        words.p_value(p_adjusted),
         _codes(finding),
-        turns(finding),
+        describe_changes(finding),
     )
 
 
-def plainly(finding: Finding) -> bool:
+def is_named_by_rule(finding: Finding) -> bool:
     """Whether the rule is the name over again, a column as it stands."""
     return finding.rule.strip('"') == finding.name
 
@@ -195,15 +159,15 @@ def key(report: Report) -> Table:
     )
 
 
-def turns(finding: Finding) -> str:
+def describe_changes(finding: Finding) -> str:
     """How the verdict would turn had all unscored observations failed, or passed; empty where it
     would not.
     """
-    said = []
+    changes = []
     for assumed, verdict in (finding.sensitivity or {}).items():
         if verdict != finding.verdict:
-            said.append(f"{assumed.removeprefix('all_')}: {words.VERDICTS[Verdict(verdict)]}")
-    return "; ".join(said)
+            changes.append(f"{assumed.removeprefix('all_')}: {words.VERDICTS[Verdict(verdict)]}")
+    return "; ".join(changes)
 
 
 def detectable(report: Report) -> Table:
@@ -260,7 +224,7 @@ def baselines(report: Report) -> Table | None:
         (weaker.full, "The whole rule"),
     )
     rows = tuple(
-        (rule, words.count(len(names)), words.listing(_clean(names), _NAMES_SHOWN))
+        (rule, words.count(len(names)), words.listing(_clean(names), MAX_NAMES))
         for names, rule in rules
     )
     columns = (TableColumn("Rule"), TableColumn("Reports", "number"), TableColumn("Candidates"))
@@ -273,18 +237,18 @@ def _clean(names: Sequence[str]) -> list[str]:
 
 def manifest(report: Report) -> tuple[Table, ...]:
     """Everything needed to recompute the report."""
-    made, ledger = report.manifest, report.ledger
+    facts, ledger = report.manifest, report.ledger
     roles = {
         key: value
-        for key, value in to_builtins(made.roles).items()
+        for key, value in to_builtins(facts.roles).items()
         if value not in (None, "", [], False)
     }
     versions = {"groundfault": report.groundfault_version}
-    versions |= {"python": made.python, "numpy": made.numpy, "polars": made.polars}
+    versions |= {"python": facts.python, "numpy": facts.numpy, "polars": facts.polars}
     evidence: dict[str, Any] = {
-        "source": made.sources,
-        "models": made.models,
-        "compared": made.compare,
+        "source": facts.sources,
+        "models": facts.models,
+        "compared": facts.compare,
         **roles,
     }
     evidence |= {"rows": report.rows, "units": report.n}
@@ -305,7 +269,7 @@ def _pairs(caption: str, head: str, pairs: dict[str, Any]) -> Table:
 
 def _plain(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return words.listing([str(v) for v in value], _NAMES_SHOWN)
+        return words.listing([str(v) for v in value], MAX_NAMES)
     return (
         words.count(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
     )

@@ -5,7 +5,7 @@ nothing statistical."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -13,15 +13,19 @@ from pathlib import PurePath
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.render import words
-from groundfault.render.tables import held_out, plainly
+from groundfault.render.audit_tables import holds_out, is_named_by_rule
+from groundfault.render.page import Code
 
 ASSOCIATION = (
-    "A confirmed finding is an association: errors are more, or less, frequent on the slice than off it. "
+    "A confirmed finding is an association: errors are more, or less, frequent on the slice than "
+    "off it. "
     "It is not a cause. What was not among the candidates was not looked for."
 )
 SELECTED = (
-    "Discovery lifts were selected as the largest, so they are too large on average (the winner's curse); "
-    "the holdout lift is the estimate. All units together contain the discovery half, and so part of the selection. "
+    "Discovery lifts were selected as the largest, so they are too large on average (the winner's "
+    "curse); "
+    "the holdout lift is the estimate. All units together contain the discovery half, and so part "
+    "of the selection. "
     "p-values are two-sided on discovery, one-sided on the holdout."
 )
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
@@ -78,25 +82,27 @@ class Outline:
         if not confirmed:
             return _NOTHING
         slices = sum(1 + len(group.distinct) for group in self.groups)
-        said = [words.plural(confirmed, "confirmed finding")]
+        parts = [words.plural(confirmed, "confirmed finding")]
         if slices < confirmed:
-            said.append(f"{words.count(slices)} distinct")
+            parts.append(f"{words.count(slices)} distinct")
         if groups < slices:
-            said.append(f"in {words.plural(groups, 'group')}")
-        return ", ".join(said)
+            parts.append(f"in {words.plural(groups, 'group')}")
+        return ", ".join(parts)
 
     @property
     def instrument(self) -> str:
         """A warning that the measurement itself explains failures; empty where no such finding was
         confirmed.
         """
-        found = [f for f in distinct(self.report.confirmed) if f.source == INSTRUMENT]
-        if not found:
+        suspects = [f for f in distinct(self.report.confirmed) if f.source == INSTRUMENT]
+        if not suspects:
             return ""
-        are = "is" if len(found) == 1 else "are"
+        are = "is" if len(suspects) == 1 else "are"
         return (
-            f"The grader may be at fault: {words.plural(len(found), 'confirmed finding')} {are} about how answers were "
-            f"given or measured, not about the examples ({words.listing([f.name for f in found], 3)}). Look at some of "
+            f"The grader may be at fault: {words.plural(len(suspects), 'confirmed finding')} {are} "
+            "about how answers were "
+            "given or measured, not about the examples "
+            f"({words.listing([f.name for f in suspects], 3)}). Look at some of "
             "those answers before anything else is concluded."
         )
 
@@ -113,11 +119,11 @@ class Outline:
     @property
     def caution(self) -> str:
         """How to read the two sets of lifts."""
-        said = SELECTED if held_out(self.report) else UNSPLIT
+        sentence = SELECTED if holds_out(self.report) else UNSPLIT
         return (
-            said
+            sentence
             if all(f.full.on_errors % 1 == 0 for f in self.report.findings)
-            else f"{said} {BOUNDED}"
+            else f"{sentence} {BOUNDED}"
         )
 
     @property
@@ -127,7 +133,7 @@ class Outline:
         if ledger is not None:
             return words.clean(ledger.sentence)
         return (
-            "opening not recorded: no ledger" if held_out(self.report) else "nothing was held out"
+            "opening not recorded: no ledger" if holds_out(self.report) else "nothing was held out"
         )
 
     @property
@@ -150,7 +156,7 @@ class Outline:
         """What was audited, in numbers."""
         report, counts = self.report, self.report.candidates
         units = words.count(report.n)
-        if held_out(self.report):
+        if holds_out(self.report):
             units += (
                 f" ({words.count(report.n_discovery)} discovery,"
                 f" {words.count(report.n_holdout)} holdout)"
@@ -172,14 +178,14 @@ class Outline:
     def steps(self) -> tuple[tuple[str, int], ...]:
         """How many candidates are left after each step."""
         counts, candidates = self.report.counts(), self.report.candidates
-        confirmed, failed = counts[Verdict.CONFIRMED], counts[Verdict.NOT_REPLICATED]
+        confirmed, unconfirmed = counts[Verdict.CONFIRMED], counts[Verdict.NOT_REPLICATED]
         several = candidates.hypotheses != candidates.size
         steps = [
             ("candidates × outcomes" if several else "in the library", candidates.hypotheses),
             ("tested", candidates.tested),
         ]
-        if held_out(self.report):
-            steps.append(("survived the screen", confirmed + failed))
+        if holds_out(self.report):
+            steps.append(("survived the screen", confirmed + unconfirmed))
         return (*steps, ("confirmed", confirmed))
 
     @cached_property
@@ -189,7 +195,7 @@ class Outline:
         """
         confirmed = sorted(
             self.report.confirmed,
-            key=lambda f: (f.source != INSTRUMENT, -abs(shown(f).lift or 0.0)),
+            key=lambda f: (f.source != INSTRUMENT, -abs(main_cell(f).lift or 0.0)),
         )
         leads = [f for f in confirmed if f.representative is None]
         return tuple(
@@ -219,7 +225,8 @@ class Outline:
         if not mean or mean.holdout is None:
             return ""
         return (
-            f"What survived the screen had a mean absolute lift of {mean.discovery:.2f} on discovery and "
+            f"What survived the screen had a mean absolute lift of {mean.discovery:.2f} on "
+            "discovery and "
             f"{mean.holdout:.2f} on the holdout: the difference is the winner's curse."
         )
 
@@ -228,18 +235,19 @@ class Outline:
         """Whether verdicts depend on what could not be scored; empty where everything was
         scored.
         """
-        lost = sum(n for status, n in self.report.statuses.items() if status != "scored")
-        if not lost:
+        count = sum(n for status, n in self.report.statuses.items() if status != "scored")
+        if not count:
             return ""
-        turned = sum(
+        changes = sum(
             any(v != f.verdict for v in (f.sensitivity or {}).values())
             for f in self.report.findings
         )
         verdicts = (
-            "No verdict" if not turned else f"The verdict on {words.plural(turned, 'candidate')}"
+            "No verdict" if not changes else f"The verdict on {words.plural(changes, 'candidate')}"
         )
         return (
-            f"{words.plural(lost, 'observation')} could not be scored. {verdicts} would be another "
+            f"{words.plural(count, 'observation')} could not be scored. {verdicts} would be "
+            "another "
             "had all of them failed, or all passed."
         )
 
@@ -252,79 +260,72 @@ class Outline:
         return (
             f"Of {words.count(robustness.splits)} random splits of the same units, "
             f"{words.rate(robustness.nonempty)} "
-            "confirmed anything. They share one sample: how often a finding is confirmed is not a probability of its "
+            "confirmed anything. They share one sample: how often a finding is confirmed is not a "
+            "probability of its "
             "being true."
         )
 
-    def remarks(self, finding: Finding) -> tuple[tuple[str, str, bool], ...]:
-        """What else there is to say of a finding: label, words, and whether they are names or rules
-        from the data.
-        """
-        said = (
-            [("Means", finding.meaning, False)]
-            if finding.meaning.strip('"') not in (finding.rule, finding.name)
-            else []
-        )
-        if not plainly(finding):
-            said.append(("Rule", finding.rule, True))
-        said.append(("Source", finding.source, False))
+    def remarks(self, finding: Finding) -> tuple[tuple[str, str | Code], ...]:
+        """Labels and values of everything else that is known of a finding."""
+        return tuple(self._remarks(finding))
+
+    def _remarks(self, finding: Finding) -> Iterator[tuple[str, str | Code]]:
+        if finding.meaning.strip('"') not in (finding.rule, finding.name):
+            yield "Meaning", finding.meaning
+        if not is_named_by_rule(finding):
+            yield "Rule", Code(finding.rule)
+        yield "Source", finding.source
         if finding.aliases:
-            said.append(("Same units as", words.listing(finding.aliases), True))
+            yield "Same units as", Code(words.listing(finding.aliases))
         if finding.decoys is not None:
-            said.append(
-                (
-                    "Decoys as large",
-                    f"{finding.decoys:.2g} expected by chance at or above this effect",
-                    False,
-                )
-            )
+            decoys = f"{finding.decoys:.2g} expected by chance at or above this effect"
+            yield "Decoys as large", decoys
         if finding.sensitivity:
-            said.append(("Unscored", sensitivity(finding), False))
+            yield "Unscored", describe_sensitivity(finding)
         if finding.frequency is not None and self.report.robustness:
             splits = words.count(self.report.robustness.splits)
-            said.append(
-                (
-                    "Confirmed again",
-                    f"in {words.rate(finding.frequency)} of {splits} random splits; not a probability of being true",
-                    False,
-                )
+            rate = words.rate(finding.frequency)
+            yield (
+                "Confirmed again",
+                f"in {rate} of {splits} random splits; not a probability of being true",
             )
         examples = self.report.examples.get(words.key(finding))
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
-            said.append((f"Failures {side} it", words.listing(examples), True))
-        return tuple((head, words.clean(text), code) for head, text, code in said)
+            yield f"Failures {side} it", Code(words.listing(examples))
 
 
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings without those that are true for the same units as an earlier one, or for exactly
     the others.
     """
-    kept: list[Finding] = []
-    called: dict[tuple[str, str], str] = {}
+    findings_left: list[Finding] = []
+    name_of_alias: dict[tuple[str, str], str] = {}
     for f in findings:
-        twin = called.get((f.outcome, f.name), called.get((f.outcome, f"not {f.name}")))
+        twin = name_of_alias.get(
+            (f.outcome, f.name), name_of_alias.get((f.outcome, f"not {f.name}"))
+        )
         if twin is None or not {twin, f"not {twin}"} & set(f.aliases):
-            kept.append(f)
-            called |= {(f.outcome, alias): f.name for alias in f.aliases}
-    return tuple(kept)
+            findings_left.append(f)
+            name_of_alias |= {(f.outcome, alias): f.name for alias in f.aliases}
+    return tuple(findings_left)
 
 
-def shown(finding: Finding) -> Cell:
+def main_cell(finding: Finding) -> Cell:
     """The numbers a finding is read by: held-out ones where there are some."""
     return finding.holdout or finding.discovery
 
 
-def sensitivity(finding: Finding) -> str:
+def describe_sensitivity(finding: Finding) -> str:
     """What the verdict would have been under the two extreme scorings of the unscored."""
-    said = {
+    verdicts = {
         key: words.VERDICTS[Verdict(verdict)]
         for key, verdict in (finding.sensitivity or {}).items()
     }
-    if set(said.values()) == {words.VERDICTS[finding.verdict]}:
+    if set(verdicts.values()) == {words.VERDICTS[finding.verdict]}:
         return "the same verdict, had all unscored observations failed or all passed"
     return "; ".join(
-        f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in said.items()
+        f"{verdict}, had all {key.removeprefix('all_')}" for key, verdict in verdicts.items()
     )
 
 

@@ -8,7 +8,7 @@ from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.render import words
 from groundfault.render.markdown import code, escape
 
-MOST = 20  # findings shown; a pull request is no place for more
+MAX_ROWS = 20  # findings shown; a pull request is no place for more
 
 
 def headline(gate: Gate) -> str:
@@ -17,7 +17,8 @@ def headline(gate: Gate) -> str:
     why = [f"{words.plural(len(gate.new), f'{fresh}finding')} met the rule"] if gate.new else []
     if gate.blind:
         why.append(
-            f"the audit could not have seen enough (least detectable lift {words.bare(gate.detectable)})"
+            "the audit could not have seen enough (least detectable lift "
+            f"{words.bare(gate.detectable)})"
         )
     if why:
         return f"Gate failed: {' and '.join(why)}"
@@ -37,7 +38,7 @@ def markdown(gate: Gate) -> str:
     """The gate as GitHub-flavoured Markdown; text from data is escaped."""
     parts = [f"### {escape(headline(gate))}", f"Rule: {code(gate.fail_on)}"]
     if gate.new:
-        rows = [_row(met) for met in gate.new[:MOST]]
+        rows = [_row(match) for match in gate.new[:MAX_ROWS]]
         parts.append(
             "\n".join(
                 [
@@ -47,27 +48,29 @@ def markdown(gate: Gate) -> str:
                 ]
             )
         )
-    if len(gate.new) > MOST:
-        parts.append(f"The first {MOST} are shown; all {len(gate.new):,} are in the JSON.")
+    if len(gate.new) > MAX_ROWS:
+        parts.append(f"The first {MAX_ROWS} are shown; all {len(gate.new):,} are in the JSON.")
     parts += [escape(words.capital(line)) + "." for line in lines(gate)]
     parts.append(f"Least lift that the audit could have found: {words.bare(gate.detectable)}.")
     return "\n\n".join(parts) + "\n"
 
 
-def _row(met: GateMatch) -> str:
+def _row(match: GateMatch) -> str:
     interval = (
         ""
-        if met.low is None or met.high is None
-        else f" ({words.signed(met.low)} to {words.signed(met.high)})"
+        if match.low is None or match.high is None
+        else f" ({words.signed(match.low)} to {words.signed(match.high)})"
     )
-    name = words.named(met.name, met.outcome)
+    name = words.name_candidate(match.name, match.outcome)
     cells = (
         code(name),
-        words.signed(met.lift) + interval,
-        (met.before or words.NONE).replace("_", " "),
+        words.signed(match.lift) + interval,
+        (match.before or words.NONE).replace("_", " "),
     )
-    return f"| {' | '.join(cells)} | {escape(met.sentence)} |"
+    return f"| {' | '.join(cells)} | {escape(match.sentence)} |"
 
 
 def _names(mets: tuple[GateMatch, ...]) -> str:
-    return words.listing([words.clean(words.named(met.name, met.outcome)) for met in mets])
+    return words.listing(
+        [words.clean(words.name_candidate(match.name, match.outcome)) for match in mets]
+    )

@@ -1,33 +1,243 @@
-"""A page of sections: one content, set as HTML, as Markdown and in a terminal."""
+"""What a report says, before it is set in any format: a page of sections, and blocks in them.
+
+Every way of working makes a `Page`; `render.html`, `render.markdown` and `render.terminal` set any
+page. Text is not escaped here, and nothing is computed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import zip_longest
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
 
 from groundfault.render import words
 from groundfault.render.figures import Figure
-from groundfault.render.markdown import escape, set_table
-from groundfault.render.tables import Table
 
-if TYPE_CHECKING:
-    from rich.console import Console, Group
+Kind = Literal["text", "code", "number", "under"]
+Style = Literal["", "notice", "small"]
 
-_READABLE = (
-    13  # a column of words has as many characters in a terminal, and for a long word twice as many
-)
+
+@dataclass(frozen=True)
+class Code:
+    """A name or a rule out of the data, inside a line of words."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Line = tuple[str | Code, ...]
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column's head and what stands below it.
+
+    Attributes
+    ----------
+    head : str
+    kind : {"text", "code", "number", "under"}
+        Words; names from the data; numbers; or code that a wide page sets under the first cell.
+    """
+
+    head: str
+    kind: Kind = "text"
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order in which readers may put the rows of a table.
+
+    Attributes
+    ----------
+    key, label : str
+    ranks : tuple of int
+        The place of each row, from 1.
+    """
+
+    key: str
+    label: str
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of TableColumn
+    rows : tuple of tuple of str
+    note : str
+        What has to be said to read it rightly.
+    orders : tuple of Order
+        Where a page offers more than the order of the rows; at most one table of a page does.
+    classes : tuple of str
+        A word for each row that a style sheet may know, such as a verdict.
+    """
+
+    block: ClassVar = "table"
+    caption: str
+    columns: tuple[TableColumn, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    orders: tuple[Order, ...] = ()
+    classes: tuple[str, ...] = ()
+
+    def drop_empty_columns(self) -> Table:
+        """The table without the columns in which no row has anything."""
+        places = [
+            i
+            for i in range(len(self.columns))
+            if any(row[i] not in ("", words.NONE) for row in self.rows)
+        ]
+        return self.take_columns(places)
+
+    def take_columns(self, places: list[int]) -> Table:
+        """The table with the columns at these places alone."""
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in places),
+            rows=tuple(tuple(row[i] for i in places) for row in self.rows),
+        )
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A paragraph; a notice is one that nobody may overlook."""
+
+    block: ClassVar = "paragraph"
+    line: Line
+    style: Style = ""
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """Short remarks, one a bullet."""
+
+    block: ClassVar = "bullets"
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One thing that was found: its name, what may be said of it, and lesser remarks.
+
+    Attributes
+    ----------
+    name : str
+    sentence : str
+    remarks : tuple of Line
+    anchor : str
+        The entry that holds its numbers.
+    """
+
+    name: str
+    sentence: str
+    remarks: tuple[Line, ...] = ()
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What was found, the most important first.
+
+    Attributes
+    ----------
+    items : tuple of Statement
+    open : int
+        How many a page shows; the others are folded under ``more``.
+    more : str
+    """
+
+    block: ClassVar = "statements"
+    items: tuple[Statement, ...]
+    open: int = 12
+    more: str = "more"
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """Labels, and what stands beside each: words, or code out of the data."""
+
+    block: ClassVar = "remarks"
+    items: tuple[tuple[str, str | Code], ...]
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Figures, side by side where there is room."""
+
+    block: ClassVar = "figures"
+    figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Blocks under a head of their own; a code head is a name out of the data."""
+
+    block: ClassVar = "entry"
+    title: str | Code
+    blocks: tuple[Block, ...]
+    anchor: str = ""
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Blocks that a page opens when asked; a printed page shows them."""
+
+    block: ClassVar = "fold"
+    summary: Line
+    blocks: tuple[Block, ...]
+    printed: bool = True
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Short tables side by side where there is room."""
+
+    block: ClassVar = "columns"
+    tables: tuple[Table, ...]
+
+
+Block = Paragraph | Bullets | Statements | Remarks | Figures | Table | Entry | Fold | Columns
 
 
 @dataclass(frozen=True)
 class Section:
-    """A head, and under it sentences, figures and tables in this order."""
+    """A head, and under it sentences, figures, tables and other blocks, in this order.
+
+    Attributes
+    ----------
+    title : str
+    sentences : tuple of str
+    figures : tuple of Figure
+    tables : tuple of Table
+    blocks : tuple of Block
+    anchor : str
+        Its name in an address; left out, its number.
+    """
 
     title: str
     sentences: tuple[str, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    anchor: str = ""
+
+    @property
+    def content(self) -> tuple[Block, ...]:
+        """All of it as blocks."""
+        figures = (Figures(self.figures),) if self.figures else ()
+        paragraphs = (Paragraph((sentence,)) for sentence in self.sentences)
+        return (*paragraphs, *figures, *self.tables, *self.blocks)
+
+    @property
+    def has_words(self) -> bool:
+        """Whether anything is left of it without figures."""
+        return any(not isinstance(block, Figures) for block in self.content)
 
 
 @dataclass(frozen=True)
@@ -37,14 +247,17 @@ class Page:
     Attributes
     ----------
     kind : str
-        Of report, such as ``taxonomy``.
+        The way of working: ``audit``, ``sequential audit``, ``taxonomy``, ``probes``, ...
     title, verdict : str
-        What it is of, and the answer in a line.
+        What it is about, and the answer in a line.
     facts : tuple of pair of str
-        Labels and what stands there.
+        Labels and values.
     sections : tuple of Section
     good : bool
         Whether the verdict is that something was found.
+    lead : tuple of Block
+        What stands under the verdict, before everything else.
+    footer : str
     """
 
     kind: str
@@ -53,137 +266,11 @@ class Page:
     facts: tuple[tuple[str, str], ...]
     sections: tuple[Section, ...]
     good: bool
+    lead: tuple[Block, ...] = ()
+    footer: str = ""
 
-
-def html(content: Page) -> str:
-    """One self-contained page; everything that came from data is escaped."""
-    from markupsafe import Markup
-
-    from groundfault.render.html import page
-
-    return page("page.html.j2", page=content, drawn=lambda f: Markup(f.svg))
-
-
-def markdown(content: Page) -> str:
-    """The same as Markdown, without figures."""
-    return "\n\n".join(_blocks(content)) + "\n"
-
-
-def show(content: Page, console: Console) -> None:
-    """The same in a terminal, without figures."""
-    from rich.text import Text
-
-    def say(text: str, style: str = "") -> None:
-        console.print(Text(words.clean(text), style=style))
-
-    say(content.verdict, "bold green" if content.good else "bold")
-    say(content.title, "dim")
-    say("; ".join(f"{label} {text}" for label, text in content.facts), "dim")
-    for section in content.sections:
-        if section.sentences or section.tables:
-            console.print()
-            say(section.title, "bold underline")
-        for sentence in section.sentences:
-            say(sentence)
-        for table in section.tables:
-            if table.caption != section.title:
-                say(table.caption, "italic")
-            console.print(fitted(table, console.width))
-            if table.note:
-                say(table.note, "dim")
-
-
-def fitted(table: Table, width: int, styles: Sequence[str] = ()) -> Group:
-    """A table as a terminal of this width can show it: no number is broken, and no word of a head
-    over numbers.
-
-    One that is wider yet comes in parts, each of which begins with the columns of words that lead
-    the table.
-
-    Parameters
-    ----------
-    table : Table
-    width : int
-        Of the terminal, in characters.
-    styles : sequence of str
-        Of the rows; left out, all are plain.
-    """
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Group
-    from rich.table import Table as Shown
-    from rich.text import Text
-
-    every = range(len(table.columns))
-    gap = 2 if _needs(table, every, 2) <= width else 1
-    parts: list[Shown | Text] = []
-    for columns in _parts(table, width, gap):
-        out = Shown(box=SIMPLE_HEAD, pad_edge=False, padding=(0, gap - 1, 0, 0), show_edge=False)
-        for place, room in _widths(table, columns, width, gap).items():
-            column = table.columns[place]
-            out.add_column(
-                Text(column.head),
-                justify="right" if column.kind == "number" else "left",
-                overflow="fold",
-                width=room,
-            )
-        for row, style in zip_longest(table.rows, styles):
-            out.add_row(*(Text(words.clean(row[place])) for place in columns), style=style)
-        parts += [Text(), out] if parts else [out]
-    return Group(*parts)
-
-
-def _parts(table: Table, width: int, gap: int) -> Iterator[list[int]]:
-    """The columns of each part: as many as find room beside those that lead."""
-    kinds = [column.kind for column in table.columns]
-    lead = kinds.index("number") if "number" in kinds else len(kinds)
-    part = list(range(lead))
-    for place in range(lead, len(kinds)):
-        if len(part) > lead and _needs(table, [*part, place], gap) > width:
-            yield part
-            part = list(range(lead))
-        part.append(place)
-    yield part
-
-
-def _needs(table: Table, places: Iterable[int], gap: int) -> int:
-    """The width that columns need, with gaps between them."""
-    return sum(_least(table, place) + gap for place in places) - gap
-
-
-def _least(table: Table, place: int) -> int:
-    """The width that a column needs: its longest number, or as much of its words as can be read."""
-    column, cells = table.columns[place], [row[place] for row in table.rows]
-    longest = _longest([*column.head.split(), *cells])
-    if column.kind == "number":
-        return longest
-    return min(longest, max(_READABLE, min(_longest(" ".join(cells).split()), 2 * _READABLE)))
-
-
-def _widths(table: Table, places: Sequence[int], width: int, gap: int) -> dict[int, int]:
-    """The width of each column: what it needs, and of what is left words get the most."""
-    widths = {place: _least(table, place) for place in places}
-    wanted = {p: _longest([table.columns[p].head, *(row[p] for row in table.rows)]) for p in places}
-    for _ in range(width - _needs(table, places, gap)):
-        narrow = [place for place in places if widths[place] < wanted[place]]
-        if narrow:
-            widths[min(narrow, key=lambda p: (table.columns[p].kind == "number", widths[p]))] += 1
-    return widths
-
-
-def _longest(texts: Iterable[str]) -> int:
-    from rich.cells import cell_len
-
-    return max((cell_len(words.clean(text)) for text in texts), default=0)
-
-
-def _blocks(content: Page) -> Iterator[str]:
-    yield f"# {escape(content.verdict)}"
-    yield f"Groundfault {content.kind} of {escape(content.title)}"
-    yield " · ".join(f"{escape(label)}: {escape(text)}" for label, text in content.facts)
-    for section in content.sections:
-        if section.sentences or section.tables:
-            yield f"## {escape(section.title)}"
-            yield from (escape(sentence) for sentence in section.sentences)
-            yield from (
-                set_table(table, caption=table.caption != section.title) for table in section.tables
-            )
+    @property
+    def anchored(self) -> Iterator[tuple[str, Section]]:
+        """Sections, each with its name in an address."""
+        for number, section in enumerate(self.sections, 1):
+            yield section.anchor or f"section-{number}", section

@@ -10,7 +10,7 @@ import numpy as np
 from groundfault.probes.use.endpoints import RunEndpoints
 from groundfault.probes.use.summary import Summary
 from groundfault.render import words
-from groundfault.render.figures import BAD, GOOD, MUTED, Figure, figure, rows_of
+from groundfault.render.figures import BAD, GOOD, MUTED, Figure, chart_rows, make_figure
 
 MAX_POLICIES = 6
 _COLOURS = (MUTED, GOOD, BAD, "#6a7fb5", "#b58a2e", "#8a5aa8")
@@ -40,7 +40,7 @@ def draw_curves(summary: Summary) -> Figure:
         "alone, each prompt once in a run. What is unaudited counts as nothing."
         + (f" {not_shown} policies are not drawn." if not_shown else "")
     )
-    return figure(
+    return make_figure(
         "curves",
         "Unique audited keys by query",
         caption,
@@ -61,7 +61,7 @@ def _layer_curves(names: list[str], points: list[_Point]) -> Any:
     scale = alt.Scale(domain=names, range=list(_COLOURS[: len(names)]))
     dashes = alt.Scale(domain=names, range=list(_DASHES[: len(names)]))
     top = max([1.0, *(point.high for point in points)])
-    base = rows_of().encode(
+    base = chart_rows().encode(
         x=alt.X("query:Q", title="queries of a run", axis=alt.Axis(tickCount=6)),
         y=alt.Y(
             "mean:Q",

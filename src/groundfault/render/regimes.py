@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from groundfault.render import words
-from groundfault.render.page import Page, Section
-from groundfault.render.tables import Table, TableColumn
+from groundfault.render.page import Page, Section, Table, TableColumn
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,7 +33,8 @@ def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
     )
     heads = (TableColumn("Model"), *(TableColumn(f"{depth} {value}", "number") for value in values))
     note = (
-        f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same examples at several "
+        f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same "
+        "examples at several "
         "depths make cells depend on each other: intervals that overlap are no test."
     )
     few, many = (words.count(int(end)) for end in profile["examples"].sort().to_numpy()[[0, -1]])
@@ -57,9 +57,12 @@ def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> P
         tests = (words.p_value(gap.p), words.p_value(gap.adjusted))
         rates.append((*cell, _share(gap.judged), _share(gap.executed), ends, *tests))
     note = (
-        "Gap: judged minus executed; above 0 the judge sees successes that never ran, below 0 it misses some; they "
-        f"disagree where its interval excludes 0. {words.level(level)} intervals, one cell at a time: Wilson's of "
-        "rates, Newcombe's paired one of gaps. p: McNemar's exact test; Holm: adjusted over the cells. Traces are "
+        "Gap: judged minus executed; above 0 the judge sees successes that never ran, below 0 it "
+        "misses some; they "
+        f"disagree where its interval excludes 0. {words.level(level)} intervals, one cell at a "
+        "time: Wilson's of "
+        "rates, Newcombe's paired one of gaps. p: McNemar's exact test; Holm: adjusted over the "
+        "cells. Traces are "
         "taken to be independent."
     )
     names = tuple(TableColumn(name) for name in by) or (TableColumn(""),)

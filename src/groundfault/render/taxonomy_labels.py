@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from groundfault.render import words
-from groundfault.render.page import Section
-from groundfault.render.page import Table, TableColumn
+from groundfault.render.page import Section, Table, TableColumn
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
 
@@ -39,7 +38,9 @@ def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         TableColumn("Tasks told apart"),
     )
     note = "Tasks told apart: right decisions of the second labeller, told the label alone, with Wilson's interval."
-    table = Table("Labels", columns, rows, note if labelling.membership else "").drop_empty_columns()
+    table = Table(
+        "Labels", columns, rows, note if labelling.membership else ""
+    ).drop_empty_columns()
     return Section("What a language model calls them", tuple(sentences(labelling)), (), (table,))
 
 

@@ -1,203 +1,171 @@
-"""The report in a terminal: the answer, its numbers, what it could not see, and where the rest
-is.
-"""
+"""Any page in a terminal, without its figures; right from 80 columns on."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from groundfault.auditing.report import Report
-from groundfault.core.finding import Finding
-from groundfault.render import tables, words
-from groundfault.render.outline import Outline, distinct, shown
+from groundfault.render import words
+from groundfault.render.page import (
+    Block,
+    Bullets,
+    Columns,
+    Entry,
+    Fold,
+    Line,
+    Page,
+    Paragraph,
+    Remarks,
+    Statements,
+    Table,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from rich.console import Console, Group
+    from rich.table import Table as RichTable
 
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from groundfault.auditing.checking import Check, Prospect
-    from groundfault.core.evidence import Evidence
-
-MOST_CONFIRMED = 20
-MOST_SCREENED = 10
-MOST_LOGS = 10
+# a column of words has as many characters in a terminal, and for a long word twice as many
+_READABLE = 13
+_STYLES = {"notice": "bold yellow", "small": "dim", "": ""}
+_ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 
 
-def show(report: Report, console: Console, written: str | Path | None = None) -> None:
-    """Print a report.
+def show(page: Page, console: Console) -> None:
+    """Print a page."""
+    _say(console, page.verdict, "bold green" if page.good else "bold")
+    _say(console, page.title, "dim")
+    if page.facts:
+        _say(console, "; ".join(f"{label} {text}" for label, text in page.facts), "dim")
+    _show_blocks(page.lead, console, page.verdict)
+    for section in page.sections:
+        if section.has_words:
+            console.print()
+            _say(console, section.title, "bold underline")
+            _show_blocks(section.content, console, section.title)
+    if page.footer:
+        _say(console, page.footer, "bold", wrap=False)
+
+
+def fit_table(table: Table, width: int) -> Group:
+    """A table that fits a width: no number is broken, and no word of a head over numbers.
+
+    One that is wider yet comes in parts, each of which begins with the columns of words that lead
+    the table.
 
     Parameters
     ----------
-    report : Report
-    console : rich.console.Console
-        Right from 80 columns on.
-    written : path, optional
-        Where the whole report was written.
+    table : Table
+    width : int
+        Of the terminal, in characters.
     """
-    said = Outline(report)
-    style = "bold green" if report.confirmed else "bold"
-    console.print(_text(said.headline, style))
-    console.print(_text(said.title, "dim"))
-    if said.instrument:
-        console.print(_text(said.instrument, "bold yellow"))
-    if said.reopened:
-        console.print(
-            _text(
-                f"This holdout had been seen before. {words.capital(said.ledger)}.", "bold yellow"
-            )
-        )
-    if report.confirmed or said.screened:
-        console.print()
-        console.print(_table(said))
-        if tables.held_out(report):
-            console.print(_text("* selected as among the largest, so too large on average", "dim"))
-    console.print()
-    console.print(_text(words.tally(report.counts())))
-    console.print(_text(said.conclusion))
-    console.print(_text(said.footing))
-    if said.unscored:
-        console.print(_text(said.unscored))
-    for hint in report.hints:
-        console.print(_text(f"Hint: {hint}.", "yellow"))
-    if written is not None:
-        console.print(_text(f"Report: {written}", "bold"), soft_wrap=True)
-
-
-def show_check(check: Check, console: Console) -> None:
-    """Print what an audit could find, before its holdout is opened."""
-    summary = check.summary
-    fit = sorted(
-        (p for p in check.prospects if not p.reason), key=lambda p: p.minimum_detectable_lift or 1.0
-    )
-    unfit = [p for p in check.prospects if p.reason]
-    total = words.count(len(check.prospects))
-    console.print(
-        _text(f"{words.count(len(fit))} of {total} candidates could be confirmed", "bold")
-    )
-    console.print(
-        _text(
-            f"{words.count(summary['n'])} units ({words.count(summary['n_discovery'])} discovery, "
-            f"{words.count(summary['n_holdout'])} holdout); discovery error rate "
-            f"{words.rate(summary['discovery_error_rate'])}; judge {summary['judge']}."
-        )
-    )
-    least = summary["power"]["minimum_detectable_lift"].items()
-    said = ", ".join(
-        f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in least
-    )
-    console.print(
-        _text(f"Least lift found with {words.level(summary['power']['power'])} power: {said}.")
-    )
-    if fit:
-        console.print()
-        console.print(_prospects(fit))
-    if unfit:
-        console.print()
-        console.print(_unfit(unfit))
-
-
-def show_import(evidence: Evidence, console: Console, written: str | Path | None = None) -> None:
-    """Print what was read from logs, and what became of every row."""
-    account = evidence.account
-    assert account is not None
-    console.print(_text(account.lines()[0], "bold"))
-    table = _plain_table("Log", "reader", "rows", "written by")
-    for log in account.logs[:MOST_LOGS]:
-        table.add_row(
-            *map(
-                _text,
-                (words.tail(log.path), log.reader, words.count(log.observations), log.harness),
-            )
-        )
-    if len(account.logs) > MOST_LOGS:
-        table.add_row(_text(f"and {words.count(len(account.logs) - MOST_LOGS)} more", "dim"))
-    console.print(table)
-    scored = evidence.loss.drop_nulls()
-    counts = ", ".join(
-        f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n
-    )
-    rate = f"; error rate {words.rate(float(scored.mean()))}" if len(scored) else ""  # type: ignore[arg-type]
-    console.print(_text(f"Rows by status: {counts}{rate}."))
-    for line in account.lines()[1:]:
-        console.print(_text(f"{words.capital(line)}.", "yellow"))
-    if written is not None:
-        console.print(
-            _text(f"Evidence: {written}; audit it with: groundfault audit {written}", "bold"),
-            soft_wrap=True,
-        )
-
-
-def _prospects(fit: Sequence[Prospect]) -> Table:
-    table = _plain_table("Could be confirmed", "on", "off", "least lift")
-    for p in fit[:MOST_CONFIRMED]:
-        numbers = (words.count(p.on), words.count(p.off), words.bare(p.minimum_detectable_lift))
-        table.add_row(_text(words.named(p.name, p.outcome)), *map(_text, numbers))
-    if len(fit) > MOST_CONFIRMED:
-        table.add_row(_text(f"and {words.count(len(fit) - MOST_CONFIRMED)} more", "dim"))
-    return table
-
-
-def _unfit(unfit: Sequence[Prospect]) -> Table:
-    reasons: dict[str, list[str]] = {}
-    for p in unfit:
-        reasons.setdefault(p.reason, []).append(words.named(p.name, p.outcome))
-    table = _plain_table("Can never be confirmed here", "candidates")
-    for why, names in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        table.add_row(_text(f"{why} ({words.listing(names, 4)})"), _text(words.count(len(names))))
-    return table
-
-
-def _plain_table(first: str, *numbers: str) -> Table:
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column(_text(first), overflow="fold", min_width=16, ratio=1)
-    for name in numbers:
-        table.add_column(_text(name), justify="right", no_wrap="interval" not in name)
-    return table
-
-
-def _table(said: Outline) -> Table:
-    report = said.report
-    held = tables.held_out(report)
-    head, interval = tables.interval_words(report)
-    table = _plain_table(
-        "Finding", "on", "off", *(("discovery*", "holdout") if held else ("lift",)), head, "adj. p"
-    )
-
-    def add(finding: Finding, style: str, indent: str = "") -> None:
-        cell = shown(finding)
-        lifts = [finding.discovery.lift, cell.lift] if held else [cell.lift]
-        numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]
-        numbers += [interval(cell), words.p_value(cell.p_adjusted)]
-        table.add_row(_text(indent + words.label(finding)), *map(_text, numbers), style=style)
-
-    def left_out(number: int) -> None:
-        if number > 0:
-            table.add_row(_text(f"and {words.count(number)} more", "dim"))
-
-    confirmed = [
-        (f, "  " if f.representative else "") for g in said.groups for f in (g.lead, *g.distinct)
-    ]
-    for finding, indent in confirmed[:MOST_CONFIRMED]:
-        add(finding, "", indent)
-    left_out(len(confirmed) - MOST_CONFIRMED)
-    screened = distinct(said.screened)
-    if screened:
-        table.add_section()
-        table.add_row(_text("Screened, not confirmed", "bold"))
-        for finding in screened[:MOST_SCREENED]:
-            add(finding, "dim")
-        left_out(len(screened) - MOST_SCREENED)
-    return table
-
-
-def _text(text: object, style: str = "") -> Text:
+    from rich.console import Group
+    from rich.table import Table as RichTable
     from rich.text import Text
 
-    return Text(words.clean(text), style=style)
+    every = range(len(table.columns))
+    gap = 2 if _width(table, every, 2) <= width else 1
+    parts: list[RichTable | Text] = []
+    for columns in _parts(table, width, gap):
+        part = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, gap - 1, 0, 0))
+        part.show_edge = False
+        for place, room in _widths(table, columns, width, gap).items():
+            column = table.columns[place]
+            part.add_column(
+                Text(column.head),
+                justify="right" if column.kind == "number" else "left",
+                overflow="fold",
+                width=room,
+            )
+        for row, style in zip_longest(table.rows, table.classes):
+            cells = (Text(words.clean(row[place])) for place in columns)
+            part.add_row(*cells, style=_ROW_STYLES.get(style, ""))
+        parts += [Text(), part] if parts else [part]
+    return Group(*parts)
+
+
+def _show_blocks(blocks: Iterable[Block], console: Console, title: str) -> None:
+    for block in blocks:
+        if isinstance(block, Table) and block.rows:
+            if block.caption != title:
+                _say(console, block.caption, "italic")
+            console.print(fit_table(block, console.width))
+            if block.note:
+                _say(console, block.note, "dim")
+        elif isinstance(block, Columns):
+            _show_blocks(block.tables, console, title)
+        elif isinstance(block, Entry | Fold):
+            if isinstance(block, Entry):
+                _say(console, str(block.title), "bold")
+            _show_blocks(block.blocks, console, title)
+        else:
+            _show_text(block, console)
+
+
+def _show_text(block: Block, console: Console) -> None:
+    if isinstance(block, Paragraph):
+        _say(console, _plain(block.line), _STYLES[block.style])
+    elif isinstance(block, Bullets):
+        for line in block.lines:
+            _say(console, f"- {_plain(line)}", "yellow")
+    elif isinstance(block, Statements):
+        for item in block.items:
+            _say(console, f"{item.name}: {item.sentence}")
+    elif isinstance(block, Remarks):
+        for label, text in block.items:
+            _say(console, f"{label}: {text}")
+
+
+def _say(console: Console, text: str, style: str = "", *, wrap: bool = True) -> None:
+    from rich.text import Text
+
+    console.print(Text(words.clean(text), style=style), soft_wrap=not wrap)
+
+
+def _plain(line: Line) -> str:
+    return "".join(map(str, line))
+
+
+def _parts(table: Table, width: int, gap: int) -> Iterator[list[int]]:
+    """The columns of each part: as many as find room beside those that lead."""
+    kinds = [column.kind for column in table.columns]
+    lead = kinds.index("number") if "number" in kinds else len(kinds)
+    part = list(range(lead))
+    for place in range(lead, len(kinds)):
+        if len(part) > lead and _width(table, [*part, place], gap) > width:
+            yield part
+            part = list(range(lead))
+        part.append(place)
+    yield part
+
+
+def _width(table: Table, places: Iterable[int], gap: int) -> int:
+    """The width that columns need, with gaps between them."""
+    return sum(_min_width(table, place) + gap for place in places) - gap
+
+
+def _min_width(table: Table, place: int) -> int:
+    """The width that a column needs: its longest number, or as much of its words as is readable."""
+    column, cells = table.columns[place], [row[place] for row in table.rows]
+    longest = _longest([*column.head.split(), *cells])
+    if column.kind == "number":
+        return longest
+    return min(longest, max(_READABLE, min(_longest(" ".join(cells).split()), 2 * _READABLE)))
+
+
+def _widths(table: Table, places: Sequence[int], width: int, gap: int) -> dict[int, int]:
+    """The width of each column: what it needs, and of what is left words get the most."""
+    widths = {place: _min_width(table, place) for place in places}
+    full = {p: _longest([table.columns[p].head, *(row[p] for row in table.rows)]) for p in places}
+    for _ in range(width - _width(table, places, gap)):
+        narrow = [place for place in places if widths[place] < full[place]]
+        if narrow:
+            widths[min(narrow, key=lambda p: (table.columns[p].kind == "number", widths[p]))] += 1
+    return widths
+
+
+def _longest(texts: Iterable[str]) -> int:
+    from rich.cells import cell_len
+
+    return max((cell_len(words.clean(text)) for text in texts), default=0)

@@ -114,15 +114,19 @@ def key(finding: Finding) -> str:
     return finding.key
 
 
-def named(name: str, outcome: str) -> str:
+def name_candidate(name: str, outcome: str) -> str:
     """A candidate's name, with the outcome where there are several."""
     return f"{name} · {outcome}" if outcome else name
 
 
-def listing(names: list[str] | tuple[str, ...], most: int = 12) -> str:
+def listing(names: list[str] | tuple[str, ...], max_names: int = 12) -> str:
     """Names in a row; of many, the first ones and how many more there are."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown or "none"
+    start = ", ".join(names[:max_names])
+    return (
+        f"{start} and {len(names) - max_names:,} more"
+        if len(names) > max_names
+        else start or "none"
+    )
 
 
 def capital(sentence: str) -> str:

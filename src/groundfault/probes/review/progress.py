@@ -58,7 +58,7 @@ class ReviewProgress(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """The progress of a review that has begun."""
         queue, decisions, resolutions = reviewed.queue, reviewed.decisions, reviewed.resolutions
         last_decisions = select_latest(decisions)
-        people = Counter((name, role) for _, name, role in last_decisions)
+        people = Counter[tuple[str, str]]((name, role) for _, name, role in last_decisions)
         counts = Counter[str](
             resolutions[item.id].how if item.id in resolutions else "waiting"
             for item in queue.items

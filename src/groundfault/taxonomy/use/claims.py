@@ -110,8 +110,8 @@ def judge_claims(
     Notes
     -----
     The plan's holdout axis is the model: clusters are made of other models' answers, so that every
-    answer of a held-out one is new to them. The judge then splits the examples. With ``excess``, the
-    ability of each model and the item curves are estimated from all of its answers and from the
+    answer of a held-out one is new to them. The judge then splits the examples. With ``excess``,
+    the ability of each model and the item curves are estimated from all of its answers and from the
     models fitted.
 
     Raises

@@ -1,0 +1,280 @@
+"""The report of an audit as a page, and in a terminal its first screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from groundfault.auditing.report import Report
+from groundfault.core.finding import Finding
+from groundfault.render import audit_tables as tables
+from groundfault.render import audit_words, words
+from groundfault.render.audit_figures import figures
+from groundfault.render.audit_words import FindingGroup, Outline
+from groundfault.render.page import (
+    Block,
+    Bullets,
+    Code,
+    Columns,
+    Entry,
+    Fold,
+    Line,
+    Order,
+    Page,
+    Paragraph,
+    Remarks,
+    Section,
+    Statement,
+    Statements,
+    Table,
+    TableColumn,
+)
+
+MAX_ROWS = 5000
+MAX_NAMES = 12
+MAX_CONFIRMED = 20  # rows of findings in a terminal
+MAX_SCREENED = 10
+
+# how the table of all candidates can be put in order; styles do it, without a script. Not by
+# holdout lift: the largest of those, picked from all, would be no finding
+_ORDERS: tuple[tuple[str, str, Callable[[Finding], Any]], ...] = (
+    ("discovery", "discovery lift", lambda f: -abs(f.discovery.lift or 0.0)),
+    ("p", "p of the screen", lambda f: 2.0 if f.discovery.p is None else f.discovery.p),
+    ("size", "size of the slice", lambda f: -f.full.on),
+    ("name", "name", lambda f: (f.name, f.outcome)),
+)
+
+
+def html(report: Report) -> str:
+    """The report as one self-contained HTML page."""
+    from groundfault.render.html import html as set_html
+
+    return set_html(make_page(report))
+
+
+def markdown(report: Report) -> str:
+    """The report as Markdown."""
+    from groundfault.render.markdown import markdown as set_markdown
+
+    return set_markdown(make_page(report, with_figures=False))
+
+
+def make_page(report: Report, *, with_figures: bool = True) -> Page:
+    """All that the report says; ``with_figures`` draws, which takes a second."""
+    outline = Outline(report)
+    sections = [
+        Section("Figures", figures=figures(report), anchor="figures") if with_figures else None,
+        _confirmed(outline),
+        _screened(outline),
+        _everything(report),
+        _limits(outline),
+        Section(
+            "Manifest",
+            ("What is needed to compute this report again.",),
+            blocks=(Columns(tables.manifest(report)),),
+            anchor="manifest",
+        ),
+    ]
+    return Page(
+        "audit",
+        outline.title,
+        outline.headline,
+        outline.facts,
+        tuple(section for section in sections if section is not None),
+        bool(report.confirmed),
+        tuple(_lead(outline)),
+        f"Made by groundfault {report.groundfault_version}. "
+        "This page loads nothing and runs no script.",
+    )
+
+
+def make_summary(report: Report, report_path: str | Path | None = None) -> Page:
+    """The first screen, for a terminal; ``written`` is where the whole report is."""
+    outline = Outline(report)
+    lead: list[Block] = list(_notices(outline))
+    if report.confirmed or outline.screened:
+        lead += [Paragraph(("",)), _summary_table(outline)]
+        if tables.holds_out(report):
+            line = "* selected as among the largest, so too large on average"
+            lead.append(Paragraph((line,), "small"))
+    sentences = [words.tally(report.counts()), outline.conclusion, outline.footing]
+    sentences += [outline.unscored] if outline.unscored else []
+    lead += [Paragraph(("",)), *(Paragraph((sentence,)) for sentence in sentences)]
+    if report.hints:
+        lead.append(Bullets(tuple((f"Hint: {hint}.",) for hint in report.hints)))
+    footer = f"Report: {report_path}" if report_path is not None else ""
+    good = bool(report.confirmed)
+    return Page("audit", outline.title, outline.headline, (), (), good, tuple(lead), footer)
+
+
+def _notices(outline: Outline) -> Iterator[Block]:
+    """What nobody may overlook."""
+    if outline.instrument:
+        yield Paragraph((outline.instrument,), "notice")
+    if outline.reopened:
+        opening = words.capital(outline.ledger)
+        yield Paragraph((f"This holdout had been seen before. {opening}.",), "notice")
+
+
+def _lead(outline: Outline) -> Iterator[Block]:
+    yield from _notices(outline)
+    if outline.groups:
+        items = tuple(_statement(g, n) for n, g in enumerate(outline.groups, 1))
+        yield Statements(items, MAX_NAMES, "more groups")
+    yield Paragraph((outline.conclusion,))
+    yield Paragraph((outline.footing,))
+    if outline.report.hints:
+        yield Bullets(tuple((f"{words.capital(hint)}.",) for hint in outline.report.hints))
+
+
+def _statement(group: FindingGroup, number: int) -> Statement:
+    remarks: list[Line] = []
+    if group.lead.aliases:
+        remarks.append(("Same units as ", Code(words.listing(group.lead.aliases)), "."))
+    if group.distinct:
+        line: list[str | Code] = ["Not to be told apart from "]
+        for place, finding in enumerate(group.distinct[:MAX_NAMES]):
+            lift = words.signed(audit_words.main_cell(finding).lift)
+            line += [", " if place else "", Code(finding.name), f" ({lift})"]
+        surplus = len(group.distinct) - MAX_NAMES
+        line.append(f" and {surplus} more." if surplus > 0 else ".")
+        remarks.append(tuple(line))
+    name = words.label(group.lead)
+    return Statement(name, group.lead.sentence, tuple(remarks), f"finding-{number}")
+
+
+def _confirmed(outline: Outline) -> Section | None:
+    if not outline.groups:
+        return None
+    blocks: list[Block] = []
+    for number, group in enumerate(outline.groups, 1):
+        blocks.append(_entry(outline, group.lead, f"finding-{number}"))
+        if group.others:
+            entries = tuple(
+                _entry(outline, finding, f"finding-{number}-{place}")
+                for place, finding in enumerate(group.others, 1)
+            )
+            size = words.plural(len(entries), "finding")
+            blocks.append(
+                Fold((f"{size} not told apart from ", Code(words.label(group.lead))), entries)
+            )
+    return Section(
+        "Confirmed findings", (outline.caution,), blocks=tuple(blocks), anchor="confirmed"
+    )
+
+
+def _entry(outline: Outline, finding: Finding, anchor: str) -> Entry:
+    blocks: list[Block] = []
+    if finding.representative:
+        line = ("Not told apart from ", Code(finding.representative), f". {finding.sentence}")
+        blocks.append(Paragraph(line))
+    name = words.label(finding)
+    blocks.append(replace(tables.numbers(outline.report, finding), caption=name))
+    blocks.append(Remarks(outline.remarks(finding)))
+    return Entry(Code(name), tuple(blocks), anchor)
+
+
+def _screened(outline: Outline) -> Section | None:
+    if not outline.screened:
+        return None
+    table = tables.screened(outline.report)
+    return Section(table.caption, (audit_words.UNCONFIRMED,), (), (table,), anchor="screened")
+
+
+def _everything(report: Report) -> Section:
+    blocks: list[Block] = []
+    if len(report.findings) > MAX_ROWS:
+        size = words.count(len(report.findings))
+        line = f"The first {MAX_ROWS:,} are shown here; all {size} are in the JSON report."
+        blocks.append(Paragraph((line,)))
+    blocks += [_sortable_table(report), tables.key(report)]
+    fold = Fold((f"Show all {words.count(len(report.findings))}",), tuple(blocks), printed=False)
+    tally = words.tally(report.counts())
+    return Section("All candidates", (tally,), blocks=(fold,), anchor="everything")
+
+
+def _sortable_table(report: Report) -> Table:
+    """The table of all candidates, with the orders that readers may put it in."""
+    findings = report.findings[:MAX_ROWS]
+    orders = []
+    for key, label, by in _ORDERS:
+        ranks = [0] * len(findings)
+        by_rank = sorted(enumerate(findings), key=lambda pair: by(pair[1]))
+        for rank, (row, _) in enumerate(by_rank, 1):
+            ranks[row] = rank
+        orders.append(Order(key, label, tuple(ranks)))
+    return replace(
+        tables.everything(report, MAX_ROWS),
+        orders=tuple(orders),
+        classes=tuple(str(finding.verdict) for finding in findings),
+    )
+
+
+def _limits(outline: Outline) -> Section:
+    report = outline.report
+    blocks: list[Block] = [
+        Paragraph((report.conclusion,)),
+        Paragraph((audit_words.ASSOCIATION,)),
+        tables.detectable(report),
+        tables.ineligible(report),
+    ]
+    if outline.unscored:
+        blocks += [Paragraph((outline.unscored,)), tables.unscored(report)]
+    if outline.repeats:
+        blocks.append(Paragraph((outline.repeats,)))
+    weaker = tables.baselines(report)
+    if weaker:
+        curse = (Paragraph((outline.curse,)),) if outline.curse else ()
+        blocks.append(Entry(weaker.caption, (*curse, weaker)))
+    title = "What this audit could not have seen"
+    return Section(title, blocks=tuple(blocks), anchor="limits")
+
+
+def _summary_table(outline: Outline) -> Table:
+    """Confirmed findings, then those that only cleared the screen."""
+    report = outline.report
+    has_holdout = tables.holds_out(report)
+    head, write_interval = tables.interval_words(report)
+    heads = (
+        "on",
+        "off",
+        *(("discovery*", "holdout") if has_holdout else ("lift",)),
+        head,
+        "adj. p",
+    )
+    rows: list[tuple[str, ...]] = []
+    classes: list[str] = []
+
+    def add(finding: Finding, style: str, indent: str = "") -> None:
+        cell = audit_words.main_cell(finding)
+        lifts = [finding.discovery.lift, cell.lift] if has_holdout else [cell.lift]
+        numbers = [words.rate(cell.on_rate), words.rate(cell.off_rate), *map(words.signed, lifts)]
+        numbers += [write_interval(cell), words.p_value(cell.p_adjusted)]
+        rows.append((indent + words.label(finding), *numbers))
+        classes.append(style)
+
+    def add_words(text: str, style: str) -> None:
+        rows.append((text, *("" for _ in heads)))
+        classes.append(style)
+
+    confirmed = [
+        (finding, "  " if finding.representative else "")
+        for group in outline.groups
+        for finding in (group.lead, *group.distinct)
+    ]
+    for finding, indent in confirmed[:MAX_CONFIRMED]:
+        add(finding, "", indent)
+    if len(confirmed) > MAX_CONFIRMED:
+        add_words(f"and {words.count(len(confirmed) - MAX_CONFIRMED)} more", "more")
+    screened = audit_words.distinct(outline.screened)
+    if screened:
+        add_words("Screened, not confirmed:", "")
+    for finding in screened[:MAX_SCREENED]:
+        add(finding, "screened")
+    if len(screened) > MAX_SCREENED:
+        add_words(f"and {words.count(len(screened) - MAX_SCREENED)} more", "more")
+    columns = (TableColumn("Finding"), *(TableColumn(name, "number") for name in heads))
+    # a caption that repeats the verdict is not set
+    return Table(outline.headline, columns, tuple(rows), classes=tuple(classes))

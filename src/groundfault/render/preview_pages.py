@@ -1,0 +1,113 @@
+"""What is printed before an audit: what it could find, and what was read from logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from groundfault.render import words
+from groundfault.render.page import Block, Bullets, Page, Paragraph, Section, Table, TableColumn
+
+if TYPE_CHECKING:
+    from groundfault.auditing.checking import Check, Prospect
+    from groundfault.core.evidence import Evidence
+    from groundfault.readers.account import Account
+
+MAX_PROSPECTS = 20
+MAX_NAMES = 4
+MAX_LOGS = 10
+
+
+def make_check_page(check: Check) -> Page:
+    """What an audit could find, before its holdout is opened."""
+    summary = check.summary
+    fit = sorted(
+        (p for p in check.prospects if not p.reason), key=lambda p: p.minimum_detectable_lift or 1.0
+    )
+    unfit = [p for p in check.prospects if p.reason]
+    total = words.count(len(check.prospects))
+    lifts = summary["power"]["minimum_detectable_lift"].items()
+    by_prevalence = ", ".join(
+        f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in lifts
+    )
+    power = words.level(summary["power"]["power"])
+    lead: tuple[Block, ...] = (
+        Paragraph(
+            (
+                f"{words.count(summary['n'])} units ({words.count(summary['n_discovery'])} "
+                f"discovery, {words.count(summary['n_holdout'])} holdout); discovery error rate "
+                f"{words.rate(summary['discovery_error_rate'])}; judge {summary['judge']}.",
+            )
+        ),
+        Paragraph((f"Least lift found with {power} power: {by_prevalence}.",)),
+    )
+    verdict = f"{words.count(len(fit))} of {total} candidates could be confirmed"
+    tables = (_prospects(fit), _unfit(unfit))
+    sections = tuple(Section(t.caption, tables=(t,)) for t in tables if t.rows)
+    return Page("check", "before the holdout is opened", verdict, (), sections, False, lead)
+
+
+def _prospects(fit: list[Prospect]) -> Table:
+    rows = [
+        (
+            words.name_candidate(p.name, p.outcome),
+            words.count(p.on),
+            words.count(p.off),
+            words.bare(p.minimum_detectable_lift),
+        )
+        for p in fit[:MAX_PROSPECTS]
+    ]
+    if len(fit) > MAX_PROSPECTS:
+        rows.append((f"and {words.count(len(fit) - MAX_PROSPECTS)} more", "", "", ""))
+    heads = ("on", "off", "least lift")
+    columns = (TableColumn("Candidate"), *(TableColumn(head, "number") for head in heads))
+    return Table("Could be confirmed", columns, tuple(rows))
+
+
+def _unfit(unfit: list[Prospect]) -> Table:
+    reasons: dict[str, list[str]] = {}
+    for prospect in unfit:
+        name = words.name_candidate(prospect.name, prospect.outcome)
+        reasons.setdefault(prospect.reason, []).append(name)
+    rows = tuple(
+        (f"{reason} ({words.listing(names, MAX_NAMES)})", words.count(len(names)))
+        for reason, names in sorted(reasons.items(), key=lambda item: -len(item[1]))
+    )
+    columns = (TableColumn("Reason"), TableColumn("candidates", "number"))
+    return Table("Can never be confirmed here", columns, rows)
+
+
+def make_import_page(evidence: Evidence, written: str | Path | None = None) -> Page:
+    """What was read from logs, and what became of every row."""
+    account = evidence.account
+    assert account is not None  # only evidence from logs is shown this way
+    scored = evidence.loss.drop_nulls()
+    counts = ", ".join(
+        f"{words.count(n)} {status}" for status, n in evidence.status_counts.items() if n
+    )
+    mean = scored.mean()
+    rate = f"; error rate {words.rate(float(mean))}" if isinstance(mean, float) else ""
+    lines = account.lines()
+    lead: tuple[Block, ...] = (
+        _logs(account),
+        Paragraph((f"Rows by status: {counts}{rate}.",)),
+        Bullets(tuple((f"{words.capital(line)}.",) for line in lines[1:])),
+    )
+    title = words.plural(len(account.logs), "log")
+    command = f"Evidence: {written}; audit it with: groundfault audit {written}"
+    footer = command if written is not None else ""
+    return Page("import", title, lines[0], (), (), False, lead, footer)
+
+
+def _logs(account: Account) -> Table:
+    def rows() -> Iterator[tuple[str, ...]]:
+        for log in account.logs[:MAX_LOGS]:
+            path, size = words.tail(log.path), words.count(log.observations)
+            yield path, log.reader, log.harness, size
+        if len(account.logs) > MAX_LOGS:
+            yield f"and {words.count(len(account.logs) - MAX_LOGS)} more", "", "", ""
+
+    columns = (TableColumn("Log"), TableColumn("reader"), TableColumn("written by"))
+    table = Table("Logs", (*columns, TableColumn("rows", "number")), tuple(rows()))
+    return table

@@ -1,0 +1,259 @@
+"""Sequential audits as pages: where the evidence stands, what was labelled, and what was not."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from groundfault.render import words
+from groundfault.render.figures import BAD, GOOD, MUTED, Figure, chart_rows, make_figure
+from groundfault.render.page import (
+    Block,
+    Code,
+    Page,
+    Paragraph,
+    Remarks,
+    Section,
+    Table,
+    TableColumn,
+)
+from groundfault.sequential.certificate import Certificate, GroupResult
+from groundfault.sequential.confirmation_result import Confirmation
+
+MAX_UNLABELLED = 12
+_FOUND = "failure mode found"
+_ADAPTIVE = (
+    "Cases were chosen by what earlier labels showed, so the mean of the labels is no estimate of "
+    "the mean of a group. What a group can still reach counts every case, and holds whenever one "
+    "stops."
+)
+_VALID = (
+    "Both e-values may be read after every label, and the audit may stop at any time: the chance "
+    "that a true null is ever refuted is at most alpha."
+)
+_PAPER = (
+    "Sampling is the paper's, for which no bound on the error rate is known: read the verdict as a "
+    "lead, not as a proof."
+)
+
+
+def html(certificate: Certificate) -> str:
+    """The page of an audit as HTML."""
+    from groundfault.render.html import html as set_html
+
+    return set_html(make_page(certificate))
+
+
+def markdown(certificate: Certificate) -> str:
+    """The page of an audit as Markdown."""
+    from groundfault.render.markdown import markdown as set_markdown
+
+    return set_markdown(make_page(certificate, with_figures=False))
+
+
+def make_page(certificate: Certificate, title: str = "", *, with_figures: bool = True) -> Page:
+    """What a sequential audit says.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    title : str
+        What was audited; left out, the pool's sources.
+    with_figures : bool
+        Whether the path of the wealth is drawn, which takes a second.
+    """
+    plan, pool = certificate.plan, certificate.pool
+    sources = words.listing([words.tail(source, 1) for source in pool.sources], 3)
+    facts = (
+        ("Cases", words.count(len(pool.ids)) + (" (generated)" if pool.generated else "")),
+        ("Labelled", words.count(certificate.labelled)),
+        ("Groups", words.count(len(certificate.groups))),
+        ("Threshold", f"{plan.threshold:g}"),
+        ("Alpha", words.level(plan.alpha)),
+        ("Policy", plan.policy),
+    )
+    figures = (_draw_wealth(certificate),) if with_figures and certificate.rounds else ()
+    sections = (
+        Section("Evidence after each label", figures=figures, anchor="evidence"),
+        Section("Groups", (_ADAPTIVE,), (), (_groups(certificate),), anchor="groups"),
+        Section("What was never labelled", tuple(_unlabelled(certificate)), anchor="unlabelled"),
+        Section(
+            "Manifest",
+            ("What is needed to compute this verdict again.",),
+            blocks=(Remarks(tuple(_manifest(certificate))),),
+            anchor="manifest",
+        ),
+    )
+    verdict = words.capital(certificate.verdict)
+    return Page(
+        "sequential audit",
+        title or (sources if pool.sources else "a pool in memory"),
+        verdict,
+        facts,
+        tuple(section for section in sections if section.content),
+        certificate.verdict == _FOUND,
+        tuple(_lead(certificate)),
+        f"Made by groundfault {certificate.groundfault_version}. "
+        "This page loads nothing and runs no script.",
+    )
+
+
+def _lead(certificate: Certificate) -> Iterator[Block]:
+    if not certificate.guaranteed:
+        yield Paragraph((_PAPER,), "notice")
+    yield Paragraph((f"{words.capital(certificate.reason)}.",))
+    yield Paragraph((f"The null of a failure mode: {certificate.null}.",))
+    if certificate.guaranteed:
+        yield Paragraph((_VALID,))
+
+
+def _groups(certificate: Certificate) -> Table:
+    """Labels, errors and what the mean of each group can still be."""
+    results = sorted(certificate.group_results, key=lambda r: (r.mean is None, r.mean or 0.0))
+    heads = ("Cases", "Labelled", "Errors", "Mean of labels", "Mean can be")
+    columns = (TableColumn("Group", "code"), *(TableColumn(h, "number") for h in heads))
+    return Table("Groups", columns, tuple(map(_group_row, results)))
+
+
+def _group_row(result: GroupResult) -> tuple[str, ...]:
+    reach = words.NONE
+    if result.lowest is not None and result.highest is not None:
+        reach = f"{result.lowest:.2f} to {result.highest:.2f}"
+    return (
+        result.group,
+        words.count(result.size),
+        words.count(result.labelled),
+        f"{result.errors:g}",
+        words.NONE if result.mean is None else f"{result.mean:.2f}",
+        reach,
+    )
+
+
+def _unlabelled(certificate: Certificate) -> Iterator[str]:
+    if certificate.pool.generated:
+        yield "Cases are drawn from generators without end; nothing is left over."
+        return
+    names = certificate.unlabelled
+    total = len(certificate.pool.ids)
+    yield (
+        f"{words.count(len(names))} of {words.plural(total, 'case')} were never labelled. Nothing "
+        "is claimed of single ones."
+    )
+    if names:
+        yield f"Among them: {words.listing(list(names), MAX_UNLABELLED)}."
+    untouched = [group.group for group in certificate.groups if group.labelled == 0]
+    if untouched:
+        yield f"Groups without a label: {words.listing(untouched, MAX_UNLABELLED)}."
+
+
+def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
+    plan = certificate.plan
+    yield "Claim", plan.claim
+    yield "Sampling", plan.sampling
+    yield "Bet", ", ".join(plan.bet)
+    yield "Seed", str(plan.seed)
+    yield "Label budget", words.count(plan.budget)
+    yield "Judgements of people", words.count(certificate.judgements)
+    yield "Seal (SHA-256 of plan and pool)", Code(certificate.seal)
+    yield "Pool (SHA-256)", Code(certificate.pool.hash)
+    if certificate.ledger is not None:
+        yield "Ledger", Code(certificate.ledger.path)
+        yield "Ledger head", Code(certificate.ledger.head)
+
+
+def _draw_wealth(certificate: Certificate) -> Figure:
+    """Both e-values after each label, on a scale of powers of ten."""
+    import altair as alt
+
+    bar = math.log10(1 / certificate.plan.alpha)
+    names = ("against the model's null", "against the auditor's null")
+    rows: list[dict[str, Any]] = []
+    for point in certificate.wealth_path:
+        for name, value in zip(names, (point.model, point.auditor), strict=True):
+            # an e-value of 0 or infinity has no place on the axis; its end does
+            level = min(max(value / math.log(10), -3.0), bar + 1.0)
+            rows.append({"label": point.step, "evidence": level, "null": name})
+    colour = alt.Color(
+        "null:N",
+        scale=alt.Scale(domain=list(names), range=[BAD, GOOD]),
+        legend=alt.Legend(title=None, orient="top", symbolType="stroke"),
+    )
+    line = (
+        chart_rows()
+        .mark_line(strokeWidth=2, interpolate="step-after")
+        .encode(
+            x=alt.X("label:Q", title="labels", axis=alt.Axis(tickCount=6)),
+            y=alt.Y("evidence:Q", title="e-value, power of ten", axis=alt.Axis(tickCount=5)),
+            color=colour,
+        )
+    )
+    goal = (
+        alt.Chart(alt.Data(values=[{"bar": bar}]))
+        .mark_rule(color=MUTED, strokeDash=[4, 3])
+        .encode(y="bar:Q")
+    )
+    chart = (line + goal).properties(width=560, height=260)
+    last = certificate.wealth_path[-1]
+    ends = f"{last.model / math.log(10):.2f} and {last.auditor / math.log(10):.2f}"
+    return make_figure(
+        "wealth",
+        "Evidence against both nulls",
+        f"Dashed: the level at which a null falls, 1 / alpha = {1 / certificate.plan.alpha:g}. "
+        "Values beyond the axis are drawn at its end.",
+        f"Two step lines over {words.plural(certificate.labelled, 'label')}; powers of ten at the "
+        f"end: {ends}.",
+        chart,
+        rows,
+        wide=True,
+    )
+
+
+def make_confirmation_page(confirmation: Confirmation, title: str) -> Page:
+    """What a holdout that was labelled one unit at a time says of the survivors of a screen."""
+    survivors = confirmation.survivors
+    rows = tuple(
+        (
+            survivor.name,
+            "confirmed" if survivor.confirmed else "open",
+            words.signed(survivor.lift),
+            words.count(survivor.on),
+            words.count(survivor.off),
+            f"{survivor.e_value:.3g}",
+            survivor.reason,
+        )
+        for survivor in survivors
+    )
+    heads = ("Lift of the labels", "On", "Off", "E-value after e-Holm")
+    columns = (
+        TableColumn("Candidate", "code"),
+        TableColumn("Verdict"),
+        *(TableColumn(head, "number") for head in heads),
+        TableColumn("Reason"),
+    )
+    table = Table("Survivors of the screen", columns, rows).drop_empty_columns()
+    size = len(confirmation.confirmed)
+    verdict = words.plural(size, "confirmed finding") if size else "No reportable finding"
+    facts = (
+        ("Held out", words.count(confirmation.held_out)),
+        ("Labelled", words.count(confirmation.labelled)),
+        ("Survivors", words.count(len(survivors))),
+    )
+    opening = (words.capital(confirmation.opening) + ".",) if confirmation.opening else ()
+    sections = (
+        Section(table.caption, (), (), (table,), anchor="survivors"),
+        Section(
+            "Manifest",
+            opening,
+            blocks=(
+                Remarks(
+                    (
+                        ("Seal (SHA-256)", Code(confirmation.seal)),
+                        ("Candidates (SHA-256)", Code(confirmation.library)),
+                    )
+                ),
+            ),
+            anchor="manifest",
+        ),
+    )
+    return Page("sequential confirmation", title, verdict, facts, sections, bool(size))
