@@ -21,6 +21,8 @@ from groundfault.cli.slices import slices
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine
 
+STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
+
 
 def mined(data: Evidence, plan: Plan | None = None) -> Library:
     return propose(data, SliceLine(bins=2), plan).library
@@ -33,9 +35,9 @@ def test_a_row_says_what_the_slice_comes_to_on_the_discovery_units_and_nothing_o
     data = results()
     found = propose(data, SliceLine(bins=2, permutations=19))
     seen = data.take(Plan().discovery_units(data)[data.unit_index])
-    assert found.summary["n_discovery"] == len(seen) == 600
-    assert found.summary["selected"]
-    assert found.summary["discovery_error_rate"] == pytest.approx(seen.loss.mean())
+    assert found.summary.n_discovery == len(seen) == 600
+    assert found.summary.selected
+    assert found.summary.discovery_error_rate == pytest.approx(seen.loss.mean())
     for row, candidate in zip(found.rows, found.library, strict=True):
         inside = seen.frame.select(candidate.parsed.to_polars()).to_series().fill_null(False)
         assert (row.on, row.off) == (inside.sum(), (~inside).sum())
@@ -60,7 +62,7 @@ def test_the_first_so_many_are_kept_and_finders_go_by_name():
     found = propose(results(), "sliceline", max_slices=2)
     assert [row.name for row in found.rows] == [row.name for row in propose(results()).rows][:2]
     assert len(found.library) == 2
-    assert not propose(results(), "thresholds").summary["selected"]
+    assert not propose(results(), "thresholds").summary.selected
     assert groundfault.propose is propose
 
 
@@ -74,7 +76,15 @@ def test_scores_are_of_the_search_that_proposed():
     assert found.rows
     assert all(row.score is not None and row.p is not None for row in found.rows)
     assert all("grade" not in candidate.columns for candidate in found.library)
-    assert found.summary["left_out"] == ["grade"]
+    assert found.summary.left_out == ["grade"]
+
+
+def test_proposals_as_0_1_0_stored_them_are_written_again_byte_for_byte():
+    data = Evidence.from_table(STORED / "confirmed" / "evidence.csv", id="item", outcome="error")
+    proposals = propose(data, SliceLine(k=3, permutations=20))
+    text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False)
+    stored = (STORED / "frozen" / "slices.json").read_text(encoding="utf-8")
+    assert text == stored.removesuffix("\n")
 
 
 def test_several_models_are_averaged():
@@ -223,7 +233,7 @@ def test_grouped_evidence_is_replayed_in_groups():
     )
     right = propose(Evidence.from_table(frame, id="item", outcome="error", group="group"), finder)
     assert wrong.rows[0].p < 0.05 < right.rows[0].p
-    assert right.summary["n"] == 80
+    assert right.summary.n == 80
     varied = frame.with_columns(late=pl.Series([0, 1] * 200), early=pl.col("c0") == "1")
     found = propose(Evidence.from_table(varied, id="item", outcome="error", group="group"), finder)
     assert {column for c in found.library for column in c.columns} - {"early"} <= {

@@ -493,7 +493,7 @@ def test_check_is_shown_with_what_can_never_be_confirmed() -> None:
     said = stream.getvalue()
     assert "30 of 31 candidates could be confirmed" in said
     assert "and 10 more" in said
-    assert f"{found.summary['minimum_detectable_lift']:.3g} at prevalence 30%" in " ".join(
+    assert f"{found.summary.minimum_detectable_lift:.3g} at prevalence 30%" in " ".join(
         said.split()
     )
     assert "min_on" in said

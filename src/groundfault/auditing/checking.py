@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from groundfault.auditing import detectable, messages
-from groundfault.auditing.prepared import prepare
+from groundfault.auditing.prepared import PreparedAudit, prepare
+from groundfault.auditing.preview_schema import CheckSummary, DetectableLifts, LibrarySummary
+from groundfault.auditing.report_schema import PlanSettings
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
@@ -19,7 +22,7 @@ from groundfault.stats import power
 
 @dataclass(frozen=True)
 class Prospect:
-    """What a candidate may hope for.
+    """Whether a candidate could be confirmed, and from which lift on.
 
     Attributes
     ----------
@@ -46,25 +49,25 @@ class Prospect:
 
 @dataclass(frozen=True)
 class Check:
-    """What an audit of this evidence could find; no held-out outcome was read, and nothing
-    recorded.
+    """What an audit could find; no outcome of the holdout was read, and nothing recorded.
 
     Attributes
     ----------
     prospects : tuple of Prospect
-    summary : dict
+    summary : CheckSummary
         Sizes, discovery error rate, minimum detectable lift by prevalence, settings.
     library : Library
         The candidates, to freeze.
     """
 
     prospects: tuple[Prospect, ...]
-    summary: dict[str, Any]
+    summary: CheckSummary
     library: Library
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers."""
-        return {**self.summary, "candidates": [asdict(p) for p in self.prospects]}
+        summary: dict[str, Any] = msgspec.to_builtins(self.summary)
+        return {**summary, "candidates": [asdict(p) for p in self.prospects]}
 
 
 def check(
@@ -75,8 +78,9 @@ def check(
     finders: Sequence[Any] | None = None,
     compare: tuple[str, str] | None = None,
 ) -> Check:
-    """Say which candidates could be confirmed, and how large a lift has to be, before the holdout
-    is opened.
+    """Say which candidates could be confirmed, and how large a lift has to be.
+
+    No outcome of the holdout is read.
 
     Parameters
     ----------
@@ -94,60 +98,62 @@ def check(
     n_holdout = audit.evidence.unit_count - len(discovery)
     design_of = detectable.make_designs(audit.judge, audit.plan, discovery, n_holdout, eligible)
     margins = discovery.tables
+    # power depends on the support in all units, of which the discovery's is the best estimate
     share = audit.evidence.unit_count / max(1, len(discovery))
     min_lifts = np.full(len(reasons), np.nan)
     support = np.rint(margins.on[eligible] * share).astype(np.int64)
     min_lifts[eligible] = power.minimum_detectable_lifts(support, design_of, power=detectable.POWER)
     prospects = tuple(
-        Prospect(
-            audit.library[h // len(audit.outcomes)].name,
-            audit.library[h // len(audit.outcomes)].rule,
-            audit.outcomes[h % len(audit.outcomes)],
-            int(margins.on[h]),
-            int(margins.off[h]),
-            not codes,
-            _reason(codes, float(min_lifts[h])),
-            None if np.isnan(min_lifts[h]) else float(min_lifts[h]),
-        )
+        _make_prospect(audit, h, int(margins.on[h]), int(margins.off[h]), codes, min_lifts[h])
         for h, codes in enumerate(reasons)
     )
     by_prevalence = detectable.minimum_detectable_lifts(design_of, audit.evidence.unit_count)
-    return Check(
-        prospects,
-        {
-            "schema_version": 1,
-            "n": audit.evidence.unit_count,
-            "n_discovery": len(discovery),
-            "n_holdout": n_holdout,
-            "discovery_error_rate": float(
-                margins.total.sum() / margins.unit / max(1, margins.n.sum())
-            ),
-            "judge": audit.judge.name,
-            "plan": audit.plan.settings,
-            "library": {
-                "size": len(audit.library),
-                "hash": audit.library.hash,
-                "sources": audit.library.sources,
-            },
-            "eligible": len(eligible),
-            "minimum_detectable_lift": by_prevalence[detectable.USUAL_PREVALENCE],
-            "power": {
-                "power": detectable.POWER,
-                "minimum_detectable_lift": {str(v): lift for v, lift in by_prevalence.items()},
-            },
-            "statuses": audit.evidence.status_counts,
-        },
-        audit.library,
+    summary = CheckSummary(
+        n=audit.evidence.unit_count,
+        n_discovery=len(discovery),
+        n_holdout=n_holdout,
+        discovery_error_rate=float(margins.total.sum() / margins.unit / max(1, margins.n.sum())),
+        judge=audit.judge.name,
+        plan=msgspec.convert(audit.plan.settings, PlanSettings),
+        library=LibrarySummary(
+            size=len(audit.library), hash=audit.library.hash, sources=audit.library.sources
+        ),
+        eligible=len(eligible),
+        minimum_detectable_lift=by_prevalence[detectable.USUAL_PREVALENCE],
+        power=DetectableLifts(
+            power=detectable.POWER,
+            minimum_detectable_lift={str(v): lift for v, lift in by_prevalence.items()},
+        ),
+        statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
+    )
+    return Check(prospects, summary, audit.library)
+
+
+def _make_prospect(
+    audit: PreparedAudit, hypothesis: int, on: int, off: int, codes: tuple[str, ...], lift: float
+) -> Prospect:
+    # hypotheses are numbered candidate by candidate, and within each by outcome
+    j, outcome = divmod(hypothesis, len(audit.outcomes))
+    candidate = audit.library[j]
+    return Prospect(
+        candidate.name,
+        candidate.rule,
+        audit.outcomes[outcome],
+        on,
+        off,
+        not codes,
+        _reason(codes, float(lift)),
+        None if np.isnan(lift) else float(lift),
     )
 
 
-def _reason(codes: tuple[str, ...], least: float) -> str:
+def _reason(codes: tuple[str, ...], min_lift: float) -> str:
     if codes:
         return f"{', '.join(codes)}: " + "; ".join(
             messages.REASONS.get(code, code) for code in codes
         )
     return (
         "no possible lift would be confirmed with 80% power at this support"
-        if np.isnan(least)
+        if np.isnan(min_lift)
         else ""
     )

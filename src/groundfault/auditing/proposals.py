@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit, start_audit
+from groundfault.auditing.preview_schema import ProposalSummary
 from groundfault.base.deprecation import rename_parameters
 from groundfault.core.candidate import Candidate, Library
 from groundfault.core.evidence import Evidence
@@ -17,12 +19,10 @@ from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.errors import PlanError
 
-SCHEMA_VERSION = 1
-
 
 @dataclass(frozen=True)
 class Proposal:
-    """A slice, and what it comes to on the units it was proposed from.
+    """A slice, with its error rates on the units it was proposed from.
 
     Attributes
     ----------
@@ -37,8 +37,7 @@ class Proposal:
     group : int or None
         Slices of one group are parts of each other, where the finder says so.
     p : float or None
-        How often the whole search, among errors dealt at random, finds a score as good; where the
-        finder can tell.
+        Share of searches on permuted errors that find a score as good, where the finder permutes.
     """
 
     name: str
@@ -56,8 +55,9 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Proposals:
-    """What a finder proposes. Nothing of it is confirmed: no held-out outcome was read, and nothing
-    recorded.
+    """What a finder proposes; nothing of it is confirmed.
+
+    No outcome of the holdout was read, and nothing recorded.
 
     Attributes
     ----------
@@ -65,18 +65,19 @@ class Proposals:
         In the finder's order.
     library : Library
         The same as candidates, to freeze and judge: ``groundfault audit --library``.
-    summary : dict
+    summary : ProposalSummary
         The finder and its settings, sizes, the discovery error rate, whether the numbers are
-        selected, and columns that were left out because they tell the outcome.
+        selected, and columns that were left out because they predict the outcome.
     """
 
     rows: tuple[Proposal, ...]
     library: Library
-    summary: dict[str, Any]
+    summary: ProposalSummary
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers."""
-        return {**self.summary, "slices": [asdict(row) for row in self.rows]}
+        summary = msgspec.structs.asdict(self.summary)
+        return {**summary, "slices": [asdict(row) for row in self.rows]}
 
 
 @rename_parameters(most="max_slices")
@@ -86,15 +87,15 @@ def propose(
     plan: Plan | None = None,
     max_slices: int | None = None,
 ) -> Proposals:
-    """Let one finder propose slices of the discovery units, and say what each comes to there.
+    """Let one finder propose slices of the discovery units, with their error rates there.
 
     Parameters
     ----------
     evidence : Evidence
     finder : finder or str
     plan : Plan, optional
-        Of which the split counts: an audit of the same evidence has to split alike, and refuses
-        otherwise.
+        Only its split is used. An audit of the same evidence that splits otherwise refuses these
+        proposals: it would test them on units they were selected from.
     max_slices : int, optional
         Keep the first so many.
 
@@ -181,45 +182,44 @@ class _Search:
 
 
 def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
-    """Mean loss of each discovery unit over all outcomes, NaN where none was scored; no held-out
-    loss is read.
-    """
+    """Mean loss of each discovery unit over all outcomes, NaN where none was scored."""
+    # the holdout is taken away first: not even the sum of its losses is computed
     losses = audit.losses(audit.evidence.take(audit.discovery_mask[audit.evidence.unit_index]))
-    scored = ~np.isnan(losses)
-    count = scored.sum(axis=0)
-    return np.asarray(np.where(scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))
+    is_scored = ~np.isnan(losses)
+    count = is_scored.sum(axis=0)
+    return np.asarray(np.where(is_scored, losses, 0.0).sum(axis=0) / np.where(count, count, np.nan))
 
 
 def _to_numbers(values: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float) -> dict[str, Any]:
+def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float) -> ProposalSummary:
     n_discovery = int(audit.discovery_mask.sum())
-    # stored under the names of the first release, so that files of all releases compare
-    settings_read = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
-    settings = (
-        {
-            settings_read.get(f.name, f.name): getattr(finder, f.name)
-            for f in fields(finder)
-            if f.init
-        }
-        if is_dataclass(finder)
-        else {}
+    return ProposalSummary(
+        finder=finder.name,
+        settings=_list_settings(finder),
+        selected=bool(getattr(finder, "uses_outcomes", False)),
+        n=audit.evidence.unit_count,
+        n_discovery=n_discovery,
+        n_holdout=audit.evidence.unit_count - n_discovery,
+        discovery_error_rate=rate,
+        left_out=sorted(audit.leaks),
+        seed=audit.plan.seed,
+        library=library.hash,
     )
-    return {
-        "schema_version": SCHEMA_VERSION,
-        "finder": finder.name,
-        "settings": {name: value for name, value in settings.items() if _is_plain(value)},
-        "selected": bool(getattr(finder, "uses_outcomes", False)),
-        "n": audit.evidence.unit_count,
-        "n_discovery": n_discovery,
-        "n_holdout": audit.evidence.unit_count - n_discovery,
-        "discovery_error_rate": rate,
-        "left_out": sorted(audit.leaks),
-        "seed": audit.plan.seed,
-        "library": library.hash,
+
+
+def _list_settings(finder: Any) -> dict[str, Any]:
+    """The settings of a finder that are plain words and numbers."""
+    if not is_dataclass(finder):
+        return {}
+    # stored under the names of the first release, so that files of all releases compare
+    old_names = {new: old for old, new in getattr(finder, "__renamed_fields__", {}).items()}
+    settings = {
+        old_names.get(f.name, f.name): getattr(finder, f.name) for f in fields(finder) if f.init
     }
+    return {name: value for name, value in settings.items() if _is_plain(value)}
 
 
 def _is_plain(value: Any) -> bool:

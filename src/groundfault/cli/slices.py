@@ -124,16 +124,15 @@ def _show(proposals: Proposals, console: Console, library: str | None) -> None:
 
     from groundfault.render import words
 
-    summary, star = proposals.summary, "*" if proposals.summary["selected"] else ""
+    summary, star = proposals.summary, "*" if proposals.summary.selected else ""
     console.print(
-        f"{words.plural(len(proposals.rows), 'slice')} proposed "
-        f"by {words.clean(summary['finder'])}",
+        f"{words.plural(len(proposals.rows), 'slice')} proposed by {words.clean(summary.finder)}",
         style="bold",
     )
-    n_searched, n_units = words.count(summary["n_discovery"]), words.count(summary["n"])
+    n_searched, n_units = words.count(summary.n_discovery), words.count(summary.n)
     console.print(
         f"{n_searched} of {n_units} units were searched, with error rate "
-        f"{words.rate(summary['discovery_error_rate'])}; the others are held out.",
+        f"{words.rate(summary.discovery_error_rate)}; the others are held out.",
         highlight=False,
     )
     if proposals.rows:
@@ -171,14 +170,14 @@ def _footing(proposals: Proposals, library: str | None) -> list[str]:
     from groundfault.render import words
 
     notes = []
-    if proposals.summary["left_out"]:
+    if proposals.summary.left_out:
         notes = [
             "Left out, because they predict the outcome almost perfectly: "
-            f"{words.listing(proposals.summary['left_out'], 6)} (--allow-leakage uses them)."
+            f"{words.listing(proposals.summary.left_out, 6)} (--allow-leakage uses them)."
         ]
     if not proposals.rows:
         return [*notes, "Nothing to propose: no slice of these units stands out to this finder."]
-    if not proposals.summary["selected"]:
+    if not proposals.summary.selected:
         notes += ["Nothing is confirmed: these are proposals."]
     else:
         notes += [
@@ -186,7 +185,7 @@ def _footing(proposals: Proposals, library: str | None) -> list[str]:
             "Nothing is confirmed."
         ]
     if any(row.p is not None for row in proposals.rows):
-        times = proposals.summary["settings"].get("permutations")
+        times = proposals.summary.settings.get("permutations")
         notes.append(
             "p: how often the same search scores as well on permuted errors "
             f"({times} permutations)."

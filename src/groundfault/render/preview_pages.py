@@ -27,17 +27,17 @@ def make_check_page(check: Check) -> Page:
     )
     unfit = [p for p in check.prospects if p.reason]
     total = words.count(len(check.prospects))
-    lifts = summary["power"]["minimum_detectable_lift"].items()
+    lifts = summary.power.minimum_detectable_lift.items()
     by_prevalence = ", ".join(
         f"{words.bare(lift)} at prevalence {words.level(float(share))}" for share, lift in lifts
     )
-    power = words.level(summary["power"]["power"])
+    power = words.level(summary.power.power)
     lead: tuple[Block, ...] = (
         Paragraph(
             (
-                f"{words.count(summary['n'])} units ({words.count(summary['n_discovery'])} "
-                f"discovery, {words.count(summary['n_holdout'])} holdout); discovery error rate "
-                f"{words.rate(summary['discovery_error_rate'])}; judge {summary['judge']}.",
+                f"{words.count(summary.n)} units ({words.count(summary.n_discovery)} "
+                f"discovery, {words.count(summary.n_holdout)} holdout); discovery error rate "
+                f"{words.rate(summary.discovery_error_rate)}; judge {summary.judge}.",
             )
         ),
         Paragraph((f"Least lift found with {power} power: {by_prevalence}.",)),
