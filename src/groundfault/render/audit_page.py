@@ -85,8 +85,7 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
         tuple(section for section in sections if section is not None),
         bool(report.confirmed),
         tuple(_lead(outline)),
-        f"Made by groundfault {report.groundfault_version}. "
-        "This page loads nothing and runs no script.",
+        f"Made by groundfault {report.groundfault_version}.",
     )
 
 

@@ -55,7 +55,7 @@ def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> P
         counts.append((*cell, *map(words.count, _square(gap))))
         ends = f"{words.signed(gap.gap)} [{words.signed(gap.low)}, {words.signed(gap.high)}]"
         tests = (words.p_value(gap.p), words.p_value(gap.adjusted))
-        rates.append((*cell, _share(gap.judged), _share(gap.executed), ends, *tests))
+        rates.append((*cell, _share(gap.grader_rate), _share(gap.execution_rate), ends, *tests))
     note = (
         "Gap: judged minus executed; above 0 the judge sees successes that never ran, below 0 it "
         "misses some; they "
@@ -88,7 +88,7 @@ def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> P
 
 
 def _square(gap: Gap) -> tuple[int, int, int, int]:
-    return gap.both, gap.judge_only, gap.execution_only, gap.neither
+    return gap.both, gap.grader_only, gap.execution_only, gap.neither
 
 
 def _share(ends: tuple[float, float, float]) -> str:

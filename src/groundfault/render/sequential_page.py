@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from groundfault.render import words
 from groundfault.render.figures import BAD, GOOD, MUTED, Figure, chart_rows, make_figure
@@ -21,16 +22,31 @@ from groundfault.render.page import (
 from groundfault.sequential.certificate import Certificate, GroupResult
 from groundfault.sequential.confirmation_result import Confirmation
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from groundfault.sequential.certificate_schema import CertificateRound
+
 MAX_UNLABELLED = 12
+MAX_LABELS = 500
+BRIEF = ("Every label", "Manifest")
+"""Sections that a terminal leaves to the files."""
+
 _FOUND = "failure mode found"
 _ADAPTIVE = (
     "Cases were chosen by what earlier labels showed, so the mean of the labels is no estimate of "
-    "the mean of a group. What a group can still reach counts every case, and holds whenever one "
-    "stops."
+    "the mean of a group."
+)
+_BOUNDS = (
+    "What the mean of a group can still be counts every case of it, and holds whenever one stops."
 )
 _VALID = (
     "Both e-values may be read after every label, and the audit may stop at any time: the chance "
     "that a true null is ever refuted is at most alpha."
+)
+_FAMILY = (
+    "The chance that any candidate is confirmed falsely is at most alpha, whenever one stops, if "
+    "the outcomes of the holdout are exchangeable given the candidates."
 )
 _PAPER = (
     "Sampling is the paper's, for which no bound on the error rate is known: read the verdict as a "
@@ -38,18 +54,33 @@ _PAPER = (
 )
 
 
-def html(certificate: Certificate) -> str:
-    """The page of an audit as HTML."""
+def html(result: Certificate | Confirmation) -> str:
+    """The page of an audit, or of a confirmation, as HTML."""
     from groundfault.render.html import html as set_html
 
-    return set_html(make_page(certificate))
+    return set_html(_make_any_page(result, with_figures=True))
 
 
-def markdown(certificate: Certificate) -> str:
-    """The page of an audit as Markdown."""
+def markdown(result: Certificate | Confirmation) -> str:
+    """The page of an audit, or of a confirmation, as Markdown."""
     from groundfault.render.markdown import markdown as set_markdown
 
-    return set_markdown(make_page(certificate, with_figures=False))
+    return set_markdown(_make_any_page(result, with_figures=False))
+
+
+def show(result: Certificate | Confirmation, console: Console) -> None:
+    """Print what matters most of an audit, or of a confirmation, in a terminal."""
+    from groundfault.render.terminal import show as show_page
+
+    page = _make_any_page(result, with_figures=False)
+    brief = tuple(section for section in page.sections if section.title not in BRIEF)
+    show_page(replace(page, sections=brief, footer=""), console)
+
+
+def _make_any_page(result: Certificate | Confirmation, *, with_figures: bool) -> Page:
+    if isinstance(result, Certificate):
+        return make_page(result, with_figures=with_figures)
+    return make_confirmation_page(result)
 
 
 def make_page(certificate: Certificate, title: str = "", *, with_figures: bool = True) -> Page:
@@ -63,21 +94,14 @@ def make_page(certificate: Certificate, title: str = "", *, with_figures: bool =
     with_figures : bool
         Whether the path of the wealth is drawn, which takes a second.
     """
-    plan, pool = certificate.plan, certificate.pool
+    pool = certificate.pool
     sources = words.listing([words.tail(source, 1) for source in pool.sources], 3)
-    facts = (
-        ("Cases", words.count(len(pool.ids)) + (" (generated)" if pool.generated else "")),
-        ("Labelled", words.count(certificate.labelled)),
-        ("Groups", words.count(len(certificate.groups))),
-        ("Threshold", f"{plan.threshold:g}"),
-        ("Alpha", words.level(plan.alpha)),
-        ("Policy", plan.policy),
-    )
     figures = (_draw_wealth(certificate),) if with_figures and certificate.rounds else ()
     sections = (
         Section("Evidence after each label", figures=figures, anchor="evidence"),
-        Section("Groups", (_ADAPTIVE,), (), (_groups(certificate),), anchor="groups"),
+        _make_group_section(certificate),
         Section("What was never labelled", tuple(_unlabelled(certificate)), anchor="unlabelled"),
+        Section("Every label", tables=tuple(_tabulate_labels(certificate)), anchor="labels"),
         Section(
             "Manifest",
             ("What is needed to compute this verdict again.",),
@@ -85,18 +109,26 @@ def make_page(certificate: Certificate, title: str = "", *, with_figures: bool =
             anchor="manifest",
         ),
     )
-    verdict = words.capital(certificate.verdict)
     return Page(
         "sequential audit",
         title or (sources if pool.sources else "a pool in memory"),
-        verdict,
-        facts,
+        words.capital(certificate.verdict),
+        tuple(_facts(certificate)),
         tuple(section for section in sections if section.content),
         certificate.verdict == _FOUND,
         tuple(_lead(certificate)),
-        f"Made by groundfault {certificate.groundfault_version}. "
-        "This page loads nothing and runs no script.",
+        f"Made by groundfault {certificate.groundfault_version}.",
     )
+
+
+def _facts(certificate: Certificate) -> Iterator[tuple[str, str]]:
+    plan, pool = certificate.plan, certificate.pool
+    yield "Cases", words.count(len(pool.ids)) + (" (generated)" if pool.generated else "")
+    yield "Labelled", words.count(certificate.labelled)
+    yield "Groups", words.count(len(certificate.groups))
+    yield "Threshold", f"{plan.threshold:g}"
+    yield "Alpha", words.level(plan.alpha)
+    yield "Policy", plan.policy
 
 
 def _lead(certificate: Certificate) -> Iterator[Block]:
@@ -104,16 +136,32 @@ def _lead(certificate: Certificate) -> Iterator[Block]:
         yield Paragraph((_PAPER,), "notice")
     yield Paragraph((f"{words.capital(certificate.reason)}.",))
     yield Paragraph((f"The null of a failure mode: {certificate.null}.",))
+    model, auditor = (_format_e_value(float(value)) for value in certificate.log_wealth)
+    yield Paragraph(
+        (
+            f"E-value against the model's null {model}, against the auditor's {auditor}; a null is "
+            f"refuted at 1 / alpha = {1 / certificate.plan.alpha:g}.",
+        )
+    )
     if certificate.guaranteed:
         yield Paragraph((_VALID,))
 
 
-def _groups(certificate: Certificate) -> Table:
+def _make_group_section(certificate: Certificate) -> Section:
     """Labels, errors and what the mean of each group can still be."""
+    # a case that is answered anew, or drawn from a generator, leaves no count of what remains
+    has_bounds = any(result.lowest is not None for result in certificate.group_results)
+    sentences = (_ADAPTIVE, _BOUNDS) if has_bounds else (_ADAPTIVE,)
+    return Section("Groups", sentences, (), (tabulate_groups(certificate),), anchor="groups")
+
+
+def tabulate_groups(certificate: Certificate) -> Table:
+    """The declared groups, the lowest mean first; those without a label stand last."""
     results = sorted(certificate.group_results, key=lambda r: (r.mean is None, r.mean or 0.0))
-    heads = ("Cases", "Labelled", "Errors", "Mean of labels", "Mean can be")
+    heads = ("Cases", "Labelled", "Unscored", "Errors", "Mean of labels", "Mean can be")
     columns = (TableColumn("Group", "code"), *(TableColumn(h, "number") for h in heads))
-    return Table("Groups", columns, tuple(map(_group_row, results)))
+    table = Table("Groups", columns, tuple(map(_group_row, results)))
+    return table.drop_empty_columns()
 
 
 def _group_row(result: GroupResult) -> tuple[str, ...]:
@@ -124,6 +172,7 @@ def _group_row(result: GroupResult) -> tuple[str, ...]:
         result.group,
         words.count(result.size),
         words.count(result.labelled),
+        words.count(result.unscored) if result.unscored else words.NONE,
         f"{result.errors:g}",
         words.NONE if result.mean is None else f"{result.mean:.2f}",
         reach,
@@ -145,6 +194,48 @@ def _unlabelled(certificate: Certificate) -> Iterator[str]:
     untouched = [group.group for group in certificate.groups if group.labelled == 0]
     if untouched:
         yield f"Groups without a label: {words.listing(untouched, MAX_UNLABELLED)}."
+
+
+def _tabulate_labels(certificate: Certificate) -> Iterator[Table]:
+    """The labelled cases in their order, with both e-values after each."""
+    rounds = [point for point in certificate.rounds if point.closed]
+    if not rounds:
+        return
+    heads = ("Score", "Against the model", "Against the auditor")
+    columns = (
+        TableColumn("Label", "number"),
+        TableColumn("Case", "code"),
+        TableColumn("Drawn from", "code"),
+        *(TableColumn(head, "number") for head in heads),
+    )
+    remainder = len(rounds) - MAX_LABELS
+    note = "E-values after the label; – marks a case that could not be scored."
+    if remainder > 0:
+        note += f" The last {words.count(remainder)} are in the certificate."
+    yield Table(
+        "Labels and e-values",
+        columns,
+        tuple(map(_label_row, rounds[:MAX_LABELS])),
+        note,
+    )
+
+
+def _label_row(point: CertificateRound) -> tuple[str, ...]:
+    return (
+        words.count(point.step),
+        point.id,
+        point.group or "a set of cases",
+        words.NONE if point.score is None else f"{point.score:g}",
+        *(_format_e_value(float(value)) for value in point.log_e),
+    )
+
+
+def _format_e_value(log_e: float) -> str:
+    """An e-value from its natural logarithm, which may be too large for a float."""
+    # counting shows for certain what no bet can: the e-value is then infinite
+    if math.isinf(log_e) and log_e > 0:
+        return "infinite (counted)"
+    return f"{math.exp(log_e):.3g}" if log_e < 700 else f"10^{log_e / math.log(10):.0f}"
 
 
 def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
@@ -209,9 +300,40 @@ def _draw_wealth(certificate: Certificate) -> Figure:
     )
 
 
-def make_confirmation_page(confirmation: Confirmation, title: str) -> Page:
+def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
     """What a holdout that was labelled one unit at a time says of the survivors of a screen."""
-    survivors = confirmation.survivors
+    size = len(confirmation.confirmed)
+    opening = (words.capital(confirmation.opening) + ".",) if confirmation.opening else ()
+    seals = (
+        ("Seal (SHA-256)", Code(confirmation.seal)),
+        ("Candidates (SHA-256)", Code(confirmation.library)),
+    )
+    table = _tabulate_survivors(confirmation)
+    tables = (table,) if table.rows else ()
+    sentences = () if table.rows else ("Nothing survived the screen: no label is worth buying.",)
+    sections = (
+        Section(table.caption, sentences, (), tables, anchor="survivors"),
+        Section("Holdout", opening, anchor="holdout"),
+        Section("Manifest", blocks=(Remarks(seals),), anchor="manifest"),
+    )
+    return Page(
+        "sequential confirmation",
+        title or "a holdout labelled one unit at a time",
+        words.plural(size, "confirmed finding") if size else "No reportable finding",
+        (
+            ("Held out", words.count(confirmation.held_out)),
+            ("Labelled", words.count(confirmation.labelled)),
+            ("Survivors", words.count(len(confirmation.survivors))),
+            ("Alpha", words.level(words.decimal(confirmation.plan.alpha))),
+        ),
+        tuple(section for section in sections if section.content),
+        bool(size),
+        (Paragraph((_FAMILY,)),),
+        "This page loads nothing and runs no script.",
+    )
+
+
+def _tabulate_survivors(confirmation: Confirmation) -> Table:
     rows = tuple(
         (
             survivor.name,
@@ -222,7 +344,7 @@ def make_confirmation_page(confirmation: Confirmation, title: str) -> Page:
             f"{survivor.e_value:.3g}",
             survivor.reason,
         )
-        for survivor in survivors
+        for survivor in confirmation.survivors
     )
     heads = ("Lift of the labels", "On", "Off", "E-value after e-Holm")
     columns = (
@@ -231,29 +353,4 @@ def make_confirmation_page(confirmation: Confirmation, title: str) -> Page:
         *(TableColumn(head, "number") for head in heads),
         TableColumn("Reason"),
     )
-    table = Table("Survivors of the screen", columns, rows).drop_empty_columns()
-    size = len(confirmation.confirmed)
-    verdict = words.plural(size, "confirmed finding") if size else "No reportable finding"
-    facts = (
-        ("Held out", words.count(confirmation.held_out)),
-        ("Labelled", words.count(confirmation.labelled)),
-        ("Survivors", words.count(len(survivors))),
-    )
-    opening = (words.capital(confirmation.opening) + ".",) if confirmation.opening else ()
-    sections = (
-        Section(table.caption, (), (), (table,), anchor="survivors"),
-        Section(
-            "Manifest",
-            opening,
-            blocks=(
-                Remarks(
-                    (
-                        ("Seal (SHA-256)", Code(confirmation.seal)),
-                        ("Candidates (SHA-256)", Code(confirmation.library)),
-                    )
-                ),
-            ),
-            anchor="manifest",
-        ),
-    )
-    return Page("sequential confirmation", title, verdict, facts, sections, bool(size))
+    return Table("Survivors of the screen", columns, rows).drop_empty_columns()
