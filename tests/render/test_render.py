@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -21,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from msgspec import structs
+from pages import HOSTILE, IMAGE, MARKDOWN, SCRIPT, TERMINAL, Page
 from rich.cells import cell_len
 from rich.console import Console
 
@@ -34,12 +34,6 @@ from groundfault.render.audit_words import Outline, distinct
 from groundfault.render.markdown import code, escape
 from groundfault.render.preview_pages import make_check_page
 from groundfault.render.terminal import show
-
-SCRIPT = "<script>alert(1)</script>"
-IMAGE = '"><img src=x onerror=alert(2)>'
-MARKDOWN = "a|b `c` [x](https://evil.example) **b** \\| ~~s~~ <b>"
-TERMINAL = "red\x1b[31m [bold]markup[/bold] \u202eevil\n# head"
-HOSTILE = (SCRIPT, IMAGE, MARKDOWN, TERMINAL)
 
 
 def hostile_report(tmp: Path, **plan: object) -> Report:
@@ -100,44 +94,6 @@ def nothing() -> Report:
 @pytest.fixture(scope="module")
 def several() -> Report:
     return plain_report(lift=0.4, models=2)
-
-
-class Page(HTMLParser):
-    """A page taken apart, with what a browser would mend silently kept as errors."""
-
-    VOID = frozenset({"meta", "input", "br", "hr", "img", "link"})
-
-    def __init__(self, source: str) -> None:
-        super().__init__(convert_charrefs=True)
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.texts: list[str] = []
-        self.errors: list[str] = []
-        self.feed(source)
-        self.close()
-        self.errors += [f"never closed: {tag}" for tag in self.open]
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.errors.append(f"closed out of turn: {tag}")
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.texts).split())
-
-    def all(self, *tags: str) -> list[dict[str, str | None]]:
-        return [attributes for tag, attributes in self.tags if tag in tags]
 
 
 @pytest.fixture(scope="module", params=["hostile", "nothing", "several"])

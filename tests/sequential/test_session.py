@@ -1427,7 +1427,7 @@ def test_planning_in_the_shell(shell):
     data = json.loads(done.output)
     assert [p["budget"] for p in data["prospects"]] == [10, 40, 70] * 2
     shown = shell("plan", *POOL, "--replicates", "2", "--limit", "20", "--cost", "3")
-    assert "cost" in shown.output.splitlines()[0]
+    assert "Cost" in shown.output.splitlines()[0]
     assert "smallest budget" in shown.output or "no budget" in shown.output
 
 

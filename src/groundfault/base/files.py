@@ -1,6 +1,4 @@
-"""Files are written to a temporary name and renamed: a reader sees the old file or the new one,
-never half of one.
-"""
+"""Files written to a temporary name and renamed, so that no reader sees half of one."""
 
 from __future__ import annotations
 
@@ -43,6 +41,13 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
     write_bytes(path, text.encode("utf-8"))
+
+
+def save_text(text: str, path: str | Path | None) -> str:
+    """The text itself; also written to the path, where there is one."""
+    if path is not None:
+        write_text(Path(path), text)
+    return text
 
 
 def _umask() -> int:

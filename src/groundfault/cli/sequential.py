@@ -23,7 +23,8 @@ from groundfault.cli.sequential_options import (
     read_sequential_plan,
     sequential_plan_options,
 )
-from groundfault.cli.sequential_output import echo_state, format_progress, prospects_table
+from groundfault.cli.sequential_output import echo_state, format_progress, tabulate_prospects
+from groundfault.cli.sequential_report import report
 from groundfault.errors import InputError, PlanError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ def sequential() -> None:
     groundfault sequential plan pool.parquet --id id --groups domain --threshold 0.85
     groundfault sequential run pool.parquet --id id --groups domain --threshold 0.85 --label ask
     groundfault sequential status audit.db
+    groundfault sequential report audit.db --out report/
     """
 
 
@@ -93,9 +95,9 @@ def run(**options: Any) -> None:
         click.echo(
             "\nstopped; what was recorded is safe: run the same command again to go on", err=True
         )
-    if not quiet:
-        echo_state(audit, options["cost"])
     certificate = audit.certificate()
+    if not quiet:
+        echo_state(audit, certificate, options["cost"])
     for path in (options["certificate"], options["json_path"]):
         if path and path != "-":
             certificate.to_json(path)
@@ -129,7 +131,7 @@ def status(
     if json_path == "-":
         click.echo(document.to_json())
         return
-    echo_state(audit, cost)
+    echo_state(audit, document, cost)
     assert audit.record.ledger is not None
     n_audits = len(audit.record.ledger.events("audit_opened"))
     if n_audits > 1:
@@ -191,7 +193,7 @@ def plan(**options: Any) -> None:
     from groundfault.sequential.stopping_time import advise_budget, forecast_stopping
 
     pool, settings = read_pool(options, None), read_sequential_plan(options)
-    prospect_rows = forecast_stopping(
+    prospects = forecast_stopping(
         pool,
         settings,
         budgets=[int(m) for m in read_numbers(options["budgets"], "--budgets") or ()],
@@ -201,9 +203,9 @@ def plan(**options: Any) -> None:
         replicates=options["replicates"],
         jobs=options["jobs"],
     )
-    advice = advise_budget(prospect_rows, settings.alpha)
+    advice = advise_budget(prospects, settings.alpha)
     data = {
-        "prospects": [forecast.to_dict() for forecast in prospect_rows],
+        "prospects": [forecast.to_dict() for forecast in prospects],
         "advised_budget": advice,
         "plan": settings.settings,
     }
@@ -212,9 +214,12 @@ def plan(**options: Any) -> None:
         return
     from rich.console import Console
 
+    from groundfault.render.terminal import fit_table
+
     console = Console()
-    console.print(prospects_table(prospect_rows, options["cost"]))
-    click.echo("10 %, median, 90 %: cases labelled until the audit stops; cost: of the median")
+    table = tabulate_prospects(prospects, options["cost"])
+    console.print(fit_table(table, console.width))
+    click.echo(table.note)
     if advice is None:
         click.echo("no budget keeps wrong passes at alpha; try larger ones, or another policy")
     else:
@@ -293,3 +298,4 @@ def _label_as(
 
 
 sequential.add_command(confirm)
+sequential.add_command(report)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
 from groundfault.cli.asking import clean
 
 if TYPE_CHECKING:
-    from groundfault.sequential import SequentialAudit
+    from groundfault.render.page import Table
+    from groundfault.sequential import Certificate, SequentialAudit
+    from groundfault.sequential.stopping_time import StoppingForecast
 
 
 def format_progress(audit: SequentialAudit, cost: float | None) -> str:
@@ -37,8 +40,13 @@ def count_labels(audit: SequentialAudit) -> int:
     return len(audit.reviews) + sum(r.closed and r.query.step not in reviewed for r in audit.rounds)
 
 
-def echo_state(audit: SequentialAudit, cost: float | None) -> None:
+def echo_state(audit: SequentialAudit, certificate: Certificate, cost: float | None) -> None:
     """Print the verdict, the groups and the next case."""
+    from rich.console import Console
+
+    from groundfault.render.sequential_page import tabulate_groups
+    from groundfault.render.terminal import fit_table
+
     click.echo(f"{audit.verdict}: {clean(audit.reason)}")
     if audit.verdict == "failure mode found":
         click.echo(f"refuted: {clean(audit.null)}")
@@ -46,17 +54,8 @@ def echo_state(audit: SequentialAudit, cost: float | None) -> None:
         click.echo(format_progress(audit, cost))
     if not audit.claim.guaranteed:
         click.echo("sampling as in the paper: on a finite pool it does not keep the error rate")
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(
-        "group", "cases", "labelled", "unscored", "mean score", box=None, header_style="bold"
-    )
-    for row in audit.groups:
-        counts = (str(count) for count in (row.size, row.labelled, row.unscored))
-        mean = "-" if row.mean is None else f"{row.mean:.3f}"
-        table.add_row(_markup(row.group), *counts, mean)
-    Console().print(table)
+    console = Console()
+    console.print(fit_table(tabulate_groups(certificate), console.width))
     if audit.open is not None:
         query = audit.open.query
         click.echo(
@@ -67,26 +66,24 @@ def echo_state(audit: SequentialAudit, cost: float | None) -> None:
         click.echo("next: not drawn yet; run the audit again to go on")
 
 
-def prospects_table(prospect_rows: list[Any], cost: float | None) -> Any:
-    """Simulated verdicts and stopping times as a table for the terminal."""
-    from rich.table import Table
+def tabulate_prospects(prospects: Sequence[StoppingForecast], cost: float | None) -> Table:
+    """Simulated verdicts and stopping times."""
+    from groundfault.render.page import Table, TableColumn
 
-    columns = ["pass rate", "m", "found", "passed", "neither", "10 %", "median", "90 %"]
-    table = Table(*columns, *([] if cost is None else ["cost"]), box=None, header_style="bold")
-    for p in prospect_rows:
-        shares = (f"{share:.2f}" for share in (p.failure_rate, p.pass_rate, p.inconclusive_rate))
-        cost_cell = [] if cost is None else [f"{cost * p.labels[1]:.2f}"]
-        table.add_row(
-            _markup(p.world),
-            str(p.budget),
-            *shares,
-            *(str(count) for count in p.labels),
-            *cost_cell,
-        )
-    return table
+    heads = ["Budget", "Found", "Passed", "Neither", "10%", "Median", "90%"]
+    heads += [] if cost is None else ["Cost"]
+    columns = (TableColumn("Pass rate", "code"), *(TableColumn(head, "number") for head in heads))
+    rows = tuple(_prospect_row(prospect, cost) for prospect in prospects)
+    note = "10%, median, 90%: cases labelled until the audit stops; cost: of the median"
+    return Table("Simulated audits", columns, rows, note)
 
 
-def _markup(value: object) -> str:
-    from rich.markup import escape
-
-    return escape(clean(value))
+def _prospect_row(prospect: StoppingForecast, cost: float | None) -> tuple[str, ...]:
+    rates = (prospect.failure_rate, prospect.pass_rate, prospect.inconclusive_rate)
+    return (
+        prospect.world,
+        str(prospect.budget),
+        *(f"{rate:.2f}" for rate in rates),
+        *(str(count) for count in prospect.labels),
+        *(() if cost is None else (f"{cost * prospect.labels[1]:.2f}",)),
+    )

@@ -23,6 +23,8 @@ from groundfault.sequential.certificate import Certificate, GroupResult
 from groundfault.sequential.confirmation_result import Confirmation
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from groundfault.sequential.certificate_schema import CertificateRound
@@ -68,13 +70,16 @@ def markdown(result: Certificate | Confirmation) -> str:
     return set_markdown(_make_any_page(result, with_figures=False))
 
 
-def show(result: Certificate | Confirmation, console: Console) -> None:
-    """Print what matters most of an audit, or of a confirmation, in a terminal."""
+def show(
+    result: Certificate | Confirmation, console: Console, report_path: Path | None = None
+) -> None:
+    """Print what matters most of an audit, or of a confirmation, and where its page lies."""
     from groundfault.render.terminal import show as show_page
 
     page = _make_any_page(result, with_figures=False)
     brief = tuple(section for section in page.sections if section.title not in BRIEF)
-    show_page(replace(page, sections=brief, footer=""), console)
+    footer = "" if report_path is None else f"Report: {report_path}"
+    show_page(replace(page, sections=brief, footer=footer), console)
 
 
 def _make_any_page(result: Certificate | Confirmation, *, with_figures: bool) -> Page:
@@ -139,8 +144,8 @@ def _lead(certificate: Certificate) -> Iterator[Block]:
     model, auditor = (_format_e_value(float(value)) for value in certificate.log_wealth)
     yield Paragraph(
         (
-            f"E-value against the model's null {model}, against the auditor's {auditor}; a null is "
-            f"refuted at 1 / alpha = {1 / certificate.plan.alpha:g}.",
+            f"E-values at the end: {model} against the model's null, {auditor} against the "
+            f"auditor's. A null is refuted at 1 / alpha = {1 / certificate.plan.alpha:g}.",
         )
     )
     if certificate.guaranteed:
@@ -244,7 +249,7 @@ def _manifest(certificate: Certificate) -> Iterator[tuple[str, str | Code]]:
     yield "Sampling", plan.sampling
     yield "Bet", ", ".join(plan.bet)
     yield "Seed", str(plan.seed)
-    yield "Label budget", words.count(plan.budget)
+    yield "Cases after which the auditor's test begins", words.count(plan.budget)
     yield "Judgements of people", words.count(certificate.judgements)
     yield "Seal (SHA-256 of plan and pool)", Code(certificate.seal)
     yield "Pool (SHA-256)", Code(certificate.pool.hash)
@@ -329,7 +334,6 @@ def make_confirmation_page(confirmation: Confirmation, title: str = "") -> Page:
         tuple(section for section in sections if section.content),
         bool(size),
         (Paragraph((_FAMILY,)),),
-        "This page loads nothing and runs no script.",
     )
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from groundfault.base.deprecation import warn_renamed
-from groundfault.base.files import write_text
+from groundfault.base.files import save_text
+from groundfault.base.registry import load_object
 from groundfault.errors import InputError
 from groundfault.readers.safely import json_file
 from groundfault.sequential.certificate_schema import (
@@ -132,9 +133,15 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def to_json(self, path: str | Path | None = None) -> str:
         """The certificate as JSON; also written to ``path``, whole or not at all."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-        if path is not None:
-            write_text(Path(path), text)
-        return text
+        return save_text(text, path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The audit as one self-contained HTML page; also written to ``path``."""
+        return save_text(load_object("groundfault.render.sequential_page:html")(self), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The audit as Markdown; also written to ``path``."""
+        return save_text(load_object("groundfault.render.sequential_page:markdown")(self), path)
 
     @property
     def data(self) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from groundfault.auditing.report_schema import PlanSettings
-from groundfault.base.files import write_text
+from groundfault.base.files import save_text
+from groundfault.base.registry import load_object
 from groundfault.errors import InputError
 from groundfault.readers.safely import json_file
 
@@ -122,6 +123,12 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def to_json(self, path: str | Path | None = None) -> str:
         """The result as JSON; also written to ``path``, whole or not at all."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
-        if path is not None:
-            write_text(Path(path), text)
-        return text
+        return save_text(text, path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The result as one self-contained HTML page; also written to ``path``."""
+        return save_text(load_object("groundfault.render.sequential_page:html")(self), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """The result as Markdown; also written to ``path``."""
+        return save_text(load_object("groundfault.render.sequential_page:markdown")(self), path)
