@@ -241,7 +241,7 @@ def manifest(report: Report) -> tuple[Table, ...]:
     roles = {
         key: value
         for key, value in to_builtins(facts.roles).items()
-        if value not in (None, "", [], False)
+        if value not in (None, "", [], (), False)
     }
     versions = {"groundfault": report.groundfault_version}
     versions |= {"python": facts.python, "numpy": facts.numpy, "polars": facts.polars}
