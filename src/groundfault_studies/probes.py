@@ -28,7 +28,7 @@ from groundfault.probes.use.release import check, release
 from groundfault.probes.use.summary import Summary
 from groundfault.render.markdown import markdown
 from groundfault.render.probe_figures import draw_curves
-from groundfault.render.probe_report import make_page
+from groundfault.render.probe_page import make_page
 from groundfault.review import open_items
 from groundfault.testing.brittle import Brittle, Planted, Reviewer, plant
 from groundfault_studies import probe_tables as tables

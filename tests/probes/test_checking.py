@@ -16,7 +16,7 @@ from groundfault.cli.probe import probe
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, generate
 from groundfault.probes.bank.checking import check
-from groundfault.render import probes as render
+from groundfault.render import bank_card
 
 
 def run(*args: Any) -> Result:
@@ -121,7 +121,7 @@ def test_tasks_without_any_valid_prompt_are_named() -> None:
     )
     result = check(Bank("b", tasks), grammar)
     assert ([task.id for task in result.blocked], result.valid, result.prompts) == (["bare"], 1, 2)
-    assert "1 task without a valid prompt: bare" in "\n".join(render.lines(result))
+    assert "1 task without a valid prompt: bare" in "\n".join(bank_card.lines(result))
 
 
 def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
@@ -139,7 +139,7 @@ def test_a_card_and_a_terminal_take_any_text_as_text() -> None:
         ),
     )
     result = check(Bank(evil, tasks, evil), grammar)
-    card, items_by_row = render.card(result), "\n".join(render.lines(result))
+    card, items_by_row = bank_card.card(result), "\n".join(bank_card.lines(result))
     assert "<script" not in card
     assert not re.search(r"(?<!\\)\]\(", card)
     assert "\x1b" not in card + items_by_row
@@ -162,7 +162,7 @@ def test_metamorphic_relations_are_shown(tmp_path: Path) -> None:
         "{question}{tone}",
     )
     result = check(Bank("b", (Task(id="t", question="q?", answer="1"),)), grammar)
-    assert "no group promises to keep the answer" in "\n".join(render.lines(result))
+    assert "no group promises to keep the answer" in "\n".join(bank_card.lines(result))
     assert result.to_dict()["relations"] == []
 
 

@@ -14,7 +14,7 @@ from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_words
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.probe_report import make_page, make_review_section
+from groundfault.render.probe_page import make_page, make_review_section
 from groundfault.render.terminal import show
 from groundfault.review import Resolution
 

@@ -138,7 +138,7 @@ def check(folder: str, samples: int, seed: int, card: str | None, json_path: str
     """
     from groundfault.probes import Bank, Grammar
     from groundfault.probes.bank.checking import check as run
-    from groundfault.render import probes as render
+    from groundfault.render import bank_card
 
     require_writable(card)
     require_writable(json_path)
@@ -150,10 +150,10 @@ def check(folder: str, samples: int, seed: int, card: str | None, json_path: str
         seed=seed,
     )
     if card:
-        write_text(Path(card), render.card(result))
+        write_text(Path(card), bank_card.card(result))
     text = json.dumps(result.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
     if not write_json(text, json_path):
-        for line in render.lines(result):
+        for line in bank_card.lines(result):
             click.echo(line)
     sys.exit(0 if result.passed else 1)
 

@@ -126,7 +126,7 @@ def arena(**options: Any) -> None:
 def _show(standings: list[LeaderboardRow], control: str) -> None:
     from rich.console import Console
 
-    from groundfault.render.probe_tables import make_table
+    from groundfault.render.page import make_table
     from groundfault.render.terminal import fit_table
 
     rows = [

@@ -81,7 +81,7 @@ def report(runs: str, **options: Any) -> None:
     from groundfault.render import probe_words
     from groundfault.render.html import html
     from groundfault.render.markdown import markdown
-    from groundfault.render.probe_report import BRIEF, make_page
+    from groundfault.render.probe_page import BRIEF, make_page
     from groundfault.render.terminal import show
 
     for name in ("md", "html", "json_path", "evidence"):
@@ -180,7 +180,7 @@ def _open_review(
 def _tables(package: Package) -> str:
     """The tables of a package, from what is published alone."""
     from groundfault.render.markdown import markdown
-    from groundfault.render.probe_report import make_page, make_review_section
+    from groundfault.render.probe_page import make_page, make_review_section
     from groundfault.review import agreement
 
     seed = int(package.config["review"]["seed"])
@@ -193,7 +193,7 @@ def _tables(package: Package) -> str:
 
 
 def _review_sections(audit: ReviewedRuns) -> list[Any]:
-    from groundfault.render.probe_report import make_review_section
+    from groundfault.render.probe_page import make_review_section
     from groundfault.review import agreement
 
     if not audit.decisions:

@@ -218,7 +218,7 @@ def _is_nan(value: Any) -> bool:
 def _say_agreement(agreement: dict[str, dict[str, dict[str, Any]]]) -> None:
     from rich.console import Console
 
-    from groundfault.render.probe_tables import make_table
+    from groundfault.render.page import make_table
     from groundfault.render.terminal import fit_table
 
     names = {

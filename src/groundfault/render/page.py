@@ -6,7 +6,7 @@ page. Text is not escaped here, and nothing is computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -102,6 +102,17 @@ class Table:
             columns=tuple(self.columns[i] for i in places),
             rows=tuple(tuple(row[i] for i in places) for row in self.rows),
         )
+
+
+def make_table(
+    caption: str, kinds: str, heads: Sequence[str], rows: Sequence[tuple[str, ...]], note: str = ""
+) -> Table:
+    """A table; of each column one letter says whether it holds words or numbers."""
+    columns = (
+        TableColumn(head, "number" if kind == "n" else "text")
+        for head, kind in zip(heads, kinds, strict=True)
+    )
+    return Table(caption, tuple(columns), tuple(rows), note)
 
 
 @dataclass(frozen=True)

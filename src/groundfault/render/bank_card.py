@@ -15,9 +15,8 @@ _MAX_PROBLEMS = 20
 _NO_RELATION = "         no group promises to keep the answer: there is no metamorphic relation"
 
 AUDIT = (
-    "Is the prompt valid: does it keep the task's entities, relations, operations and constraints, "
-    "and which answers "
-    "are right?",
+    "Is the prompt valid: does it keep the task's entities, relations, operations and "
+    "constraints, and which answers are right?",
     "Is the extraction valid: is the extracted answer the one that the response gives in the end?",
     "Is the model wrong: is that answer not equivalent to the key? Only a yes to all three "
     "confirms a model error.",
@@ -71,8 +70,8 @@ def _blocks(check: BankCheck) -> Iterator[str]:
     yield _bullets(
         (
             f"Bank: {words.plural(len(bank), 'task')}, SHA-256 `{bank.hash}`",
-            f"Grammar: {escape(grammar.name)}, {words.plural(len(grammar), 'assignment')}, SHA-256 "
-            f"`{grammar.hash}`",
+            f"Grammar: {escape(grammar.name)}, {words.plural(len(grammar), 'assignment')}, "
+            f"SHA-256 `{grammar.hash}`",
             f"Prompts: {check.valid:,} of {check.prompts:,} structurally valid",
         )
     )
@@ -81,8 +80,8 @@ def _blocks(check: BankCheck) -> Iterator[str]:
     yield "## Components"
     yield _bullets(_components(check))
     yield (
-        "A group that keeps the answer makes a metamorphic relation: "
-        "under all its options, answers are equivalent."
+        "A group that keeps the answer makes a metamorphic relation: under all its options, "
+        "answers are equivalent."
     )
     if check.problems:
         yield "## Prompts that must not be asked"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.probes.use.summary import Summary
 from groundfault.render import probe_tables, probe_words, words
-from groundfault.render.page import Page, Section, Table
+from groundfault.render.page import Page, Section, Table, make_table
 from groundfault.render.probe_figures import draw_curves
 
 if TYPE_CHECKING:
@@ -102,9 +102,7 @@ def make_review_section(
         "Items that two or more reviewed blind; 95% intervals from a bootstrap over items; "
         "adjudicators left out."
     )
-    table = probe_tables.make_table(
-        "Agreement of reviewers", "tnnnnn", ("Question", *heads), rows, note
-    )
+    table = make_table("Agreement of reviewers", "tnnnnn", ("Question", *heads), rows, note)
     sentences = list(_describe_review(resolutions, controls))
     if not rows:
         sentences.append("No item was reviewed by two people: their agreement is not known.")
