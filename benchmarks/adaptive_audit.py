@@ -47,16 +47,22 @@ def main() -> None:
         "--policies", nargs="+", default=["adaptive", "logistic", "gp", "boosted", "thompson"]
     )
     parser.add_argument("--labels", type=int, default=LABELS)
-    given = parser.parse_args()
+    options = parser.parse_args()
     cases, scores = pool()
     print(
-        f"{given.labels} of {CASES} cases labelled, embeddings of {NUMBERS} numbers; CPU seconds per labelled case"
+        f"{options.labels} of {CASES} cases labelled, embeddings of {NUMBERS} numbers; CPU seconds "
+        "per labelled case"
     )
-    for name in given.policies:
+    for name in options.policies:
         policy = policies.get(name)
         # a level that no evidence reaches keeps the audit going
         audit = SequentialAudit(
-            cases, threshold=0.85, policy=policy, claim="literal", alpha=1e-280, limit=given.labels
+            cases,
+            threshold=0.85,
+            policy=policy,
+            claim="literal",
+            alpha=1e-280,
+            limit=options.labels,
         )
         took = []
         while True:
@@ -71,10 +77,12 @@ def main() -> None:
         theirs = np.sum(REFERENCE[6] + growth * np.maximum(np.arange(1, len(took) + 1) - 6, 0))
         ratio = theirs / sum(took)
         print(
-            f"{name:9} {np.mean(took):.4f} a case: {first:.4f} for the first six, {last:.4f} for the last six"
+            f"{name:9} {np.mean(took):.4f} a case: {first:.4f} for the first six, {last:.4f} for "
+            "the last six"
         )
         print(
-            f"          the audit {sum(took):.1f} s, the reference {theirs:,.0f} s: {ratio:,.0f} x, goal {GOAL} x"
+            f"          the audit {sum(took):.1f} s, the reference {theirs:,.0f} s: {ratio:,.0f} "
+            f"x, goal {GOAL} x"
         )
 
 

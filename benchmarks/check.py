@@ -54,11 +54,13 @@ def main() -> int:
     slow = []
     print(f"{'benchmark':14}{'case':26}{'times as fast as its peer':>26}{'stored':>9}")
     for name in options.benchmarks or RUNS:
-        stored = standard.get(name, {}).get("ratios", {})
-        ratios = typical_ratios(name) if options.store else best_ratios(name, stored)
-        slow += [f"{name}, {case}" for case in regressions(ratios, stored)]
-        for case in {**ratios, **stored}:
-            cells = [f"{table[case]:.2f}" if case in table else "–" for table in (ratios, stored)]
+        ratios_before = standard.get(name, {}).get("ratios", {})
+        ratios = typical_ratios(name) if options.store else best_ratios(name, ratios_before)
+        slow += [f"{name}, {case}" for case in regressions(ratios, ratios_before)]
+        for case in {**ratios, **ratios_before}:
+            cells = [
+                f"{table[case]:.2f}" if case in table else "–" for table in (ratios, ratios_before)
+            ]
             print(f"{name:14}{case:26}{cells[0]:>26}{cells[1]:>9}", flush=True)
         standard[name] = {"with": environment(), "ratios": ratios}
     if options.store:
@@ -69,13 +71,13 @@ def main() -> int:
     return 1 if slow else 0
 
 
-def best_ratios(name: str, stored: Ratios) -> Ratios:
+def best_ratios(name: str, before: Ratios) -> Ratios:
     """The ratios of one run; where some are too low, the best of several."""
     best: Ratios = {}
     for _ in range(TRIES):
         for case, ratio in measure(name).items():
             best[case] = max(ratio, best.get(case, 0.0))
-        if not regressions(best, stored):
+        if not regressions(best, before):
             break
     return best
 
@@ -90,16 +92,16 @@ def measure(name: str) -> Ratios:
     """Run one benchmark in a process of its own, and read the last line that it prints."""
     command = [sys.executable, str(HERE / f"{name}.py"), *RUNS[name], "--json"]
     place = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    done = subprocess.run(command, env=place, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+    process = subprocess.run(command, env=place, stdout=subprocess.PIPE, text=True, check=False)
+    if process.returncode:
         raise SystemExit(f"{name} did not run; its message is above, and nothing was compared")
-    ratios: Ratios = json.loads(done.stdout.splitlines()[-1])
+    ratios: Ratios = json.loads(process.stdout.splitlines()[-1])
     return ratios
 
 
-def regressions(ratios: Ratios, stored: Ratios) -> list[str]:
+def regressions(ratios: Ratios, before: Ratios) -> list[str]:
     """Cases whose ratio is too far below the stored one, or that are gone."""
-    return [case for case, known in stored.items() if ratios.get(case, 0.0) < TOLERANCE * known]
+    return [case for case, ratio in before.items() if ratios.get(case, 0.0) < TOLERANCE * ratio]
 
 
 def environment() -> str:

@@ -35,30 +35,31 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--json", action="store_true", help="end with the ratios as JSON")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    width = bits.words(given.units)
-    packed = rng.integers(0, 2**64, (given.candidates, width), dtype=np.uint64)
-    error = bits.pack(rng.random((1, given.units)) < 0.2)
+    width = bits.words(options.units)
+    packed = rng.integers(0, 2**64, (options.candidates, width), dtype=np.uint64)
+    error = bits.pack(rng.random((1, options.units)) < 0.2)
     packed[:, -1] &= error[0, -1] | ~error[0, -1]
     bits.count_and(packed, error)
     read(packed)
-    counted, once = [], []
-    for _ in range(given.runs):
+    passes, once = [], []
+    for _ in range(options.runs):
         start = time.perf_counter()
         bits.count_and(packed, error)
-        counted.append(time.perf_counter() - start)
+        passes.append(time.perf_counter() - start)
         start = time.perf_counter()
         read(packed)
         once.append(time.perf_counter() - start)
     print(
-        f"units {given.units}, candidates {given.candidates}, {packed.nbytes / 1e6:.0f} MB, median of {given.runs}"
+        f"units {options.units}, candidates {options.candidates}, {packed.nbytes / 1e6:.0f} MB, "
+        f"median of {options.runs}"
     )
-    print(f"counting pass   {1e3 * np.median(counted):8.2f} ms")
+    print(f"counting pass   {1e3 * np.median(passes):8.2f} ms")
     print(f"reading once    {1e3 * np.median(once):8.2f} ms")
-    print(f"ratio           {np.median(counted) / np.median(once):8.2f}")
-    if given.json:
-        print(json.dumps({"counting pass": np.median(once) / np.median(counted)}))
+    print(f"ratio           {np.median(passes) / np.median(once):8.2f}")
+    if options.json:
+        print(json.dumps({"counting pass": np.median(once) / np.median(passes)}))
 
 
 if __name__ == "__main__":

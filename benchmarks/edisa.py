@@ -81,7 +81,7 @@ def _log_normal(x: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.nda
     return -0.5 * (x.shape[1] * np.log(2 * np.pi) + quadratic) - 0.5 * np.log(variance).sum(axis=1)
 
 
-def timed(function: object, *arguments: object) -> tuple[float, object]:
+def measure(function: object, *arguments: object) -> tuple[float, object]:
     start = time.process_time()
     out = function(*arguments)  # type: ignore[operator]
     return time.process_time() - start, out
@@ -105,7 +105,8 @@ def main() -> None:
     for dtype in ("float64", "float32"):
         fit(*data(1_000, "clear"), dtype)  # compile
     print(
-        f"d = {D}, {K} slices, 2 classes, {ITERATIONS} iterations; CPU seconds an iteration, one thread"
+        f"d = {D}, {K} slices, 2 classes, {ITERATIONS} iterations; CPU seconds an iteration, one "
+        "thread"
     )
     heads = ("examples", "float64", "float32", "plain", "ratio", "of recorded", "peak MB")
     print(
@@ -121,18 +122,18 @@ def main() -> None:
 
 
 def row(kind: str, n: int) -> list[dict[str, object]]:
-    given = data(n, kind)
+    arguments = data(n, kind)
     repeats = 3 if n <= PLAIN else 1
-    double, slicer = min((timed(fit, *given) for _ in range(repeats)), key=lambda run: run[0])
+    double, slicer = min((measure(fit, *arguments) for _ in range(repeats)), key=lambda run: run[0])
     single, other = min(
-        (timed(fit, *given, "float32") for _ in range(repeats)), key=lambda run: run[0]
+        (measure(fit, *arguments, "float32") for _ in range(repeats)), key=lambda run: run[0]
     )
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     np.testing.assert_allclose(slicer.log_likelihood_, other.log_likelihood_, rtol=1e-3)
     ratios: dict[str, dict[str, float]] = {"float64": {}, "float32": {}}
     line = f"{kind:9}{n:>9,} {double / ITERATIONS:9.4f} {single / ITERATIONS:9.4f}"
     if n <= PLAIN:
-        took, history = timed(plain, *given)
+        took, history = measure(plain, *arguments)
         np.testing.assert_allclose(slicer.log_likelihood_[:ITERATIONS], history, atol=1e-9)
         line += f" {took / ITERATIONS:9.4f} {took / double:6.1f}"
         ratios = {"float64": {"ratio": took / double}, "float32": {"ratio": took / single}}

@@ -40,9 +40,9 @@ def main() -> None:
     parser.add_argument("--decoys", type=int, default=1_000)
     parser.add_argument("--runs", type=int, default=7)
     parser.add_argument("--json", action="store_true", help="end with the ratios as JSON")
-    given = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    n, size = given.units, given.candidates
+    n, size = options.units, options.candidates
     error = rng.random(n) < 0.36
     columns = rng.random((size, n)) < rng.uniform(0.1, 0.9, size)[:, None]
     on, on_sum = columns.sum(axis=1), (columns & error).sum(axis=1)
@@ -51,20 +51,20 @@ def main() -> None:
     levels = np.unique(scores)
     exact(margins, levels)  # compiled once, kept on disk
     fast, slow = [], []
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         start = time.perf_counter()
         expected = exact(margins, levels)
         fast.append(time.perf_counter() - start)
         start = time.perf_counter()
-        drawn = plain(columns, error, given.decoys, rng)
+        shuffles = plain(columns, error, options.decoys, rng)
         slow.append(time.perf_counter() - start)
-    sampled = decoys.scale_counts(drawn, levels, size)
-    print(f"units {n}, candidates {size}, decoys {given.decoys}, median of {given.runs}")
+    sampled = decoys.scale_counts(shuffles, levels, size)
+    print(f"units {n}, candidates {size}, decoys {options.decoys}, median of {options.runs}")
     print(f"exact floor      {1e3 * np.median(fast):10.2f} ms")
     print(f"shuffled decoys  {1e3 * np.median(slow):10.2f} ms")
     print(f"ratio            {np.median(slow) / np.median(fast):10.1f}")
     print(f"largest error of the shuffled counts: {np.abs(sampled - expected).max():.1f} of {size}")
-    if given.json:
+    if options.json:
         print(json.dumps({"exact floor": np.median(slow) / np.median(fast)}))
 
 

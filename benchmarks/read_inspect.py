@@ -31,7 +31,10 @@ try:
 except ImportError:
     PARSER, parse = "msgspec", msgspec.json.Decoder().decode
 
-WORDS = "alpha beta gamma delta question answer model number total price train river because therefore until".split()
+WORDS = (
+    "alpha beta gamma delta question answer model number total price train river because "
+    "therefore until"
+).split()
 
 
 def text(rng: random.Random, words: int) -> str:
@@ -84,7 +87,7 @@ def one_run(folder: Path, samples: int) -> Path:
     return Path(log.location.removeprefix("file://"))
 
 
-def written(folder: Path, logs: int, samples: int) -> list[Path]:
+def write_logs(folder: Path, logs: int, samples: int) -> list[Path]:
     """The files to read, half of each kind."""
     from inspect_ai.log import read_eval_log, write_eval_log
 
@@ -104,7 +107,7 @@ def read(path: Path) -> int:
     return sum(table.height for table, _ in Inspect().read(path).tables())
 
 
-def parsed(path: Path) -> int:
+def parse_log(path: Path) -> int:
     """The same bytes, parsed and thrown away."""
     if path.suffix == ".json":
         return len(parse(path.read_bytes()))
@@ -114,53 +117,56 @@ def parsed(path: Path) -> int:
     )
 
 
-def timed(work: Callable[[Path], int], paths: list[Path]) -> float:
+def measure(work: Callable[[Path], int], paths: list[Path]) -> float:
     """Seconds of processor for all the paths, which other work on the machine does not lengthen
     much.
     """
-    started = time.process_time()
+    start = time.process_time()
     for path in paths:
         work(path)
-    return time.process_time() - started
+    return time.process_time() - start
 
 
 def main() -> None:
     """Print seconds and the ratio."""
-    options = argparse.ArgumentParser()
-    options.add_argument("--logs", type=int, default=100)
-    options.add_argument("--samples", type=int, default=1000)
-    options.add_argument("--own", type=int, default=2, help="logs that samples_df reads (0: none)")
-    options.add_argument("--json", action="store_true", help="end with the ratios as JSON")
-    given = options.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--logs", type=int, default=100)
+    parser.add_argument("--samples", type=int, default=1000)
+    parser.add_argument("--own", type=int, default=2, help="logs that samples_df reads (0: none)")
+    parser.add_argument("--json", action="store_true", help="end with the ratios as JSON")
+    options = parser.parse_args()
     ratios = {}
     with tempfile.TemporaryDirectory() as name:
-        paths = written(Path(name), given.logs, given.samples)
+        paths = write_logs(Path(name), options.logs, options.samples)
         size = sum(p.stat().st_size for p in paths) / 1e6
         print(
-            f"{given.logs} logs x {given.samples} samples, {size:,.0f} MB on disk; {read(paths[0]):,} rows a log"
+            f"{options.logs} logs x {options.samples} samples, {size:,.0f} MB on disk; "
+            f"{read(paths[0]):,} rows a log"
         )
         for kind in (".eval", ".json"):
             of_kind = [p for p in paths if p.suffix == kind]
             if of_kind:
-                ours, bare = timed(read, of_kind), timed(parsed, of_kind)
+                ours, bare = measure(read, of_kind), measure(parse_log, of_kind)
                 ratios[f"{kind}, {PARSER}"] = bare / ours
                 print(f"{kind}: ours {ours:.2f} s, {PARSER} {bare:.2f} s, ratio {ours / bare:.2f}")
         rounds = [
-            (timed(read, paths), timed(parsed, paths)) for _ in range(1 if given.logs > 20 else 3)
+            (measure(read, paths), measure(parse_log, paths))
+            for _ in range(1 if options.logs > 20 else 3)
         ]
         ours, bare = (statistics.median(times) for times in zip(*rounds, strict=True))
         print(f"all: ours {ours:.2f} s, {PARSER} {bare:.2f} s, ratio {ours / bare:.2f}")
-        if given.own:
+        if options.own:
             from inspect_ai.analysis import samples_df
 
-            own = timed(
-                lambda p: len(samples_df(str(p), full=True, quiet=True)), paths[: given.own]
+            own = measure(
+                lambda p: len(samples_df(str(p), full=True, quiet=True)), paths[: options.own]
             )
-            ours = timed(read, paths[: given.own])
+            ours = measure(read, paths[: options.own])
             print(
-                f"{given.own} logs: samples_df {own:.2f} s, ours {ours:.2f} s, {own / ours:.0f} times as long"
+                f"{options.own} logs: samples_df {own:.2f} s, ours {ours:.2f} s, {own / ours:.0f} "
+                "times as long"
             )
-        if given.json:
+        if options.json:
             print(json.dumps(ratios))
 
 

@@ -41,24 +41,24 @@ def main() -> None:
         np.testing.assert_allclose(
             silhouette(points, labels), silhouette_score(points, labels), atol=1e-9
         )
-        run = partial(shuffle_silhouettes, matrix, labels, rng=rng, fixed=fixed, weight=alpha)
+        run = partial(shuffle_silhouettes, matrix, labels, rng=rng, side_values=fixed, weight=alpha)
         run(4)  # compile
-        theirs = timed(
+        theirs = measure(
             lambda points=points: [silhouette_score(points, labels) for _ in range(CALLS)], CALLS
         )
-        ours = timed(lambda run=run: run(permutations), permutations)
+        ours = measure(lambda run=run: run(permutations), permutations)
         ratio = [a / b for a, b in zip(theirs, ours, strict=True)]
         ratios[name] = ratio[1]
         print(
-            f"{name:7} scikit-learn {theirs[0]:7.3f} ({theirs[1]:7.3f})   here {ours[0]:6.3f} ({ours[1]:6.3f})   "
-            f"{ratio[0]:5.1f} times ({ratio[1]:5.1f})",
+            f"{name:7} scikit-learn {theirs[0]:7.3f} ({theirs[1]:7.3f})   here {ours[0]:6.3f} "
+            f"({ours[1]:6.3f})   {ratio[0]:5.1f} times ({ratio[1]:5.1f})",
             flush=True,
         )
     if "--json" in sys.argv[1:]:
         print(json.dumps(ratios))
 
 
-def timed(work: object, count: int) -> tuple[float, float]:
+def measure(work: object, count: int) -> tuple[float, float]:
     """Milliseconds of wall and CPU each, the best of three goes."""
     best = (np.inf, np.inf)
     for _ in range(3):

@@ -35,17 +35,21 @@ import numpy as np
 from sliceline.slicefinder import Slicefinder
 def fit(X, errors, levels):
     start = time.process_time()
-    finder = Slicefinder(alpha=0.95, k=10, max_l=levels, min_sup=len(X) // 100, verbose=False).fit(X, errors)
+    settings = dict(alpha=0.95, k=10, max_l=levels, min_sup=len(X) // 100, verbose=False)
+    finder = Slicefinder(**settings).fit(X, errors)
     return time.process_time() - start, finder
 case = np.load(sys.argv[1])
 rng = np.random.default_rng(0)
 fit(rng.integers(0, 3, (300, 5)), (rng.random(300) < 0.3).astype(float), 3)
 took, finder = fit(case["X"], case["errors"], int(sys.argv[2]))
-told = [
-    ({str(f): int(v) for f, v in enumerate(row) if v is not None}, round(float(s["slice_score"]), 9))
+slices = [
+    (
+        {str(f): int(v) for f, v in enumerate(row) if v is not None},
+        round(float(s["slice_score"]), 9),
+    )
     for row, s in zip(finder.top_slices_.tolist(), finder.top_slices_statistics_)
 ]
-print(json.dumps([took, told]))
+print(json.dumps([took, slices]))
 """
 
 
@@ -81,8 +85,8 @@ def peer(python: str, X: np.ndarray, errors: np.ndarray, levels: int) -> tuple[f
         out = subprocess.run(
             [python, "-c", PEER, str(case), str(levels)], capture_output=True, text=True, check=True
         ).stdout
-    took, told = json.loads(out.splitlines()[-1])
-    return took, told
+    took, slices = json.loads(out.splitlines()[-1])
+    return took, slices
 
 
 def has_peer(python: str) -> bool:
@@ -105,14 +109,14 @@ def compare(python: str | None, large: bool) -> None:
         if python is None or (m == 20 and levels == 3 and not large):
             print(f"{line}   {'not run: it takes minutes and 14 GB (--large)' if python else ''}")
             continue
-        other, told = peer(python, X, errors, levels)
+        other, theirs = peer(python, X, errors, levels)
         mine = [({str(f): v for f, v in s.predicates.items()}, s.score) for s in finder.slices_]
-        same = sorted(map(_key, mine)) == sorted(map(_key, told))
+        same = sorted(map(_key, mine)) == sorted(map(_key, theirs))
         print(f"{line}   {other:15.2f}   {other / took:5.0f}   {same}")
 
 
-def _key(told: Any) -> tuple[Any, ...]:
-    predicates, score = told
+def _key(slice_: Any) -> tuple[Any, ...]:
+    predicates, score = slice_
     return round(score, 6), tuple(sorted(predicates.items()))
 
 
@@ -140,9 +144,10 @@ def limit() -> float:
 
 
 def against_the_machine(large: bool) -> None:
-    most = limit()
+    max_words = limit()
     print(
-        f"\nlimit: {most:.2e} words of 64 rows a CPU second\nsearch alone, level 3 (alpha 1: hardly anything pruned)"
+        f"\nlimit: {max_words:.2e} words of 64 rows a CPU second\nsearch alone, level 3 (alpha 1: "
+        "hardly anything pruned)"
     )
     for n, m, alpha in [
         (200_000, 30, 0.95),
@@ -156,12 +161,13 @@ def against_the_machine(large: bool) -> None:
             np.ascontiguousarray(X.T).view(np.uint8), np.full(m, 4), objective
         )
         start, wall = time.process_time(), time.perf_counter()
-        found = search(predicates, errors, objective, k=10, levels=3)
+        result = search(predicates, errors, objective, k=10, levels=3)
         took, wall = time.process_time() - start, time.perf_counter() - wall
-        counted = sum(level.counted for level in found.levels)
+        count = sum(level.counted for level in result.levels)
         print(
-            f"{n:9,} x {m}, alpha {alpha}: {took:7.3f} CPU s, {wall:7.3f} s, {counted:9,} slices counted, "
-            f"{found.words / took:.2e} words a CPU second ({found.words / took / most:.0%} of the limit)"
+            f"{n:9,} x {m}, alpha {alpha}: {took:7.3f} CPU s, {wall:7.3f} s, {count:9,} slices "
+            f"counted, {result.words / took:.2e} words a CPU second "
+            f"({result.words / took / max_words:.0%} of the limit)"
         )
 
 
@@ -186,15 +192,15 @@ def main() -> None:
     parser.add_argument("--peer", default=sys.executable)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--plot", metavar="FILE.svg", help="draw the growth with rows")
-    given = parser.parse_args()
+    options = parser.parse_args()
     for kind in ("binary", "real"):
         ours(*table(2_000, 12, kind), 3, times=1, permutations=2)
-    compare(given.peer if has_peer(given.peer) else None, given.large)
-    growth(given.plot)
+    compare(options.peer if has_peer(options.peer) else None, options.large)
+    growth(options.plot)
     took = ours(*table(20_000, 20), 3, 1, permutations=200)[0]
     print(f"\n200 replays of the search, 20,000 x 20, level 3: {took:.2f} CPU s in all")
-    against_the_machine(given.large)
-    if given.large:
+    against_the_machine(options.large)
+    if options.large:
         X, errors = table(10**6, 60)
         wall = time.perf_counter()
         took, _ = ours(X, errors, 3, 1)

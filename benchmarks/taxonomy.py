@@ -30,8 +30,8 @@ def main() -> None:
     parser.add_argument("command", choices=["fit", "evaluate"])
     parser.add_argument("--models", type=int, default=155)
     parser.add_argument("--examples", type=int, default=15_000)
-    given, options = parser.parse_known_args()
-    world = AbilityWorld(examples=given.examples, models=given.models, modes=3, strength=1.5)
+    options, rest = parser.parse_known_args()
+    world = AbilityWorld(examples=options.examples, models=options.models, modes=3, strength=1.5)
     matrix, _ = world.draw(np.random.default_rng(0))
     rows, columns = np.indices(matrix.passed.shape).reshape(2, -1)
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +39,7 @@ def main() -> None:
         cells = {"id": np.array(matrix.examples)[rows], "model": np.array(matrix.models)[columns]}
         pl.DataFrame({**cells, "error": 1 - matrix.passed.ravel()}).write_parquet(source)
         words = [
-            given.command,
+            options.command,
             str(source),
             "--id",
             "id",
@@ -56,14 +56,14 @@ def main() -> None:
             *words,
             "--out",
             f"{folder}/out",
-            *options,
+            *rest,
         ]
         start = time.perf_counter()
         subprocess.run(run, check=True, capture_output=True)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     print(
-        f"{given.command}, {given.models} models x {given.examples:,} examples: {time.perf_counter() - start:.0f} s, "
-        f"{peak:.1f} GB at most in a process"
+        f"{options.command}, {options.models} models x {options.examples:,} examples: "
+        f"{time.perf_counter() - start:.0f} s, {peak:.1f} GB at most in a process"
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 
-def timed(*words: str) -> float:
+def measure(*words: str) -> float:
     start = time.perf_counter()
     subprocess.run([sys.executable, "-m", "groundfault", *words], check=True, capture_output=True)
     return time.perf_counter() - start
@@ -29,16 +29,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--units", type=int, default=1_000_000)
     parser.add_argument("--candidates", type=int, default=500)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
     columns = {
-        f"d__{j:04d}": rng.random(given.units) < rng.uniform(0.1, 0.9)
-        for j in range(given.candidates)
+        f"d__{j:04d}": rng.random(options.units) < rng.uniform(0.1, 0.9)
+        for j in range(options.candidates)
     }
-    error = (rng.random(given.units) < 0.2) | (columns["d__0007"] & (rng.random(given.units) < 0.2))
+    error = (rng.random(options.units) < 0.2) | (
+        columns["d__0007"] & (rng.random(options.units) < 0.2)
+    )
     with tempfile.TemporaryDirectory() as folder:
         source, answer = Path(folder) / "results.parquet", Path(folder) / "answer.json"
-        pl.DataFrame({"id": np.arange(given.units), "error": error, **columns}).write_parquet(
+        pl.DataFrame({"id": np.arange(options.units), "error": error, **columns}).write_parquet(
             source
         )
         words = [
@@ -52,16 +54,17 @@ def main() -> None:
             "d__*",
             "--no-ledger",
         ]
-        seconds = timed(*words, "--json", str(answer))
-        found = [
+        seconds = measure(*words, "--json", str(answer))
+        names = [
             f["name"]
             for f in json.loads(answer.read_text())["findings"]
             if f["verdict"] == "confirmed"
         ]
     print(
-        f"audit of {given.units} units x {given.candidates} candidates: {seconds:.1f} s; confirmed {found}"
+        f"audit of {options.units} units x {options.candidates} candidates: {seconds:.1f} s; "
+        f"confirmed {names}"
     )
-    print(f"groundfault --help: {min(timed('--help') for _ in range(5)):.2f} s")
+    print(f"groundfault --help: {min(measure('--help') for _ in range(5)):.2f} s")
 
 
 if __name__ == "__main__":

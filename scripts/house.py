@@ -179,7 +179,7 @@ def import_lines(graph: dict[str, Any]) -> Iterator[str]:
             yield f"  {'; '.join(items[item])}" if "arrows" in title else f"  {', '.join(item)}"
 
 
-def imports_of(name: str, path: Path, known: set[str]) -> Iterator[tuple[str, bool]]:
+def imports_of(name: str, path: Path, modules: set[str]) -> Iterator[tuple[str, bool]]:
     """Modules of the package that a file imports anywhere, and whether for annotations alone."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     checks = [node for node in ast.walk(tree) if isinstance(node, ast.If)]
@@ -194,8 +194,8 @@ def imports_of(name: str, path: Path, known: set[str]) -> Iterator[tuple[str, bo
             above = package[: len(package) + 1 - node.level] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
             full = [f"{base}.{target}" for target in targets]
-            targets = [target if target in known else base for target in full]
-        yield from ((t, id(node) in guarded) for t in targets if t in known and t != name)
+            targets = [target if target in modules else base for target in full]
+        yield from ((t, id(node) in guarded) for t in targets if t in modules and t != name)
 
 
 def module_name(path: Path, root: Path) -> str:

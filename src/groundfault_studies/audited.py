@@ -316,5 +316,8 @@ def all_rows(
 
 
 def _key(setting: Setting, policy: str, budgets: Sequence[int], replicate: int) -> str:
-    what = f"{setting.experiment} {setting.name}, {policy}, m {'/'.join(map(str, budgets))}, replicate {replicate}"
+    what = (
+        f"{setting.experiment} {setting.name}, {policy}, m {'/'.join(map(str, budgets))}, "
+        f"replicate {replicate}"
+    )
     return f"{what} [{setting.pool.hash[:8]}]"

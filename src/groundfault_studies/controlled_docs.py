@@ -26,7 +26,9 @@ from groundfault.core.candidate import Candidate, Library
 from groundfault.errors import PlanError
 
 _FACTORS = {
-    "long_chain": "the code is reached through vendor and subsidiary, not directly from the project",
+    "long_chain": (
+        "the code is reached through vendor and subsidiary, not directly from the project"
+    ),
     "indirect_query": "the question names a staff badge, not the project",
     "collision_distractors": "other staff share the target's name, or nearly",
     "target_late": "the rows that hold the answer come last in their tables",
@@ -53,7 +55,10 @@ _LONG = (
     ("VENDOR TO SUBSIDIARY CROSSWALK", ("vendor", "subsidiary")),
     ("SUBSIDIARY RENEWAL REGISTRY", ("subsidiary", "renewal_code")),
 )
-_OPENING = "Below is an audit packet: tables from an operations database, linked by the columns they share."
+_OPENING = (
+    "Below is an audit packet: tables from an operations database, linked by the columns they "
+    "share."
+)
 _INSTRUCTION = "Use only the packet. Reply with one renewal code and nothing else."
 
 _FIRST = tuple(
@@ -63,9 +68,10 @@ _FIRST = tuple(
 # each surname with its look-alike, which no ordinary row carries
 _LAST = tuple(
     tuple(pair.split("/"))
-    for pair in "Ives/Ivers Orr/Orre Hale/Hales Brandt/Brand Keller/Kellar Lindt/Lind Marsh/March Novak/Nowak "
-    "Olsen/Olson Perez/Peres Quinn/Quin Reyes/Reyez Stone/Stoner Tait/Tate Usher/Ussher Vogel/Vogels "
-    "Weber/Webber Young/Younge Zukic/Zukich Adler/Alder Dunn/Dunne Clarke/Clark Dietz/Deitz Evans/Evens".split()
+    for pair in "Ives/Ivers Orr/Orre Hale/Hales Brandt/Brand Keller/Kellar Lindt/Lind Marsh/March "
+    "Novak/Nowak Olsen/Olson Perez/Peres Quinn/Quin Reyes/Reyez Stone/Stoner Tait/Tate "
+    "Usher/Ussher Vogel/Vogels Weber/Webber Young/Younge Zukic/Zukich Adler/Alder Dunn/Dunne "
+    "Clarke/Clark Dietz/Deitz Evans/Evens".split()
 )
 _DIVISIONS = tuple(
     "Amber Aurora Basalt Cobalt Copper Delta Ember Fjord Garnet Harvest Indigo Juniper".split()
@@ -215,8 +221,9 @@ def grade(
     Examples
     --------
     >>> packet = generate(replicates=1)[1]
-    >>> grade(packet, f"The code is **{packet.answer}**."), grade(packet, packet.vendor), grade(packet, "unknown")
-    ('correct', 'vendor', 'malformed')
+    >>> replies = (f"The code is **{packet.answer}**.", packet.vendor, "unknown")
+    >>> [grade(packet, reply) for reply in replies]
+    ['correct', 'vendor', 'malformed']
     """
     identifiers = set(_IDENTIFIER.findall(response))
     identifiers = identifiers - set(_IDENTIFIER.findall(packet.question)) or identifiers

@@ -98,8 +98,10 @@ def study(
     permutations = QUICK_PERMUTATIONS if quick else PERMUTATIONS
     place = None if keep is None else Path(keep)
     pipeline_name = reader.name if reader else ""
+    # a stored row is used again only where all that it depends on is the same, so its name says all
+    reading = reader.key[:16] if reader else "no pipeline"
     todo = {
-        f"{pair.name}, seed {seed} ({pair.key}, {reader.key[:16] if reader else 'no pipeline'}, {permutations})": (
+        f"{pair.name}, seed {seed} ({pair.key}, {reading}, {permutations})": (
             pair,
             seed,
             pipeline_name,

@@ -23,7 +23,7 @@ from groundfault.finders.edisa import Edisa
 from groundfault.finders.spotlight import Spotlight
 from groundfault.language import SETS, Pipeline
 from groundfault.language.explain import compare, measure_features
-from groundfault.language.synthetic import Detection, Mix, detect, mixes, naming
+from groundfault.language.synthetic import Detection, Mix, detect, make_mixes, score_naming
 from groundfault.stats.discovery import find_least_confident
 from groundfault.stats.slice_features import average_v
 from groundfault_studies.discover import FITTED, make_slicer
@@ -119,10 +119,10 @@ def rows(predictions: Predictions, pipeline: Pipeline, seed: int, permutations: 
         for rule in ("paper", "corrected"):
             row[rule] = comparison.summary(corrected=rule == "corrected")
             row["often"][rule] = dict(
-                Counter(m.feature for m in comparison.found(corrected=rule == "corrected"))
+                Counter(m.feature for m in comparison.select_marks(corrected=rule == "corrected"))
             )
         rows_of_run.append(row)
-    for mix in mixes(texts, first.wrong, plan):
+    for mix in make_mixes(texts, first.wrong, plan):
         for method, members in _mix_slices(first, mix, plan).items():
             one = detect(mix, members, texts, first.wrong, plan, permutations=permutations)
             rows_of_run.append({"kind": "mix", "method": method, **_plain(one)})
@@ -199,9 +199,13 @@ def _take(predictions: Predictions, rows: NDArray[np.int64]) -> Predictions:
     )
 
 
+# as runs that were stored by 0.1.0 have it
+_STORED_NAMES = {"suspects": "found"}
+
+
 def _plain(one: Detection) -> dict[str, Any]:
     return {
-        key: list(value) if isinstance(value, tuple) else value
+        _STORED_NAMES.get(key, key): list(value) if isinstance(value, tuple) else value
         for key, value in asdict(one).items()
     }
 
@@ -237,12 +241,13 @@ def _table_8(mixed: Mapping[str, Sequence[Detection]]) -> PaperTable:
         for name, numbers in _TABLE_8.items()
     ]
     note = (
-        "For each feature that enough errors show, these errors are mixed with as many other examples, and slices are "
-        "fitted to the mix. Precision, recall and F1: of these errors among the examples on error slices; means over "
-        "features and seeds. Half of a mix is such errors, so precision is a half by chance, and recall at most twice "
-        "precision: what the paper prints of Edisa exceeds that on seven of nine data sets, so it mixed otherwise than "
-        "it says. 'Every error' takes all errors of the mix for one slice, what known labels give without a slicer; "
-        "'random' deals Edisa's slices anew."
+        "For each feature that enough errors show, these errors are mixed with as many other "
+        "examples, and slices are fitted to the mix. Precision, recall and F1: of these errors "
+        "among the examples on error slices; means over features and seeds. Half of a mix is such "
+        "errors, so precision is a half by chance, and recall at most twice precision: what the "
+        "paper prints of Edisa exceeds that on seven of nine data sets, so it mixed otherwise than "
+        "it says. 'Every error' takes all errors of the mix for one slice, what known labels give "
+        "without a slicer; 'random' deals Edisa's slices anew."
     )
     return PaperTable("Table 8: synthetic feature detection", note, columns, tuple(out))
 
@@ -266,9 +271,10 @@ def _names_table(mixed: Mapping[str, Sequence[Detection]]) -> PaperTable:
         }
         out.append(PaperRow(label, here))
     note = (
-        "The same mixes; the paper does not ask this. First: how often the planted feature marks an error slice more "
-        "clearly than any other does. Named: how often it is larger on an error slice at p < 0.05, the paper's rule, "
-        "and how many other features are. With a star: corrected for all slices and features of the mix."
+        "The same mixes; the paper does not ask this. First: how often the planted feature marks "
+        "an error slice more clearly than any other does. Named: how often it is larger on an "
+        "error slice at p < 0.05, the paper's rule, and how many other features are. With a star: "
+        "corrected for all slices and features of the mix."
     )
     return PaperTable("Table 8, names: is the planted feature named", note, columns, tuple(out))
 
@@ -285,15 +291,19 @@ def _by_feature(ones: Sequence[Detection]) -> tuple[PaperTable, PaperTable]:
         grouping_rows.append(PaperRow(feature, size | _mean_scores(gold)))
         here: dict[str, Value] = {}
         for rule in ("paper", "corrected"):
-            score = naming(ones, feature, corrected=rule == "corrected")
+            score = score_naming(ones, feature, corrected=rule == "corrected")
             here |= {f"{rule}_{key}": _mean([getattr(score, key)]) for key in _SCORE}
         naming_rows.append(PaperRow(feature, here))
-    note = "Edisa, all pairs and seeds. Errors: of a mix that show the feature; the rest as in Table 8."
+    note = (
+        "Edisa, all pairs and seeds. Errors: of a mix that show the feature; the rest as in Table "
+        "8."
+    )
     note_on_names = (
-        "Edisa, all pairs and seeds. Precision: of the mixes in which the feature is named for an error slice, the "
-        "share that were made with it; recall: of those made with it, the share in which it is named. First by the "
-        "paper's rule, then, with a star, corrected. Features that go together, such as length and depth, are named "
-        "for each other; a feature that most errors of a model show is named whatever was planted."
+        "Edisa, all pairs and seeds. Precision: of the mixes in which the feature is named for an "
+        "error slice, the share that were made with it; recall: of those made with it, the share "
+        "in which it is named. First by the paper's rule, then, with a star, corrected. Features "
+        "that go together, such as length and depth, are named for each other; a feature that most "
+        "errors of a model show is named whatever was planted."
     )
     return (
         PaperTable("Table 8 by feature", note, columns, tuple(grouping_rows)),
@@ -311,8 +321,9 @@ def _table_9(by_pair: RowsByPair) -> PaperTable:
     for label, numbers in zip(ABLATIONS, _TABLE_9, strict=True):
         out.append(PaperRow(f"CoLA: {label}", paper=dict(zip(_SCORE, numbers, strict=True))))
     note = (
-        f"Edisa, the paper's on CoLA with BERT; other weights are {_weights()}. F1 here is a mean over "
-        "mixes; the first that the paper prints is that of the mean precision and recall, the others are not."
+        f"Edisa, the paper's on CoLA with BERT; other weights are {_weights()}. F1 here is a mean "
+        "over mixes; the first that the paper prints is that of the mean precision and recall, the "
+        "others are not."
     )
     return PaperTable(
         "Table 9: weights, on synthetic feature detection", note, dict(_SCORE), tuple(out)
@@ -358,11 +369,13 @@ def _table_10(by_pair: RowsByPair, rule: str) -> PaperTable:
         for name, numbers in _TABLE_10.items()
     ]
     note = (
-        "Features that mark error slices of the model's own errors, fitted with labels, at p < 0.05. Features: share "
-        "of those compared that mark a slice; V, Homo and Comp as in the paper's footnote 7, with the size of the "
-        "slice for its k; means over marks, then seeds. Random deals Edisa's slices anew: whatever marks it, marks by "
-        "chance. Every error: all as one slice. Weighted V is equation 12; on the paper's own rows it gives 17.5% for "
-        "Edisa, not what is printed. Last: the features that mark most slices, of all seeds. No mark is a cause."
+        "Features that mark error slices of the model's own errors, fitted with labels, at p < "
+        "0.05. Features: share of those compared that mark a slice; V, Homo and Comp as in the "
+        "paper's footnote 7, with the size of the slice for its k; means over marks, then seeds. "
+        "Random deals Edisa's slices anew: whatever marks it, marks by chance. Every error: all as "
+        "one slice. Weighted V is equation 12; on the paper's own rows it gives 17.5% for Edisa, "
+        "not what is printed. Last: the features that mark most slices, of all seeds. No mark is a "
+        "cause."
     )
     return PaperTable("Table 10: feature detection on real errors", note, columns, tuple(out))
 
@@ -398,7 +411,9 @@ def _by_method(runs: Sequence[Mapping[str, Any]], kind: str) -> dict[str, list[D
     by_method: dict[str, list[Detection]] = {}
     for run in runs:
         if run["kind"] == kind:
-            fields = {key: run[key] for key in Detection.__dataclass_fields__}
+            fields = {
+                key: run[_STORED_NAMES.get(key, key)] for key in Detection.__dataclass_fields__
+            }
             by_method.setdefault(run["method"], []).append(Detection(**fields))
     return by_method
 

@@ -48,7 +48,7 @@ SIZES = (0.125, 0.25, 0.5, 1.0)
 
 _EXAMPLES_A_SLICE = 20
 _COLUMNS: dict[str, tuple[str, Kind]] = {
-    "found": ("found", "size"),
+    "count": ("found", "size"),
     "efficacy": ("efficacy", "rate"),
     "confidence": ("confidence", "rate"),
     "chance": ("chance", "rate"),
@@ -188,9 +188,9 @@ def table_4(discoveries: Discoveries) -> PaperTable:
     for name, numbers in _PAPER.items():
         rows.append(PaperRow(f"average of nine data sets, BERT: {name}", paper=numbers))
     note = (
-        "Efficacy is the share of errors among the examples found; beside it that of equally many examples of least "
-        "confidence, and of examples at random. Runs ahead: of those that found any, how many beat confidence. "
-        f"{behind}"
+        "Efficacy is the share of errors among the examples found; beside it that of equally many "
+        "examples of least confidence, and of examples at random. Runs ahead: of those that found "
+        f"any, how many beat confidence. {behind}"
     )
     return PaperTable("Table 4: error-prone examples", note, _COLUMNS, tuple(rows))
 
@@ -242,12 +242,12 @@ def table_5(discoveries: Discoveries) -> PaperTable:
         rows.append(
             PaperRow(
                 f"CoLA, BERT: {name}",
-                paper=dict(zip(("found", "efficacy", "confidence"), numbers, strict=True)),
+                paper=dict(zip(("count", "efficacy", "confidence"), numbers, strict=True)),
             )
         )
     note = (
-        "Edisa with the embedding, or the error too, left out of the likelihood. Slices start from clusters of the "
-        "embedding all the same."
+        "Edisa with the embedding, or the error too, left out of the likelihood. Slices start from "
+        "clusters of the embedding all the same."
     )
     return PaperTable("Table 5: structure", note, _COLUMNS, tuple(rows))
 
@@ -267,8 +267,9 @@ def _dimensions(runs: Sequence[Sequence[Predictions]], progress: Progress) -> Pa
                 _row(f"{dimensions or 'all'} dimensions, embedding_weight = {weight}", discoveries)
             )
     note = (
-        f"Edisa on {classifiers[0].name}, whose embedding has {classifiers[0].embedding.shape[1]} dimensions. The paper goes "
-        "from 32 of 1,024 to all of them, and finds hardly anything with all."
+        f"Edisa on {classifiers[0].name}, whose embedding has {classifiers[0].embedding.shape[1]} "
+        "dimensions. The paper goes from 32 of 1,024 to all of them, and finds hardly anything "
+        "with all."
     )
     return PaperTable("Table 7: principal components", note, _COLUMNS, tuple(rows))
 
@@ -298,7 +299,10 @@ def _sizes(runs: Sequence[Sequence[Predictions]], progress: Progress) -> PaperTa
             progress(f"fitted on {size:.0%} of {classifiers[0].name}")
             discoveries = [measure(edisa(), predictions, size) for predictions in classifiers]
             rows.append(_row(f"{classifiers[0].name}: {size:.1%} of the examples", discoveries))
-    note = "Edisa fitted on part of the examples and measured on the same others; all are twice as many as those."
+    note = (
+        "Edisa fitted on part of the examples and measured on the same others; all are twice as "
+        "many as those."
+    )
     return PaperTable("Figure 3: examples to fit on", note, _COLUMNS, tuple(rows))
 
 

@@ -26,8 +26,8 @@ from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, V
 Columns = dict[str, tuple[str, Kind]]
 
 SOURCE = (
-    "Repantis, Gawde and Singh (2026), arXiv:2606.09046; and Hua et al. (2023), Discover, Explain, Improve, TACL 11, "
-    "https://doi.org/10.1162/tacl_a_00617"
+    "Repantis, Gawde and Singh (2026), arXiv:2606.09046; and Hua et al. (2023), Discover, Explain, "
+    "Improve, TACL 11, https://doi.org/10.1162/tacl_a_00617"
 )
 SLICES = SliceLine(k=5, max_level=3, min_support=8)
 """The paper gives no settings; its printed slices are among what these search."""
@@ -52,7 +52,8 @@ _TABLE_4 = {
     "Controlled docs: long_chain=1 AND target_late=0": "88%",
     "Controlled docs: flat_format=0 AND long_chain=1 AND target_late=0": "95%",
     "MuSiQue: support_nonadjacent=1 AND high_question_words=0": "55%",
-    "LongBench v2: high_context_words=0 AND high_question_context_overlap=1 AND high_entity_phrase_density=0": "93%",
+    "LongBench v2: high_context_words=0 AND high_question_context_overlap=1 AND "
+    "high_entity_phrase_density=0": "93%",
 }
 
 
@@ -182,10 +183,11 @@ def _table_2(searched: Sequence[_SliceSearch]) -> PaperTable:
         PaperRow(name, paper=numbers) for name, numbers in _TABLE_2.items() if name not in beside
     ]
     note = (
-        "Slices, all: lowest and highest error rate of SliceLine's five best conjunctions of the examples' columns, "
-        "searched among all examples, as in the paper. Then of those searched among the discovery examples alone: "
-        "there, and on the holdout, and how many of them the default judge confirms; beside it how many of the single "
-        "descriptors. The paper confirms descriptors only."
+        "Slices, all: lowest and highest error rate of SliceLine's five best conjunctions of the "
+        "examples' columns, searched among all examples, as in the paper. Then of those searched "
+        "among the discovery examples alone: there, and on the holdout, and how many of them the "
+        "default judge confirms; beside it how many of the single descriptors. The paper confirms "
+        "descriptors only."
     )
     return PaperTable(
         "Table 2 of Janus, in form. Slices that are found, and slices that hold",
@@ -217,9 +219,9 @@ def _table_4(searched: Sequence[_SliceSearch]) -> PaperTable:
             rows.append(PaperRow(f"{one.audited.label}: {finding.name}", here))
     rows += [PaperRow(name, paper={"discovery": rate}) for name, rate in _TABLE_4.items()]
     note = (
-        f"SliceLine's {_SHOWN} best slices of each audit, searched among the discovery examples: units and error rate "
-        "there, error rate on the holdout, and the verdict. The paper prints error rates, it does not say of which "
-        "examples."
+        f"SliceLine's {_SHOWN} best slices of each audit, searched among the discovery examples: "
+        "units and error rate there, error rate on the holdout, and the verdict. The paper prints "
+        "error rates, it does not say of which examples."
     )
     return PaperTable(
         "Table 4 of Janus, in form. SliceLine's best slices", note, columns, tuple(rows)

@@ -70,15 +70,17 @@ _PRINTED = {
     "relabelled": {"edisa": ("91.77%", "3.29%", "2.80%"), "domino": ("55.87%", "3.28%", "2.58%")},
 }
 _NOTE = (
-    "Means over seeds. C-prop: share of steps at which accuracy is above that of as many steps by confidence; where "
-    "nothing is found there is none. C-imp: accuracy after the last step minus that of confidence; imp: minus the "
-    "model's. p: two-sided, exact over sign flips of the seeds and adjusted for all rows; seeds share their data, so "
-    "it speaks of training anew on these, not of other data. Last: what is shown to be ahead of either, or behind."
+    "Means over seeds. C-prop: share of steps at which accuracy is above that of as many steps by "
+    "confidence; where nothing is found there is none. C-imp: accuracy after the last step minus "
+    "that of confidence; imp: minus the model's. p: two-sided, exact over sign flips of the seeds "
+    "and adjusted for all rows; seeds share their data, so it speaks of training anew on these, "
+    "not of other data. Last: what is shown to be ahead of either, or behind."
 )
 _NOTE_ON_FLIPPING = (
-    " With more than two classes an example gets the commonest label of its slice, if confidence is below a threshold "
-    "chosen on a tenth of the examples, which the slicer does not see. Slicers see more examples than the models were "
-    "trained on: beside them, what a logistic regression of the embedding gains that learns from those instead."
+    " With more than two classes an example gets the commonest label of its slice, if confidence "
+    "is below a threshold chosen on a tenth of the examples, which the slicer does not see. "
+    "Slicers see more examples than the models were trained on: beside them, what a logistic "
+    "regression of the embedding gains that learns from those instead."
 )
 _QUARTERS = (0.25, 0.5, 0.75, 1.0)
 
@@ -260,9 +262,17 @@ def learn_curves(
             write_text(keep, "".join(f"{line}\n" for line in lines))
 
     return active_learning(
-        trainer, *task.parts, acquisitions, start=START, batch=BATCH, rounds=rounds, seeds=seeds, jobs=jobs,
-        resume=stored.get(task.name), progress=store,
-    )  # fmt: skip
+        trainer,
+        *task.parts,
+        acquisitions,
+        start=START,
+        batch=BATCH,
+        rounds=rounds,
+        seeds=seeds,
+        jobs=jobs,
+        resume=stored.get(task.name),
+        progress=store,
+    )
 
 
 def _read_curves(place: Path) -> dict[str, Learning]:
@@ -349,8 +359,8 @@ def _curves(act: str, title: str, improvements: Mapping[str, Sequence[Improvemen
                 )
             rows.append(PaperRow(f"{model}: {name}", here))
     note = (
-        "Accuracy after a share of the steps; means over the seeds with which Edisa finds any example. Confidence "
-        "takes as many steps as Edisa."
+        "Accuracy after a share of the steps; means over the seeds with which Edisa finds any "
+        "example. Confidence takes as many steps as Edisa."
     )
     return PaperTable(title, note, columns, tuple(rows))
 
@@ -381,10 +391,11 @@ def figure_6(learning: Learning, name: str) -> PaperTable:
             here |= {"gain": one.gain, "p": one.p, "rounds": rounds, "verdict": one.verdict(LEVEL)}
         rows.append(PaperRow(policy, here))
     note = (
-        f"Logistic regression trained anew after every {BATCH} examples; accuracy by how many were labelled, means "
-        "over seeds. Gain: difference of mean accuracy over the rounds to confidence, p exact over sign flips of seeds "
-        "and adjusted for the policies; rounds: those certainly ahead or behind, adjusted for rounds. The paper says "
-        "that Edisa is significantly ahead of its baselines between 3,000 and 10,000 examples. Here every policy "
+        f"Logistic regression trained anew after every {BATCH} examples; accuracy by how many were "
+        "labelled, means over seeds. Gain: difference of mean accuracy over the rounds to "
+        "confidence, p exact over sign flips of seeds and adjusted for the policies; rounds: those "
+        "certainly ahead or behind, adjusted for rounds. The paper says that Edisa is "
+        "significantly ahead of its baselines between 3,000 and 10,000 examples. Here every policy "
         "labels the same number."
     )
     if "auditor" in learning.policies:

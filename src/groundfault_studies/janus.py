@@ -31,7 +31,10 @@ from groundfault_studies.janus_audits import JanusAudit
 from groundfault_studies.janus_repeats import Columns, Here
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
-SOURCE = "Repantis, Gawde and Singh (2026), Decoy-Calibrated Failure Audits for Language Models, arXiv:2606.09046"
+SOURCE = (
+    "Repantis, Gawde and Singh (2026), Decoy-Calibrated Failure Audits for Language Models, "
+    "arXiv:2606.09046"
+)
 SLICES, MOST_PREDICATES, LEAST_ROWS = 5, 3, 8
 """How many slices are searched for, and of what kind; the paper does not say, but its two pockets
 are among these.
@@ -175,20 +178,25 @@ def _descriptors(audited: JanusAudit) -> PaperTable:
     report = audited.default_rule
     rows = tuple(PaperRow(f.name, _numbers(f), _paper_numbers(f.name)) for f in report.findings)
     table = PaperTable(f"Table 1. {audited.label}", "", columns, rows)
-    both = f"The paper's rule confirms {len(audited.papers_rule.confirmed)}, the default judge {len(report.confirmed)}"
+    both = (
+        f"The paper's rule confirms {len(audited.papers_rule.confirmed)}, the default judge "
+        f"{len(report.confirmed)}"
+    )
     lifts = "Error rates on and off, and lifts on all examples, on discovery and on the holdout."
     if audited.beside:
         same, of = table.agreement()
         note = (
-            f"{lifts} A reconstruction, not the authors' data: error counts and split were solved for so that the "
-            f"printed numbers come out, and {same} of {of} do; the verdicts follow from them. {both}. long_x_late "
-            "stands for the tenth candidate, which the paper does not name."
+            f"{lifts} A reconstruction, not the authors' data: error counts and split were solved "
+            f"for so that the printed numbers come out, and {same} of {of} do; the verdicts follow "
+            f"from them. {both}. long_x_late stands for the tenth candidate, which the paper does "
+            "not name."
         )
     else:
         note = (
-            f"{lifts} A script answers packets generated here: it stops early on long chains and has no other "
-            "weakness, so that long_chain has about the paper's rates by design and target_late has no effect at all: "
-            f"other lifts than the paper's are no contradiction. {both}; the next table says how that varies."
+            f"{lifts} A script answers packets generated here: it stops early on long chains and "
+            "has no other weakness, so that long_chain has about the paper's rates by design and "
+            "target_late has no effect at all: other lifts than the paper's are no contradiction. "
+            f"{both}; the next table says how that varies."
         )
     return replace(table, note=note)
 
@@ -237,13 +245,14 @@ def _summary(audits: Sequence[JanusAudit], progress: Progress) -> PaperTable:
         "reading": ("reading", "text"),
     }
     note = (
-        f"Slices: error rates of SliceLine's {SLICES} best conjunctions of at least {LEAST_ROWS} examples, on all "
-        "examples, as in the paper. Then how many are confirmed by the paper's rule (janus-a, with the exact floor), "
-        "and by the default judge (janus), which also asks for an exact p-value and counts duplicates once. Least: the "
-        "smallest lift that the default judge would have confirmed with 80% power at prevalence 30%; smaller ones are "
-        "not excluded. gsm and crux are neither the paper's benchmarks nor its model; two are cut to its sizes, and "
-        "the same model on all examples shows what they could not see. Answers that could not be parsed, and known "
-        "grader artefacts, are not scored and not in n."
+        f"Slices: error rates of SliceLine's {SLICES} best conjunctions of at least {LEAST_ROWS} "
+        "examples, on all examples, as in the paper. Then how many are confirmed by the paper's "
+        "rule (janus-a, with the exact floor), and by the default judge (janus), which also asks "
+        "for an exact p-value and counts duplicates once. Least: the smallest lift that the "
+        "default judge would have confirmed with 80% power at prevalence 30%; smaller ones are not "
+        "excluded. gsm and crux are neither the paper's benchmarks nor its model; two are cut to "
+        "its sizes, and the same model on all examples shows what they could not see. Answers that "
+        "could not be parsed, and known grader artefacts, are not scored and not in n."
     )
     return PaperTable(
         "Table 2, in form. Main audits", note, columns, _beside(audits, here, _TABLE_2)
@@ -294,16 +303,17 @@ def _ablation(audits: Sequence[JanusAudit], splits: int, progress: Progress) -> 
     }
     rows = list(_beside(audits, here, paper))
     note = (
-        "Reported by: the five largest lifts; lifts of at least 0.10; lifts above the 95% floor of decoys (Janus-lite, "
-        "exact; the paper draws 200 decoys); and those that also repeat on the holdout. Then the mean |lift| on "
-        "discovery and on the holdout of what lies above the floor: how far it shrinks is the winner's curse."
+        "Reported by: the five largest lifts; lifts of at least 0.10; lifts above the 95% floor of "
+        "decoys (Janus-lite, exact; the paper draws 200 decoys); and those that also repeat on the "
+        "holdout. Then the mean |lift| on discovery and on the holdout of what lies above the "
+        "floor: how far it shrinks is the winner's curse."
     )
     if audits[0].beside:
         rows.insert(1, PaperRow(f"  medians, {splits} splits", _lite_medians(audits[0], splits)))
         note += (
-            " In the reconstruction the floor is 0.25 and so is target_late's lift, which is not above it: five, not "
-            "six. The paper's means for six, 0.46 and 0.34, are not those of the six in its Table 1, 0.41 and 0.38: it "
-            "rests on another split, or another six."
+            " In the reconstruction the floor is 0.25 and so is target_late's lift, which is not "
+            "above it: five, not six. The paper's means for six, 0.46 and 0.34, are not those of "
+            "the six in its Table 1, 0.41 and 0.38: it rests on another split, or another six."
         )
     return PaperTable("Table 3, in form. Safeguards taken away", note, _SAFEGUARDS, tuple(rows))
 
@@ -376,8 +386,9 @@ def _classes(packets: Sequence[Packet], answers: Sequence[str]) -> PaperTable:
             )
         )
     note = (
-        "What a scripted reader returned to generated packets. The paper gives no counts by class: its model answered "
-        "102 of 160 packets, and many of its errors were an intermediate vendor or subsidiary."
+        "What a scripted reader returned to generated packets. The paper gives no counts by class: "
+        "its model answered 102 of 160 packets, and many of its errors were an intermediate vendor "
+        "or subsidiary."
     )
     return PaperTable("Error classes. Controlled docs, scripted reader", note, columns, tuple(rows))
 

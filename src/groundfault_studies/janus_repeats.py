@@ -76,12 +76,13 @@ def robustness(splits: int, jobs: int, progress: Progress) -> Here:
 def robustness_note(splits: int) -> str:
     """What the numbers of `robustness` are."""
     return (
-        f"Share of {splits} random splits (the paper: 200) in which the paper's rule confirms anything: with the exact "
-        "floor; and at the paper's sizes with drawn decoys too (200 for controlled docs, 100 for the others). Main: "
-        "lowest and highest share, with the exact floor, in which a finding of the main split is confirmed. Others: "
-        "the highest of any other descriptor. In gsm and crux there is something to find, so a nonempty split is no "
-        "error there as it is in the simulated null. All splits reuse one sample: no share is a probability of being "
-        "true."
+        f"Share of {splits} random splits (the paper: 200) in which the paper's rule confirms "
+        "anything: with the exact floor; and at the paper's sizes with drawn decoys too (200 for "
+        "controlled docs, 100 for the others). Main: lowest and highest share, with the exact "
+        "floor, in which a finding of the main split is confirmed. Others: the highest of any "
+        "other descriptor. In gsm and crux there is something to find, so a nonempty split is no "
+        "error there as it is in the simulated null. All splits reuse one sample: no share is a "
+        "probability of being true."
     )
 
 
@@ -104,9 +105,10 @@ def floors(audited: JanusAudit, progress: Progress) -> PaperTable:
                 PaperRow(f"{name}, K = {decoys:,}", _count_confirmed(audited, name, decoys, seeds))
             )
     note = (
-        "The same data and the same split: only the decoys are drawn anew. Share of decoy seeds in which so many "
-        "descriptors are confirmed, and the lowest and highest floor. The paper draws K = 200 once for each rule and "
-        "reports six by both. The exact floor is what infinitely many decoys give, and needs no seed."
+        "The same data and the same split: only the decoys are drawn anew. Share of decoy seeds in "
+        "which so many descriptors are confirmed, and the lowest and highest floor. The paper "
+        "draws K = 200 once for each rule and reports six by both. The exact floor is what "
+        "infinitely many decoys give, and needs no seed."
     )
     return PaperTable(
         f"Exact floor against drawn decoys. {audited.label}", note, columns, tuple(rows)
@@ -182,10 +184,11 @@ def recovery(
         )
     )
     note = (
-        f"The packets answered {sets} times over by the script, each time split anew, and the share in which each "
-        "descriptor is confirmed by the paper's rule and by the default judge. Only stopping early on long chains was "
-        "planted: what contains long_chain ought to be confirmed, as often as 160 packets allow; what does not is "
-        "confirmed by mistake. The paper has one set of answers, of a model."
+        f"The packets answered {sets} times over by the script, each time split anew, and the "
+        "share in which each descriptor is confirmed by the paper's rule and by the default judge. "
+        "Only stopping early on long chains was planted: what contains long_chain ought to be "
+        "confirmed, as often as 160 packets allow; what does not is confirmed by mistake. The "
+        "paper has one set of answers, of a model."
     )
     return PaperTable(
         "Planted and recovered. Controlled docs, scripted reader", note, columns, tuple(rows)

@@ -290,13 +290,14 @@ def _board(
         for name in finders
     )
     note = (
-        f"Real results, each split {SPLITS} times: candidates proposed from one half in all; those that the judge "
-        f"{judge} could test (it looks at no slice below a tenth or above nine tenths of the examples unless told to); "
-        "those confirmed on the other half, and their share of the testable. Disc., hold.: mean absolute lift of the "
-        "testable when proposed and on fresh data; what is lost was the winner's curse. Recall: share of planted "
-        "slices of which a confirmed candidate has half (Jaccard index). False: null worlds in which anything was "
-        "confirmed; whatever the finder, janus and split-holm allow a tenth. CPU s, MB: median time, and greatest rise "
-        "of memory, of proposing from real results."
+        f"Real results, each split {SPLITS} times: candidates proposed from one half in all; those "
+        f"that the judge {judge} could test (it looks at no slice below a tenth or above nine "
+        "tenths of the examples unless told to); those confirmed on the other half, and their "
+        "share of the testable. Disc., hold.: mean absolute lift of the testable when proposed and "
+        "on fresh data; what is lost was the winner's curse. Recall: share of planted slices of "
+        "which a confirmed candidate has half (Jaccard index). False: null worlds in which "
+        "anything was confirmed; whatever the finder, janus and split-holm allow a tenth. CPU s, "
+        "MB: median time, and greatest rise of memory, of proposing from real results."
     )
     return PaperTable(f"Leaderboard, judged by {judge}", note, columns, rows)
 
@@ -335,10 +336,11 @@ def _recall(finders: Sequence[str], runs: Sequence[LeaderboardRun]) -> PaperTabl
             here[world] = f"{recalled / total:.0%} of {shown / total:.0%}" if total else None
         rows.append(PaperRow(name, here))
     note = (
-        f"Share of planted slices that a confirmed candidate has half of, out of the share that any proposal has half "
-        f"of. {planted.RAISED:.0%} errors on the slice and {planted.BASE:.0%} elsewhere, 1,000 examples. rule: one of "
-        "three languages and 60% of the lengths; threshold: a fifth by length; cluster: one of five clusters of an "
-        "embedding; unsure: the fifth of least confidence; two: a rule and a cluster."
+        "Share of planted slices that a confirmed candidate has half of, out of the share that any "
+        f"proposal has half of. {planted.RAISED:.0%} errors on the slice and {planted.BASE:.0%} "
+        "elsewhere, 1,000 examples. rule: one of three languages and 60% of the lengths; "
+        "threshold: a fifth by length; cluster: one of five clusters of an embedding; unsure: the "
+        "fifth of least confidence; two: a rule and a cluster."
     )
     return PaperTable("Planted slices", note, columns, tuple(rows))
 
@@ -356,7 +358,10 @@ def _by_matrix(finders: Sequence[str], runs: Sequence[LeaderboardRun]) -> PaperT
                 else None
             )
         rows.append(PaperRow(case, here))
-    note = f"Confirmed out of proposed, over {SPLITS} splits. A finder that lacks its columns there has none."
+    note = (
+        f"Confirmed out of proposed, over {SPLITS} splits. A finder that lacks its columns there "
+        "has none."
+    )
     return PaperTable("Real results, one by one", note, columns, tuple(rows))
 
 

@@ -20,16 +20,16 @@ from groundfault.base.streams import stream
 TextsAndLabels = tuple[pl.Series, pl.Series]
 
 _GOOD = tuple(
-    "good friendly fresh lovely quick clean warm cheerful generous tidy crisp bright helpful calm juicy cosy tasty "
-    "polite charming spotless tender honest gentle pleasant".split()
+    "good friendly fresh lovely quick clean warm cheerful generous tidy crisp bright helpful calm "
+    "juicy cosy tasty polite charming spotless tender honest gentle pleasant".split()
 )
 _BAD = tuple(
-    "bad rude stale awful slow dirty cold gloomy stingy messy soggy dull careless noisy greasy cramped bland grumpy "
-    "ugly filthy tough dishonest harsh dreadful".split()
+    "bad rude stale awful slow dirty cold gloomy stingy messy soggy dull careless noisy greasy "
+    "cramped bland grumpy ugly filthy tough dishonest harsh dreadful".split()
 )
 _SUBJECTS = tuple(
-    "The soup|Our waiter|The room|Their bread|The terrace|The cook|Our table|The coffee|The landlady|The music|"
-    "The breakfast|The garden".split("|")
+    "The soup|Our waiter|The room|Their bread|The terrace|The cook|Our table|The coffee|The "
+    "landlady|The music|The breakfast|The garden".split("|")
 )
 _VERBS = (
     ("is", "is not"),

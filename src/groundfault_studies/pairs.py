@@ -119,8 +119,8 @@ class Pair:
         min_texts = self.train + FEWEST
         if min(len(texts), self.most) < min_texts:
             raise InputError(
-                f"there are {len(texts)} texts with a label, of which at most {self.most} are used; to train on "
-                f"{self.train} it takes {min_texts}: lower train or give more"
+                f"there are {len(texts)} texts with a label, of which at most {self.most} are "
+                f"used; to train on {self.train} it takes {min_texts}: lower train or give more"
             )
         if labels.n_unique() < 2:
             raise InputError(f"every text has the label {labels[0]!r}; there is nothing to learn")
@@ -144,7 +144,8 @@ class Pair:
         predictions = EmbeddedPredictions.of_table(frame, dimensions, probabilities, self.label)
         if len(predictions.label) < max(FEWEST, frame.height):
             raise InputError(
-                f"{len(predictions.label)} of {frame.height} examples have all numbers; it takes all, and {FEWEST}"
+                f"{len(predictions.label)} of {frame.height} examples have all numbers; it takes "
+                f"all, and {FEWEST}"
             )
         points = predictions.embedding if dimensions else embed(texts)
         probability = check_probability(predictions.probability, frame.height)
@@ -216,7 +217,8 @@ def _pair(table: Mapping[str, Any], place: Path, number: int) -> Pair:
         )
     if pair.embedding and not pair.probability:
         raise InputError(
-            f"{where}: an embedding goes with the predictions of the same model; give probability too"
+            f"{where}: an embedding goes with the predictions of the same model; give probability "
+            "too"
         )
     return replace(pair, table=str(place.parent / pair.table))
 

@@ -18,7 +18,10 @@ from groundfault.probes.use.landscapes import WORLDS
 from groundfault_studies.resumed import Rows, resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
-SOURCE = "Landscapes of our own making: 18 tasks by 27 assignments; three prompts in a hundred are read wrongly"
+SOURCE = (
+    "Landscapes of our own making: 18 tasks by 27 assignments; three prompts in a hundred are read "
+    "wrongly"
+)
 BUDGETS = (192, 90)
 SEED = 2  # the scale and noise of gp were chosen on landscapes of seed 0
 PAPERS, UNIFORM = "uniform, repeats", "uniform"
@@ -87,7 +90,8 @@ def _keys(played: ArenaResults, budget: int, replicates: int) -> PaperTable:
 
     return PaperTable(
         f"{budget} queries: unique prompts on which the model errs",
-        f"Means over {replicates} landscapes of each kind; in brackets the distinct tasks among them.",
+        f"Means over {replicates} landscapes of each kind; in brackets the distinct tasks among "
+        "them.",
         {world: (world, "text") for world in WORLDS},
         tuple(
             PaperRow(name, {world: format_mean(scores[name]) for world, scores in played.items()})
@@ -103,7 +107,10 @@ def _against(played: ArenaResults, control: str, budget: int) -> PaperTable:
         )
         if comparison.ratio is None or comparison.ratio_interval is None:
             return "–"
-        return f"{comparison.ratio:.2f} [{comparison.ratio_interval[0]:.2f}, {comparison.ratio_interval[1]:.2f}]"
+        return (
+            f"{comparison.ratio:.2f} [{comparison.ratio_interval[0]:.2f}, "
+            f"{comparison.ratio_interval[1]:.2f}]"
+        )
 
     return PaperTable(
         f"{budget} queries: times as many as {control}",

@@ -23,10 +23,13 @@ PAIR = ("caps, repeats", "uniform, repeats")
 _WHO = {PAIR[0]: "CAPS", PAIR[1]: "Uniform"}
 _COUNT: Kind = "count"
 _IN_FORM = (
-    "In form: scripted models and our bank, so counts are not to be compared with the paper's. Its models, in this "
-    "order: Qwen2.5-7B, Phi-3 Mini, Mistral-7B."
+    "In form: scripted models and our bank, so counts are not to be compared with the paper's. Its "
+    "models, in this order: Qwen2.5-7B, Phi-3 Mini, Mistral-7B."
 )
-_HIDDEN = f"{_IN_FORM} Confirmed and excluded rows may be more than those routed: matches are reviewed unseen, too."
+_HIDDEN = (
+    f"{_IN_FORM} Confirmed and excluded rows may be more than those routed: matches are reviewed "
+    "unseen, too."
+)
 _KINDS = {
     "wrong": "wrong answers",
     "misread": "misread by the machine",
@@ -71,9 +74,10 @@ def truth(summaries: Summaries, planted: Mapping[str, Planted], slips: float) ->
     )
     keys = ("planted", "keys", "rows", "proxy", "confirmed", "excluded", "no_error", "open")
     note = (
-        "By what the scripts planted. Mismatches are the machine's signal; confirmed, excluded and no error are what "
-        f"two reviewers, who each err on {slips:.0%} of the items, and an adjudicator make of the rows. Two who err "
-        "alike are not found out: what is confirmed of right answers is theirs, among the hidden controls."
+        "By what the scripts planted. Mismatches are the machine's signal; confirmed, excluded and "
+        f"no error are what two reviewers, who each err on {slips:.0%} of the items, and an "
+        "adjudicator make of the rows. Two who err alike are not found out: what is confirmed of "
+        "right answers is theirs, among the hidden controls."
     )
     columns: Columns = {key: (head, _COUNT) for key, head in zip(keys, heads, strict=True)}
     return PaperTable("What was planted, and what was found", note, columns, tuple(rows))
@@ -90,7 +94,10 @@ def compare_matched(summaries: Summaries) -> PaperTable:
         here: dict[str, Value] = {
             "budget": f"{one.budget + two.budget} responses",
             "rows": f"{one.rows.confirmed} CAPS / {two.rows.confirmed} Uniform",
-            "keys": f"{len(overlap.both)} shared / {len(overlap.first)} CAPS-only / {len(overlap.second)} Uniform-only",
+            "keys": (
+                f"{len(overlap.both)} shared / {len(overlap.first)} CAPS-only / "
+                f"{len(overlap.second)} Uniform-only"
+            ),
             "said": probe_words.compare_briefly(summary, PAIR[0], model),
         }
         rows.append(PaperRow(name, here, dict(zip(here, numbers, strict=True))))
@@ -100,8 +107,8 @@ def compare_matched(summaries: Summaries) -> PaperTable:
         for key, head in zip(("budget", "rows", "keys", "said"), heads, strict=True)
     }
     note = (
-        f"{_IN_FORM} Our policies draw components independently of each other; the paper's shares of shared keys are "
-        "larger than independent draws give."
+        f"{_IN_FORM} Our policies draw components independently of each other; the paper's shares "
+        "of shared keys are larger than independent draws give."
     )
     return PaperTable("Table 2: matched comparison", note, columns, tuple(rows))
 
@@ -145,7 +152,10 @@ def proxy_only(summary: Summary) -> PaperTable:
         ("45", "2", "0.0444", "2"), ("45", "3", "0.0667", "3"), ("45", "2", "0.0444", "2"),
         ("45", "2", "0.0444", "2"), ("45", "10", "0.2222", "8"), ("45", "10", "0.2222", "9"),
     )  # fmt: skip
-    note = f"{_IN_FORM} The paper's v1, whose last column counts preliminary triage; ours are the signals of the v2 runs."
+    note = (
+        f"{_IN_FORM} The paper's v1, whose last column counts preliminary triage; ours are the "
+        "signals of the v2 runs."
+    )
     return PaperTable("Table 5: signals alone", note, columns, _beside(columns, rows, numbers))
 
 
@@ -166,9 +176,9 @@ def fixture(summary: Summary) -> PaperTable:
         PaperRow(label, {"value": here}, {"value": number}) for label, here, number in pairs
     )
     note = (
-        "A check of loading, recording and tables, and no evidence about a model. The paper does not say what its "
-        "fixture answers; ours answers everything wrong, so the score is 1 where the paper has 0.8115. What has to "
-        "agree is that means are equal and all seeds tie."
+        "A check of loading, recording and tables, and no evidence about a model. The paper does "
+        "not say what its fixture answers; ours answers everything wrong, so the score is 1 where "
+        "the paper has 0.8115. What has to agree is that means are equal and all seeds tie."
     )
     return PaperTable("Table 6: fixture", note, {"value": ("Value", "text")}, rows)
 
@@ -202,9 +212,13 @@ def of_models(summary: Summary) -> tuple[PaperTable, PaperTable]:
         ("45", "11", "10"),
     )
     audits = (
-        ("3", "3", "3", "0", "3"), ("4", "4", "4", "0", "4"), ("2", "2", "2", "0", "2"), ("2", "2", "2", "0", "2"),
-        ("11", "11", "10", "1", "9"), ("11", "11", "11", "0", "10"),
-    )  # fmt: skip
+        ("3", "3", "3", "0", "3"),
+        ("4", "4", "4", "0", "4"),
+        ("2", "2", "2", "0", "2"),
+        ("2", "2", "2", "0", "2"),
+        ("11", "11", "10", "1", "9"),
+        ("11", "11", "11", "0", "10"),
+    )
     return (
         PaperTable("Table 7: signals, v2", _IN_FORM, columns, _beside(columns, proxy, signals)),
         PaperTable(
@@ -338,9 +352,9 @@ def differences(summary: Summary) -> PaperTable:
     queries = summary.results.runs[0].budget
     seeds = len({run.seed for run in summary.results.runs})
     note = (
-        f"{seeds} seeds of {queries} queries each; minus {summary.control}, seed by seed. Student's interval; p "
-        "over flips of the seeds' signs, adjusted for the policies. One scripted model with structured failures: "
-        "what holds for yours is for a matched run to say."
+        f"{seeds} seeds of {queries} queries each; minus {summary.control}, seed by seed. "
+        "Student's interval; p over flips of the seeds' signs, adjusted for the policies. One "
+        "scripted model with structured failures: what holds for yours is for a matched run to say."
     )
     return PaperTable("Policies with more seeds: unique audited keys", note, columns, tuple(rows))
 
@@ -363,7 +377,8 @@ def components(summary: Summary) -> PaperTable:
         "holdout": ("Holdout lift", "lift"),
     }
     note = (
-        "Planted: a third of the tasks fail under the shortcut. Judged by janus on audited outcomes, with half of the "
-        "tasks held out; options of a group exclude each other, so that one that raises errors makes the others lower."
+        "Planted: a third of the tasks fail under the shortcut. Judged by janus on audited "
+        "outcomes, with half of the tasks held out; options of a group exclude each other, so that "
+        "one that raises errors makes the others lower."
     )
     return PaperTable("Do errors rise under a component", note, columns, tuple(rows))

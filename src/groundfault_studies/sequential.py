@@ -34,7 +34,10 @@ from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, V
 
 Rows = Sequence[dict[str, Any]]
 
-SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
+SOURCE = (
+    "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
+    "arXiv:2605.07002"
+)
 BUDGETS = (10, 40, 70)
 ALPHA = 0.05
 _FIGURES = {40: "Figure 2", 10: "Figure C.1", 70: "Figure C.2"}
@@ -147,7 +150,8 @@ def _folder(shared: str | Path | None) -> tuple[Path | None, tuple[str, ...]]:
             f"no folder {folder}: name the one that holds savi_pool and real (--shared DIR)"
         )
     return None, (
-        "experiments 1 and 2, which need the folder of shared data (--shared or $GROUNDFAULT_SHARED)",
+        "experiments 1 and 2, which need the folder of shared data (--shared or "
+        "$GROUNDFAULT_SHARED)",
     )
 
 
@@ -175,8 +179,8 @@ def _of(rows: Rows, setting: Setting) -> Rows:
 def _title(figure: str, setting: Setting) -> str:
     low, high = min(setting.accuracy.values()), max(setting.accuracy.values())
     return (
-        f"{figure}, in form: {setting.name}, {len(setting.pool):,} cases, accuracy {low:.2f} to {high:.2f}, threshold "
-        f"{setting.threshold:g}"
+        f"{figure}, in form: {setting.name}, {len(setting.pool):,} cases, accuracy {low:.2f} to "
+        f"{high:.2f}, threshold {setting.threshold:g}"
     )
 
 
@@ -201,11 +205,12 @@ def _verdicts(title: str, rows: Rows) -> PaperTable:
             }
             out.append(PaperRow(f"{setting}: {label}", here))
     note = (
-        "Shares of the audits by their verdict, and of those whose verdict is not so: of given cases the truth is in "
-        "their scores, of generated ones in the generators. Then quartiles of the cases labelled, warm-up included, "
-        "until the right verdict or the limit. The claim is that every declared group reaches the threshold; draws, "
-        "thresholds and bets are those of a default plan, every method has the same m, and only claims count in "
-        "the auditor's test: not the paper's sampling, which keeps no error rate."
+        "Shares of the audits by their verdict, and of those whose verdict is not so: of given "
+        "cases the truth is in their scores, of generated ones in the generators. Then quartiles "
+        "of the cases labelled, warm-up included, until the right verdict or the limit. The claim "
+        "is that every declared group reaches the threshold; draws, thresholds and bets are those "
+        "of a default plan, every method has the same m, and only claims count in the auditor's "
+        "test: not the paper's sampling, which keeps no error rate."
     )
     return PaperTable(title, note, _COLUMNS, tuple(out))
 

@@ -47,7 +47,10 @@ POLICIES = {
     "any set of cases": ("adaptive", "logistic", "gp"),
     "declared groups": ("adaptive", "logistic", "gp", "boosted", "thompson"),
 }
-_SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
+_SOURCE = (
+    "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
+    "arXiv:2605.07002"
+)
 _GROUPS = ("domain", "level", "domain*level")
 
 
@@ -129,9 +132,15 @@ def audits(folder: Path, way: str, policy: str, setting: str, seed: int) -> list
     for bet in BETS:
         for budget in BUDGETS:
             plan = SequentialPlan(
-                threshold=THRESHOLD, budget=budget, policy=policy, bet=bet, seed=seed, limit=TESTED + warm_up,
-                warm_up=warm_up, **WAYS[way],
-            )  # fmt: skip
+                threshold=THRESHOLD,
+                budget=budget,
+                policy=policy,
+                bet=bet,
+                seed=seed,
+                limit=TESTED + warm_up,
+                warm_up=warm_up,
+                **WAYS[way],
+            )
             audit = SequentialAudit.of(pool, plan, policy=remembered)
             verdict = audit.run(replay(pool))
             rows.append(
@@ -230,9 +239,10 @@ def _table(way: str, rows: pl.DataFrame, records: pl.DataFrame) -> PaperTable:
                         PaperRow(f"{setting}, {bet}, m = {budget}, {policy}", _numbers(mine), paper)
                     )
     note = (
-        "Each line audits the scores that the reference was run on. Lines marked paper are the reference's records, "
-        "where at most a tenth of its audits was broken off. True nulls: draws of the scores in which every declared "
-        "group reaches the threshold, so that a failure found is an error. Labels are medians, the warm-up included."
+        "Each line audits the scores that the reference was run on. Lines marked paper are the "
+        "reference's records, where at most a tenth of its audits was broken off. True nulls: "
+        "draws of the scores in which every declared group reaches the threshold, so that a "
+        "failure found is an error. Labels are medians, the warm-up included."
     )
     columns: dict[str, Any] = {
         "found": ("found", "rate"),

@@ -21,10 +21,10 @@ import numpy as np
 from groundfault.base.progress import Progress, listener
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, PlanError
-from groundfault.taxonomy.fitting.fit import digest_of, fit, read
+from groundfault.taxonomy.fitting.fit import fit, hash_matrix, make_matrix
 from groundfault.taxonomy.fitting.matrix import FEWEST_MODELS, Matrix
-from groundfault.taxonomy.fitting.nulls import prepared
-from groundfault.taxonomy.fitting.partition import partition
+from groundfault.taxonomy.fitting.nulls import prepare
+from groundfault.taxonomy.fitting.partition import make_partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault_studies import taxonomy_tables as tables
@@ -32,7 +32,7 @@ from groundfault_studies.tables import PaperStudy
 from groundfault_studies.taxonomy_cells import TaxonomyEvaluation
 from groundfault_studies.taxonomy_claims import holds
 from groundfault_studies.taxonomy_figures import figures
-from groundfault_studies.taxonomy_folds import BUDGETS, Fold
+from groundfault_studies.taxonomy_folds import BUDGETS, TaxonomyFold
 from groundfault_studies.taxonomy_paper import SOURCE, TABLE_1, TABLE_10, TABLE_15
 
 _FRONTIER = 4
@@ -93,7 +93,7 @@ def study(
         seed=seed, worlds=worlds, refits=refits, permutations=permutations, bootstraps=0
     )
     progress("reading who passed what")
-    whole = read(
+    whole = make_matrix(
         evidence,
         replace(default, alpha=alpha),
         examples=examples,
@@ -113,7 +113,7 @@ def study(
         },
         seed=seed or 42,
     )
-    key = f"{default.hash} {paper.hash} {digest_of(whole)} {benchmark} {trials}"
+    key = f"{default.hash} {paper.hash} {hash_matrix(whole)} {benchmark} {trials}"
     run = Replicates(jobs, progress, keep, key)
     sweeps = _sweeps(whole, matrix, paper, benchmark, run)
     presets = {"paper": paper, "default": default}
@@ -128,9 +128,11 @@ def study(
             resume=keep and keep / name,
             progress=progress,
         )
-        work = Fold(matrix, settings, benchmark, trials)
+        work = TaxonomyFold(matrix, settings, benchmark, trials)
         folds[name] = run.run(f"{name}: leaving out models", work.run, len(matrix.models))
-    work = Fold(matrix, paper, benchmark, trials, labels=taxonomies["paper"].labels, predict=False)
+    work = TaxonomyFold(
+        matrix, paper, benchmark, trials, labels=taxonomies["paper"].labels, predict=False
+    )
     folds["oracle"] = run.run("oracle: leaving out answers only", work.run, len(matrix.models))
     evaluation = TaxonomyEvaluation(
         matrix,
@@ -204,8 +206,8 @@ def _cluster(
     cases: Sequence[tuple[Matrix, Settings]], benchmark: str | None, number: int
 ) -> dict[str, Any]:
     matrix, settings = cases[number]
-    complete = prepared(matrix, settings)
-    clustering = partition(complete, settings)
+    complete = prepare(matrix, settings)
+    clustering = make_partition(complete, settings)
     several: float | None = None
     if benchmark is not None and clustering.clusters:
         source = complete.attributes[benchmark].fill_null("unknown").cast(str).to_numpy()

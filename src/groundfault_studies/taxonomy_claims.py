@@ -48,9 +48,10 @@ def holds(evaluation: TaxonomyEvaluation) -> PaperTable:
         else ""
     )
     note = (
-        f"{models}, {tasks}{omission}. {words.plural(evaluation.trials, 'trial')} of each fold. Each claim is at 5 %, on its "
-        f"own. Diagnosis is of a model left out, on held-out tasks, with {GOAL} asked; clusters are ranked by "
-        "Kendall's tau, and errors are of cluster failure rates."
+        f"{models}, {tasks}{omission}. {words.plural(evaluation.trials, 'trial')} of each fold. "
+        "Each claim is at 5 %, on its own. Diagnosis is of a model left out, on held-out tasks, "
+        f"with {GOAL} asked; clusters are ranked by Kendall's tau, and errors are of cluster "
+        "failure rates."
     )
     return PaperTable("What holds, and what does not", note, columns, tuple(rows))
 
@@ -87,7 +88,10 @@ def _claims(evaluation: TaxonomyEvaluation) -> Iterable[tuple[str, str, str]]:
             yield claim, _yes(test.p <= level), f"p = {words.p_value(test.p)}"
     for preset, taxonomy in evaluation.taxonomies.items():
         enough, total = len(taxonomy.published), len(taxonomy.clusters)
-        why = f"{enough} of {total} are published; the paper's rule would publish {taxonomy.by_the_papers_rule}"
+        why = (
+            f"{enough} of {total} are published; the paper's rule would publish "
+            f"{taxonomy.by_the_papers_rule}"
+        )
         yield (
             f"Clusters are found again ({PRESETS[preset]})",
             _yes(0 < enough == total) if total else "no",
@@ -105,7 +109,10 @@ def _diagnosis_claims(
     missing = len(evaluation.folds[preset]) - len(folds)
     where = "the default clusters" if preset == "default" else "the paper's clusters"
     if len(folds) < 3:
-        few = f"{missing} of {len(evaluation.folds[preset])} folds have fewer than two clusters or too few tasks to ask"
+        few = (
+            f"{missing} of {len(evaluation.folds[preset])} folds have fewer than two clusters or "
+            "too few tasks to ask"
+        )
         yield f"Tasks chosen by {where} help to diagnose a model", _NOT_ASKED, few
         return
     ours = ("taxonomy", "shrunk")
@@ -137,7 +144,10 @@ def _diagnosis_claims(
             best = int(joint[0].argmax() if what == "tau" else joint[0].argmin())
             strategy, kind = list(gains)[best]
             difference = interval(*(float(x[best]) for x in joint))
-            why = f"{printed.NAMES[strategy]}, {KINDS[kind]}: {difference}, the choice of the best allowed for"
+            why = (
+                f"{printed.NAMES[strategy]}, {KINDS[kind]}: {difference}, the choice of the best "
+                "allowed for"
+            )
             good = joint[1][best] > 0 if what == "tau" else joint[2][best] < 0
             yield f"The best of all strategies {verb.format(where)} {name}", _yes(bool(good)), why
     inside = values(folds, lambda row: cell(row, "held out", "taxonomy", GOAL, "inside"))
@@ -173,8 +183,9 @@ def _prediction_claims(evaluation: TaxonomyEvaluation) -> Iterable[tuple[str, st
         nothing = float(np.mean([r["prediction"]["nothing"] for r in folds]))
         difference = interval(*(float(x[best]) for x in (mean, low, high)))
         why = (
-            f"the best, {METHODS_NAMED[beyond[best]]}, changes an error of {nothing:.3f} by {difference}; the whole "
-            f"interval would have to lie below {words.signed(-_WORTH * nothing, 3)}"
+            f"the best, {METHODS_NAMED[beyond[best]]}, changes an error of {nothing:.3f} by "
+            f"{difference}; the whole interval would have to lie below "
+            f"{words.signed(-_WORTH * nothing, 3)}"
         )
         yield claim, _yes(bool(high[best] < -_WORTH * nothing)), why
 

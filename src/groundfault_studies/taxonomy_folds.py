@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.ranks import area, tau_b
 from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.nulls import prepared, signal
-from groundfault.taxonomy.fitting.partition import partition
+from groundfault.taxonomy.fitting.nulls import count_directions, prepare
+from groundfault.taxonomy.fitting.partition import make_partition
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.use import strategies
 from groundfault.taxonomy.use.basis import Basis
-from groundfault.taxonomy.use.diagnosis import Profile, TargetExamples, profile
+from groundfault.taxonomy.use.diagnosis import Profile, TargetExamples, estimate_profile
 from groundfault.taxonomy.use.prediction import METHODS, Peers
 from groundfault.taxonomy.use.strategies import STRATEGIES
 
@@ -34,11 +34,13 @@ THRESHOLD = 0.5
 
 _COVERED = 3
 _WORLDS = 19
-_ROUGH = 3e-5  # gain of the mean log-likelihood: what is left of it is far below what one null world draws
+# gain of the mean log-likelihood at which a fit ends: what remains to be gained is far below the
+# differences between null worlds
+_ROUGH = 3e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Fold:
+class TaxonomyFold:
     """What is the same for every held-out model.
 
     Attributes
@@ -97,13 +99,13 @@ class Fold:
             return Basis.of(matrix, labels, self.benchmark), matrix
         frontier = tuple(m for m in self.settings.frontier if m != name)
         settings = replace(self.settings, frontier=frontier, worlds=_WORLDS)
-        matrix = prepared(others, settings)
+        matrix = prepare(others, settings)
         dimensions = None
         if settings.reducer == "signal":
             population = OneAbility.fit(others.passed, others.trials, tolerance=_ROUGH)
-            dimensions, _ = signal(others, settings, None, population)
+            dimensions, _ = count_directions(others, settings, None, population)
         return Basis.of(
-            matrix, partition(matrix, settings, dimensions).labels, self.benchmark
+            matrix, make_partition(matrix, settings, dimensions).labels, self.benchmark
         ), matrix
 
     def _diagnose(
@@ -112,8 +114,8 @@ class Fold:
         targets = TargetExamples.of(basis, rows)
         truth = _shares(basis, failures, rows)
         none = np.zeros_like(open_)
-        prior = profile(basis, failures, none, targets)
-        whole = profile(basis, failures, open_, targets)
+        prior = estimate_profile(basis, failures, none, targets)
+        whole = estimate_profile(basis, failures, open_, targets)
         out: dict[str, Any] = {
             "prior": _scores(prior.prior, truth),
             "ceiling": _scores(whole.direct, truth),
@@ -126,7 +128,7 @@ class Fold:
                 continue
             queries = choose_examples(strategy, basis, failures, open_, priority, budgets)
             out[strategy] = {
-                str(b): _measure(profile(basis, failures, a, targets), truth)
+                str(b): _measure(estimate_profile(basis, failures, a, targets), truth)
                 for b, a in queries.items()
             }
         return out
@@ -145,20 +147,22 @@ def choose_examples(
     if not budgets:
         return out
     if strategy in ("irt", "uncertainty"):
-        worth = strategies.merit(strategy, basis)  # type: ignore[arg-type]
-        order = strategies.adaptive(worth, basis.curve, failures, open_, max(budgets))
+        worth = strategies.measure_information(strategy, basis)  # type: ignore[arg-type]
+        order = strategies.choose_adaptively(worth, basis.curve, failures, open_, max(budgets))
         for budget, queries in out.items():
             np.put_along_axis(queries, order[:, :budget], True, axis=1)
         return out
     kind: Any = "taxonomy" if strategy == UNIFORM else strategy
-    groups = strategies.groups_of(kind, basis)
-    min_per_group = strategies.LEAST if kind == "taxonomy" else 0
+    groups = strategies.assign_groups(kind, basis)
+    min_per_group = strategies.MIN_OF_EACH_CLUSTER if kind == "taxonomy" else 0
     how: Any = "uniform" if strategy == UNIFORM else "proportional"
     for budget, queries in out.items():
         for trial, (free, draw) in enumerate(zip(open_, priority, strict=True)):
             queries[
                 trial,
-                strategies.stratified(groups, free, draw, budget, least=min_per_group, how=how),
+                strategies.draw_by_group(
+                    groups, free, draw, budget, min_each=min_per_group, how=how
+                ),
             ] = True
     return out
 
@@ -200,7 +204,7 @@ def _scores(estimate: Floats, truth: Floats) -> dict[str, float | None]:
 
 
 def _measure(estimate: Profile, truth: Floats) -> dict[str, Any]:
-    enough = estimate.asked >= _COVERED
+    enough = estimate.trials >= _COVERED
     low, high = estimate.intervals()
     inside = (truth >= low) & (truth <= high)
     return {
@@ -237,7 +241,7 @@ def _predict(
         out["methods"][method] = _judge(share, excess, truth, beyond) | {
             "loss": _log_loss(p.T, failures, rows)
         }
-    own = profile(basis, failures, probe, TargetExamples.of(basis, rows))
+    own = estimate_profile(basis, failures, probe, TargetExamples.of(basis, rows))
     out["methods"]["clusters"] = _judge(own.shrunk, own.shrunk - own.ability, truth, beyond)
     out["nothing"] = float(np.nanmean(np.abs(beyond)))
     return out

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-SOURCE = "Saban (2026), FailureScope: cross-regime behavioral diagnosis of language model weaknesses, arXiv:2606.09878"
+SOURCE = (
+    "Saban (2026), FailureScope: cross-regime behavioral diagnosis of language model weaknesses, "
+    "arXiv:2606.09878"
+)
 
 NAMES = {
     "random": "Random",

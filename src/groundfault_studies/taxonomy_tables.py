@@ -50,7 +50,8 @@ def all_tables(evaluation: TaxonomyEvaluation) -> tuple[PaperTable, ...]:
         _reality(evaluation),
         _clusters(evaluation),
         _curve(
-            "Table 2: tau on clusters with three tasks or more, asked from and scored on all tasks (the paper's way)",
+            "Table 2: tau on clusters with three tasks or more, asked from and scored on all tasks "
+            "(the paper's way)",
             evaluation.folds["paper"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "legacy"),
             printed.TABLE_2,
@@ -61,14 +62,16 @@ def all_tables(evaluation: TaxonomyEvaluation) -> tuple[PaperTable, ...]:
             evaluation.folds["paper"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "covered"),
             {},
-            "Strategies are scored on different sets of clusters where this is below 1; fewer than two count as tau 0.",
+            "Strategies are scored on different sets of clusters where this is below 1; fewer than "
+            "two count as tau 0.",
         ),
         _curve(
             "Table 2 on all clusters: the same tasks, an unasked cluster rated as the tasks asked",
             evaluation.folds["paper"],
             lambda s, b: lambda row: cell(row, "paper", s, b, "direct", "tau"),
             {},
-            "Asked from and scored on all tasks: tau rises to 1 because what was asked is what is scored.",
+            "Asked from and scored on all tasks: tau rises to 1 because what was asked is what is "
+            "scored.",
         ),
     ]
     for preset in ("default", "paper"):
@@ -121,7 +124,10 @@ def _curve(
         if here or paper_row:
             rows.append(PaperRow(printed.NAMES[strategy], here, paper_row))
     columns: dict[str, tuple[str, Kind]] = {str(b): (f"N = {b}", "text") for b in BUDGETS}
-    count = f"Means over {words.plural(len(folds_with_clusters), 'model')} held out, ± 95 % over models."
+    count = (
+        f"Means over {words.plural(len(folds_with_clusters), 'model')} held out, ± 95 % over "
+        "models."
+    )
     if not folds_with_clusters:
         count = (
             "No model that is held out leaves two clusters to rank, so only the paper has numbers."
@@ -157,8 +163,9 @@ def _holdout_tables(evaluation: TaxonomyEvaluation, preset: str) -> list[PaperTa
                 folds,
                 lambda s, b, k=kind, w=what: lambda row: cell(row, "held out", s, b, k, w),  # type: ignore[misc]
                 {},
-                "Asked from one random half of each cluster, scored on the other half. The training models alone: "
-                f"{prior[what]}; all of the first half asked: {ceiling[what]}.",
+                "Asked from one random half of each cluster, scored on the other half. The "
+                f"training models alone: {prior[what]}; all of the first half asked: "
+                f"{ceiling[what]}.",
                 digits=_DIGITS[what],
             )
             out.append(table)
@@ -194,9 +201,9 @@ def _pairs(evaluation: TaxonomyEvaluation, preset: str) -> PaperTable:
                     )
         rows.append(PaperRow(f"{printed.NAMES[strategy]}, {KINDS[kind]}", here))
     note = (
-        f"Means over {words.plural(len(folds), 'model')} with intervals that hold for all lines of a column at once "
-        "(95 %, models resampled). Higher tau and lower error are better. Models that are held out in turn share "
-        "training models, so the intervals are approximate."
+        f"Means over {words.plural(len(folds), 'model')} with intervals that hold for all lines of "
+        "a column at once (95 %, models resampled). Higher tau and lower error are better. Models "
+        "that are held out in turn share training models, so the intervals are approximate."
     )
     return PaperTable(title, note, columns, tuple(rows))
 
@@ -261,7 +268,10 @@ def _alphas(evaluation: TaxonomyEvaluation) -> PaperTable:
     texts = (
         "" if evaluation.paper.alpha else " No texts were given, so there is no sweep over alpha."
     )
-    count = f"{evaluation.sweeps['alpha'][0]['examples']:,} tasks failed by one of {', '.join(evaluation.paper.frontier)}."
+    count = (
+        f"{evaluation.sweeps['alpha'][0]['examples']:,} tasks failed by one of "
+        f"{', '.join(evaluation.paper.frontier)}."
+    )
     return PaperTable(
         "Table 1: clusters by weight of the texts",
         f"{count} {_reduction(evaluation)}{texts}",
@@ -304,7 +314,8 @@ def _imputations(evaluation: TaxonomyEvaluation) -> PaperTable:
     ]
     holes = evaluation.sweeps["imputation"][0]["holes"]
     many = (
-        f"Of all {len(evaluation.matrix.models) + evaluation.incomplete} models, {words.rate(holes)} of the cells are holes."
+        f"Of all {len(evaluation.matrix.models) + evaluation.incomplete} models, "
+        f"{words.rate(holes)} of the cells are holes."
         if holes
         else "There are no holes, so every way of filling them gives the same."
     )
@@ -345,8 +356,9 @@ def _reality(evaluation: TaxonomyEvaluation) -> PaperTable:
                 }
                 rows.append(PaperRow(f"{preset}: {name}", here))
     note = (
-        "Silhouettes, but for the last line. Add-one p-values. Only the tests that cluster anew ask whether the "
-        "procedure finds such clusters where there are none. A silhouette of −1 stands for no clusters."
+        "Silhouettes, but for the last line. Add-one p-values. Only the tests that cluster anew "
+        "ask whether the procedure finds such clusters where there are none. A silhouette of −1 "
+        "stands for no clusters."
     )
     return PaperTable("Are the clusters more than chance and ability?", note, columns, tuple(rows))
 
@@ -376,8 +388,9 @@ def _clusters(evaluation: TaxonomyEvaluation) -> PaperTable:
         for preset, t in evaluation.taxonomies.items()
     )
     note = (
-        f"Mean Jaccard index of a cluster with its like in refits. Published from {evaluation.default.stability:g} on, if "
-        f"both null worlds are beaten. Adjusted Rand index of clusters from two halves of the models: {rand}."
+        "Mean Jaccard index of a cluster with its like in refits. Published from "
+        f"{evaluation.default.stability:g} on, if both null worlds are beaten. Adjusted Rand index "
+        f"of clusters from two halves of the models: {rand}."
     )
     return PaperTable("Are the clusters found again?", note, columns, tuple(rows))
 
@@ -403,8 +416,9 @@ def _prediction(evaluation: TaxonomyEvaluation, preset: str) -> PaperTable:
         len(evaluation.folds[preset]),
     )
     note = (
-        f"Whether a held-out model fails more than half of a cluster, from {PROBE} random tasks of the other half. "
-        f"{count} of {of} models have clusters on both sides of a half and count. {_OTHERS}"
+        f"Whether a held-out model fails more than half of a cluster, from {PROBE} random tasks of "
+        f"the other half. {count} of {of} models have clusters on both sides of a half and count. "
+        f"{_OTHERS}"
     )
     return PaperTable(
         f"Table 3: prediction of cluster failures, {PRESETS[preset]}", note, columns, tuple(rows)
@@ -441,9 +455,10 @@ def _beyond(evaluation: TaxonomyEvaluation) -> PaperTable:
             }
             rows.append(PaperRow(f"{preset}: {METHODS_NAMED[method]}", here))
     note = (
-        "The honest target: failures of a cluster beyond what the model's ability, known from half of its answers, and "
-        f"the tasks' difficulty explain; from {PROBE} random tasks. Majority and one ability say that there are none. "
-        "Log loss is of single tasks of the other half, chances held within 1 and 99 %."
+        "The honest target: failures of a cluster beyond what the model's ability, known from half "
+        f"of its answers, and the tasks' difficulty explain; from {PROBE} random tasks. Majority "
+        "and one ability say that there are none. Log loss is of single tasks of the other half, "
+        "chances held within 1 and 99 %."
     )
     return PaperTable(
         "Prediction of what is left once ability is known", note, columns, tuple(rows)
@@ -481,8 +496,8 @@ def _scalar(evaluation: TaxonomyEvaluation) -> PaperTable:
         }
         rows.append(PaperRow(printed.NAMES[strategy], here, paper_row))
     note = (
-        "Spearman's correlation over held-out models of estimated and true accuracy on the tasks kept, and tau on "
-        f"clusters with three tasks or more, the paper's procedure. {_OTHERS}"
+        "Spearman's correlation over held-out models of estimated and true accuracy on the tasks "
+        f"kept, and tau on clusters with three tasks or more, the paper's procedure. {_OTHERS}"
     )
     return PaperTable(
         "Table 17: ranking models and diagnosing one, at N = 25", note, columns, tuple(rows)

@@ -30,7 +30,10 @@ from groundfault_studies.null_games import (
 )
 from groundfault_studies.tables import Kind, PaperRow, PaperStudy, PaperTable, Value
 
-SOURCE = "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, arXiv:2605.07002"
+SOURCE = (
+    "Zhou et al. (2026), Adaptive auditing of AI systems with anytime-valid guarantees, "
+    "arXiv:2605.07002"
+)
 ALPHA, LEVEL = 0.05, 0.99
 PAPERS = ("lr", "sr-lr", "lr-ui", "sr-lr-ui")
 _AT_ONCE = 2000
@@ -167,9 +170,10 @@ def _defaults(
         "upper": "largest upper 99 % bound",
     }
     note = (
-        f"Share of {replicates:,} audits in which the {null}'s null, which is true, falls at any step, at alpha .05, "
-        f"with the bets and shares of a default plan. Where a rate is too close to alpha for counting ({weighings} times"
-        "), and in the row of shaped scores, it is weighed instead (importance sampling)."
+        f"Share of {replicates:,} audits in which the {null}'s null, which is true, falls at any "
+        "step, at alpha .05, with the bets and shares of a default plan. Where a rate is too close "
+        f"to alpha for counting ({weighings} times), and in the row of shaped scores, it is "
+        "weighed instead (importance sampling)."
     )
     rows = tuple(PaperRow(names[key], rates[key]) for key in rates)
     return PaperTable(f"The {null}'s null, default: {', '.join(bets)}", note, _columns(bets), rows)
@@ -186,9 +190,9 @@ def _papers(
         here["default"] = max(ours[key][bet] for bet in bets) / replicates
         rows.append(PaperRow(_name(game), here))
     note = (
-        'The same with sampling="paper": every score is tested against the threshold itself, single cases and the '
-        "worst looking of several may be drawn, and shares of the wealth start uniformly on steps 1..40. Beside it the "
-        "largest rate of the same bets by default."
+        'The same with sampling="paper": every score is tested against the threshold itself, '
+        "single cases and the worst looking of several may be drawn, and shares of the wealth "
+        "start uniformly on steps 1..40. Beside it the largest rate of the same bets by default."
     )
     columns = _columns(bets) | {"default": ("default", "rate")}
     return PaperTable(f"The {null}'s null, the paper's sampling", note, columns, tuple(rows))

@@ -49,7 +49,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
         {"defaults": {}, "embedding_weight = 1": {"embedding_weight": 1.0}},
     )
     monkeypatch.setattr(deim_explain, "_TABLE_9", deim_explain._TABLE_9[:2])
-    monkeypatch.setattr(deim_explain, "mixes", partial(deim_explain.mixes, fewest=25))
+    monkeypatch.setattr(deim_explain, "mixes", partial(deim_explain.make_mixes, min_targets=25))
     monkeypatch.setattr(deim, "QUICK_ROUNDS", 1)
     for room in (deim, deim_explain, discover):
         monkeypatch.setattr(room, "Spotlight", partial(Spotlight, steps=10))
@@ -134,7 +134,10 @@ def test_a_table_is_found_from_its_file_and_each_text_is_used_once(tmp_path: Pat
     frame = questions()
     blank = pl.DataFrame({"question": ["Nobody knows."], "task": [None]}, schema=frame.schema)
     pl.concat([frame, frame, blank]).write_parquet(tmp_path / "data" / "q.parquet")
-    text = "[[pair]]\nname = 'q'\ntable = 'data/q.parquet'\ntext = 'question'\nlabel = 'task'\ntrain = 200"
+    text = (
+        "[[pair]]\nname = 'q'\ntable = 'data/q.parquet'\ntext = 'question'\n"
+        "label = 'task'\ntrain = 200"
+    )
     (pair,) = read_pairs(write_pairs(tmp_path, text))
     predictions = pair.predictions(0)
     assert len(predictions.texts) == len(predictions.label) == 200
