@@ -23,21 +23,21 @@ def table() -> pl.DataFrame:
     ).with_columns(pl.col("error").cast(pl.Int64))
 
 
-def refused(folder: Path, *words: str) -> str:
+def require_refusal(folder: Path, *words: str) -> str:
     """Run the real command in a folder of its own; give back what it said."""
     before = sorted(folder.rglob("*"))
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "groundfault", *words],
         cwd=folder,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
     assert sorted(folder.rglob("*")) == before
-    return done.stderr.strip()
+    return result.stderr.strip()
 
 
 def with_outcome(value: object) -> pl.DataFrame:
@@ -59,10 +59,10 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_tables(name: str, tmp_path: Path) -> None:
-    frame, said = TABLES[name]
+    frame, expected = TABLES[name]
     frame.write_parquet(tmp_path / "t.parquet")
-    message = refused(tmp_path, "audit", "t.parquet", "--id", "id", "--outcome", "error")
-    assert said in message
+    message = require_refusal(tmp_path, "audit", "t.parquet", "--id", "id", "--outcome", "error")
+    assert expected in message
     assert len(message.splitlines()) == 1
 
 
@@ -84,10 +84,10 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_files(name: str, tmp_path: Path) -> None:
-    data, said = FILES[name]
+    data, expected = FILES[name]
     (tmp_path / name).write_bytes(data)
-    message = refused(tmp_path, "audit", name, "--id", "id", "--outcome", "error")
-    assert said in message
+    message = require_refusal(tmp_path, "audit", name, "--id", "id", "--outcome", "error")
+    assert expected in message
     assert len(message.splitlines()) == 1
 
 
@@ -157,17 +157,17 @@ OPTIONS = {
 def test_options(name: str, tmp_path: Path) -> None:
     from groundfault import Candidate, Library
 
-    words, said = OPTIONS[name]
+    words, message = OPTIONS[name]
     table().write_csv(tmp_path / "t.csv")
     library = Library.of([Candidate("long", "chars > 40")])
     library.freeze(tmp_path / "lib.json")
     (tmp_path / "edited.json").write_text(library.to_json().replace("40", "41"))
-    assert said in refused(tmp_path, "audit", *words)
+    assert message in require_refusal(tmp_path, "audit", *words)
 
 
 def test_a_bad_rule_shows_one_line(tmp_path: Path) -> None:
     table().write_csv(tmp_path / "t.csv")
-    message = refused(
+    message = require_refusal(
         tmp_path, "audit", "t.csv", "--outcome", "error", "--candidate", "a: words > 1\nOR"
     )
     assert len(message.splitlines()) == 1

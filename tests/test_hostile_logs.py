@@ -46,9 +46,25 @@ def archive(path: Path, entries: list[tuple[str, bytes, int]], *, overlap: int =
             + packed
         )
         for j in range(overlap if i == len(entries) - 1 else 1):
-            called = name.replace("0_epoch", f"{j}_epoch").encode()
-            fixed = (b"PK\x01\x02", 63, 63, 0, 93, 0, 0, *sizes, len(called), 0, 0, 0, 0, 0, offset)
-            directory += struct.pack("<4sHHHHHHIIIHHHHHII", *fixed) + called
+            name_bytes = name.replace("0_epoch", f"{j}_epoch").encode()
+            fixed = (
+                b"PK\x01\x02",
+                63,
+                63,
+                0,
+                93,
+                0,
+                0,
+                *sizes,
+                len(name_bytes),
+                0,
+                0,
+                0,
+                0,
+                0,
+                offset,
+            )
+            directory += struct.pack("<4sHHHHHHIIIHHHHHII", *fixed) + name_bytes
             count += 1
     end = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, count, count, len(directory), len(out), 0)
     path.write_bytes(out + directory + end)
@@ -64,10 +80,10 @@ def zstd(
     return lambda path: archive(path, entries, **more)
 
 
-def deflated(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
-        made.writestr("header.json", HEADER)
-        made.writestr("samples/0_epoch_1.json", b" " * (1 << 20))
+def deflate(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as compressor:
+        compressor.writestr("header.json", HEADER)
+        compressor.writestr("samples/0_epoch_1.json", b" " * (1 << 20))
     path.write_bytes(
         path.read_bytes().replace(struct.pack("<I", 1 << 20), struct.pack("<I", 500 << 20))
     )
@@ -92,7 +108,7 @@ LINE = b'{"doc_id":1,"doc":{},"resps":["'
 
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
     "cut.eval": (text(b"PK\x03\x04 and then the disk was full"), "is cut short"),
-    "bomb.eval": (deflated, "claim to hold"),
+    "bomb.eval": (deflate, "claim to hold"),
     "zstd.eval": (zstd(b" " * (300 << 20)), "claim to hold"),
     "liar.eval": (zstd(b" " * (1 << 20), claimed=100), "length or checksum is wrong"),
     "overlap.eval": (zstd(os.urandom(100_000), overlap=50), "claim to hold"),
@@ -114,22 +130,22 @@ HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def refused(
+def require_refusal(
     folder: Path, *words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> str:
     """What the command says, in this process, as `main` would print it."""
     before = sorted(folder.rglob("*"))
     monkeypatch.setattr(sys, "argv", ["groundfault", *words])
     began = time.process_time()
-    with pytest.raises(SystemExit) as done:
+    with pytest.raises(SystemExit) as result:
         main()
-    assert done.value.code == 2
+    assert result.value.code == 2
     assert time.process_time() - began < 5
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.count("\n") == 1
+    message = capsys.readouterr()
+    assert message.out == ""
+    assert message.err.count("\n") == 1
     assert sorted(folder.rglob("*")) == before
-    return said.err
+    return message.err
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -139,7 +155,7 @@ def test_a_hostile_log_is_one_line(
     make, message = HOSTILE[name]
     make(tmp_path / name)
     out = str(tmp_path / "out")
-    assert message in refused(
+    assert message in require_refusal(
         tmp_path, "import", str(tmp_path / name), "-o", out, capsys=capsys, monkeypatch=monkeypatch
     )
 
@@ -152,7 +168,7 @@ def test_a_hostile_table_is_one_line(
 ) -> None:
     """By --map: tables are read by another library, which would take a line of any length."""
     huge = b'{"doc_id":"a","acc":1}\n{"doc_id":"b","acc":%s}\n' % (b"9" * 400)
-    made: dict[str, tuple[Callable[[Path], None], str]] = {
+    paths: dict[str, tuple[Callable[[Path], None], str]] = {
         "long.jsonl": (sparse(LINE, 1 << 30), "a line longer than"),
         "long.csv": (sparse(b"doc_id,acc\n", 1 << 30), "a line longer than"),
         "pipe.jsonl": (os.mkfifo, "neither a file nor a folder"),
@@ -160,7 +176,7 @@ def test_a_hostile_table_is_one_line(
         "half.jsonl": (text(b'{"doc_id":"a","acc":1}\n{"doc_id":"b","ac'), "line 2"),
         "huge.jsonl": (text(huge), "cannot be read"),
     }
-    make, message = made[name]
+    make, message = paths[name]
     make(tmp_path / name)
     (tmp_path / "map.toml").write_text(MAP)
     words = (
@@ -171,7 +187,7 @@ def test_a_hostile_table_is_one_line(
         "-o",
         str(tmp_path / "out"),
     )
-    assert message in refused(tmp_path, *words, capsys=capsys, monkeypatch=monkeypatch)
+    assert message in require_refusal(tmp_path, *words, capsys=capsys, monkeypatch=monkeypatch)
 
 
 def test_numbers_that_are_none_are_not_taken_for_scores(tmp_path: Path) -> None:
@@ -225,15 +241,15 @@ def test_nothing_from_a_log_steers_the_terminal_or_the_page(tmp_path: Path) -> N
         ["import", ".", "--scorer", "none"],
         ["audit", ".", "--no-ledger", "--out", "report"],
     ):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "groundfault", *words],
             cwd=tmp_path,
             capture_output=True,
             text=True,
             check=False,
         )
-        assert "Traceback" not in done.stderr
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", done.stdout + done.stderr)
+        assert "Traceback" not in result.stderr
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", result.stdout + result.stderr)
     page = (tmp_path / "report" / "report.html").read_text()
     assert "<script>alert(1)" not in page
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page)
@@ -263,11 +279,11 @@ def test_an_import_that_is_stopped_leaves_no_half_of_a_folder(
         f"importing.write_text = lambda *a: (write(*a), os.kill(os.getpid(), {int(how)}))\n"
         "sys.argv = ['groundfault', 'import', 'a.parquet', '-o', 'out']; main()"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert done.returncode in (130, -signal.SIGKILL)
+    assert result.returncode in (130, -signal.SIGKILL)
     assert not (tmp_path / "out").exists()
     if how == signal.SIGINT:
         assert [p.name for p in tmp_path.iterdir()] == ["a.parquet"]
-        assert done.stderr.split() == ["stopped"]
+        assert result.stderr.split() == ["stopped"]

@@ -59,7 +59,7 @@ CLOSED = {
     "": "__init__ __main__ errors plugins",
     "base": "__init__ database deprecation files json_diff ledger progress registry streams threads",
     "core": "__init__ candidate columns equivalence evidence finding fitted_column judge plan"
-    " roles rules status units",
+    " roles rules status time_split units",
 }
 HEAVY = set(
     "sklearn altair vl_convert sqlglot sqlalchemy rich jinja2 joblib torch spacy duckdb".split()
@@ -212,3 +212,23 @@ def test_help_loads_nothing_heavy() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.splitlines()[-1].split()[1:])
     assert not loaded & (HEAVY | {"numpy", "scipy", "polars", "numba"})
+
+
+def described_parameters(docstring: str) -> list[str]:
+    """Names under the head "Parameters" of a numpydoc docstring."""
+    _, _, rest = docstring.partition("Parameters\n----------\n")
+    block = rest.split("\n\n")[0] if "\n----" not in rest.split("\n\n")[0] else ""
+    lines = (line.partition(" :")[0] for line in block.splitlines() if line[:1].strip())
+    return [name.strip("* ") for line in lines for name in line.split(",")]
+
+
+@pytest.mark.parametrize("module", sorted(NAMES))
+def test_docstrings_describe_parameters_that_are_there(module: str) -> None:
+    for node in ast.walk(ast.parse(NAMES[module].read_text())):
+        if not isinstance(node, ast.FunctionDef) or node.args.kwarg:
+            continue
+        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+        names = {argument.arg for argument in arguments}
+        names |= {node.args.vararg.arg} if node.args.vararg else set()
+        described = described_parameters(ast.get_docstring(node) or "")
+        assert set(described) <= names, f"{module}.{node.name}"

@@ -3,25 +3,26 @@
 A plug-in is an ordinary class that satisfies one of the protocols; there is nothing to inherit
 from. It is passed as an object, or registered by a package under an entry-point group and named.
 
-====================  =========================  =================================================
-kind                  protocol                   what its author imports beside it
-====================  =========================  =================================================
-finder                `Finder`                   `Evidence`, `Candidate`, `FittedColumn`, `quote`,
-``groundfault.        ``propose(discovery)``     `literal`, `Column`, `Kind`, `profile`,
-finders``                                        `list_examples`
-judge                 `Judge`                    `Units`, `Marks`, `Plan`, `Screening`, `Floor`,
-``groundfault.        ``screen(units,            `Confirmation`, `ContingencyTables`, `Verdict`,
-judges``              hypotheses, plan, rng)``   `compute_p_values`, `is_big_enough`, `exact`
-reader                `Reader`                   `Log`, `TableLog`, `Observation`, `Status`,
-``groundfault.        ``sniff(path)``,           `head`, `json_file`, `json_lines`, `Archive`
-readers``             ``read(path)``
-policy                `Policy`                   `History`, `Query`, `Pool`; for prompts,
-``groundfault.        ``ask(history, rng)``      `PromptPolicy` and `PromptHistory`
-policies``
-exporter              `Exporter`                 `ReportSlices`, `Report`, `Finding`, `Cell`,
-``groundfault.        ``export(slices, out)``    `write_text`, `write_bytes`, `write_table`
-exporters``
-====================  =========================  =================================================
+Finder: `Finder`, group ``groundfault.finders``
+    One method, ``propose(discovery)``. Beside it `Evidence`, `Candidate`, `FittedColumn`, `quote`,
+    `literal`, `Column`, `Kind`, `profile` and `list_examples`.
+
+Judge: `Judge`, group ``groundfault.judges``
+    One method, ``screen(units, hypotheses, plan, rng)``. Beside it `Units`, `Marks`, `Plan`,
+    `Screening`, `Floor`, `Confirmation`, `ContingencyTables`, `Verdict`, `compute_p_values`,
+    `is_big_enough` and `exact`.
+
+Reader: `Reader`, group ``groundfault.readers``
+    Two methods, ``sniff(path)`` and ``read(path)``. Beside it `Log`, `TableLog`, `Observation`,
+    `Status`, `head`, `json_file`, `json_lines` and `Archive`.
+
+Policy: `Policy`, group ``groundfault.policies``
+    One method, ``ask(history, rng)``. Beside it `History`, `Query` and `Pool`; for prompts,
+    `PromptPolicy` and `PromptHistory`.
+
+Exporter: `Exporter`, group ``groundfault.exporters``
+    One method, ``export(slices, out)``. Beside it `ReportSlices`, `Report`, `Finding`, `Cell`,
+    `write_text`, `write_bytes` and `write_table`.
 
 All kinds raise `InputError`, `PlanError`, `RuleError` and `MissingExtraError`. What each plug-in
 has to satisfy is tested by ``check_finder``, ``check_judge``, ``check_reader``, ``check_policy``

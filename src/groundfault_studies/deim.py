@@ -82,7 +82,7 @@ def study(
         File where the rows of each pair and seed are kept; a study that was stopped goes on from
         there. Learning curves are kept beside it.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message at each step.
 
     Raises
     ------

@@ -96,7 +96,7 @@ def rows(predictions: Predictions, pipeline: Pipeline, seed: int, permutations: 
 
     Parameters
     ----------
-    given : Predictions
+    predictions : Predictions
         With texts.
     pipeline : Pipeline
     seed : int

@@ -116,7 +116,7 @@ def study(
         File where curves of active learning are kept after each run, a line a task; a study that
         was stopped takes them up again.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message at each step.
 
     Raises
     ------

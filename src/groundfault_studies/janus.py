@@ -96,7 +96,7 @@ def study(
     jobs : int
         Processes for the splits; the answer does not depend on it.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message at each step.
 
     Raises
     ------

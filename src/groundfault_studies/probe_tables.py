@@ -89,7 +89,7 @@ def compare_matched(summaries: Summaries) -> PaperTable:
     for name, numbers in _PRINTED.items():
         summary = summaries[name]
         one, two = (summary.results.pool(policy) for policy in PAIR)
-        overlap = summary.results.shared(*PAIR)
+        overlap = summary.results.compare_keys(*PAIR)
         model = summary.results.models[0] if len(summary.results.models) == 1 else None
         here: dict[str, Value] = {
             "budget": f"{one.budget + two.budget} responses",

@@ -64,7 +64,7 @@ def study(
     quick : bool
         Three seeds, to see that it runs.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message at each step.
     """
     progress = listener(progress)
     if keep is not None:

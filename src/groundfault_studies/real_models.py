@@ -184,10 +184,10 @@ def of_text(
     ----------
     name : str
     texts, labels : polars.Series, length n
-    trained : int
+    train : int
         How many texts the model is trained on; it predicts the others.
     seed : int
-    most : int
+    max_texts : int
         How many texts are used in all.
     """
     from sklearn.decomposition import TruncatedSVD

@@ -72,7 +72,7 @@ def study(
         Folder with ``savi_pool``; left out, ``$GROUNDFAULT_SHARED`` or ``../shared/data``.
     replicates : int
         Draws of the scores, at most the 20 of the reference.
-    chosen : sequence of str
+    policy_names : sequence of str
         Policies; all of `POLICIES` where left out.
     jobs : int
         Processes; the answer does not depend on it.

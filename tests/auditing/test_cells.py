@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from audit_tables import planted_results
+from audit_tables import make_planted_results
 
 from groundfault import Plan
 from groundfault.auditing.cells import make_cells
 
 
 def test_the_parts_add_up() -> None:
-    cells = make_cells(planted_results())
+    cells = make_cells(make_planted_results())
     rows = zip(cells["discovery"] or (), cells["holdout"] or (), cells["full"] or (), strict=True)
     for discovery, holdout, full in rows:
         for key in ("on", "off", "on_errors", "off_errors"):
@@ -22,7 +22,7 @@ def test_the_parts_add_up() -> None:
 
 @pytest.mark.parametrize("effect", ["risk_difference", "risk_ratio", "odds_ratio"])
 def test_an_interval_holds_its_estimate(effect: str) -> None:
-    cells = make_cells(planted_results(Plan(effect=effect)))  # type: ignore[arg-type]
+    cells = make_cells(make_planted_results(Plan(effect=effect)))  # type: ignore[arg-type]
     for cell in cells["full"] or ():
         on, off = cell.on_rate, cell.off_rate
         assert cell.interval is not None
@@ -34,6 +34,6 @@ def test_an_interval_holds_its_estimate(effect: str) -> None:
 
 
 def test_nothing_held_out_has_no_holdout() -> None:
-    cells = make_cells(planted_results(Plan(judge="max-t", permutations=99)))
+    cells = make_cells(make_planted_results(Plan(judge="max-t", permutations=99)))
     assert cells["holdout"] is None
     assert cells["full"] is cells["discovery"]

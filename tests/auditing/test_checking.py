@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from audit_tables import planted
+from audit_tables import make_planted_table
 
 import groundfault
 from groundfault import Evidence, Library, Plan
@@ -16,7 +16,7 @@ STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
 
 
 def test_check_reads_no_outcome_of_the_holdout() -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     is_holdout = ~Plan().discovery_units(evidence)
     other = evidence.frame.with_columns(
         pl.when(pl.Series(is_holdout)).then(1 - pl.col("error")).otherwise("error").alias("error")
@@ -40,12 +40,12 @@ def test_a_check_as_0_1_0_stored_it_is_written_again_byte_for_byte() -> None:
     library = Library.load(STORED / "frozen" / "library.json")
     check = groundfault.check(evidence, Plan(), library, finders=[])
     text = json.dumps(check.to_dict(), indent=1, ensure_ascii=False)
-    stored = (STORED / "frozen" / "check.json").read_text(encoding="utf-8")
-    assert text == stored.removesuffix("\n")
+    expected = (STORED / "frozen" / "check.json").read_text(encoding="utf-8")
+    assert text == expected.removesuffix("\n")
 
 
 def test_the_summary_is_still_read_by_keys_with_a_warning() -> None:
-    check = groundfault.check(Evidence.from_table(planted(), id="id", outcome="error"))
+    check = groundfault.check(Evidence.from_table(make_planted_table(), id="id", outcome="error"))
     with pytest.warns(DeprecationWarning, match=r"CheckSummary\.n_holdout"):
         assert check.summary["n_holdout"] == check.summary.n_holdout
     with pytest.warns(DeprecationWarning, match="n_units"), pytest.raises(KeyError):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from audit_tables import planted_results
+from audit_tables import make_planted_results
 
 from groundfault import Plan
 from groundfault.auditing.detectable import make_designs, minimum_detectable_lifts
 
 
 def detectable(n: int, judge: str = "split-holm") -> dict[float, float | None]:
-    results = planted_results(Plan(judge=judge), n)
+    results = make_planted_results(Plan(judge=judge), n)
     holdout = len(results.holdout) if results.holdout else 0
     audit, hypotheses = results.audit, results.ruling.hypotheses
     designs = make_designs(audit.judge, audit.plan, results.discovery, holdout, hypotheses)

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from audit_tables import planted
+from audit_tables import make_planted_table
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, LedgerError, Plan, PlanError
 from groundfault.auditing import messages
 
 
-def confirmed(report: groundfault.Report) -> set[str]:
+def names_of_confirmed(report: groundfault.Report) -> set[str]:
     return {f.name for f in report.confirmed}
 
 
@@ -25,9 +25,9 @@ def confirmed(report: groundfault.Report) -> set[str]:
     "judge", ["janus", "janus-a", "split-holm", "max-t", "holm", "by", "multisplit-e"]
 )
 def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
-    assert confirmed(report) == {"hard"}
+    assert names_of_confirmed(report) == {"hard"}
     assert len(report.findings) == len(report.library) > 5
     finding = report.confirmed[0]
     assert "errors are more frequent when hard holds" in finding.sentence
@@ -35,7 +35,9 @@ def test_a_planted_explanation_is_confirmed_and_its_rivals_are_not(judge: str) -
 
 
 def test_nothing_is_found_in_noise_and_the_report_says_what_it_could_have_seen() -> None:
-    report = groundfault.audit(Evidence.from_table(planted(lift=0.0), id="id", outcome="error"))
+    report = groundfault.audit(
+        Evidence.from_table(make_planted_table(lift=0.0), id="id", outcome="error")
+    )
     assert not report.confirmed
     assert report.conclusion.startswith("No reportable finding.")
     least = report.minimum_detectable_lift
@@ -52,14 +54,14 @@ def test_findings_are_not_said_to_have_been_out_of_reach() -> None:
 
 
 def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
-    frame = planted().with_columns(
+    frame = make_planted_table().with_columns(
         pl.when(pl.int_range(pl.len()) % 10 == 0)
         .then(pl.lit("refused"))
         .otherwise(pl.lit("scored"))
         .alias("status")
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error", status="status")
-    scored = frame.filter(pl.col("status") == "scored")
+    scored_rows = frame.filter(pl.col("status") == "scored")
     report = groundfault.audit(evidence)
     assert report.statuses == {
         "scored": 360,
@@ -69,10 +71,10 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
         "artefact": 0,
         "missing": 0,
     }
-    assert report.error_rate == pytest.approx(scored["error"].mean())
+    assert report.error_rate == pytest.approx(scored_rows["error"].mean())
     finding = next(f for f in report.findings if f.name == "hard")
     assert finding.full.on + finding.full.off == 360
-    assert finding.full.on_errors == scored.filter("hard")["error"].sum()
+    assert finding.full.on_errors == scored_rows.filter("hard")["error"].sum()
     assert finding.sensitivity == {"all_failed": "confirmed", "all_passed": "confirmed"}
     assert any("40 refused" in hint for hint in report.hints)
 
@@ -81,7 +83,7 @@ def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
     """Everything on the slice was refused but for a few: had they failed, or passed, the slice
     would differ.
     """
-    frame = planted(lift=0.0).with_columns(
+    frame = make_planted_table(lift=0.0).with_columns(
         pl.when(pl.col("hard") & (pl.int_range(pl.len()) % 4 != 0))
         .then(pl.lit("unparsed"))
         .otherwise(pl.lit("scored"))
@@ -96,7 +98,7 @@ def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
 
 
 def test_an_empty_outcome_has_to_be_named() -> None:
-    frame = planted().with_columns(
+    frame = make_planted_table().with_columns(
         pl.when(pl.int_range(pl.len()) == 7).then(None).otherwise("error").alias("error")
     )
     with pytest.raises(InputError, match="q0007"):
@@ -105,7 +107,7 @@ def test_an_empty_outcome_has_to_be_named() -> None:
     assert evidence.status_counts["missing"] == 1
 
 
-def grouped(items: int = 60, variants: int = 5, seed: int = 1) -> pl.DataFrame:
+def make_groups(items: int = 60, variants: int = 5, seed: int = 1) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     topic = rng.random(items) < 0.5
     difficulty = rng.beta(0.6, 1.2, items)
@@ -122,7 +124,7 @@ def grouped(items: int = 60, variants: int = 5, seed: int = 1) -> pl.DataFrame:
 
 
 def test_the_group_is_the_unit() -> None:
-    frame = grouped()
+    frame = make_groups()
     evidence = Evidence.from_table(frame, id="id", outcome="error", group="item")
     plan = Plan(judge="janus-a", seed=2)
     report = groundfault.audit(evidence, plan)
@@ -140,7 +142,7 @@ def test_the_group_is_the_unit() -> None:
 def test_graded_losses_get_an_exact_floor() -> None:
     """The pooled tail of quarter-point losses against a great many shuffles."""
     rng = np.random.default_rng(4)
-    frame = planted(120).with_columns(pl.Series("error", rng.integers(0, 5, 120) / 4))
+    frame = make_planted_table(120).with_columns(pl.Series("error", rng.integers(0, 5, 120) / 4))
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     candidates = [
         Candidate("a", "words > 50"),
@@ -149,27 +151,27 @@ def test_graded_losses_get_an_exact_floor() -> None:
     ]
     exact = groundfault.audit(evidence, Plan(judge="janus-a"), candidates).floor.curve
     sampling = Plan(judge="janus-a", decoys=30_000)
-    drawn = groundfault.audit(evidence, sampling, candidates).floor.curve
-    assert [row.threshold for row in exact] == [row.threshold for row in drawn]
-    assert max(abs(a.decoy - b.decoy) for a, b in zip(exact, drawn, strict=True)) < 0.03
+    samples = groundfault.audit(evidence, sampling, candidates).floor.curve
+    assert [row.threshold for row in exact] == [row.threshold for row in samples]
+    assert max(abs(a.decoy - b.decoy) for a, b in zip(exact, samples, strict=True)) < 0.03
 
 
 def test_losses_on_no_grid_are_judged_too() -> None:
     rng = np.random.default_rng(15)
-    frame = planted(300)
+    frame = make_planted_table(300)
     loss = np.clip(rng.beta(1, 3, 300) + 0.4 * frame["hard"].to_numpy(), 0, 1)
     evidence = Evidence.from_table(
         frame.with_columns(pl.Series("error", loss)), id="id", outcome="error"
     )
     for judge in ("janus", "holm", "max-t", "multisplit-e"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=499))
-        assert confirmed(report) == {"hard"}, judge
+        assert names_of_confirmed(report) == {"hard"}, judge
         assert any("no grid" in hint for hint in report.hints)
 
 
 def several_models() -> pl.DataFrame:
     rng = np.random.default_rng(106)
-    base = planted(300, seed=6).drop("error")
+    base = make_planted_table(300, seed=6).drop("error")
     frames = [
         base.with_columns(
             pl.lit(name).alias("llm"),
@@ -202,7 +204,7 @@ def test_one_model_of_several() -> None:
         several_models(), id="id", model="llm", outcome="error"
     ).select_model("new")
     assert "chars" in evidence.attributes
-    assert confirmed(groundfault.audit(evidence)) == {"hard"}
+    assert names_of_confirmed(groundfault.audit(evidence)) == {"hard"}
     with pytest.raises(InputError, match="no rows of model 'newer'"):
         evidence.select_model("newer")
 
@@ -225,7 +227,7 @@ def test_comparing_two_models_is_paired_and_goes_both_ways() -> None:
 
 def test_repeats_are_averaged_within_an_example() -> None:
     rng = np.random.default_rng(8)
-    base = planted(200)
+    base = make_planted_table(200)
     frame = pl.concat(
         [
             base.with_columns(
@@ -242,12 +244,14 @@ def test_repeats_are_averaged_within_an_example() -> None:
     report = groundfault.audit(Evidence.from_table(frame, id="id", outcome="error", repeat="epoch"))
     assert report.n == 200
     assert report.rows == 800
-    assert confirmed(report) == {"hard"}
+    assert names_of_confirmed(report) == {"hard"}
 
 
 def test_rare_errors_call_for_a_ratio() -> None:
     rng = np.random.default_rng(9)
-    frame = planted(4000).with_columns(pl.Series("error", (rng.random(4000) < 0.02).astype(int)))
+    frame = make_planted_table(4000).with_columns(
+        pl.Series("error", (rng.random(4000) < 0.02).astype(int))
+    )
     frame = frame.with_columns(
         pl.when("hard")
         .then((pl.int_range(pl.len()) % 12 == 0).cast(int))
@@ -260,13 +264,13 @@ def test_rare_errors_call_for_a_ratio() -> None:
     )
     assert not absolute.confirmed
     assert any("risk_ratio" in hint for hint in absolute.hints)
-    assert confirmed(relative) == {"hard"}
+    assert names_of_confirmed(relative) == {"hard"}
     low, high = relative.confirmed[0].holdout.interval
     assert 1.5 < low < high
 
 
 def test_missing_values_are_rejected_dropped_or_off_as_declared() -> None:
-    frame = planted().with_columns(
+    frame = make_planted_table().with_columns(
         pl.when(pl.int_range(pl.len()) % 5 == 0).then(None).otherwise("hard").alias("hard")
     )
     evidence = Evidence.from_table(frame, id="id", outcome="error")
@@ -286,7 +290,7 @@ def test_missing_values_are_rejected_dropped_or_off_as_declared() -> None:
 
 
 def test_robustness_is_the_same_in_parallel() -> None:
-    evidence = Evidence.from_table(planted(200), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(200), id="id", outcome="error")
     reports = [groundfault.audit(evidence, robustness=12, jobs=jobs).to_json() for jobs in (1, 2)]
     assert reports[0] == reports[1]
     report = json.loads(reports[0])
@@ -296,15 +300,15 @@ def test_robustness_is_the_same_in_parallel() -> None:
 
 
 def test_the_seed_and_the_names_alone_make_the_split() -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
-    again = Evidence.from_table(planted().reverse(), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
+    again = Evidence.from_table(make_planted_table().reverse(), id="id", outcome="error")
     assert (Plan().discovery_units(evidence) == Plan().discovery_units(again)).all()
     assert (Plan().discovery_units(evidence) != Plan(seed=1).discovery_units(evidence)).any()
     assert Plan(holdout="0.25").discovery_units(evidence).sum() == 300
 
 
 def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     ledger = tmp_path / "ledger.db"
     first = groundfault.audit(evidence, ledger=ledger)
     assert first.ledger.sentence == "holdout opened 1 time"
@@ -324,7 +328,7 @@ def test_the_ledger_lets_a_holdout_be_opened_once(tmp_path: Path) -> None:
 
 
 def test_bad_input_opens_no_holdout(tmp_path: Path) -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     with pytest.raises(groundfault.RuleError):
         groundfault.audit(
             evidence, candidates=[Candidate("a", "nowhere > 1")], ledger=tmp_path / "ledger.db"
@@ -336,7 +340,7 @@ def test_bad_input_opens_no_holdout(tmp_path: Path) -> None:
     "kind", ["csv", "parquet", "ndjson", "ipc", "folder", "pandas", "arrow", "duckdb"]
 )
 def test_tables_of_every_kind_are_the_same_evidence(kind: str, tmp_path: Path) -> None:
-    frame = planted(50)
+    frame = make_planted_table(50)
     source: object
     if kind == "pandas":
         source = frame.to_pandas()
@@ -359,10 +363,10 @@ def test_tables_of_every_kind_are_the_same_evidence(kind: str, tmp_path: Path) -
 @pytest.mark.parametrize("judge", ["janus", "janus-a", "janus-lite", "split-holm"])
 def test_a_candidate_absent_from_discovery_is_untestable_whatever_the_scope(judge: str) -> None:
     """Its lift there is undefined; it must neither crash the floor nor slip through it."""
-    frame = planted(200)
+    frame = make_planted_table(200)
     evidence = Evidence.from_table(frame, id="id", outcome="error")
-    held = ~Plan().discovery_units(evidence)
-    absent = frame.sort("id").with_columns(pl.Series("absent", held & (np.arange(200) % 3 == 0)))
+    content = ~Plan().discovery_units(evidence)
+    absent = frame.sort("id").with_columns(pl.Series("absent", content & (np.arange(200) % 3 == 0)))
     plan = Plan(judge=judge, scope="full", prevalence=("0.05", "0.95"))
     candidates = [Candidate("absent", "absent"), Candidate("hard", "hard")]
     report = groundfault.audit(
@@ -389,7 +393,7 @@ def test_groups_of_unequal_size_are_permuted_among_their_like() -> None:
     evidence = Evidence.from_table(frame, id="id", outcome="error", group="item")
     for judge in ("janus", "janus-a", "holm", "max-t"):
         report = groundfault.audit(evidence, Plan(judge=judge, permutations=999))
-        assert confirmed(report) == {"hard"}
+        assert names_of_confirmed(report) == {"hard"}
         assert any("groups differ in size" in hint for hint in report.hints)
     with pytest.raises(PlanError, match="groups of like size"):
         groundfault.audit(evidence, Plan(judge="multisplit-e"))
@@ -434,7 +438,7 @@ def test_each_of_a_pair_of_complements_needs_its_own_holdout_support(
 
 
 def test_nothing_eligible_is_a_report_too() -> None:
-    evidence = Evidence.from_table(planted(), id="id", outcome="error")
+    evidence = Evidence.from_table(make_planted_table(), id="id", outcome="error")
     report = groundfault.audit(evidence, candidates=[Candidate("rare", "words > 99")])
     assert report.counts()["untestable"] == 1
     assert report.floor.threshold is None
@@ -444,14 +448,14 @@ def test_nothing_eligible_is_a_report_too() -> None:
 
 def test_a_level_that_lets_everything_through_still_reports() -> None:
     rng = np.random.default_rng(2)
-    frame = planted(40).with_columns(pl.Series("error", rng.integers(0, 5, 40) / 4))
+    frame = make_planted_table(40).with_columns(pl.Series("error", rng.integers(0, 5, 40) / 4))
     evidence = Evidence.from_table(frame, id="id", outcome="error")
     report = groundfault.audit(evidence, Plan(judge="bh", q="0.95"), [Candidate("hard", "hard")])
     assert report.minimum_detectable_lift == 0.0
 
 
 def test_names_are_text_whatever_the_file(tmp_path: Path) -> None:
-    frame = planted(60).with_columns(pl.Series("id", [f"{i:03d}" for i in range(60)]))
+    frame = make_planted_table(60).with_columns(pl.Series("id", [f"{i:03d}" for i in range(60)]))
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     read = [

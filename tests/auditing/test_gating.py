@@ -49,12 +49,12 @@ def report(
     evidence = groundfault.Evidence.from_table(
         table() if frame is None else frame, id="id", model="model", outcome="error"
     )
-    named = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
+    candidates = [groundfault.Candidate(name, rule) for name, rule in RULES.items()]
     evidence = evidence.select_model(*models) if models else evidence
-    done = groundfault.audit(
-        evidence, groundfault.Plan(), named, finders=(), compare=compare, ledger=None
+    result = groundfault.audit(
+        evidence, groundfault.Plan(), candidates, finders=(), compare=compare, ledger=None
     )
-    return json.loads(done.to_json())
+    return json.loads(result.to_json())
 
 
 @pytest.fixture(scope="module")
@@ -68,24 +68,24 @@ def after() -> dict[str, Any]:
 
 
 def names(mets: Any) -> set[str]:
-    return {met.name for met in mets}
+    return {match.name for match in mets}
 
 
 def test_what_is_confirmed_fails_the_gate(after: dict[str, Any]) -> None:
-    found = gate(after)
-    assert not found.passed
-    assert names(found.new) == {"table", "long"}
-    assert {met.verdict for met in found.new} == {"confirmed"}
-    assert not found.compared
+    result = gate(after)
+    assert not result.passed
+    assert names(result.new) == {"table", "long"}
+    assert {match.verdict for match in result.new} == {"confirmed"}
+    assert not result.compared
     assert gate(after, "confirmed and name = 'odd'").passed
 
 
 def test_what_was_known_does_not(before: dict[str, Any], after: dict[str, Any]) -> None:
-    found = gate(after, baseline=before)
-    assert names(found.new) == {"long"}
-    assert found.new[0].before in ("below_floor", "not_replicated")
-    assert names(found.known) == {"table"}
-    assert found.known[0].before == "confirmed"
+    result = gate(after, baseline=before)
+    assert names(result.new) == {"long"}
+    assert result.new[0].before in ("below_floor", "not_replicated")
+    assert names(result.known) == {"table"}
+    assert result.known[0].before == "confirmed"
     back = gate(before, baseline=after)
     assert back.passed
     assert back.gone == ("long",)
@@ -100,20 +100,20 @@ def test_the_same_rule_under_another_name_is_known(before: dict[str, Any]) -> No
 
 
 def test_a_lift_that_turned_round_is_new(before: dict[str, Any]) -> None:
-    turned = copy.deepcopy(before)
-    (finding,) = [f for f in turned["findings"] if f["name"] == "table"]
+    reversed_lift = copy.deepcopy(before)
+    (finding,) = [f for f in reversed_lift["findings"] if f["name"] == "table"]
     finding["holdout"]["lift"] *= -1
-    assert names(gate(turned, baseline=before).new) == {"table"}
+    assert names(gate(reversed_lift, baseline=before).new) == {"table"}
 
 
 def test_several_models_are_kept_apart(after: dict[str, Any]) -> None:
     both = report("one", "two")
-    assert {(met.name, met.outcome) for met in gate(both).new} == {
+    assert {(match.name, match.outcome) for match in gate(both).new} == {
         ("table", "one"),
         ("table", "two"),
         ("long", "two"),
     }
-    assert {met.outcome for met in gate(both, "confirmed and model = 'one'").new} == {"one"}
+    assert {match.outcome for match in gate(both, "confirmed and model = 'one'").new} == {"one"}
     assert names(gate(after, "model = 'two' and confirmed").new) == {"table", "long"}
 
 
@@ -131,10 +131,10 @@ def test_a_comparison_is_matched_by_its_direction() -> None:
 def test_a_small_test_set_is_no_pass() -> None:
     small = report("one", frame=table(bad=0.1).filter(pl.col("id") < "q060"))
     assert gate(small).passed
-    found = gate(small, must_detect=0.1)
-    assert not found.passed
-    assert found.blind
-    assert not found.new
+    result = gate(small, must_detect=0.1)
+    assert not result.passed
+    assert result.blind
+    assert not result.new
     least = small["minimum_detectable_lift"]
     assert least is None or least > 0.1
     assert not gate({**small, "minimum_detectable_lift": None}, must_detect=1).passed
@@ -142,10 +142,10 @@ def test_a_small_test_set_is_no_pass() -> None:
 
 
 def test_numbers_are_those_of_the_units_that_decided(after: dict[str, Any]) -> None:
-    (held,) = gate(after, "name = 'long'").new
+    (content,) = gate(after, "name = 'long'").new
     finding = next(f for f in after["findings"] if f["name"] == "long")
-    assert held.lift == finding["holdout"]["lift"]
-    assert [held.low, held.high] == finding["holdout"]["interval"]
+    assert content.lift == finding["holdout"]["lift"]
+    assert [content.low, content.high] == finding["holdout"]["interval"]
     whole = copy.deepcopy(after)
     for each in whole["findings"]:
         each["holdout"] = None
@@ -154,8 +154,8 @@ def test_numbers_are_those_of_the_units_that_decided(after: dict[str, Any]) -> N
 
 def test_every_column_can_be_read(after: dict[str, Any]) -> None:
     for name in COLUMNS:
-        found = gate(after, f"{name} is not null or confirmed")
-        assert len(found.new) >= 2, name
+        result = gate(after, f"{name} is not null or confirmed")
+        assert len(result.new) >= 2, name
     assert f"{', '.join(list(COLUMNS)[:-1])} and {list(COLUMNS)[-1]}" in " ".join(
         str(door_command().help).split()
     ), "the help names every column"
@@ -164,15 +164,15 @@ def test_every_column_can_be_read(after: dict[str, Any]) -> None:
 def test_the_baseline_of_another_model_is_remarked_on() -> None:
     both = report("one", "two")
     other = report(frame=table().with_columns(pl.col("model") + "!"))
-    found = gate(both, baseline=other)
-    assert len(found.new) == 3
-    assert any("no finding can be known" in note for note in found.notes)
-    judged = gate(both, baseline={**both, "judge": "max-t"})
-    assert any("judged by max-t" in note for note in judged.notes)
+    result = gate(both, baseline=other)
+    assert len(result.new) == 3
+    assert any("no finding can be known" in note for note in result.notes)
+    results = gate(both, baseline={**both, "judge": "max-t"})
+    assert any("judged by max-t" in note for note in results.notes)
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"),
+    ("rule", "message"),
     [
         ("lfit > 0", "no column 'lfit'"),
         ("lift + 1", "neither true nor false"),
@@ -185,17 +185,17 @@ def test_the_baseline_of_another_model_is_remarked_on() -> None:
         ("1 = 1", "reads no column"),
     ],
 )
-def test_rules_that_cannot_decide(after: dict[str, Any], rule: str, said: str) -> None:
-    with pytest.raises(RuleError, match=said):
+def test_rules_that_cannot_decide(after: dict[str, Any], rule: str, message: str) -> None:
+    with pytest.raises(RuleError, match=message):
         gate(after, rule)
 
 
 def test_what_is_not_confirmed_may_be_undecided(after: dict[str, Any]) -> None:
-    hidden = copy.deepcopy(after)
-    for finding in hidden["findings"]:
+    columns = copy.deepcopy(after)
+    for finding in columns["findings"]:
         if finding["verdict"] != "confirmed":
             finding["holdout"], finding["full"] = None, {**finding["full"], "lift": None}
-    assert names(gate(hidden, "lift > 0").new) == {"table", "long"}
+    assert names(gate(columns, "lift > 0").new) == {"table", "long"}
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, float("nan")])
@@ -278,9 +278,9 @@ def door_command() -> Any:
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setitem(door._COMMANDS, "gate", ("groundfault.cli.gate", ""))
     monkeypatch.setattr(sys, "argv", ["groundfault", "gate", *arguments])
-    with pytest.raises(SystemExit) as done:
+    with pytest.raises(SystemExit) as result:
         door.main()
-    return int(done.value.code or 0)
+    return int(result.value.code or 0)
 
 
 def test_the_command(
@@ -296,10 +296,10 @@ def test_the_command(
     Path("new/report.json").write_text(json.dumps(after))
     options = ("new", "--baseline", "old.json", "--fail-on", "confirmed and source != 'instrument'")
     assert run(monkeypatch, *options, "--summary", "gate.md", "--json", "gate.json") == 1
-    said = capsys.readouterr().out
-    assert "long: Confirmed association" in said
-    assert "1 finding known from the baseline: table" in said
-    assert said.rstrip().endswith("Gate failed: 1 new finding met the rule")
+    message = capsys.readouterr().out
+    assert "long: Confirmed association" in message
+    assert "1 finding known from the baseline: table" in message
+    assert message.rstrip().endswith("Gate failed: 1 new finding met the rule")
     verdict = json.loads(Path("gate.json").read_text())
     assert verdict == gate("new", options[-1], baseline="old.json").to_dict() | {
         key: json.loads(json.dumps(verdict[key])) for key in ("new", "known", "gone", "notes")
@@ -347,9 +347,9 @@ def test_many_findings_do_not_fill_a_pull_request(after: dict[str, Any]) -> None
     many = copy.deepcopy(after)
     (long,) = [f for f in many["findings"] if f["name"] == "long"]
     many["findings"] += [{**long, "name": f"long {i}", "rule": f"words > {i}"} for i in range(60)]
-    found = gate(many)
-    assert len(found.new) == 62
-    text = render.markdown(found)
+    result = gate(many)
+    assert len(result.new) == 62
+    text = render.markdown(result)
     assert text.count("\n| ") == 1 + render.MAX_ROWS
     assert "all 62 are in the JSON" in text
 
@@ -372,5 +372,5 @@ def test_the_workflow_of_the_page_names_options_that_exist() -> None:
             if words[1] == "gate"
             else door.cli.get_command(click.Context(door.cli), words[1])
         )
-        known = {option for param in command.params for option in param.opts}
-        assert {word for word in words if word.startswith("--")} <= known
+        names = {option for param in command.params for option in param.opts}
+        assert {word for word in words if word.startswith("--")} <= names

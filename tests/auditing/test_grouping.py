@@ -26,7 +26,7 @@ def table(seed: int, latent: float, own: float, n: int = 800) -> pl.DataFrame:
     )
 
 
-def audited(frame: pl.DataFrame) -> dict[str, str | None]:
+def run_audit(frame: pl.DataFrame) -> dict[str, str | None]:
     """The confirmed findings and the lead of each."""
     return {
         f.name: f.representative
@@ -35,24 +35,24 @@ def audited(frame: pl.DataFrame) -> dict[str, str | None]:
 
 
 def test_a_proxy_goes_under_what_explains_it() -> None:
-    leads = [audited(table(seed, 0.6, 0.0)) for seed in range(25)]
-    both = [found for found in leads if len(found) == 2]
+    leads = [run_audit(table(seed, 0.6, 0.0)) for seed in range(25)]
+    both = [result for result in leads if len(result) == 2]
     assert len(both) >= 20
-    assert all(found["cause"] is None for found in both)
-    assert sum(found["other"] == "cause" for found in both) >= 0.8 * len(both)
+    assert all(result["cause"] is None for result in both)
+    assert sum(result["other"] == "cause" for result in both) >= 0.8 * len(both)
 
 
 @pytest.mark.parametrize("latent", [0.0, 0.6])
 def test_separate_failure_modes_stay_apart(latent: float) -> None:
-    leads = [audited(table(seed, latent, 0.3)) for seed in range(25)]
-    both = [found for found in leads if len(found) == 2]
+    leads = [run_audit(table(seed, latent, 0.3)) for seed in range(25)]
+    both = [result for result in leads if len(result) == 2]
     assert len(both) >= 20
-    assert sum(any(found.values()) for found in both) <= 1
+    assert sum(any(result.values()) for result in both) <= 1
 
 
 def test_slices_that_overlap_are_grouped_whatever_explains_them() -> None:
-    leads = [audited(table(seed, 0.95, 0.3)) for seed in range(5)]
-    assert all(sorted(map(bool, found.values())) == [False, True] for found in leads)
+    leads = [run_audit(table(seed, 0.95, 0.3)) for seed in range(5)]
+    assert all(sorted(map(bool, result.values())) == [False, True] for result in leads)
 
 
 def test_units_that_lack_a_value_of_the_lead_are_alike() -> None:
@@ -69,10 +69,10 @@ def test_units_that_lack_a_value_of_the_lead_are_alike() -> None:
     )
     candidate = groundfault.Candidate("cause", "cause = 1", missing="drop")
     other = groundfault.Candidate("other", "other")
-    found = groundfault.audit(
+    result = groundfault.audit(
         Evidence.from_table(frame, outcome="error"), candidates=[candidate, other]
     ).confirmed
-    assert {f.name: f.representative for f in found} == {"cause": None, "other": "cause"}
+    assert {f.name: f.representative for f in result} == {"cause": None, "other": "cause"}
 
 
 def test_a_lift_within_strata_is_that_of_mantel_and_haenszel() -> None:

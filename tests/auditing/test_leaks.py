@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import polars as pl
-from audit_tables import planted
+from audit_tables import make_planted_table
 
 from groundfault import Evidence
 from groundfault.auditing.leaks import MIN_FAILURES, find_leaks
 
 
 def evidence(n: int = 400) -> Evidence:
-    frame = planted(n).with_columns(
+    frame = make_planted_table(n).with_columns(
         status_code=pl.when(pl.col("error") == 1).then(500).otherwise(200),
         score=1 - pl.col("error") * 0.5,
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from audit_tables import planted_audit, planted_evidence
+from audit_tables import audit_planted_table, make_planted_evidence
 
 from groundfault import Candidate, InputError, Plan, RuleError
 from groundfault.auditing.prepared import prepare, start_audit
 
 
 def test_parts_share_out_the_losses() -> None:
-    audit = planted_audit()
+    audit = audit_planted_table()
     losses = audit.losses()
     discovery, holdout = audit.parts(losses)
     assert holdout is not None
@@ -21,28 +21,28 @@ def test_parts_share_out_the_losses() -> None:
 
 
 def test_a_judge_without_a_holdout_shows_no_outcome_to_finders() -> None:
-    audit = planted_audit(Plan(judge="max-t"))
+    audit = audit_planted_table(Plan(judge="max-t"))
     assert audit.discovery_mask.all()
     assert audit.visible_evidence.loss.null_count() == 400
     assert audit.parts(audit.losses())[1] is None
 
 
 def test_finders_see_the_discovery_units_alone() -> None:
-    audit = planted_audit()
+    audit = audit_planted_table()
     assert len(audit.visible_evidence) == np.count_nonzero(audit.discovery_mask) == 200
 
 
 def test_the_split_does_not_depend_on_the_candidates() -> None:
-    start = start_audit(planted_evidence())
-    assert start.split_hash == planted_audit().split_hash
-    assert start.leaks == planted_audit().leaks == {}
+    start = start_audit(make_planted_evidence())
+    assert start.split_hash == audit_planted_table().split_hash
+    assert start.leaks == audit_planted_table().leaks == {}
 
 
 def test_a_candidate_that_reads_the_outcome_is_refused() -> None:
     with pytest.raises(RuleError, match="explains failures by failing"):
-        prepare(planted_evidence(), None, [Candidate("failed", "error = 1")])
+        prepare(make_planted_evidence(), None, [Candidate("failed", "error = 1")])
 
 
 def test_no_candidates_is_an_error() -> None:
     with pytest.raises(InputError, match="no candidates"):
-        prepare(planted_evidence(), None, [], finders=[])
+        prepare(make_planted_evidence(), None, [], finders=[])

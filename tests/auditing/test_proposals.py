@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from planted_tables import embedded_evidence as embedded
+from planted_tables import make_embedded_evidence as embedded
 from planted_tables import results, words_and_languages
 
 import groundfault
@@ -24,7 +24,7 @@ from groundfault.finders.sliceline import SliceLine
 STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
 
 
-def mined(data: Evidence, plan: Plan | None = None) -> Library:
+def mine_library(data: Evidence, plan: Plan | None = None) -> Library:
     return propose(data, SliceLine(bins=2), plan).library
 
 
@@ -33,35 +33,37 @@ def mined(data: Evidence, plan: Plan | None = None) -> Library:
 
 def test_a_row_says_what_the_slice_comes_to_on_the_discovery_units_and_nothing_of_the_others():
     data = results()
-    found = propose(data, SliceLine(bins=2, permutations=19))
-    seen = data.take(Plan().discovery_units(data)[data.unit_index])
-    assert found.summary.n_discovery == len(seen) == 600
-    assert found.summary.selected
-    assert found.summary.discovery_error_rate == pytest.approx(seen.loss.mean())
-    for row, candidate in zip(found.rows, found.library, strict=True):
-        inside = seen.frame.select(candidate.parsed.to_polars()).to_series().fill_null(False)
+    result = propose(data, SliceLine(bins=2, permutations=19))
+    discovery = data.take(Plan().discovery_units(data)[data.unit_index])
+    assert result.summary.n_discovery == len(discovery) == 600
+    assert result.summary.selected
+    assert result.summary.discovery_error_rate == pytest.approx(discovery.loss.mean())
+    for row, candidate in zip(result.rows, result.library, strict=True):
+        inside = discovery.frame.select(candidate.parsed.to_polars()).to_series().fill_null(False)
         assert (row.on, row.off) == (inside.sum(), (~inside).sum())
-        assert row.on_rate == pytest.approx(seen.loss.filter(inside).mean())
+        assert row.on_rate == pytest.approx(discovery.loss.filter(inside).mean())
         assert row.lift == pytest.approx(
-            seen.loss.filter(inside).mean() - seen.loss.filter(~inside).mean()
+            discovery.loss.filter(inside).mean() - discovery.loss.filter(~inside).mean()
         )
-    first = found.rows[0]
+    first = result.rows[0]
     assert (first.p, first.group) == (0.05, 0)
-    assert first.score == pytest.approx(SliceLine(bins=2).find(seen)[0].score)
+    assert first.score == pytest.approx(SliceLine(bins=2).find(discovery)[0].score)
     poisoned = data.frame.with_columns(
-        error=pl.when(pl.col("item").is_in(seen.frame["item"].to_list())).then("error").otherwise(1)
+        error=pl.when(pl.col("item").is_in(discovery.frame["item"].to_list()))
+        .then("error")
+        .otherwise(1)
     )
     again = propose(
         Evidence.from_table(poisoned, id="item", outcome="error"),
         SliceLine(bins=2, permutations=19),
     )
-    assert again.rows == found.rows
+    assert again.rows == result.rows
 
 
 def test_the_first_so_many_are_kept_and_finders_go_by_name():
-    found = propose(results(), "sliceline", max_slices=2)
-    assert [row.name for row in found.rows] == [row.name for row in propose(results()).rows][:2]
-    assert len(found.library) == 2
+    result = propose(results(), "sliceline", max_slices=2)
+    assert [row.name for row in result.rows] == [row.name for row in propose(results()).rows][:2]
+    assert len(result.library) == 2
     assert not propose(results(), "thresholds").summary.selected
     assert groundfault.propose is propose
 
@@ -70,21 +72,21 @@ def test_scores_are_of_the_search_that_proposed():
     leaky = words_and_languages().with_columns(
         grade=pl.when(pl.col("error") == 1).then(pl.lit("bad")).otherwise(pl.lit("good"))
     )
-    found = propose(
+    result = propose(
         Evidence.from_table(leaky, id="item", outcome="error"), SliceLine(permutations=9)
     )
-    assert found.rows
-    assert all(row.score is not None and row.p is not None for row in found.rows)
-    assert all("grade" not in candidate.columns for candidate in found.library)
-    assert found.summary.left_out == ["grade"]
+    assert result.rows
+    assert all(row.score is not None and row.p is not None for row in result.rows)
+    assert all("grade" not in candidate.columns for candidate in result.library)
+    assert result.summary.left_out == ["grade"]
 
 
 def test_proposals_as_0_1_0_stored_them_are_written_again_byte_for_byte():
     data = Evidence.from_table(STORED / "confirmed" / "evidence.csv", id="item", outcome="error")
     proposals = propose(data, SliceLine(k=3, permutations=20))
     text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False)
-    stored = (STORED / "frozen" / "slices.json").read_text(encoding="utf-8")
-    assert text == stored.removesuffix("\n")
+    expected = (STORED / "frozen" / "slices.json").read_text(encoding="utf-8")
+    assert text == expected.removesuffix("\n")
 
 
 def test_several_models_are_averaged():
@@ -98,13 +100,13 @@ def test_nothing_to_propose_is_no_error():
     plain = Evidence.from_table(
         pl.DataFrame({"error": rng.integers(0, 2, 60), "flag": [0, 1] * 30}), outcome="error"
     )
-    found = propose(plain, SliceLine(columns=("flag",), min_support=25, min_share=0))
-    assert found.rows == ()
-    assert found.to_dict()["slices"] == []
+    result = propose(plain, SliceLine(columns=("flag",), min_support=25, min_share=0))
+    assert result.rows == ()
+    assert result.to_dict()["slices"] == []
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "said"),
+    ("name", "settings", "message"),
     [
         ("sliceline", {"width": 3}, "has no setting 'width'; it has k, alpha, max_level"),
         ("tree", {"max_level": 2}, "has no setting 'max_level'; it has depth"),
@@ -113,8 +115,8 @@ def test_nothing_to_propose_is_no_error():
         ("slicer", {}, "no finder is named 'slicer'"),
     ],
 )
-def test_settings_that_cannot_be(name: str, settings: dict[str, object], said: str):
-    with pytest.raises(PlanError, match=said):
+def test_settings_that_cannot_be(name: str, settings: dict[str, object], message: str):
+    with pytest.raises(PlanError, match=message):
         configure_finder(name, settings)
 
 
@@ -127,7 +129,7 @@ def test_settings_that_cannot_be(name: str, settings: dict[str, object], said: s
 @pytest.mark.parametrize("judge", ["janus", "split-holm", "janus-lite"])
 def test_no_discovery_p_value_is_quoted_for_what_was_mined(finder: finders.Finder, judge: str):
     data = embedded(600) if finder.name == "spotlight" else results()
-    named = [
+    candidates = [
         Candidate(
             "first",
             "CAST(SUBSTR(item, 2, 9) AS INTEGER) < 600"
@@ -135,7 +137,9 @@ def test_no_discovery_p_value_is_quoted_for_what_was_mined(finder: finders.Finde
             else "id < 300",
         )
     ]
-    report = groundfault.audit(data, Plan(judge=judge, prevalence=(0, 1)), named, finders=[finder])
+    report = groundfault.audit(
+        data, Plan(judge=judge, prevalence=(0, 1)), candidates, finders=[finder]
+    )
     [plain] = [f for f in report.findings if f.source == "declared"]
     others = [f for f in report.findings if f.source == finder.name]
     assert plain.discovery.p is not None
@@ -152,9 +156,9 @@ def test_a_mined_library_is_judged_on_the_split_it_was_mined_with_or_on_other_ev
     tmp_path: Path,
 ):
     data = results()
-    mined(data).freeze(tmp_path / "library.json")
+    mine_library(data).freeze(tmp_path / "library.json")
     library = Library.load(tmp_path / "library.json")
-    assert library == mined(data)
+    assert library == mine_library(data)
     report = groundfault.audit(data, Plan(), library, finders=[])
     assert report.confirmed
     assert all(f.discovery.p is None for f in report.findings)
@@ -187,13 +191,13 @@ def test_a_check_freezes_what_was_mined_as_mined():
 
 def test_conjunctions_of_fitted_slices_carry_their_function():
     data = embedded(600)
-    fitted = (
+    slices = (
         list(finders.Domino().propose(data))[:2]
         + list(finders.Spotlight(size=0.2).propose(data))[:1]
     )
-    named = Candidate("late", "id >= 300")
-    both = Interactions((named, *fitted), order=(2,), min_size=1).propose(data)
-    assert {c.fitted_column for c in both} == {f.fitted_column for f in fitted}
+    candidates = Candidate("late", "id >= 300")
+    both = Interactions((candidates, *slices), order=(2,), min_size=1).propose(data)
+    assert {c.fitted_column for c in both} == {f.fitted_column for f in slices}
     for candidate in both:
         assert candidate.fitted_column is not None
         assert candidate.fitted_column.name in candidate.rule
@@ -235,8 +239,8 @@ def test_grouped_evidence_is_replayed_in_groups():
     assert wrong.rows[0].p < 0.05 < right.rows[0].p
     assert right.summary.n == 80
     varied = frame.with_columns(late=pl.Series([0, 1] * 200), early=pl.col("c0") == "1")
-    found = propose(Evidence.from_table(varied, id="item", outcome="error", group="group"), finder)
-    assert {column for c in found.library for column in c.columns} - {"early"} <= {
+    result = propose(Evidence.from_table(varied, id="item", outcome="error", group="group"), finder)
+    assert {column for c in result.library for column in c.columns} - {"early"} <= {
         "c0",
         "c1",
         "c2",
@@ -253,9 +257,12 @@ def test_groups_of_the_wrong_shape_are_refused():
 
 
 def run(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(slices, list(words))
-    return done.exit_code, done.output if done.exception is None or done.exit_code == 0 else str(
-        done.exception
+    result = CliRunner().invoke(slices, list(words))
+    return (
+        result.exit_code,
+        result.output
+        if result.exception is None or result.exit_code == 0
+        else str(result.exception),
     )
 
 
@@ -285,13 +292,13 @@ def test_the_command_shows_writes_and_freezes(source: str, tmp_path: Path):
     assert code == 0
     assert "lift*" in text
     assert "selected" in text
-    told = json.loads((tmp_path / "s.json").read_text())
-    assert [row["name"] for row in told["slices"]] == [
+    values = json.loads((tmp_path / "s.json").read_text())
+    assert [row["name"] for row in values["slices"]] == [
         c.name for c in Library.load(tmp_path / "l.json")
     ]
-    assert told["slices"][0]["p"] == 0.05
-    assert told["settings"]["bins"] == 2
-    assert json.loads(run(*words, "--json", "-")[1]) == told
+    assert values["slices"][0]["p"] == 0.05
+    assert values["settings"]["bins"] == 2
+    assert json.loads(run(*words, "--json", "-")[1]) == values
 
 
 def test_the_command_says_what_it_left_out(tmp_path: Path):
@@ -311,13 +318,13 @@ def test_the_command_sets_what_any_finder_has(source: str):
         run(*words, "thresholds", "--set", "quantiles=0.5,0.75", "--set", "columns=words")[1]
     )["slices"]
     assert json.loads(run(*words, "tree", "--set", "depth=1")[1])["settings"]["depth"] == 1
-    said = {
+    messages = {
         ("sliceline", "--set", "alpha"): "not of the form NAME=VALUE",
         ("tree", "--max-level", "2"): "has no setting 'max_level'",
         ("edisa",): "no attribute is named",
         ("sliceline", "--set", "missing=off"): "missing must be value or unmatched",
     }
-    for more, message in said.items():
+    for more, message in messages.items():
         code, text = run(*words, *more)
         assert code == 1
         assert message in text
@@ -326,10 +333,10 @@ def test_the_command_sets_what_any_finder_has(source: str):
 def test_the_command_passes_on_what_a_finder_says(tmp_path: Path):
     embedded(400).frame.head(60).write_parquet(tmp_path / "few.parquet")
     words = [str(tmp_path / "few.parquet"), "--id", "id", "--outcome", "error", "--finder", "edisa"]
-    done = CliRunner().invoke(slices, words)
-    assert done.exit_code == 0
+    result = CliRunner().invoke(slices, words)
+    assert result.exit_code == 0
     assert (
         "note: edisa proposes nothing: 30 discovery examples have all it reads, and it needs 40"
-        in done.stderr
+        in result.stderr
     )
-    assert "Nothing to propose" in done.stdout
+    assert "Nothing to propose" in result.stdout

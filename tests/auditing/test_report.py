@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from audit_tables import planted_evidence
+from audit_tables import make_planted_evidence
 
 import groundfault
 from groundfault import InputError, Report
@@ -14,7 +14,7 @@ from groundfault import InputError, Report
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return groundfault.audit(planted_evidence())
+    return groundfault.audit(make_planted_evidence())
 
 
 def test_a_report_is_read_as_it_was_written(report: Report, tmp_path: Path) -> None:

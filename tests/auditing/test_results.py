@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from audit_tables import planted_results
+from audit_tables import make_planted_results
 
 
 def test_candidates_for_the_same_units_are_aliases() -> None:
-    results = planted_results()
+    results = make_planted_results()
     names = [c.name for c in results.audit.library]
     aliases = dict(zip(names, results.aliases, strict=True))
     assert aliases == {"hard": ("again",), "long": (), "German": (), "again": ("hard",)}
 
 
 def test_all_units_are_made_once() -> None:
-    results = planted_results()
+    results = make_planted_results()
     assert results.full is results.full
     assert len(results.full) == 400

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from audit_tables import planted
+from audit_tables import make_planted_table
 from msgspec import structs
 
 import groundfault
@@ -17,13 +17,13 @@ from groundfault.base.registry import load_object
 
 
 def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
-    planted().write_parquet(tmp_path / "t.parquet")
+    make_planted_table().write_parquet(tmp_path / "t.parquet")
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
     report = groundfault.audit(evidence, ledger=tmp_path / "ledger.db", robustness=3)
     report.write(tmp_path / "report")
-    found = groundfault.verify(tmp_path / "report")
-    assert found.reproduces, found.differences
-    assert "unbroken" in found.ledger
+    result = groundfault.verify(tmp_path / "report")
+    assert result.reproduces, result.differences
+    assert "unbroken" in result.ledger
 
     path = tmp_path / "report" / "report.json"
     text = path.read_text()
@@ -31,23 +31,23 @@ def test_verify_reproduces_and_notices(tmp_path: Path) -> None:
     assert not groundfault.verify(tmp_path / "report").reproduces
     path.write_text(text)
 
-    planted(seed=1).write_parquet(tmp_path / "t.parquet")
-    changed = groundfault.verify(tmp_path / "report")
-    assert not changed.reproduces
-    assert any("hashes.evidence" in d for d in changed.differences)
+    make_planted_table(seed=1).write_parquet(tmp_path / "t.parquet")
+    variant = groundfault.verify(tmp_path / "report")
+    assert not variant.reproduces
+    assert any("hashes.evidence" in d for d in variant.differences)
 
 
 def test_a_report_of_rows_without_ids_reproduces(tmp_path: Path) -> None:
-    planted().drop("id").write_csv(tmp_path / "rows.csv")
+    make_planted_table().drop("id").write_csv(tmp_path / "rows.csv")
     evidence = Evidence.from_table(tmp_path / "rows.csv", outcome="error")
     groundfault.audit(evidence).write(tmp_path / "report")
-    found = groundfault.verify(tmp_path / "report")
-    assert found.reproduces, found.differences
+    result = groundfault.verify(tmp_path / "report")
+    assert result.reproduces, result.differences
 
 
 def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
 
-    planted().write_parquet(tmp_path / "t.parquet")
+    make_planted_table().write_parquet(tmp_path / "t.parquet")
     evidence = Evidence.from_table(tmp_path / "t.parquet", id="id", outcome="error")
     groundfault.audit(evidence, ledger=tmp_path / "ledger.db").write(tmp_path / "report")
     with sqlite3.connect(tmp_path / "ledger.db") as connection:
@@ -55,13 +55,13 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
             "SELECT name FROM sqlite_master WHERE type = 'table'"
         ).fetchone()[0]
         connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
-    found = groundfault.verify(tmp_path / "report")
-    assert not found.reproduces
-    assert "does not bear the report out" in found.ledger
+    result = groundfault.verify(tmp_path / "report")
+    assert not result.reproduces
+    assert "does not bear the report out" in result.ledger
 
 
 def test_a_derivation_that_is_unknown_is_named(tmp_path: Path) -> None:
-    planted().write_csv(tmp_path / "t.csv")
+    make_planted_table().write_csv(tmp_path / "t.csv")
     report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
     derivation = Derivation(kind="dreams", settings={})
     manifest = structs.replace(report.manifest, derivation=derivation)
@@ -75,7 +75,7 @@ def test_every_derivation_can_be_repeated() -> None:
 
 
 def test_sentences_of_this_version_are_compared(tmp_path: Path) -> None:
-    planted().write_csv(tmp_path / "t.csv")
+    make_planted_table().write_csv(tmp_path / "t.csv")
     report = groundfault.audit(Evidence.from_table(tmp_path / "t.csv", id="id", outcome="error"))
     structs.replace(report, conclusion="All is well.").write(tmp_path / "report")
     (difference,) = groundfault.verify(tmp_path / "report").differences

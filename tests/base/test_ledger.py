@@ -28,8 +28,8 @@ from groundfault.errors import InputError, LedgerError, MissingExtraError
 SPAWN = multiprocessing.get_context("spawn" if os.name == "nt" else "fork")
 
 
-def _open(place: str | Path, reopen: str | None = None, **changed: str) -> Opening:
-    hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p"} | changed
+def _open(place: str | Path, reopen: str | None = None, **changes: str) -> Opening:
+    hashes = {"evidence": "e", "outcome": "o", "split": "s", "library": "l", "plan": "p"} | changes
     return Ledger(place).open_holdout(**{f"{k}_hash": v for k, v in hashes.items()}, reopen=reopen)
 
 
@@ -178,10 +178,10 @@ def test_nothing_else_that_changes_makes_the_holdout_fresh(tmp_path: Path, chang
     _open(tmp_path / "l.db")
     with pytest.raises(LedgerError, match="--reopen"):
         _open(tmp_path / "l.db", **{"library": "other", changed: "other"})
-    counted = _open(tmp_path / "l.db", **{changed: "other"})
-    assert (counted.times, counted.libraries, counted.replay) == (2, 1, False)
+    opening = _open(tmp_path / "l.db", **{changed: "other"})
+    assert (opening.times, opening.libraries, opening.replay) == (2, 1, False)
     what = {"evidence": "versions of the evidence", "split": "splits", "plan": "plans"}[changed]
-    assert counted.sentence == f"holdout opened 2 times, with 2 {what}"
+    assert opening.sentence == f"holdout opened 2 times, with 2 {what}"
     assert _open(tmp_path / "l.db").times == 2  # the first audit, replayed, says so too
 
 
@@ -256,11 +256,11 @@ def test_of_two_libraries_at_once_exactly_one_gets_the_holdout(place: str, repea
     ]
     for worker in workers:
         worker.start()
-    got = [answers.get(timeout=60) for _ in workers]
+    results = [answers.get(timeout=60) for _ in workers]
     for worker in workers:
         worker.join(60)
-    assert got.count(1) == 1
-    assert any("--reopen" in str(answer) for answer in got)
+    assert results.count(1) == 1
+    assert any("--reopen" in str(answer) for answer in results)
     assert len(Ledger(place).events(OPENED)) == 1
 
 
@@ -313,11 +313,11 @@ def test_reading_a_ledger_that_is_not_there_says_so_and_makes_none(tmp_path: Pat
 
 def test_a_file_without_a_table_is_an_empty_ledger(tmp_path: Path) -> None:
     """Whoever made the file was killed before anything was in it."""
-    for name, made in (
+    for name, create in (
         ("nothing.db", Path.touch),
         ("other.db", lambda p: sqlite3.connect(p).execute("CREATE TABLE t(x)")),
     ):
-        made(tmp_path / name)
+        create(tmp_path / name)
         ledger = Ledger(tmp_path / name)
         before = (tmp_path / name).read_bytes()
         assert ledger.events() == []
@@ -409,13 +409,13 @@ def test_a_ledger_that_may_not_be_written_to_can_be_read(tmp_path: Path) -> None
 def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(
     url: str, error: Any
 ) -> None:
-    with pytest.raises(error) as raised:
+    with pytest.raises(error) as refusal:
         Ledger(url).append("note", {})
-    assert "secret" not in str(raised.value)
-    assert "\n" not in str(raised.value)
+    assert "secret" not in str(refusal.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_sqlalchemy_is_not_imported_before_it_is_used() -> None:
     code = "import groundfault.base.ledger, sys; groundfault.base.ledger.Ledger('x'); print('sqlalchemy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"

@@ -62,9 +62,9 @@ def test_an_edited_library_is_refused() -> None:
     text = Library.of([Candidate("a", "n > 1")]).to_json()
     with pytest.raises(InputError, match="do not match the hash"):
         Library.from_json(text.replace("n > 1", "n > 2"))
-    for broken in ("", "[]", "{}", text.replace("candidates", "others")):
+    for content in ("", "[]", "{}", text.replace("candidates", "others")):
         with pytest.raises(InputError, match="not a frozen groundfault library"):
-            Library.from_json(broken)
+            Library.from_json(content)
 
 
 def test_lacking_columns_are_named_with_their_candidate() -> None:
@@ -74,5 +74,5 @@ def test_lacking_columns_are_named_with_their_candidate() -> None:
 
 
 def test_names_in_use_are_numbered() -> None:
-    named = unique_names([Candidate("a", "n > 1"), Candidate("a", "n > 2")], reserved=["a"])
-    assert [c.name for c in named] == ["a (2)", "a (3)"]
+    candidates = unique_names([Candidate("a", "n > 1"), Candidate("a", "n > 2")], reserved=["a"])
+    assert [c.name for c in candidates] == ["a (2)", "a (3)"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from planted_tables import clustered
+from planted_tables import make_clusters
 
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import FittedColumn, matrix
@@ -25,7 +25,7 @@ NAMES = ("ape", "bee", "cat")
 
 
 def table(n: int = 600, seed: int = 0) -> tuple[pl.DataFrame, tuple[np.ndarray, ...]]:
-    z, y, p = clustered(n, seed=seed)
+    z, y, p = make_clusters(n, seed=seed)
     columns: dict[str, Any] = {
         "id": [f"{i:04d}" for i in range(n)],
         "error": (p.argmax(axis=1) != y).astype(int),
@@ -46,10 +46,10 @@ def test_a_fitted_column_is_what_the_slicer_predicts(kind: Any, pca: int | None)
     frame, (z, y, p) = table()
     slicer = kind(n_slices=8, pca=pca).fit(z, y, p)
     column = slicer.derived(("embedding", *(f"probability_{name}" for name in NAMES)))
-    said = column.apply(frame)
-    assert said.name == column.name
-    assert said.dtype == pl.Int64
-    np.testing.assert_array_equal(said.to_numpy(), slicer.predict(z, p))
+    slices = column.apply(frame)
+    assert slices.name == column.name
+    assert slices.dtype == pl.Int64
+    np.testing.assert_array_equal(slices.to_numpy(), slicer.predict(z, p))
 
 
 def test_a_missing_number_gives_no_slice() -> None:
@@ -63,11 +63,11 @@ def test_a_missing_number_gives_no_slice() -> None:
         pl.when(pl.col("id") != "0003").then(pl.col("embedding")).alias("embedding"),
         pl.when(pl.col("id") != "0005").then(pl.col("probability_bee")).alias("probability_bee"),
     )
-    said = column.apply(gaps)
-    assert said.is_null().arg_true().to_list() == [3, 5]
+    slices = column.apply(gaps)
+    assert slices.is_null().arg_true().to_list() == [3, 5]
     assert column.apply(gaps[3:4]).to_list() == [None]
-    kept = frame["id"].is_in(["0003", "0005"]).not_()
-    assert said.filter(kept).equals(column.apply(frame).filter(kept))
+    complete = frame["id"].is_in(["0003", "0005"]).not_()
+    assert slices.filter(complete).equals(column.apply(frame).filter(complete))
 
 
 @settings(max_examples=30, deadline=None)
@@ -163,22 +163,24 @@ def test_a_matrix_is_columns_side_by_side() -> None:
 
 def test_what_is_observed_of_examples() -> None:
     frame, (z, y, p) = table(200)
-    seen = EmbeddedPredictions.of(evidence(frame, ignore=("label",)), "embedding*", None, "label")
-    np.testing.assert_array_equal(seen.embedding, z)
-    np.testing.assert_array_equal(seen.probability, p)
-    np.testing.assert_array_equal(seen.label, y)
-    assert seen.classes == NAMES
-    np.testing.assert_array_equal(seen.wrong, frame["error"].to_numpy() == 1)
+    predictions = EmbeddedPredictions.of(
+        evidence(frame, ignore=("label",)), "embedding*", None, "label"
+    )
+    np.testing.assert_array_equal(predictions.embedding, z)
+    np.testing.assert_array_equal(predictions.probability, p)
+    np.testing.assert_array_equal(predictions.label, y)
+    assert predictions.classes == NAMES
+    np.testing.assert_array_equal(predictions.wrong, frame["error"].to_numpy() == 1)
     numbered = frame.with_columns(
         label=pl.Series(y), proba=pl.Series(list(p), dtype=pl.List(pl.Float64))
     )
     numbered = numbered.select(
         "id", "error", "label", "proba", pl.col("embedding").arr.to_struct().struct.unnest()
     )
-    listed = EmbeddedPredictions.of(evidence(numbered), "field_*", "proba", "label")
-    np.testing.assert_array_equal(listed.embedding, z)
-    np.testing.assert_array_equal(listed.label, y)
-    assert listed.classes == ("0", "1", "2")
+    from_lists = EmbeddedPredictions.of(evidence(numbered), "field_*", "proba", "label")
+    np.testing.assert_array_equal(from_lists.embedding, z)
+    np.testing.assert_array_equal(from_lists.label, y)
+    assert from_lists.classes == ("0", "1", "2")
 
 
 def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
@@ -186,12 +188,12 @@ def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
     plain = frame.select("id", "error", "embedding").with_columns(
         error=pl.when(pl.col("id") == "0009").then(None).otherwise(pl.col("error"))
     )
-    seen = EmbeddedPredictions.of(
+    predictions = EmbeddedPredictions.of(
         evidence(plain, null_outcome="missing"), "embedding", None, "label"
     )
-    assert not seen.has_probabilities
-    assert len(seen.label) == 199
-    np.testing.assert_array_equal(seen.wrong, np.delete(frame["error"].to_numpy(), 9) == 1)
+    assert not predictions.has_probabilities
+    assert len(predictions.label) == 199
+    np.testing.assert_array_equal(predictions.wrong, np.delete(frame["error"].to_numpy(), 9) == 1)
     several = pl.concat([plain.with_columns(model=pl.lit(m)) for m in "ab"]).fill_null(0)
     pooled = EmbeddedPredictions.of(evidence(several, model="model"), "embedding", None, "label")
     np.testing.assert_array_equal(pooled.embedding, z)
@@ -200,20 +202,20 @@ def test_without_probabilities_the_classes_are_pass_and_fail() -> None:
 def test_what_cannot_be_observed_is_said() -> None:
     frame, _ = table(100)
 
-    def refused(
-        message: str, changed: pl.DataFrame, probability: str | None = None, label: str = "label"
+    def check_refusal(
+        message: str, frame: pl.DataFrame, probability: str | None = None, label: str = "label"
     ) -> None:
         with pytest.raises(InputError, match=message):
-            EmbeddedPredictions.of(evidence(changed), "embedding*", probability, label)
+            EmbeddedPredictions.of(evidence(frame), "embedding*", probability, label)
 
-    refused("no attribute is named, or matches, 'embedding\\*'", frame.drop("embedding"))
-    refused("no column 'truth' with the true class", frame, label="truth")
-    refused(
+    check_refusal("no attribute is named, or matches, 'embedding\\*'", frame.drop("embedding"))
+    check_refusal("no column 'truth' with the true class", frame, label="truth")
+    check_refusal(
         "'dog', which is none of the classes ape, bee, cat", frame.with_columns(label=pl.lit("dog"))
     )
-    refused("no attribute is named, or matches, 'proba'", frame, probability="proba")
-    refused("at least two classes", frame, probability="probability_ape")
-    refused("holds String", frame.with_columns(embedding=pl.lit("x")))
+    check_refusal("no attribute is named, or matches, 'proba'", frame, probability="proba")
+    check_refusal("at least two classes", frame, probability="probability_ape")
+    check_refusal("holds String", frame.with_columns(embedding=pl.lit("x")))
 
 
 @pytest.mark.filterwarnings("ignore:.* proposes nothing")
@@ -232,17 +234,20 @@ def test_finders_propose_nothing_where_there_is_nothing_to_fit() -> None:
 def test_proposals_say_what_they_are(finder: Any) -> None:
     frame, (z, y, p) = table(600)
     data = evidence(frame, ignore=("label",))
-    proposed = list(finder.propose(data))
-    assert list(finder.propose(data)) == proposed
-    *slices, together = proposed
+    candidates = list(finder.propose(data))
+    assert list(finder.propose(data)) == candidates
+    *slices, together = candidates
     assert together.name == f"{finder.name} error slices"
-    said = slices[0].fitted_column.apply(frame)
-    fitted = type(finder)(
+    slice_ids = slices[0].fitted_column.apply(frame)
+    slicer = type(finder)(
         **finder.get_params() | {"n_slices": min(finder.n_slices, 600 // 20)}
     ).fit(z, y, p)
-    np.testing.assert_array_equal(said.to_numpy(), fitted.predict(z, p))
-    assert [c.rule for c in slices] == [f'"{said.name}" = {j}' for j in fitted.error_slices_]
-    assert together.rule == f'"{said.name}" IN ({", ".join(str(j) for j in fitted.error_slices_)})'
+    np.testing.assert_array_equal(slice_ids.to_numpy(), slicer.predict(z, p))
+    assert [c.rule for c in slices] == [f'"{slice_ids.name}" = {j}' for j in slicer.error_slices_]
+    assert (
+        together.rule
+        == f'"{slice_ids.name}" IN ({", ".join(str(j) for j in slicer.error_slices_)})'
+    )
     assert "label" not in slices[0].columns
     assert set(slices[0].columns) == {"embedding", *(f"probability_{name}" for name in NAMES)}
     assert "taken for" in slices[0].meaning

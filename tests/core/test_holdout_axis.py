@@ -98,8 +98,8 @@ def test_finders_see_no_example_of_the_holdout_for_any_model(tmp_path: Path) -> 
     evidence = read(simulate(tmp_path / "evidence.csv"), "models")
     audited = prepare(evidence, Plan(holdout_axis="models"), finders=["categories"])
     names = audited.evidence.unit_names
-    hidden = names.filter(pl.Series(~audited.discovery_mask))
-    assert not set(audited.visible_evidence.unit_names) & set(hidden)
+    holdout_names = names.filter(pl.Series(~audited.discovery_mask))
+    assert not set(audited.visible_evidence.unit_names) & set(holdout_names)
     assert len(audited.visible_evidence.unit_names) == audited.discovery_mask.sum()
 
 

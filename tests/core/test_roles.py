@@ -20,18 +20,16 @@ def test_columns_that_play_a_part_are_listed_once() -> None:
 
 def test_joining_adds_to_lists_and_replaces_columns() -> None:
     roles = Roles("error", group="g", ignore=("a",))
-    joined = roles.join(None, "part", {"ignore": ["b", "a"], "allow_leakage": ["x"]})
-    assert joined == Roles(
-        "error", group="g", split="part", ignore=("a", "b"), allow_leakage=("x",)
-    )
+    both = roles.join(None, "part", {"ignore": ["b", "a"], "allow_leakage": ["x"]})
+    assert both == Roles("error", group="g", split="part", ignore=("a", "b"), allow_leakage=("x",))
     assert roles.join("h", None, {}).group == "h"
 
 
 def test_stored_roles_of_0_1_0_are_read() -> None:
     roles = Roles("error", null_outcome="missing", allow_leakage=("x",))
-    stored = asdict(roles)
-    old = {"empty": stored.pop("null_outcome"), "allow_leak": list(stored.pop("allow_leakage"))}
-    assert Roles(**read_roles(stored | old)) == roles
+    record = asdict(roles)
+    old = {"empty": record.pop("null_outcome"), "allow_leak": list(record.pop("allow_leakage"))}
+    assert Roles(**read_roles(record | old)) == roles
     assert Roles(**read_roles(asdict(roles))) == roles
 
 

@@ -198,20 +198,20 @@ def test_a_rule_that_is_neither_true_nor_false_is_refused(rule: str):
     "rule", ["s > 1", "LOWER(n) = 'x'", "s ~ '('", "CAST(s AS INT) > 1", "n IN ()", "s ~ s"]
 )
 def test_a_rule_that_the_engine_cannot_evaluate_is_refused_in_one_line(rule: str):
-    with pytest.raises(RuleError) as caught:
+    with pytest.raises(RuleError) as refusal:
         marks(Candidate("odd", rule))
-    assert "'odd'" in str(caught.value) or "cannot evaluate" in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert "'odd'" in str(refusal.value) or "cannot evaluate" in str(refusal.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_missing_values_reject_count_as_off_or_drop_out():
-    rejected, off, dropped = (
+    reject, off, drop = (
         marks(Candidate("c", "n > 1", missing=how)) for how in ("reject", "off", "drop")
     )
-    assert rejected.unusable == ("missing",)
-    assert (off.unusable, dropped.unusable) == (("",), ("",))
+    assert reject.unusable == ("missing",)
+    assert (off.unusable, drop.unusable) == (("",), ("",))
     assert [int(x[0]) for x in off.counts()] == [4, 1]
-    assert [int(x[0]) for x in dropped.counts()] == [3, 1]
+    assert [int(x[0]) for x in drop.counts()] == [3, 1]
 
 
 @pytest.mark.parametrize(("name", "missing"), [("", "reject"), ("  ", "off"), ("x", "ignore")])

@@ -66,7 +66,7 @@ def test_a_rule_that_is_not_true_or_false_is_refused() -> None:
         Marks.of(evidence(), Library.of([Candidate("a", "z = 1")]))
 
 
-def drawn(seed: int = 0, *, gaps: bool = False) -> tuple[Units, np.ndarray, np.ndarray]:
+def draw(seed: int = 0, *, gaps: bool = False) -> tuple[Units, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     on, losses = rng.random((4, 70)) < 0.4, rng.integers(0, 2, (2, 70)).astype(float)
     if gaps:
@@ -76,7 +76,7 @@ def drawn(seed: int = 0, *, gaps: bool = False) -> tuple[Units, np.ndarray, np.n
 
 @pytest.mark.parametrize("gaps", [False, True])
 def test_tables_are_counts_and_sums(gaps: bool) -> None:
-    units, on, losses = drawn(gaps=gaps)
+    units, on, losses = draw(gaps=gaps)
     assert units.shape == (4, 2)
     for j in range(4):
         for o in range(2):
@@ -90,7 +90,7 @@ def test_tables_are_counts_and_sums(gaps: bool) -> None:
 
 
 def test_parts_of_units() -> None:
-    units, _, _ = drawn()
+    units, _, _ = draw()
     some = np.array([5, 3, 60])
     part = units.take(some)
     assert len(part) == 3
@@ -106,7 +106,7 @@ def test_parts_of_units() -> None:
 
 
 def test_redrawn_sums_have_the_expected_mean() -> None:
-    units, _, _ = drawn()
+    units, _, _ = draw()
     hypotheses = np.arange(8)
     sums = np.zeros(8)
     for positions, expected, part in units.redraw(hypotheses, 4000, np.random.default_rng(1)):

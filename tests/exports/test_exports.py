@@ -39,12 +39,12 @@ def log_of(samples: int, model: str = "mockllm/model") -> dict[str, Any]:
         "run_id": "r",
         "model": model,
     }
-    listed = []
+    sample_list = []
     for i in range(samples):
         level = i % 5
         value = "I" if rng.random() < (0.85 if level >= 3 else 0.15) else "C"
         message = {"role": "assistant", "content": f"it is {i}", "source": "generate"}
-        listed.append(
+        sample_list.append(
             {
                 "id": f"q{i}",
                 "epoch": 1,
@@ -59,15 +59,15 @@ def log_of(samples: int, model: str = "mockllm/model") -> dict[str, Any]:
                 "metadata": {"level": level, "subject": rng.choice(["maths", "history"])},
             }
         )
-    ids = [sample["id"] for sample in listed]
+    ids = [sample["id"] for sample in sample_list]
     spec |= {
         "dataset": {"name": "sums", "samples": samples, "sample_ids": ids},
         "config": {"epochs": 1},
     }
-    return {"version": 2, "status": "success", "eval": spec, "samples": listed}
+    return {"version": 2, "status": "success", "eval": spec, "samples": sample_list}
 
 
-def made(place: Path, kind: str = ".json", **more: Any) -> Path:
+def write_log(place: Path, kind: str = ".json", **more: Any) -> Path:
     path = place / f"log{kind}"
     plain = place / "plain.json"
     plain.write_text(json.dumps(log_of(200, **more)))
@@ -96,7 +96,7 @@ def digest(path: Path) -> str:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with log.json and report/, of which one slice is confirmed and one is not."""
     place = tmp_path_factory.mktemp("home")
-    report, _ = audited(made(place))
+    report, _ = audited(write_log(place))
     assert [f.name for f in report.confirmed] == ["hard", "same"]
     report.write(place / "report")
     return place
@@ -129,9 +129,9 @@ def test_memberships_are_those_of_the_rules(home: Path) -> None:
         "holdout": every.report.n_holdout,
     }
     on = every.report.findings[0]
-    held = members.filter((pl.col("part") == "holdout") & pl.col("slice: hard"))
+    holdout = members.filter((pl.col("part") == "holdout") & pl.col("slice: hard"))
     assert on.holdout is not None
-    assert (held.height, held["loss"].sum()) == (on.holdout.on, on.holdout.on_errors)
+    assert (holdout.height, holdout["loss"].sum()) == (on.holdout.on, on.holdout.on_errors)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
@@ -164,10 +164,10 @@ def test_other_evidence_is_refused(home: Path, tmp_path: Path) -> None:
     log["samples"][0]["scores"]["match"]["value"] = {"I": "C", "C": "I"}[
         log["samples"][0]["scores"]["match"]["value"]
     ]
-    changed = tmp_path / "changed.json"
-    changed.write_text(json.dumps(log))
+    other = tmp_path / "changed.json"
+    other.write_text(json.dumps(log))
     with pytest.raises(InputError, match="the report is not of"):
-        ReportSlices.load(home / "report", changed)
+        ReportSlices.load(home / "report", other)
 
 
 def test_label_studio_tasks_are_blind(slices: ReportSlices, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
     tmp_path: Path, kind: str
 ) -> None:
     inspect_log = pytest.importorskip("inspect_ai.log")
-    path = made(tmp_path, kind)
+    path = write_log(tmp_path, kind)
     report, evidence = audited(path)
     before = digest(path)
     [copy] = inspect.annotate(ReportSlices.of(report, evidence, every=True), tmp_path / "out")
@@ -245,9 +245,9 @@ def test_inspect_reads_the_annotated_copy_and_the_log_is_untouched(
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [path.name]
     log, original = inspect_log.read_eval_log(str(copy)), inspect_log.read_eval_log(str(path))
     assert log.tags == ["groundfault"]
-    said = log.metadata["groundfault"]
-    assert list(said["confirmed"]) == ["hard", "same"]
-    assert said["verdicts"]["confirmed"] == 2
+    metadata = log.metadata["groundfault"]
+    assert list(metadata["confirmed"]) == ["hard", "same"]
+    assert metadata["verdicts"]["confirmed"] == 2
     assert log.log_updates[-1].provenance.author == "groundfault"
     samples = {sample.id: sample for sample in original.samples}
     assert len(log.samples) == len(samples) == 200
@@ -290,7 +290,7 @@ def test_logs_of_two_folders_that_share_a_name(tmp_path: Path) -> None:
     pytest.importorskip("inspect_ai.log")
     for folder, model in (("a", "mockllm/a"), ("b", "mockllm/b")):
         (tmp_path / folder).mkdir()
-        made(tmp_path / folder, model=model)
+        write_log(tmp_path / folder, model=model)
     evidence = Evidence.from_logs(tmp_path / "a", tmp_path / "b")
     report = groundfault.audit(evidence, Plan(min_lift=0.2), CANDIDATES, finders=(), ledger=None)
     copies = inspect.annotate(ReportSlices.of(report, evidence), tmp_path / "out")
@@ -364,8 +364,8 @@ def test_the_command(home: Path, tmp_path: Path, tool: str, out: str) -> None:
 def test_what_cannot_be_exported_is_one_line_and_writes_nothing(
     home: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
-    given = [a.format(home=home, out=tmp_path) for a in arguments]
-    result = CliRunner().invoke(export, given)
+    options = [a.format(home=home, out=tmp_path) for a in arguments]
+    result = CliRunner().invoke(export, options)
     assert isinstance(result.exception, GroundfaultError)
     assert message in str(result.exception)
     assert not list(tmp_path.iterdir())

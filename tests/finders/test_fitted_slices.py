@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from planted_tables import embedded_evidence
+from planted_tables import make_embedded_evidence
 
 import groundfault
 from groundfault import Candidate, Evidence, InputError, Library, Plan, RuleError, finders
@@ -32,13 +32,15 @@ FINDERS = {
 def test_finders_keep_what_is_promised_of_finders(
     name: str, lists: bool, predictions: bool
 ) -> None:
-    library = check_finder(FINDERS[name], embedded_evidence(lists=lists, predictions=predictions))
+    library = check_finder(
+        FINDERS[name], make_embedded_evidence(lists=lists, predictions=predictions)
+    )
     assert all(c.source == name and c.missing == "drop" for c in library)
 
 
 @pytest.mark.parametrize("name", FINDERS)
 def test_a_planted_slice_is_confirmed_and_the_report_reproduces(name: str, tmp_path: Path) -> None:
-    embedded_evidence(2000).frame.write_parquet(tmp_path / "results.parquet")
+    make_embedded_evidence(2000).frame.write_parquet(tmp_path / "results.parquet")
     data = Evidence.from_table(tmp_path / "results.parquet", id="id", outcome="error")
     plan = Plan(judge="split-holm", prevalence=(0, 1))
     report = groundfault.audit(data, plan, finders=[FINDERS[name]])
@@ -51,18 +53,18 @@ def test_a_planted_slice_is_confirmed_and_the_report_reproduces(name: str, tmp_p
 def test_a_library_carries_each_fitted_function_once_and_applies_to_new_evidence(
     tmp_path: Path,
 ) -> None:
-    proposals = Library.of(FINDERS["domino"].propose(embedded_evidence(seed=0)))
+    proposals = Library.of(FINDERS["domino"].propose(make_embedded_evidence(seed=0)))
     assert len(proposals) > 2
     proposals.freeze(tmp_path / "library.json")
     assert len(json.loads((tmp_path / "library.json").read_text())["derived"]) == 1
     again = Library.load(tmp_path / "library.json")
     assert again == proposals
-    other = embedded_evidence(seed=1)
+    other = make_embedded_evidence(seed=1)
     np.testing.assert_array_equal(Marks.of(other, again).on, Marks.of(other, proposals).on)
 
 
 def test_a_fitted_function_that_was_altered_is_refused(tmp_path: Path) -> None:
-    data = json.loads(Library.of(FINDERS["edisa"].propose(embedded_evidence())).to_json())
+    data = json.loads(Library.of(FINDERS["edisa"].propose(make_embedded_evidence())).to_json())
     (library,) = data["derived"].values()
     library["arrays"]["log_weight"]["float64"] = library["arrays"]["log_weight"]["float64"][::-1]
     with pytest.raises((RuleError, InputError)):
@@ -99,7 +101,7 @@ def test_the_hash_of_evidence_covers_every_number_of_a_list() -> None:
 
 @pytest.mark.parametrize("name", FINDERS)
 def test_finders_say_why_they_propose_nothing(name: str) -> None:
-    data = embedded_evidence(400)
+    data = make_embedded_evidence(400)
     one_class = data.frame.with_columns(label=pl.lit("ape"), error=pl.Series([0, 1] * 200))
     right = data.frame.with_columns(
         label=pl.Series(["ape", "bee", "cat"])[
@@ -121,7 +123,9 @@ def test_finders_say_why_they_propose_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", FINDERS)
 def test_probabilities_that_are_none_are_refused(name: str) -> None:
-    frame = embedded_evidence(400).frame.with_columns(probability_ape=pl.col("probability_ape") * 2)
+    frame = make_embedded_evidence(400).frame.with_columns(
+        probability_ape=pl.col("probability_ape") * 2
+    )
     with pytest.raises(InputError, match="is no probability"):
         list(
             FINDERS[name].propose(

@@ -139,8 +139,8 @@ def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():
         RuleError, match=r"'gave up' reads 'reason', which tells \d+% of the outcomes"
     ):
         groundfault.audit(evidence(leaking()), candidates=[candidate])
-    allowed = evidence(leaking(), allow_leak=["reason"])
-    assert groundfault.audit(allowed, candidates=[candidate]).confirmed
+    other = evidence(leaking(), allow_leak=["reason"])
+    assert groundfault.audit(other, candidates=[candidate]).confirmed
 
 
 def test_a_declared_consequence_is_no_attribute_and_no_candidate():

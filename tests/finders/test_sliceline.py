@@ -71,7 +71,7 @@ def list_slices(finder: SliceLine) -> list[tuple[Any, ...]]:
 
 
 def list_expected(truth: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [(named, float(score), *rest) for named, score, *rest in truth]
+    return [(predicates, float(score), *rest) for predicates, score, *rest in truth]
 
 
 KINDS = {
@@ -189,8 +189,8 @@ def golden(shared: Path) -> Any:
     def load(name: str) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
         case = cases[name]
         if (folder / f"{name}.npz").exists():
-            stored = np.load(folder / f"{name}.npz")
-            X, errors = stored["X"], stored["errors"]
+            arrays = np.load(folder / f"{name}.npz")
+            X, errors = arrays["X"], arrays["errors"]
         else:
             g = case["generator"]
             X, errors = generator.synth(

@@ -44,32 +44,32 @@ SUSPICION = np.array([0.9, 0.1, 0.8, 0.5, 0.2, 0.0])
 
 
 def test_rejection_by_hand() -> None:
-    found = reject(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
+    result = reject(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH)
     # rejected: wrong, wrong, right; by confidence .55, .55, .60: two equals, both wrong, then one
     # that is right
-    assert found.original == pytest.approx(3 / 6)
-    np.testing.assert_allclose(found.accuracy, [3 / 5, 3 / 4, 2 / 3], rtol=1e-12)
-    np.testing.assert_allclose(found.confidence, [3 / 5, 3 / 4, 2 / 3], rtol=1e-12)
-    assert (found.steps, found.proportion, found.c_proportion) == (3, 1.0, 0.0)
-    assert found.improvement == pytest.approx(1 / 6)
-    assert found.c_improvement == 0
-    assert found.p == pytest.approx(
+    assert result.original == pytest.approx(3 / 6)
+    np.testing.assert_allclose(result.accuracy, [3 / 5, 3 / 4, 2 / 3], rtol=1e-12)
+    np.testing.assert_allclose(result.confidence, [3 / 5, 3 / 4, 2 / 3], rtol=1e-12)
+    assert (result.steps, result.proportion, result.c_proportion) == (3, 1.0, 0.0)
+    assert result.improvement == pytest.approx(1 / 6)
+    assert result.c_improvement == 0
+    assert result.p == pytest.approx(
         0.5
     )  # two or three wrong of three drawn from three wrong and three right: 10 of 20
     # only one of the suspected and one of the unsure examples is not both: rows 0, 3 against rows
     # 1, 4
-    assert found.c_p == pytest.approx(5 / 6)
+    assert result.c_p == pytest.approx(5 / 6)
 
 
 def test_relabelling_by_hand() -> None:
     new = np.where(PRONE, 1 - PROBABILITY.argmax(axis=1), PROBABILITY.argmax(axis=1))
-    found = relabel(SUSPICION, PRONE, PROBABILITY, TRUTH, new)
-    np.testing.assert_allclose(found.accuracy, [4 / 6, 5 / 6, 4 / 6], rtol=1e-12)
-    np.testing.assert_allclose(found.confidence, [4 / 6, 5 / 6, 4 / 6], rtol=1e-12)
-    assert found.improvement == pytest.approx(1 / 6)
-    assert found.proportion == 1.0
-    assert found.p == pytest.approx(0.5)  # two mended and one broken
-    assert found.c_p == pytest.approx(11 / 16)  # rows 0, 1, 3, 4 differ: two for, two against
+    result = relabel(SUSPICION, PRONE, PROBABILITY, TRUTH, new)
+    np.testing.assert_allclose(result.accuracy, [4 / 6, 5 / 6, 4 / 6], rtol=1e-12)
+    np.testing.assert_allclose(result.confidence, [4 / 6, 5 / 6, 4 / 6], rtol=1e-12)
+    assert result.improvement == pytest.approx(1 / 6)
+    assert result.proportion == 1.0
+    assert result.p == pytest.approx(0.5)  # two mended and one broken
+    assert result.c_p == pytest.approx(11 / 16)  # rows 0, 1, 3, 4 differ: two for, two against
 
 
 def test_relabelling_of_several_classes_by_hand() -> None:
@@ -79,16 +79,16 @@ def test_relabelling_of_several_classes_by_hand() -> None:
         np.array([2, 0, 2, 1]),
     )  # the first is mended; the third and fourth stay
     prone = np.array([True, False, True, True])
-    found = relabel(np.array([0.9, 0.0, 0.8, 0.7]), prone, probability, label, new)
-    assert found.original == 0.5
+    result = relabel(np.array([0.9, 0.0, 0.8, 0.7]), prone, probability, label, new)
+    assert result.original == 0.5
     np.testing.assert_allclose(
-        found.accuracy, [0.75, 0.75, 0.75]
+        result.accuracy, [0.75, 0.75, 0.75]
     )  # steps that change nothing are steps
     # least confident: row 1 to its second class, 1 (mended); row 0 to 1 (still wrong); row 3 to 0
     # (broken)
-    np.testing.assert_allclose(found.confidence, [0.75, 0.75, 0.5])
-    assert found.c_proportion == pytest.approx(1 / 3)
-    assert found.c_improvement == pytest.approx(0.25)
+    np.testing.assert_allclose(result.confidence, [0.75, 0.75, 0.5])
+    assert result.c_proportion == pytest.approx(1 / 3)
+    assert result.c_improvement == pytest.approx(0.25)
 
 
 def test_a_printed_row_of_the_paper() -> None:
@@ -99,36 +99,36 @@ def test_a_printed_row_of_the_paper() -> None:
     wrong[:24] = True  # 24 of the 38 found
     wrong[38 : 38 + 228 - 24] = True
     prone = np.arange(1043) < 38
-    found = reject(prone.astype(float), prone, np.tile([0.4, 0.6], (1043, 1)), wrong)
-    assert 100 * found.improvement == pytest.approx(1.56, abs=0.005)
-    assert found.p < 1e-6
+    result = reject(prone.astype(float), prone, np.tile([0.4, 0.6], (1043, 1)), wrong)
+    assert 100 * result.improvement == pytest.approx(1.56, abs=0.005)
+    assert result.p < 1e-6
 
 
 def test_nothing_found_changes_nothing() -> None:
     nobody = np.zeros(6, dtype=bool)
-    for found in (
+    for result in (
         reject(SUSPICION, nobody, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH),
         relabel(SUSPICION, nobody, PROBABILITY, TRUTH, PROBABILITY.argmax(axis=1)),
     ):
-        assert (found.steps, found.improvement, found.c_improvement, found.p, found.c_p) == (
+        assert (result.steps, result.improvement, result.c_improvement, result.p, result.c_p) == (
             0,
             0.0,
             0.0,
             1.0,
             1.0,
         )
-        assert math.isnan(found.proportion)
-        assert math.isnan(found.c_proportion)
+        assert math.isnan(result.proportion)
+        assert math.isnan(result.c_proportion)
 
 
 def test_everybody_rejected_leaves_no_accuracy() -> None:
-    found = reject(
+    result = reject(
         SUSPICION, np.ones(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH
     )
-    assert math.isnan(found.accuracy[-1])
-    assert math.isnan(found.improvement)
-    assert found.p == 1.0
-    assert found.summary() == "every example is error-prone, and with all rejected none is left"
+    assert math.isnan(result.accuracy[-1])
+    assert math.isnan(result.improvement)
+    assert result.p == 1.0
+    assert result.summary() == "every example is error-prone, and with all rejected none is left"
 
 
 def test_best_threshold_relabels_least_among_equals() -> None:
@@ -154,12 +154,12 @@ def test_sign_flips_step_down_by_enumeration() -> None:
     differences = np.random.default_rng(3).normal([0.9, 0.4, 0.0], 1.0, size=(6, 3))
     length = np.sqrt((differences**2).sum(axis=0))
     flips = [np.abs(np.array(s) @ differences) / length for s in product([1, -1], repeat=6)]
-    observed = np.abs(differences.sum(axis=0)) / length
-    order = np.argsort(-observed)
+    statistic = np.abs(differences.sum(axis=0)) / length
+    order = np.argsort(-statistic)
     expected, last = np.empty(3), 0.0
     for place, h in enumerate(order):
         last = max(
-            last, np.mean([flip[order[place:]].max() >= observed[h] - 1e-12 for flip in flips])
+            last, np.mean([flip[order[place:]].max() >= statistic[h] - 1e-12 for flip in flips])
         )
         expected[h] = last
     np.testing.assert_allclose(sign_flips(differences), expected, rtol=1e-12)
@@ -177,7 +177,7 @@ def test_many_pairs_are_drawn() -> None:
 CASES = st.integers(0, 2**32 - 1)
 
 
-def drawn(seed: int, classes: int) -> tuple[Any, ...]:
+def draw_case(seed: int, classes: int) -> tuple[Any, ...]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 30))
     probability = rng.dirichlet(np.ones(classes), n).round(
@@ -191,31 +191,31 @@ def drawn(seed: int, classes: int) -> tuple[Any, ...]:
 
 @given(CASES)
 def test_two_classes_rejected_or_flipped_are_ahead_at_the_same_steps(seed: int) -> None:
-    suspicion, prone, probability, label, _ = drawn(seed, 2)
-    predicted = probability.argmax(axis=1)
-    rejected = reject(suspicion, prone, probability, predicted != label)
-    new = np.where(prone, 1 - predicted, predicted)
+    suspicion, prone, probability, label, _ = draw_case(seed, 2)
+    classes = probability.argmax(axis=1)
+    rejection = reject(suspicion, prone, probability, classes != label)
+    new = np.where(prone, 1 - classes, classes)
     flipped = relabel(suspicion, prone, probability, label, new)
-    ours, theirs = rejected.accuracy - rejected.confidence, flipped.accuracy - flipped.confidence
+    ours, theirs = rejection.accuracy - rejection.confidence, flipped.accuracy - flipped.confidence
     np.testing.assert_array_equal(np.sign(ours.round(9)), np.sign(theirs.round(9)))
     if prone.any():
-        assert rejected.c_proportion == flipped.c_proportion
+        assert rejection.c_proportion == flipped.c_proportion
 
 
 @given(CASES)
 def test_improvement_depends_on_counts_alone(seed: int) -> None:
-    suspicion, prone, probability, label, _ = drawn(seed, 3)
+    suspicion, prone, probability, label, _ = draw_case(seed, 3)
     wrong = probability.argmax(axis=1) != label
-    found = reject(suspicion, prone, probability, wrong)
+    result = reject(suspicion, prone, probability, wrong)
     n, m, errors, efficacy = len(wrong), prone.sum(), wrong.sum(), wrong[prone].sum()
-    assert found.original + found.improvement == pytest.approx(
+    assert result.original + result.improvement == pytest.approx(
         (n - errors - (m - efficacy)) / (n - m)
     )
 
 
 @given(CASES)
 def test_curves_do_not_depend_on_the_order_of_rows(seed: int) -> None:
-    suspicion, prone, probability, label, rng = drawn(seed, 3)
+    suspicion, prone, probability, label, rng = draw_case(seed, 3)
     new = rng.integers(0, 3, len(label))
     order = rng.permutation(len(label))
     wrong = probability.argmax(axis=1) != label
@@ -249,9 +249,9 @@ def test_equals_are_summed_over_all_their_orders(pairs: list[tuple[int, int]]) -
 def test_the_best_threshold_is_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
     confidence, gain = rng.random(12).round(1), rng.integers(-1, 2, 12).astype(float)
-    chosen = find_best_threshold(confidence, gain)
+    threshold = find_best_threshold(confidence, gain)
     every = [gain[confidence < cut].sum() for cut in [0.0, *np.unique(confidence), math.inf]]
-    assert gain[confidence < chosen].sum() == max(every)
+    assert gain[confidence < threshold].sum() == max(every)
 
 
 def test_sign_flips_keep_their_level() -> None:
@@ -288,10 +288,10 @@ def world(seed: int, *, planted: bool, classes: int = 2, n: int = 900) -> Exampl
     corner = rng.random(n) < 0.2
     Z[corner, 0] += 6
     fails = corner if planted else rng.random(n) < 0.2
-    said = np.where(fails, (y + 1) % classes, y)
-    Z[:, 2] = 4 * said + rng.normal(size=n)  # what the model takes it for shows in the embedding
+    answer = np.where(fails, (y + 1) % classes, y)
+    Z[:, 2] = 4 * answer + rng.normal(size=n)  # what the model takes it for shows in the embedding
     p = np.full((n, classes), 0.0)
-    p[np.arange(n), said] = rng.uniform(0.6, 0.9, n)
+    p[np.arange(n), answer] = rng.uniform(0.6, 0.9, n)
     p[p == 0] = np.repeat((1 - p.max(axis=1)) / (classes - 1), classes - 1)
     return Examples(Z, y, p)
 
@@ -302,12 +302,12 @@ SLICER = Edisa(n_slices=12, embedding_weight=1.0)
 @pytest.mark.parametrize("slicer", [SLICER, Domino(n_slices=12)], ids=["edisa", "domino"])
 @pytest.mark.parametrize("classes", [2, 4])
 def test_planted_failures_are_rejected_and_mended(slicer: Any, classes: int) -> None:
-    fitted, fresh = world(1, planted=True, classes=classes).parts(600)
-    rejected = SelectivePrediction(slicer).fit(*fitted).measure(*fresh)
-    assert rejected.improvement > 0.1
-    assert max(rejected.p, rejected.c_p) < 1e-6
-    assert rejected.c_proportion > 0.9
-    flipping = Flipping(slicer).fit(*fitted)
+    training, fresh = world(1, planted=True, classes=classes).parts(600)
+    rejection = SelectivePrediction(slicer).fit(*training).measure(*fresh)
+    assert rejection.improvement > 0.1
+    assert max(rejection.p, rejection.c_p) < 1e-6
+    assert rejection.c_proportion > 0.9
+    flipping = Flipping(slicer).fit(*training)
     flipped = flipping.measure(*fresh)
     assert flipped.improvement > 0.1
     assert max(flipped.p, flipped.c_p) < 1e-6
@@ -319,20 +319,24 @@ def test_chance_failures_are_not_claimed_to_be_improved() -> None:
     claims = {"rejected": 0, "rejected, ahead": 0, "flipped": 0, "flipped, ahead": 0}
     worlds = 25
     for seed in range(worlds):
-        fitted, fresh = world(seed, planted=False, classes=2 + seed % 2, n=500).parts(300)
+        training, fresh = world(seed, planted=False, classes=2 + seed % 2, n=500).parts(300)
         slicer = replace(
             SLICER, random_state=seed, min_size=2
         )  # tiny slices: there is always one by chance
-        rejected = SelectivePrediction(slicer).fit(*fitted).measure(*fresh)
-        flipped = Flipping(slicer, held=0.2, random_state=seed).fit(*fitted).measure(*fresh)
-        for key, p in zip(claims, (rejected.p, rejected.c_p, flipped.p, flipped.c_p), strict=True):
+        rejection = SelectivePrediction(slicer).fit(*training).measure(*fresh)
+        flipped = (
+            Flipping(slicer, holdout_share=0.2, random_state=seed).fit(*training).measure(*fresh)
+        )
+        for key, p in zip(
+            claims, (rejection.p, rejection.c_p, flipped.p, flipped.c_p), strict=True
+        ):
             claims[key] += p <= 0.05
     assert max(claims.values()) <= 0.05 * worlds + 3 * math.sqrt(0.05 * 0.95 * worlds), claims
 
 
 def test_selective_prediction_says_in_which_order() -> None:
-    fitted, (Z, _, p) = world(2, planted=True).parts(600)
-    selective = SelectivePrediction(SLICER).fit(*fitted)
+    training, (Z, _, p) = world(2, planted=True).parts(600)
+    selective = SelectivePrediction(SLICER).fit(*training)
     order = selective.order(Z, p)
     assert set(order) == set(np.flatnonzero(selective.slicer_.error_prone(Z, p)))
     assert (np.diff(selective.slicer_.error_probability(Z, p)[order]) <= 0).all()
@@ -340,8 +344,8 @@ def test_selective_prediction_says_in_which_order() -> None:
 
 
 def test_the_threshold_is_chosen_on_examples_the_slicer_has_not_seen() -> None:
-    fitted, _ = world(3, planted=True, classes=3).parts(600)
-    flipping = Flipping(SLICER, held=0.25).fit(*fitted)
+    training, _ = world(3, planted=True, classes=3).parts(600)
+    flipping = Flipping(SLICER, holdout_share=0.25).fit(*training)
     assert len(flipping.slicer_.labels_) == 450
     assert set(flipping.majority_.values()) <= {0, 1, 2}
     assert 0 < flipping.threshold_ <= math.inf
@@ -350,18 +354,18 @@ def test_the_threshold_is_chosen_on_examples_the_slicer_has_not_seen() -> None:
 
 
 def test_bad_input_of_slices_is_said_plainly() -> None:
-    fitted, (Z, y, p) = world(4, planted=True, classes=3).parts(600)
+    training, (Z, y, p) = world(4, planted=True, classes=3).parts(600)
     with pytest.raises(InputError, match="SelectivePrediction is not fitted"):
         SelectivePrediction(SLICER).measure(Z, y, p)
     with pytest.raises(InputError, match="Flipping is not fitted"):
         Flipping(SLICER).predict(Z, p)
-    with pytest.raises(PlanError, match="held=1"):
-        Flipping(SLICER, held=1).fit(*fitted)
+    with pytest.raises(PlanError, match="holdout_share=1"):
+        Flipping(SLICER, holdout_share=1).fit(*training)
     with pytest.raises(InputError, match="leave none to choose a threshold on"):
-        Flipping(SLICER, held=0.001).fit(*(part[:100] for part in fitted))
+        Flipping(SLICER, holdout_share=0.001).fit(*(part[:100] for part in training))
     with pytest.raises(InputError, match="no prediction is wrong"):
         Flipping(SLICER).fit(Z, p.argmax(axis=1), p)
-    flipping = Flipping(SLICER).fit(*fitted)
+    flipping = Flipping(SLICER).fit(*training)
     with pytest.raises(InputError, match="fitted with 3"):
         flipping.predict(Z, p[:, :2] / p[:, :2].sum(axis=1, keepdims=True))
     with pytest.raises(InputError, match="y_true is 7"):
@@ -406,8 +410,8 @@ def test_curves_by_any_trainer_are_the_same_in_parallel_and_resumed(tmp_path: Pa
     assert [len(learning.runs) for learning in so_far] == list(range(1, 9))
     with parallel_config("threading"):
         assert active_learning(neighbour, *task(), policies, **SETTINGS, jobs=2) == whole
-    kept = Learning.from_json(so_far[2].to_json())
-    assert active_learning(neighbour, *task(), policies, **SETTINGS, resume=kept) == whole
+    curves = Learning.from_json(so_far[2].to_json())
+    assert active_learning(neighbour, *task(), policies, **SETTINGS, resume=curves) == whole
     assert Learning.from_json(whole.to_json()) == whole
     estimator = active_learning(KNeighborsClassifier(1), *task(), policies, **SETTINGS)
     assert estimator.runs == whole.runs
@@ -435,29 +439,31 @@ def test_slices_and_the_auditor_beat_confidence_where_pockets_are_not_learnt() -
         SuspectSlices(Edisa(n_slices=12, embedding_weight=1.0)),
         Auditor(),
     ]
-    found = active_learning(neighbour, *task(), policies, start=12, batch=4, rounds=4, seeds=8)
-    for comparison in found.compare():
+    learning = active_learning(neighbour, *task(), policies, start=12, batch=4, rounds=4, seeds=8)
+    for comparison in learning.compare():
         assert comparison.gain > 0.02
         assert comparison.p < 0.05
         assert comparison.verdict() == "ahead of confidence"
         assert (comparison.difference[0], comparison.p_round[0]) == (0, 1)
-    assert found.compare("edisa")[0].verdict() == "behind edisa"
+    assert learning.compare("edisa")[0].verdict() == "behind edisa"
 
 
 def test_policies_that_are_the_same_are_not_told_apart() -> None:
     policies = [LeastConfident(), RandomOrder(), RandomOrder("random again")]
-    found = active_learning(neighbour, *task(), policies, start=20, batch=8, rounds=3, seeds=8)
-    (comparison,) = [c for c in found.compare("random") if c.policy == "random again"]
+    learning = active_learning(neighbour, *task(), policies, start=20, batch=8, rounds=3, seeds=8)
+    (comparison,) = [c for c in learning.compare("random") if c.policy == "random again"]
     assert comparison.p > 0.05
     assert comparison.verdict() == "no difference shown"
 
 
 def a_round(n: int = 60, batch: int = 5, classes: int = 3) -> AcquisitionRound:
     rng = np.random.default_rng(0)
-    p, seen = rng.dirichlet(np.ones(classes), n), rng.dirichlet(np.ones(classes), 200)
+    p, validation = rng.dirichlet(np.ones(classes), n), rng.dirichlet(np.ones(classes), 200)
     Z = rng.normal(size=(200, 4))
-    label = np.where(Z[:, 0] > 0.5, (seen.argmax(axis=1) + 1) % classes, seen.argmax(axis=1))
-    return AcquisitionRound(rng.normal(size=(n, 4)), p, Z, seen, label, batch)
+    label = np.where(
+        Z[:, 0] > 0.5, (validation.argmax(axis=1) + 1) % classes, validation.argmax(axis=1)
+    )
+    return AcquisitionRound(rng.normal(size=(n, 4)), p, Z, validation, label, batch)
 
 
 @pytest.mark.parametrize(
@@ -479,25 +485,25 @@ def test_policies_rank_every_row_once_and_by_seed(policy: Any) -> None:
 
 
 def test_the_auditor_looks_where_failures_were_seen() -> None:
-    seen = a_round(n=200, batch=20)
-    first = Auditor().rank(seen, np.random.default_rng(0))[:20]
+    state = a_round(n=200, batch=20)
+    first = Auditor().rank(state, np.random.default_rng(0))[:20]
     assert (
-        seen.embedding[first, 0].mean() > 0.8
+        state.embedding[first, 0].mean() > 0.8
     )  # validation examples fail where the first coordinate is high
-    few = Auditor(shown=60).rank(seen, np.random.default_rng(0))[:20]
-    assert seen.embedding[few, 0].mean() > 0.5
+    few = Auditor(max_validation=60).rank(state, np.random.default_rng(0))[:20]
+    assert state.embedding[few, 0].mean() > 0.5
     assert set(few) != set(first)
-    with pytest.raises(PlanError, match="shown=1"):
-        Auditor(shown=1)
+    with pytest.raises(PlanError, match="max_validation=1"):
+        Auditor(max_validation=1)
     assert (
-        LeastConfident().rank(seen, np.random.default_rng(0))[0]
-        == seen.probability.max(axis=1).argmin()
+        LeastConfident().rank(state, np.random.default_rng(0))[0]
+        == state.probability.max(axis=1).argmin()
     )
 
 
 def test_without_errors_to_learn_from_slices_are_chance() -> None:
-    seen = a_round()
-    perfect = replace(seen, validation_label=seen.validation_probability.argmax(axis=1))
+    state = a_round()
+    perfect = replace(state, validation_label=state.validation_probability.argmax(axis=1))
     order = SuspectSlices(SLICER).rank(perfect, np.random.default_rng(5))
     np.testing.assert_array_equal(order, RandomOrder().rank(perfect, np.random.default_rng(5)))
 
@@ -505,8 +511,10 @@ def test_without_errors_to_learn_from_slices_are_chance() -> None:
 def test_classes_that_were_not_learnt_have_probability_0() -> None:
     parts = task()
     odd = [(x, np.where(np.arange(len(y)) % 50 == 0, "c", np.where(y, "a", "b"))) for x, y in parts]
-    found = active_learning(neighbour, *odd, [LeastConfident(), SuspectSlices(SLICER)], **SETTINGS)
-    assert np.isfinite(found.curves("edisa")).all()
+    learning = active_learning(
+        neighbour, *odd, [LeastConfident(), SuspectSlices(SLICER)], **SETTINGS
+    )
+    assert np.isfinite(learning.curves("edisa")).all()
 
 
 def test_sparse_examples_need_an_embedding() -> None:
@@ -516,10 +524,10 @@ def test_sparse_examples_need_an_embedding() -> None:
     parts = [(csr_array(x), y) for x, y in task()]
     with pytest.raises(InputError, match="sparse; give embed"):
         active_learning(LogisticRegression(), *parts, [LeastConfident()], **SETTINGS)
-    found = active_learning(
+    learning = active_learning(
         LogisticRegression(), *parts, [LeastConfident()], **SETTINGS, embed=lambda _, x: x.toarray()
     )
-    assert found.curves("confidence").shape == (2, 5)
+    assert learning.curves("confidence").shape == (2, 5)
 
 
 def test_texts_are_learnt_from_as_they_are() -> None:
@@ -531,14 +539,14 @@ def test_texts_are_learnt_from_as_they_are() -> None:
     texts = make_pipeline(CountVectorizer(), MultinomialNB())
     with pytest.raises(InputError, match="examples are no numbers; give embed"):
         active_learning(texts, *words, [SuspectSlices(SLICER)], **SETTINGS)
-    found = active_learning(
+    learning = active_learning(
         texts,
         *words,
         [SuspectSlices(SLICER), Auditor()],
         **SETTINGS,
         embed=lambda model, x: model[0].transform(x).toarray(),
     )
-    assert (found.curves("edisa")[:, -1] == 1).all()
+    assert (learning.curves("edisa")[:, -1] == 1).all()
 
 
 class Certain:
@@ -549,8 +557,8 @@ class Certain:
 class Stubborn:
     name = "stubborn"
 
-    def rank(self, seen: AcquisitionRound, rng: np.random.Generator) -> np.ndarray:
-        return np.zeros(len(seen.embedding), dtype=int)
+    def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> np.ndarray:
+        return np.zeros(len(state.embedding), dtype=int)
 
 
 def test_bad_input_of_active_learning_is_said_plainly() -> None:
@@ -580,11 +588,11 @@ def test_bad_input_of_active_learning_is_said_plainly() -> None:
         active_learning(
             lambda x, y, seed: Certain(), pool, validation, test, [RandomOrder()], **SETTINGS
         )
-    found = run(pool, validation, test, [RandomOrder(), LeastConfident()])
+    learning = run(pool, validation, test, [RandomOrder(), LeastConfident()])
     with pytest.raises(PlanError, match="no policy 'domino' was run; there are random, confidence"):
-        found.compare("domino")
+        learning.compare("domino")
     part = replace(
-        found, runs={key: curve for key, curve in found.runs.items() if key != ("random", 1)}
+        learning, runs={key: curve for key, curve in learning.runs.items() if key != ("random", 1)}
     )
     with pytest.raises(PlanError, match="same seeds"):
         part.compare()
@@ -602,15 +610,14 @@ def test_summaries_say_what_is_not_shown() -> None:
         SUSPICION, np.zeros(6, dtype=bool), PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH
     )
     assert nothing.summary() == "no example is error-prone, so none was rejected"
-    fitted, fresh = world(1, planted=True).parts(600)
-    good = SelectivePrediction(SLICER).fit(*fitted).measure(*fresh).summary()
+    training, fresh = world(1, planted=True).parts(600)
+    good = SelectivePrediction(SLICER).fit(*training).measure(*fresh).summary()
     assert "examples rejected: accuracy 8" in good
     assert "not shown" not in good
     few = reject(SUSPICION, PRONE, PROBABILITY, PROBABILITY.argmax(axis=1) != TRUTH).summary()
     assert few == (
-        "3 examples rejected: accuracy 50.0% before, 66.7% after, 66.7% by confidence; "
-        "not shown to be better than chance (p = 0.5), not shown to be better than confidence (p = "
-        "0.83)"
+        "3 examples rejected: accuracy 50.0% before, 66.7% after, 66.7% by confidence; not shown "
+        "to be better than chance (p = 0.5), not shown to be better than confidence (p = 0.83)"
     )
 
 
@@ -626,26 +633,26 @@ def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     from groundfault_studies.improve import learn_curves, learning_tasks, study
 
     keep = tmp_path / "improve.rows.jsonl"
-    told: list[str] = []
-    found = study(tmp_path, seeds=1, keep=keep, progress=told.append)
-    assert found.lacking
-    eleven, four, twelve, five, six = found.tables
-    assert [len(table.rows) for table in found.tables] == [4 * 2 + 2, 4 * 2, 4 * 3 + 2, 4 * 2, 5]
+    messages: list[str] = []
+    tables = study(tmp_path, seeds=1, keep=keep, progress=messages.append)
+    assert tables.lacking
+    eleven, four, twelve, five, six = tables.tables
+    assert [len(table.rows) for table in tables.tables] == [4 * 2 + 2, 4 * 2, 4 * 3 + 2, 4 * 2, 5]
     rows = {row.label: row.here for table in (eleven, twelve) for row in table.rows}
     digits = rows["digits, logistic: edisa"]
     assert digits["improvement"] > 0.1
     assert digits["verdict"] == "not shown; not shown"  # one seed shows nothing
     last = four.rows[0].here["1.0"]
-    rejected = next(row for row in eleven.rows if row.label == "digits, logistic: edisa").here[
+    row_rejected = next(row for row in eleven.rows if row.label == "digits, logistic: edisa").here[
         "improvement"
     ]
-    assert last - four.rows[0].here["0"] == pytest.approx(rejected)
+    assert last - four.rows[0].here["0"] == pytest.approx(row_rejected)
     assert five.rows[1].label == "digits, logistic: confidence"
     assert [row.label for row in six.rows] == ["confidence", "edisa", "domino", "auditor", "random"]
-    assert "active learning, digits: 5 of 5 runs" in told
-    found.write(tmp_path)
+    assert "active learning, digits: 5 of 5 runs" in messages
+    tables.write(tmp_path)
     assert "85.48%" in (tmp_path / "improve.md").read_text()
-    command.show(found, Console(width=80), None)
+    command.show(tables, Console(width=80), None)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
     (task,) = learning_tasks(tmp_path / "real")

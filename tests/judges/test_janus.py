@@ -27,6 +27,6 @@ def test_drawn_decoys_come_close_to_the_expected_number(planted: Units, plan: Pl
     levels, rng = np.array([0.02, 0.05, 0.1]), np.random.default_rng(0)
     exact = count_expected_decoys(planted, HYPOTHESES, levels, plan, rng)
     sample = replace(plan, decoys=5000)
-    drawn = count_expected_decoys(planted, HYPOTHESES, levels, sample, rng)
-    assert drawn == pytest.approx(exact, abs=0.3)
+    estimate = count_expected_decoys(planted, HYPOTHESES, levels, sample, rng)
+    assert estimate == pytest.approx(exact, abs=0.3)
     assert (np.diff(exact) < 0).all()

@@ -28,7 +28,7 @@ def test_a_score_equal_to_the_threshold_does_not_survive(planted: Units, plan: P
     floor = judges.get("janus-lite").screen(planted, HYPOTHESES, plan, rng).floor
     assert floor is not None
     assert floor.survives(np.array([floor.threshold])).tolist() == [False]
-    drawn = replace(plan, decoys=2000)
-    other = judges.get("janus-lite").screen(planted, HYPOTHESES, drawn, rng).floor
+    with_draws = replace(plan, decoys=2000)
+    other = judges.get("janus-lite").screen(planted, HYPOTHESES, with_draws, rng).floor
     assert other is not None
     assert other.threshold == pytest.approx(floor.threshold, abs=0.03)

@@ -35,32 +35,32 @@ def run(*args: object) -> Result:
 
 def test_a_column_a_feature(table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
-    said = run(table, "--text", "question", "--pipeline", "blank", "-o", out).output
-    written = pl.read_parquet(out)
-    assert written.columns[:3] == ["id", "question", "n"]
-    assert written["question_negation"].to_list() == [1, None, 0, 0, 1]
-    assert written["question_why_question"].to_list() == [1, None, 0, 0, 1]
-    assert written["question_length"].to_list() == [5, None, 0, 6, 5]
-    assert written["question_money"].to_list() == [0, None, 0, 1, 0]
-    assert written["question_word_frequency"][2] is None
-    assert "question_voice" not in written.columns
+    output = run(table, "--text", "question", "--pipeline", "blank", "-o", out).output
+    table_out = pl.read_parquet(out)
+    assert table_out.columns[:3] == ["id", "question", "n"]
+    assert table_out["question_negation"].to_list() == [1, None, 0, 0, 1]
+    assert table_out["question_why_question"].to_list() == [1, None, 0, 0, 1]
+    assert table_out["question_length"].to_list() == [5, None, 0, 6, 5]
+    assert table_out["question_money"].to_list() == [0, None, 0, 1, 0]
+    assert table_out["question_word_frequency"][2] is None
+    assert "question_voice" not in table_out.columns
     assert (
         "voice not available: needs a pipeline with a tagger and a dependency parser, which blank "
-        "is not" in said
+        "is not" in output
     )
-    assert "features of 3 different texts, about 2 sentences in" in said
+    assert "features of 3 different texts, about 2 sentences in" in output
 
 
 def test_the_cache_gives_the_same_numbers(table: Path, tmp_path: Path, shared: Path) -> None:
     outs = [tmp_path / f"{i}.csv" for i in range(2)]
     cache, model = tmp_path / "cache.parquet", shared / "spacy_ud_ewt"
-    said = [
+    output = [
         run(table, "--text", "question", "--pipeline", model, "--cache", cache, "-o", out).output
         for out in outs
     ]
     assert outs[0].read_text() == outs[1].read_text()
-    assert "cache: 0 texts known" in said[0]
-    assert "cache: 0 texts known" not in said[1]
+    assert "cache: 0 texts known" in output[0]
+    assert "cache: 0 texts known" not in output[1]
     pipeline = load_pipeline.__wrapped__(str(model))
     assert load_memory(pipeline, cache) >= 3
     assert "Why" not in str(pl.read_parquet(cache).select(pl.col(pl.String)).to_dicts())
@@ -81,14 +81,14 @@ def test_what_is_in_the_cache_is_not_annotated(
     load_pipeline.cache_clear()
     run(table, *args, "-o", tmp_path / "first.csv")
     load_pipeline.cache_clear()
-    asked: list[str] = []
+    calls: list[str] = []
     monkeypatch.setattr(
-        Pipeline, "_annotated", lambda self, texts, jobs: iter(asked.extend(texts) or ())
+        Pipeline, "_annotate", lambda self, texts, jobs: iter(calls.extend(texts) or ())
     )
-    said = run(table, *args, "-o", tmp_path / "second.csv").output
-    assert asked == []
-    assert "cache: 3 texts known, 3 kept" in said
-    assert " a second)" in said
+    output = run(table, *args, "-o", tmp_path / "second.csv").output
+    assert calls == []
+    assert "cache: 3 texts known, 3 kept" in output
+    assert " a second)" in output
     assert (tmp_path / "first.csv").read_text() == (tmp_path / "second.csv").read_text()
 
 

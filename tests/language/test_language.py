@@ -20,8 +20,8 @@ spacy = pytest.importorskip("spacy", reason="needs the extra: pip install 'groun
 
 import language_gold as gold  # noqa: E402
 
-from groundfault.language import FEATURES, Need, chosen, load_pipeline, read_norms  # noqa: E402
-from groundfault.language.words import HERE, entries, mentioned  # noqa: E402
+from groundfault.language import FEATURES, Need, load_pipeline, read_norms, select_features  # noqa: E402
+from groundfault.language.words import HERE, has_mention, read_entries  # noqa: E402
 
 BLANK = load_pipeline("blank")
 HELD_UP = {"toxicity", "arousal", "dominance", "word_frequency"}
@@ -36,8 +36,10 @@ def compared(sentence: gold.Sentence) -> dict[str, float]:
     state.
     """
     doc = sentence.doc(BLANK.nlp.vocab)
-    said = {name: f.measure(doc) for name, f in FEATURES.items() if name not in HELD_UP}
-    return {n: v for n, v in said.items() if n in sentence.features or (v and n not in gold.STATED)}
+    values = {name: f.measure(doc) for name, f in FEATURES.items() if name not in HELD_UP}
+    return {
+        n: v for n, v in values.items() if n in sentence.features or (v and n not in gold.STATED)
+    }
 
 
 @pytest.mark.parametrize("sentence", GOLD, ids=[s.name for s in GOLD])
@@ -82,11 +84,14 @@ def test_every_feature_has_sentences_with_and_without_it(sentences: list[gold.Se
 
 
 def test_the_table_is_that_of_the_paper() -> None:
-    sizes = {kind: len(chosen([kind])) for kind in ("surface", "syntax", "pragmatic")}
+    sizes = {kind: len(select_features([kind])) for kind in ("surface", "syntax", "pragmatic")}
     assert sizes == {"surface": 3, "syntax": 16, "pragmatic": 19}
-    assert [f.name for f in chosen(["tense", "negation", "tense"])] == ["negation", "tense"]
+    assert [f.name for f in select_features(["tense", "negation", "tense"])] == [
+        "negation",
+        "tense",
+    ]
     with pytest.raises(PlanError, match="no linguistic feature or set 'mood'"):
-        chosen(["mood"])
+        select_features(["mood"])
 
 
 # ---------------------------------------------------------------------------------- a real pipeline
@@ -94,11 +99,11 @@ def test_the_table_is_that_of_the_paper() -> None:
 
 def test_a_trained_pipeline_finds_most_of_it(shared: Path) -> None:
     """Precision and recall on the sentences above, whose raw text alone the pipeline is given."""
-    for name, (*measured, _) in gold.quality(load_pipeline(str(shared / "spacy_ud_ewt"))).items():
+    for name, (*scores, _) in gold.quality(load_pipeline(str(shared / "spacy_ud_ewt"))).items():
         if FEATURES[name].need is Need.WORDS:
-            assert measured == [1.0] * len(measured), name
-        assert measured[0] >= 0.8, (name, measured)
-        assert measured[-1] >= (0.3 if name == "foreign_word" else 0.6), (name, measured)
+            assert scores == [1.0] * len(scores), name
+        assert scores[0] >= 0.8, (name, scores)
+        assert scores[-1] >= (0.3 if name == "foreign_word" else 0.6), (name, scores)
 
 
 def test_the_reference_says_what_is_measured(shared: Path) -> None:
@@ -111,24 +116,24 @@ def test_the_reference_says_what_is_measured(shared: Path) -> None:
 def test_a_text_is_annotated_once(shared: Path) -> None:
     pipeline = load_pipeline(str(shared / "spacy_ud_ewt"))
     text = "A sentence that no other test has thought of."
-    told: list[int] = []
+    counts: list[int] = []
     before = len(pipeline.memory)
-    first = pipeline.measure([text] * 3, chosen(["syntax"]), progress=told.append)
-    assert sum(told) == 1
+    first = pipeline.measure([text] * 3, select_features(["syntax"]), progress=counts.append)
+    assert sum(counts) == 1
     assert len(pipeline.memory) == before + 1
-    np.testing.assert_array_equal(pipeline.measure([text] * 3, chosen(["syntax"])), first)
+    np.testing.assert_array_equal(pipeline.measure([text] * 3, select_features(["syntax"])), first)
     np.testing.assert_array_equal(first[0], first[2])
 
 
 def test_two_processes_give_what_one_gives(shared: Path) -> None:
     texts = [s.text for s in GOLD[:40]] + ["", "👩‍👩‍👧‍👦 ¿Qué?", "def f(x): return not x"]
-    there = chosen(["surface", "syntax", "pragmatic"])
+    there = select_features(["surface", "syntax", "pragmatic"])
     alone, two = (load_pipeline.__wrapped__(str(shared / "spacy_ud_ewt")) for _ in range(2))
-    told: list[int] = []
+    counts: list[int] = []
     np.testing.assert_array_equal(
-        alone.measure(texts, there), two.measure(texts, there, jobs=2, progress=told.append)
+        alone.measure(texts, there), two.measure(texts, there, jobs=2, progress=counts.append)
     )
-    assert sum(told) == len(texts)
+    assert sum(counts) == len(texts)
     assert alone.memory == two.memory
 
 
@@ -136,15 +141,15 @@ def test_two_processes_give_what_one_gives(shared: Path) -> None:
 
 
 def test_what_is_lacking_is_said() -> None:
-    said = {name: BLANK.lacking(feature) for name, feature in FEATURES.items()}
-    assert said["negation"] == said["length"] == said["age"] == ""
+    reasons = {name: BLANK.lacking(feature) for name, feature in FEATURES.items()}
+    assert reasons["negation"] == reasons["length"] == reasons["age"] == ""
     assert (
-        said["voice"]
+        reasons["voice"]
         == "not available: needs a pipeline with a tagger and a dependency parser, which blank is not"
     )
-    assert "names entities" in said["people"]
-    assert "word norms" in said["arousal"]
-    values = BLANK.measure(["He was not seen."], chosen(["negation", "voice", "arousal"]))
+    assert "names entities" in reasons["people"]
+    assert "word norms" in reasons["arousal"]
+    values = BLANK.measure(["He was not seen."], select_features(["negation", "voice", "arousal"]))
     assert values[0, 0] == 1
     assert np.isnan(values[0, 1:]).all()
 
@@ -152,7 +157,7 @@ def test_what_is_lacking_is_said() -> None:
 def test_entities_of_the_users_own() -> None:
     pipeline = load_pipeline.__wrapped__("blank")
     pipeline.nlp.add_pipe("entity_ruler").add_patterns([{"label": "PRODUCT", "pattern": "Walkman"}])
-    products, people = chosen(["products"])[0], chosen(["people"])[0]
+    products, people = select_features(["products"])[0], select_features(["people"])[0]
     assert pipeline.lacking(products) == ""
     assert "names entities as PER or PERSON" in pipeline.lacking(people)
     values = pipeline.measure(["My Walkman and your Walkman.", "Nothing."], [products, people])
@@ -168,7 +173,7 @@ def test_a_classifier_of_the_users_own() -> None:
 
     pipeline = load_pipeline.__wrapped__("blank")
     pipeline.nlp.add_pipe("gf_test_toxicity")
-    (toxicity,) = chosen(["toxicity"])
+    (toxicity,) = select_features(["toxicity"])
     np.testing.assert_array_equal(
         pipeline.measure(["You idiot.", "Good day."], [toxicity]), [[1], [0]]
     )
@@ -183,7 +188,7 @@ def test_word_norms_of_the_users_own(tmp_path: Path) -> None:
         "dominance": {"rage": 5, "rest": 4},
     }
     values = BLANK.measure(
-        ["Rage and calm", "Nothing here"], chosen(["arousal", "dominance"]), norms=norms
+        ["Rage and calm", "Nothing here"], select_features(["arousal", "dominance"]), norms=norms
     )
     np.testing.assert_array_equal(values, [[4, 5], [np.nan, np.nan]])
     for bad in ("term,arousal\na,1\n", "word,joy\na,1\n", "word,arousal\na,high\n"):
@@ -215,7 +220,7 @@ def test_what_is_brought_tells_six_sentences_from_six() -> None:
 
 
 def test_the_frequency_of_words() -> None:
-    (frequency,) = chosen(["word_frequency"])
+    (frequency,) = select_features(["word_frequency"])
     values = BLANK.measure(["the the the", "the owl", "...", ""], [frequency])[:, 0]
     assert values[0] == pytest.approx(math.log10(5 / 8 * 1e9))
     assert values[1] == pytest.approx((math.log10(5 / 8 * 1e9) + math.log10(2 / 8 * 1e9)) / 2)
@@ -290,18 +295,22 @@ def test_any_text_can_be_parsed(shared: Path, texts: list[str]) -> None:
     there = [f for f in FEATURES.values() if not pipeline.lacking(f)]
     values = pipeline.measure(texts, there)
     for row in values:
-        said = dict(zip((f.name for f in there), row, strict=True))
-        assert all(math.isfinite(value) for name, value in said.items() if name != "word_frequency")
-        assert all(value in (0, 1) for name, value in said.items() if not FEATURES[name].graded)
-        assert 0 <= said["long_distance"] <= 1
-        assert 0 <= said["multiple_prepositions"] <= 1
-        assert 0 <= said["tree_depth"] <= max(map(len, texts))
+        scores = dict(zip((f.name for f in there), row, strict=True))
+        assert all(
+            math.isfinite(value) for name, value in scores.items() if name != "word_frequency"
+        )
+        assert all(value in (0, 1) for name, value in scores.items() if not FEATURES[name].graded)
+        assert 0 <= scores["long_distance"] <= 1
+        assert 0 <= scores["multiple_prepositions"] <= 1
+        assert 0 <= scores["tree_depth"] <= max(map(len, texts))
 
 
 def test_a_very_long_text_is_read_to_its_limit_and_that_is_said() -> None:
     text = "word " * 25_000 + "not"
     with pytest.warns(UserWarning, match="1 text is read to the first 100,000 characters only"):
-        assert BLANK.measure([text], chosen(["length", "negation"])).tolist() == [[20_000, 0]]
+        assert BLANK.measure([text], select_features(["length", "negation"])).tolist() == [
+            [20_000, 0]
+        ]
 
 
 @pytest.mark.parametrize("unit", ["a", "?", "1,", "$1 ", "\n", "one-", "the first of "])
@@ -309,10 +318,10 @@ def test_a_megabyte_is_read_in_seconds(unit: str) -> None:
     """No pattern takes more than time in proportion, whatever it is given again and again."""
     text = (unit * 1_000_000)[:1_000_000]
     there = [f for f in FEATURES.values() if not BLANK.lacking(f)]
-    started = time.process_time()
+    start = time.process_time()
     with pytest.warns(UserWarning, match="read to the first"):
         values = BLANK.measure([text], there)
-    assert time.process_time() - started < 5
+    assert time.process_time() - start < 5
     assert all(
         math.isfinite(v)
         for v, f in zip(values[0], there, strict=True)
@@ -326,8 +335,8 @@ def test_a_megabyte_is_read_in_seconds(unit: str) -> None:
 @pytest.mark.parametrize("path", sorted(HERE.glob("*.txt")), ids=lambda p: p.stem)
 def test_a_word_list_says_where_it_comes_from(path: Path) -> None:
     assert path.read_text(encoding="utf-8").startswith("# Written for groundfault")
-    listed = entries(path.stem)
-    assert len(listed) == len(set(listed)) > 5
+    list_entries = read_entries(path.stem)
+    assert len(list_entries) == len(set(list_entries)) > 5
 
 
 @pytest.mark.parametrize(
@@ -345,4 +354,4 @@ def test_a_word_list_says_where_it_comes_from(path: Path) -> None:
     ],
 )
 def test_whole_words_are_matched(name: str, text: str, expected: bool) -> None:
-    assert mentioned(name, text) is expected
+    assert has_mention(name, text) is expected

@@ -25,7 +25,7 @@ pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[l
 
 from groundfault.cli.audit import audit as audit_command
 from groundfault.cli.explain import explain as explain_command
-from groundfault.language import chosen, load_pipeline
+from groundfault.language import load_pipeline, select_features
 from groundfault.language.column import LanguageColumn
 from groundfault.language.explain import explain
 from groundfault.language.finder import Language
@@ -40,7 +40,7 @@ def _survives_json() -> bool:
         return False
 
 
-frozen = pytest.mark.skipif(
+needs_parser = pytest.mark.skipif(
     not _survives_json(), reason="FittedColumn.from_dict does not know language columns"
 )
 PLANTED = "question has a negation"
@@ -52,7 +52,7 @@ def questions(shared: Path) -> list[str]:
     texts = pl.read_parquet(shared / "real" / "gsm8k_openai" / "examples.parquet")[
         "question"
     ].to_list()
-    negated = load_pipeline("blank").measure(texts, chosen(["negation"]))[:, 0] > 0
+    negated = load_pipeline("blank").measure(texts, select_features(["negation"]))[:, 0] > 0
     return [t for t, n in zip(texts, negated, strict=True) if n] + [
         t for t, n in zip(texts, negated, strict=True) if not n
     ][: 5 * int(negated.sum())]
@@ -76,16 +76,16 @@ def evidence(texts: list[str], rates: Any, seed: int) -> Evidence:
 
 
 def planted(texts: list[str], seed: int) -> Evidence:
-    negated = load_pipeline("blank").measure(texts, chosen(["negation"]))[:, 0] > 0
+    negated = load_pipeline("blank").measure(texts, select_features(["negation"]))[:, 0] > 0
     return evidence(texts, np.where(negated, 0.75, 0.15), seed)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_failure_is_found_and_confirmed(questions: list[str], seed: int) -> None:
     report = groundfault.audit(planted(questions, seed), finders=[Language(pipeline="blank")])
-    said = {f.name: f for f in report.findings}
-    assert said[PLANTED].verdict is Verdict.CONFIRMED
-    assert said[PLANTED].representative is None
+    findings = {f.name: f for f in report.findings}
+    assert findings[PLANTED].verdict is Verdict.CONFIRMED
+    assert findings[PLANTED].representative is None
     others = [f for f in report.findings if f.verdict is Verdict.CONFIRMED and f.name != PLANTED]
     assert all(f.representative == PLANTED for f in others)
 
@@ -96,9 +96,12 @@ def test_a_planted_failure_is_confirmed_in_a_hundred_seeds(questions: list[str])
     finder = Language(pipeline="blank")
     reports = [groundfault.audit(planted(questions, seed), finders=[finder]) for seed in range(100)]
     leads = [{f.name: f.representative for f in report.confirmed} for report in reports]
-    assert sum(PLANTED in found and found[PLANTED] is None for found in leads) >= 95
+    assert sum(PLANTED in reasons and reasons[PLANTED] is None for reasons in leads) >= 95
     assert (
-        sum(all(found[name] == PLANTED for name in found if name != PLANTED) for found in leads)
+        sum(
+            all(reasons[name] == PLANTED for name in reasons if name != PLANTED)
+            for reasons in leads
+        )
         >= 95
     )
 
@@ -106,26 +109,30 @@ def test_a_planted_failure_is_confirmed_in_a_hundred_seeds(questions: list[str])
 @pytest.mark.slow
 def test_a_planted_failure_is_explained_in_a_hundred_seeds(questions: list[str]) -> None:
     errors = Candidate("errors", "failed", missing="drop")
-    said = [
+    explanations = [
         explain(planted(questions, s), [errors], "question", pipeline="blank", permutations=99)
         for s in range(100)
     ]
     assert (
-        sum([m.feature for m in one.slices[0].marked()][:1] == ["negation"] for one in said) >= 95
+        sum(
+            [m.feature for m in one.slices[0].select_marks()][:1] == ["negation"]
+            for one in explanations
+        )
+        >= 95
     )
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_planted_failure_is_explained(questions: list[str], seed: int) -> None:
     errors = Candidate("errors", "failed", missing="drop")
-    said = explain(
+    explanation = explain(
         planted(questions, seed), [errors], "question", pipeline="blank", permutations=499
     )
-    best, *_ = said.slices[0].marked()
+    best, *_ = explanation.slices[0].select_marks()
     assert best.feature == "negation"
     assert best.inside > 2 * best.outside
     assert best.p == best.adjusted == 1 / 500
-    assert said.slices[0].wrong == said.slices[0].size == said.wrong
+    assert explanation.slices[0].wrong == explanation.slices[0].size == explanation.wrong
     assert best.homogeneity == pytest.approx(best.inside)
     assert best.completeness == 1
 
@@ -161,7 +168,7 @@ def test_no_judge_confirms_a_feature_beyond_its_level(questions: list[str], judg
     assert hits <= level * seeds + 3 * np.sqrt(level * (1 - level) * seeds)
 
 
-@frozen
+@needs_parser
 def test_a_frozen_library_is_judged_on_texts_that_have_drifted(questions: list[str]) -> None:
     """Longer, of another language, of code: fewer features are there, and what is not is
     untestable.
@@ -172,14 +179,14 @@ def test_a_frozen_library_is_judged_on_texts_that_have_drifted(questions: list[s
     odd = ["Почему нет?", "return x != 1", "😀" * 9, "", "Wer nicht wagt, der nicht gewinnt. " * 40]
     texts = [f"{odd[i % 5]} {i}" for i in range(200)]
     report = groundfault.audit(evidence(texts, 0.3, 0), candidates=list(library))
-    said = {f.name: f for f in report.findings}
-    assert len(said) == len(library)
-    assert said[PLANTED].verdict is Verdict.UNTESTABLE
-    assert said[PLANTED].reason.startswith("min_on")
+    findings = {f.name: f for f in report.findings}
+    assert len(findings) == len(library)
+    assert findings[PLANTED].verdict is Verdict.UNTESTABLE
+    assert findings[PLANTED].reason.startswith("min_on")
     assert any(f.verdict is not Verdict.UNTESTABLE for f in report.findings)
 
 
-@frozen
+@needs_parser
 def test_the_finder_keeps_the_rules_of_finders(questions: list[str]) -> None:
     library = check_finder(Language(pipeline="blank"), planted(questions[:150], 0))
     assert PLANTED in [c.name for c in library]
@@ -189,25 +196,25 @@ def test_what_the_pipeline_cannot_tell_is_said(questions: list[str], tmp_path: P
     table = tmp_path / "q.csv"
     pl.DataFrame({"question": questions[:60], "error": [1, 0] * 30}).write_csv(table)
     arguments = [str(table), "--outcome", "error", "--no-ledger", "--finders", "language:blank"]
-    said = CliRunner().invoke(audit_command, arguments, catch_exceptions=False).stderr
+    output = CliRunner().invoke(audit_command, arguments, catch_exceptions=False).stderr
     assert (
         "note: people, organisations, locations, products not available: needs a pipeline that "
-        "names" in said
+        "names" in output
     )
-    assert said.count("toxicity not available") == 1
+    assert output.count("toxicity not available") == 1
     with pytest.warns(
         UserWarning, match="^voice not available: needs a pipeline with a tagger and a dependency"
     ):
         list(Language(sets=("negation", "voice"), pipeline="blank").propose(planted(questions, 0)))
 
 
-@frozen
+@needs_parser
 def test_a_frozen_library_applies_to_other_texts(questions: list[str]) -> None:
-    proposed = list(
+    candidates = list(
         Language(pipeline="blank", sets=("negation", "length")).propose(planted(questions, 0))
     )
-    library = Library.from_json(Library.of(proposed).to_json())
-    assert list(library) == proposed
+    library = Library.from_json(Library.of(candidates).to_json())
+    assert list(library) == candidates
     column = next(c.fitted_column for c in library if c.name == PLANTED)
     assert column is not None
     frame = pl.DataFrame({"question": ["Why not?", None, "", "So?"]})
@@ -283,22 +290,22 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     frame.with_columns(long=pl.col("question").str.len_chars() > 300).write_parquet(path)
     args = [path, "--id", "id", "--outcome", "error", "--text", "question", "--pipeline", "blank"]
     args += ["--permutations", "199", "--json", tmp_path / "said.json"]
-    run = CliRunner().invoke(
+    first = CliRunner().invoke(
         explain_command, [str(a) for a in [*args, "--finder", "declared"]], catch_exceptions=False
     )
-    assert "discovery examples" in run.output
-    assert "words: " in run.output
-    assert "as in the paper: " in run.output
-    assert "Nothing is confirmed" in run.output
-    assert "To judge features: groundfault audit --finders language:blank." in run.output
-    told = json.loads((tmp_path / "said.json").read_text())
-    assert told["slices"][0]["marks"][0]["feature"] == "length"
-    assert told["lacking"]["voice"].startswith("not available: needs")
+    assert "discovery examples" in first.output
+    assert "words: " in first.output
+    assert "as in the paper: " in first.output
+    assert "Nothing is confirmed" in first.output
+    assert "To judge features: groundfault audit --finders language:blank." in first.output
+    content = json.loads((tmp_path / "said.json").read_text())
+    assert content["slices"][0]["marks"][0]["feature"] == "length"
+    assert content["lacking"]["voice"].startswith("not available: needs")
     for finder, other in (("edisa", "sliceline"), ("sliceline", "domino")):
-        said = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", finder]])
-        assert said.exit_code == 0
-        assert said.output.startswith("0 slices") == (
-            f"another finder (--finder {other})" in said.output
+        second = CliRunner().invoke(explain_command, [str(a) for a in [*args, "--finder", finder]])
+        assert second.exit_code == 0
+        assert second.output.startswith("0 slices") == (
+            f"another finder (--finder {other})" in second.output
         )
     with pytest.raises(PlanError, match="not of the form NAME=VALUE"):
         CliRunner().invoke(

@@ -16,8 +16,15 @@ from sklearn.metrics import precision_recall_fscore_support, v_measure_score
 from groundfault.core.plan import Plan
 from groundfault.finders import Edisa
 from groundfault.language import FEATURES
-from groundfault.language.explain import LEAST, FeatureValues, compare
-from groundfault.language.synthetic import Detection, DetectionScore, Mix, detect, mixes, naming
+from groundfault.language.explain import MIN_TEXTS, FeatureValues, compare
+from groundfault.language.synthetic import (
+    Detection,
+    DetectionScore,
+    Mix,
+    detect,
+    make_mixes,
+    score_naming,
+)
 from groundfault.stats.slice_features import average_v, compare_means, measure_fit, v_measure
 
 BINARY = tuple(f for f in FEATURES.values() if not f.graded)
@@ -27,13 +34,17 @@ PLANTED = "negation"
 def world(seed: int, n: int = 600, features: int = 12) -> tuple[FeatureValues, Any]:
     """Independent features of texts, and errors at random."""
     rng = np.random.default_rng(seed)
-    chosen = BINARY[:features]
+    features_used = BINARY[:features]
     values = (rng.random((features, n)) < rng.uniform(0.2, 0.4, features)[:, None]).astype(float)
-    return FeatureValues(chosen, values, {}), rng.random(n) < 0.4
+    return FeatureValues(features_used, values, {}), rng.random(n) < 0.4
 
 
 def mix_of(name: str, texts: FeatureValues, wrong: Any, seed: int = 0, fewest: int = 20) -> Mix:
-    return next(m for m in mixes(texts, wrong, Plan(seed=seed), fewest=fewest) if m.feature == name)
+    return next(
+        m
+        for m in make_mixes(texts, wrong, Plan(seed=seed), min_targets=fewest)
+        if m.feature == name
+    )
 
 
 # ------------------------------------------------------------------------------------------- mixing
@@ -41,13 +52,13 @@ def mix_of(name: str, texts: FeatureValues, wrong: Any, seed: int = 0, fewest: i
 
 def test_a_mix_holds_every_target_once_and_as_many_others() -> None:
     texts, wrong = world(0)
-    found = mixes(texts, wrong, Plan(), fewest=20)
-    assert [m.feature for m in found] == [f.name for f in texts.features]
-    for mix, shown in zip(found, texts.features_shown, strict=True):
+    mixtures = make_mixes(texts, wrong, Plan(), min_targets=20)
+    assert [m.feature for m in mixtures] == [f.name for f in texts.features]
+    for mix, has_feature in zip(mixtures, texts.features_shown, strict=True):
         assert len(np.unique(mix.rows)) == len(mix.rows) == 2 * mix.target.sum()
-        np.testing.assert_array_equal(mix.target, (shown & wrong)[mix.rows])
-        assert mix.target.sum() == (shown & wrong).sum()
-    others = wrong[found[0].rows][~found[0].target]
+        np.testing.assert_array_equal(mix.target, (has_feature & wrong)[mix.rows])
+        assert mix.target.sum() == (has_feature & wrong).sum()
+    others = wrong[mixtures[0].rows][~mixtures[0].target]
     assert 0.15 < others.mean() < 0.5  # they are drawn from all examples, errors among them
 
 
@@ -65,7 +76,7 @@ def test_a_feature_of_few_errors_is_not_planted_and_one_of_most_takes_what_is_le
     texts.values[0, np.flatnonzero(wrong)[:10]] = 1
     texts.values[1] = 1
     wrong = np.arange(600) < 400
-    (mix,) = mixes(texts, wrong, Plan(), fewest=20)
+    (mix,) = make_mixes(texts, wrong, Plan(), min_targets=20)
     assert (mix.feature, len(mix.rows), int(mix.target.sum())) == (texts.features[1].name, 600, 400)
 
 
@@ -78,23 +89,23 @@ def test_grouping_is_what_scikit_learn_says(seed: int, slices: int) -> None:
     texts, wrong = world(seed % 7, n=200, features=3)
     mix = mix_of(PLANTED, texts, wrong, fewest=1)
     members = np.random.default_rng(seed).random((slices, len(mix.rows))) < 0.3
-    found = detect(mix, members, texts, wrong, Plan(), permutations=19)
+    detection = detect(mix, members, texts, wrong, Plan(), permutations=19)
     prone = members.any(axis=0)
     precision, recall, f1, _ = precision_recall_fscore_support(
         mix.target, prone, average="binary", zero_division=np.nan
     )
-    said = found.grouping
-    np.testing.assert_allclose([said.precision, said.recall], [precision, recall])
-    assert said.f1 == pytest.approx(0.0 if np.isnan(f1) else f1)
+    scores = detection.grouping
+    np.testing.assert_allclose([scores.precision, scores.recall], [precision, recall])
+    assert scores.f1 == pytest.approx(0.0 if np.isnan(f1) else f1)
     # of a mix that is half targets no recall is above twice the precision
-    assert not said.recall > 2 * said.precision + 1e-12
+    assert not scores.recall > 2 * scores.precision + 1e-12
 
 
 def test_table_8_was_not_measured_on_mixes_of_equal_parts() -> None:
     """Mean precision and recall of Edisa as printed: recall can be at most twice precision, feature
     by feature.
     """
-    printed = {
+    paper_rows = {
         "CoLA": (26.04, 95.17),
         "QNLI": (7.83, 25.12),
         "QQP": (7.44, 29.33),
@@ -105,7 +116,7 @@ def test_table_8_was_not_measured_on_mixes_of_equal_parts() -> None:
         "Jigsaw-racial": (29.49, 88.36),
         "Jigsaw-religion": (27.67, 95.87),
     }
-    possible = [name for name, (precision, recall) in printed.items() if recall <= 2 * precision]
+    possible = [name for name, (precision, recall) in paper_rows.items() if recall <= 2 * precision]
     assert possible == ["SST-2", "Jigsaw-gender"]
 
 
@@ -117,12 +128,12 @@ def test_slices_that_hold_the_targets_are_named_after_them() -> None:
     for seed in range(40):
         texts, wrong = world(seed)
         mix = mix_of(PLANTED, texts, wrong, seed)
-        found = detect(mix, mix.target[None], texts, wrong, Plan(seed=seed), permutations=199)
-        assert found.grouping == DetectionScore(1.0, 1.0)
-        assert found.first == PLANTED
-        assert PLANTED in found.corrected
-        by_paper += len(found.named) > 1
-        corrected += len(found.corrected) > 1
+        detection = detect(mix, mix.target[None], texts, wrong, Plan(seed=seed), permutations=199)
+        assert detection.grouping == DetectionScore(1.0, 1.0)
+        assert detection.first == PLANTED
+        assert PLANTED in detection.corrected
+        by_paper += len(detection.named) > 1
+        corrected += len(detection.corrected) > 1
     assert (
         by_paper > 10
     )  # eleven other features at 5 % each: in 43 % of draws one is named for nothing
@@ -135,9 +146,9 @@ def test_slices_dealt_at_random_are_named_after_nothing() -> None:
         texts, wrong = world(seed)
         mix = mix_of(PLANTED, texts, wrong, seed)
         members = np.random.default_rng(seed).random((4, len(mix.rows))) < 0.3
-        found = detect(mix, members, texts, wrong, Plan(seed=seed), permutations=99)
-        by_paper += bool(found.named)
-        corrected += bool(found.corrected)
+        detection = detect(mix, members, texts, wrong, Plan(seed=seed), permutations=99)
+        by_paper += bool(detection.named)
+        corrected += bool(detection.corrected)
     assert by_paper > 45  # 48 tests at 5 %
     assert corrected <= 60 * 0.05 + 3 * np.sqrt(60 * 0.05 * 0.95)
 
@@ -150,44 +161,49 @@ def test_edisa_groups_targets_that_its_embedding_tells_apart() -> None:
     mix = mix_of(PLANTED, texts, wrong)
     z = np.column_stack([4 * negated, *rng.normal(size=(3, 1200))])[mix.rows]
     label = rng.integers(0, 2, 1200)[mix.rows]
-    said = np.where(wrong[mix.rows], 1 - label, label)
+    prediction = np.where(wrong[mix.rows], 1 - label, label)
     edisa = Edisa(
         n_slices=10, init="confusion", embedding_weight=1.0, error_weight=1.0, confidence_weight=0.1
     )
-    edisa.fit(z, label, 0.1 + 0.8 * np.eye(2)[said])
+    edisa.fit(z, label, 0.1 + 0.8 * np.eye(2)[prediction])
     members = edisa.labels_ == edisa.error_slices_[:, None]
-    found = detect(mix, members, texts, wrong, Plan(), permutations=199)
-    assert found.grouping.recall > 0.95
-    assert found.grouping.precision > 0.85
-    assert found.first == PLANTED
+    detection = detect(mix, members, texts, wrong, Plan(), permutations=199)
+    assert detection.grouping.recall > 0.95
+    assert detection.grouping.precision > 0.85
+    assert detection.first == PLANTED
 
 
 def test_naming_by_hand() -> None:
-    def detection(feature: str, named: str, corrected: str) -> Detection:
+    def detection(feature: str, names: str, corrected: str) -> Detection:
         return Detection(
-            feature, 40, 80, 50, 30, 2, tuple(named.split()), tuple(corrected.split()), ""
+            feature, 40, 80, 50, 30, 2, tuple(names.split()), tuple(corrected.split()), ""
         )
 
-    seen = [
+    detections = [
         detection("negation", "negation length", "negation"),
         detection("negation", "length", ""),
         detection("length", "length negation voice", "length"),
     ]
-    assert naming(seen, "negation", corrected=False) == DetectionScore(1 / 2, 1 / 2)
-    assert naming(seen, "negation") == DetectionScore(1.0, 1 / 2)
-    assert naming(seen, "length", corrected=False) == DetectionScore(1 / 3, 1.0)
-    assert naming(seen, "negation").f1 == pytest.approx(2 / 3)
-    assert np.isnan(naming(seen, "voice").recall)
-    assert seen[0].grouping == DetectionScore(0.6, 0.75)
+    assert score_naming(detections, "negation", corrected=False) == DetectionScore(1 / 2, 1 / 2)
+    assert score_naming(detections, "negation") == DetectionScore(1.0, 1 / 2)
+    assert score_naming(detections, "length", corrected=False) == DetectionScore(1 / 3, 1.0)
+    assert score_naming(detections, "negation").f1 == pytest.approx(2 / 3)
+    assert np.isnan(score_naming(detections, "voice").recall)
+    assert detections[0].grouping == DetectionScore(0.6, 0.75)
 
 
 def test_small_slices_are_found_but_not_tested() -> None:
     texts, wrong = world(4)
     mix = mix_of(PLANTED, texts, wrong)
     few = np.zeros((1, len(mix.rows)), dtype=bool)
-    few[0, : LEAST - 1] = True
-    found = detect(mix, few, texts, wrong, Plan(), permutations=19)
-    assert (found.found, found.slices, found.named, found.first) == (LEAST - 1, 0, (), "")
+    few[0, : MIN_TEXTS - 1] = True
+    detection = detect(mix, few, texts, wrong, Plan(), permutations=19)
+    assert (detection.suspects, detection.slices, detection.named, detection.first) == (
+        MIN_TEXTS - 1,
+        0,
+        (),
+        "",
+    )
     none = detect(mix, few[:0], texts, wrong, Plan(), permutations=19)
     assert np.isnan(none.grouping.precision)
     assert (none.grouping.recall, none.grouping.f1) == (0.0, 0.0)
@@ -198,19 +214,19 @@ def test_small_slices_are_found_but_not_tested() -> None:
 
 def test_footnote_7_is_precision_recall_and_f1_of_the_slice_as_a_classifier() -> None:
     rng = np.random.default_rng(5)
-    members, shown, wrong = (
+    members, has_feature, wrong = (
         rng.random((5, 300)) < 0.2,
         rng.random((4, 300)) < 0.3,
         rng.random(300) < 0.4,
     )
-    said = measure_fit(members, wrong, shown)
+    fits = measure_fit(members, wrong, has_feature)
     for s in range(5):
         for f in range(4):
             oracle = precision_recall_fscore_support(
-                shown[f] & wrong, members[s], average="binary"
+                has_feature[f] & wrong, members[s], average="binary"
             )[:3]
             np.testing.assert_allclose(
-                [x[s, f] for x in (said.homogeneity, said.completeness, said.v)], oracle
+                [x[s, f] for x in (fits.homogeneity, fits.completeness, fits.v)], oracle
             )
 
 
@@ -229,7 +245,7 @@ def test_p_values_are_those_of_scipy() -> None:
     rng = np.random.default_rng(7)
     values = rng.integers(0, 3, (3, 40)).astype(float)
     members = np.arange(40)[None] < 12
-    said = compare_means(members, values, 4_999, rng)
+    tests = compare_means(members, values, 4_999, rng)
     for f in range(3):
         other = permutation_test(
             (values[f, :12], values[f, 12:]),
@@ -239,7 +255,7 @@ def test_p_values_are_those_of_scipy() -> None:
             n_resamples=4_999,
             rng=rng,
         )
-        assert said.p[0, f] == pytest.approx(other.pvalue, abs=0.03)
+        assert tests.p[0, f] == pytest.approx(other.pvalue, abs=0.03)
 
 
 def test_a_data_set_without_a_mark_counts_as_nothing_found() -> None:
@@ -264,8 +280,8 @@ def test_a_mark_that_no_error_shows_has_no_completeness_and_spoils_no_mean() -> 
     texts.values[0, :40], texts.values[1, :50] = 1, 1
     wrong = np.zeros(200, dtype=bool)
     wrong[45:50] = True  # errors show the second feature alone
-    said = compare(members, texts, wrong, np.random.default_rng(0), permutations=199).summary()
-    assert said["marks"] == 2
-    assert said["homogeneity"] == pytest.approx((0 + 5 / 60) / 2)
-    assert said["completeness"] == 1.0
-    assert said["v"] == pytest.approx(10 / 65)
+    summary = compare(members, texts, wrong, np.random.default_rng(0), permutations=199).summary()
+    assert summary["marks"] == 2
+    assert summary["homogeneity"] == pytest.approx((0 + 5 / 60) / 2)
+    assert summary["completeness"] == 1.0
+    assert summary["v"] == pytest.approx(10 / 65)

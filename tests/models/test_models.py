@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from groundfault import models
 from groundfault.errors import InputError, LedgerError, MissingExtraError, PlanError
 from groundfault.models import Question, Record, Response
-from groundfault.models.openai_server import seconds_asked
+from groundfault.models.openai_server import read_retry_after
 
 HERE = Path(__file__).parents[1] / "support"
 KEY = "sk-right-0123456789abcdef"
@@ -43,13 +43,13 @@ class Server:
         assert self.process.stdout is not None
         self.url = f"http://127.0.0.1:{int(self.process.stdout.readline())}/v1"
 
-    def seen(self) -> dict[str, Any]:
+    def requests(self) -> dict[str, Any]:
         with urllib.request.urlopen(self.url) as reply:
             return json.loads(reply.read())
 
     def times(self) -> Counter[str]:
         return Counter(
-            request["body"]["messages"][-1]["content"] for request in self.seen()["seen"]
+            request["body"]["messages"][-1]["content"] for request in self.requests()["seen"]
         )
 
     def stop(self) -> None:
@@ -78,10 +78,10 @@ class Scripted:
 
     def __init__(self, *script: Response) -> None:
         self.script = list(script)
-        self.asked: list[Question] = []
+        self.questions: list[Question] = []
 
     async def answer(self, question: Question) -> Response:
-        self.asked.append(question)
+        self.questions.append(question)
         return self.script.pop(0) if len(self.script) > 1 else self.script[0]
 
 
@@ -108,7 +108,7 @@ def test_answers_come_in_the_order_of_the_prompts(tiny: models.Target, server: S
 
 
 def test_settings_reach_the_server(tiny: models.Target, server: Server) -> None:
-    given: dict[str, Any] = {
+    frame: dict[str, Any] = {
         "temperature": 0,
         "max_tokens": 1,
         "seed": 7,
@@ -116,22 +116,22 @@ def test_settings_reach_the_server(tiny: models.Target, server: Server) -> None:
         "top_p": 0.5,
         "logprobs": 1,
     }
-    (answer,) = models.ask(tiny, ["settings"], **given, extra={"reasoning_effort": "low"})
-    body = server.seen()["seen"][-1]["body"]
-    sent = {"temperature": 0, "max_tokens": 1, "seed": 7, "stop": ["END"], "top_p": 0.5}
+    (answer,) = models.ask(tiny, ["settings"], **frame, extra={"reasoning_effort": "low"})
+    body = server.requests()["seen"][-1]["body"]
+    bodies = {"temperature": 0, "max_tokens": 1, "seed": 7, "stop": ["END"], "top_p": 0.5}
     assert (
         body.items()
-        >= {**sent, "logprobs": True, "top_logprobs": 1, "reasoning_effort": "low"}.items()
+        >= {**bodies, "logprobs": True, "top_logprobs": 1, "reasoning_effort": "low"}.items()
     )
     assert answer.finish == "length"
     other = {"token": "no", "logprob": -2.5}
     assert answer.logprobs == ({"token": "echo", "logprob": -0.25, "top_logprobs": [other]},)
-    assert server.seen()["seen"][-1]["path"] == "/v1/chat/completions"
+    assert server.requests()["seen"][-1]["path"] == "/v1/chat/completions"
 
 
 def test_what_is_not_set_is_not_sent(tiny: models.Target, server: Server) -> None:
     models.ask(tiny, ["bare"])
-    assert set(server.seen()["seen"][-1]["body"]) == {"model", "messages"}
+    assert set(server.requests()["seen"][-1]["body"]) == {"model", "messages"}
 
 
 def test_openai_itself_is_asked_for_completion_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,7 +146,7 @@ def test_no_more_calls_at_a_time_than_allowed(server: Server) -> None:
     try:
         target = models.get("openai/tiny", base_url=own.url, api_key=KEY)
         models.ask(target, [f"slow 0.05 {i}" for i in range(24)], concurrency=3)
-        assert own.seen()["most"] == 3
+        assert own.requests()["most"] == 3
     finally:
         own.stop()
 
@@ -185,11 +185,11 @@ def test_what_passes_is_asked_again(tiny: models.Target, server: Server) -> None
 
 
 def test_retries_are_bounded_and_an_error_is_no_answer(tiny: models.Target, server: Server) -> None:
-    dropped, broken = models.ask(tiny, ["drop 99", "broken 99"], retries=2)
-    assert (dropped.status, broken.status) == ("error", "error")
-    assert dropped.text is None
-    assert "no connection" in dropped.error
-    assert "not a chat completion" in broken.error
+    cut_text, server_error = models.ask(tiny, ["drop 99", "broken 99"], retries=2)
+    assert (cut_text.status, server_error.status) == ("error", "error")
+    assert cut_text.text is None
+    assert "no connection" in cut_text.error
+    assert "not a chat completion" in server_error.error
     assert server.times()["drop 99"] == 3
 
 
@@ -208,7 +208,9 @@ def test_the_server_says_how_long_to_wait(
 def test_one_is_told_to_wait_and_all_wait(tiny: models.Target, server: Server) -> None:
     models.ask(tiny, ["429 1 1.5 held", *(f"slow 0.1 held {i}" for i in range(12))], concurrency=2)
     times = sorted(
-        r["time"] for r in server.seen()["seen"] if "held" in r["body"]["messages"][-1]["content"]
+        r["time"]
+        for r in server.requests()["seen"]
+        if "held" in r["body"]["messages"][-1]["content"]
     )
     assert max(later - before for before, later in pairwise(times)) > 1.2
 
@@ -222,11 +224,11 @@ def test_nobody_waits_for_an_hour(tiny: models.Target, server: Server) -> None:
 
 
 def test_headers_that_ask_to_wait() -> None:
-    assert seconds_asked({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
-    assert seconds_asked({"retry-after": "-3"}) == 0
-    assert seconds_asked({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
+    assert read_retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert read_retry_after({"retry-after": "-3"}) == 0
+    assert read_retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0
     for nonsense in ("soon", "nan", "inf", ""):
-        assert seconds_asked({"retry-after": nonsense}) is None
+        assert read_retry_after({"retry-after": nonsense}) is None
 
 
 def test_a_slow_server_is_given_up(tiny: models.Target, server: Server) -> None:
@@ -263,7 +265,7 @@ def test_one_prompt_too_long_does_not_stop_the_others(tiny: models.Target, serve
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "prompt", "said"),
+    ("name", "key", "prompt", "message"),
     [
         ("openai/tiny", "sk-wrong-0123456789", "{}", "Incorrect API key provided: [hidden]"),
         ("openai/nobody", KEY, "{}", "does not exist"),
@@ -271,10 +273,10 @@ def test_one_prompt_too_long_does_not_stop_the_others(tiny: models.Target, serve
     ],
 )
 def test_what_no_question_can_change_ends_it_at_once(
-    server: Server, tmp_path: Path, name: str, key: str, prompt: str, said: str
+    server: Server, tmp_path: Path, name: str, key: str, prompt: str, message: str
 ) -> None:
     target = models.get(name, base_url=server.url, api_key=key)
-    before = len(server.seen()["seen"])
+    before = len(server.requests()["seen"])
     with pytest.raises(InputError) as error:
         models.ask(
             target,
@@ -282,9 +284,9 @@ def test_what_no_question_can_change_ends_it_at_once(
             record=tmp_path / "c.db",
             concurrency=4,
         )
-    assert said in str(error.value)
+    assert message in str(error.value)
     assert "run again to go on" in str(error.value)
-    assert len(server.seen()["seen"]) - before <= 4
+    assert len(server.requests()["seen"]) - before <= 4
 
 
 def test_a_dead_server_is_noticed() -> None:
@@ -331,17 +333,17 @@ def test_an_answer_on_record_is_not_paid_for_again(
 
 
 def test_an_error_on_record_is_asked_again(tmp_path: Path) -> None:
-    lost = Scripted(Response.failed("gone"))
-    assert models.ask(lost, ["x"], record=tmp_path / "c.db")[0].status == "error"
-    found = Scripted(Response("back"))
-    assert models.ask(found, ["x"], record=tmp_path / "c.db")[0].text == "back"
+    failures = Scripted(Response.failed("gone"))
+    assert models.ask(failures, ["x"], record=tmp_path / "c.db")[0].status == "error"
+    result = Scripted(Response("back"))
+    assert models.ask(result, ["x"], record=tmp_path / "c.db")[0].text == "back"
 
 
 def test_nothing_is_asked_where_nothing_can_be_recorded(tmp_path: Path) -> None:
     target = Scripted(Response("x"))
     with pytest.raises(InputError, match="cannot"):
         models.ask(target, ["x"], record=tmp_path)
-    assert not target.asked
+    assert not target.questions
 
 
 def test_no_response_is_returned_before_it_is_on_record(tmp_path: Path) -> None:
@@ -361,7 +363,7 @@ def test_no_response_is_returned_before_it_is_on_record(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the disk is full"):
         models.ask(target, [f"{i}" for i in range(100)], record=record, concurrency=1)
     assert len(list(record.calls())) == 2
-    assert len(target.asked) == 3
+    assert len(target.questions) == 3
 
 
 def test_a_record_replays_itself(tiny: models.Target, tmp_path: Path) -> None:
@@ -421,14 +423,14 @@ print("all", sum(a.text == f"echo {p}" for a, p in zip(answers, prompts)))
 
 
 def test_killed_at_any_moment_and_nothing_is_paid_twice(server: Server, tmp_path: Path) -> None:
-    record, kills, recorded, printed = tmp_path / "calls.db", 0, 0, ""
-    while not printed.startswith("all") and kills < 12:
+    record, kills, recorded, output = tmp_path / "calls.db", 0, 0, ""
+    while not output.startswith("all") and kills < 12:
         process = subprocess.Popen(
             [sys.executable, "-c", RUN, server.url, str(record)], stdout=subprocess.PIPE, text=True
         )
         assert process.stdout is not None
         for line in process.stdout:
-            printed = line
+            output = line
             if int(line.split()[0] if line[0].isdigit() else 0) > recorded + 12 + kills:
                 process.send_signal(signal.SIGKILL)
                 kills += 1
@@ -436,10 +438,10 @@ def test_killed_at_any_moment_and_nothing_is_paid_twice(server: Server, tmp_path
         process.stdout.close()
         process.wait()
         recorded = len(list(Record(record).calls()))
-    assert printed.split() == ["all", "36"]
+    assert output.split() == ["all", "36"]
     assert kills >= 2
-    known = Counter(call.question.messages[0]["content"] for call in Record(record).calls())
-    assert set(known.values()) == {1}
+    names = Counter(call.question.messages[0]["content"] for call in Record(record).calls())
+    assert set(names.values()) == {1}
     times = Counter({k: v for k, v in server.times().items() if "kill" in k})
     assert len(times) == 36
     assert times.total() - 36 <= 4 * kills, "only calls that were on their way are asked again"
@@ -461,8 +463,8 @@ def test_interrupted_from_the_keyboard(server: Server, tmp_path: Path) -> None:
     assert process.stdout is not None
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=10)
-    assert "KeyboardInterrupt" in said
+    _, message = process.communicate(timeout=10)
+    assert "KeyboardInterrupt" in message
     assert process.returncode != 0
     assert list(Record(tmp_path / "c.db").calls())
 
@@ -525,29 +527,29 @@ def test_no_secret_is_told(
     caplog.set_level(logging.DEBUG)
     url = server.url.replace("//", "//user:pa55-word@") + "?token=query-secret"
     target = models.get("openai/tiny", base_url=server.url, api_key=KEY)
-    shown = [repr(target), target.name, models.get("openai/tiny", base_url=url, api_key=KEY).name]
+    texts = [repr(target), target.name, models.get("openai/tiny", base_url=url, api_key=KEY).name]
     answers = models.ask(target, ["leak 1", "leak 9"], record=tmp_path / "c.db", retries=1)
     answers += models.ask(
         Scripted(Response.failed("x", raw=f"sent {other}")), ["x"], record=tmp_path / "c.db"
     )
     assert "Bearer [hidden]" in answers[1].error
-    shown += [repr(answers), caplog.text, repr(list(Record(tmp_path / "c.db").calls()))]
+    texts += [repr(answers), caplog.text, repr(list(Record(tmp_path / "c.db").calls()))]
     Record(tmp_path / "c.db").to_jsonl(tmp_path / "c.jsonl")
-    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    rows = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     with pytest.raises(InputError) as error:
         models.ask(models.get("openai/nobody", base_url=server.url, api_key="sk-wrong-999"), ["x"])
-    shown.append(str(error.value))
+    texts.append(str(error.value))
     for secret in (KEY, other, "pa55-word", "query-secret", "sk-wrong-999"):
-        assert secret.encode() not in kept
-        assert not [text for text in shown if secret in text]
-    assert server.seen()["seen"][-1]["key"] == "Bearer sk-wrong-999"
+        assert secret.encode() not in rows
+        assert not [text for text in texts if secret in text]
+    assert server.requests()["seen"][-1]["key"] == "Bearer sk-wrong-999"
 
 
 # ---------------------------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
-    ("prompts", "said"),
+    ("prompts", "message"),
     [
         ("one string", "give a list"),
         ([7], "prompt 1: a prompt is a string or a list"),
@@ -561,11 +563,11 @@ def test_no_secret_is_told(
         (["half \ud83d"], "half of a surrogate pair"),
     ],
 )
-def test_prompts_that_cannot_be_sent(prompts: Any, said: str) -> None:
+def test_prompts_that_cannot_be_sent(prompts: Any, message: str) -> None:
     target = Scripted(Response("x"))
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         models.ask(target, prompts)
-    assert not target.asked
+    assert not target.questions
 
 
 @pytest.mark.parametrize(
@@ -626,7 +628,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", "holds no answers"),
         (b"{", "line 1"),
@@ -642,10 +644,10 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         (b'{"prompt": ' + b"[" * 100_000, "nested too deeply"),
     ],
 )
-def test_files_that_do_not_replay(tmp_path: Path, content: bytes, said: str) -> None:
+def test_files_that_do_not_replay(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "answers.jsonl"
     file.write_bytes(content)
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         models.get(f"replay:{file}")
 
 
@@ -699,22 +701,23 @@ def test_a_sequential_audit_asks_the_model(tmp_path: Path) -> None:
     def score(text: str, case: Any) -> float:
         return float(text == str(case["gold"]))
 
-    said = f"replay:{tmp_path / 'said.jsonl'}"
+    message = f"replay:{tmp_path / 'said.jsonl'}"
     audit = SequentialAudit(Pool.from_table(table, id="id", groups=["kind"]), threshold=0.9, seed=1)
     assert (
-        audit.run(answers.model(said, score, record=tmp_path / "calls.db")) == "failure mode found"
+        audit.run(answers.model(message, score, record=tmp_path / "calls.db"))
+        == "failure mode found"
     )
-    asked = len(list(Record(tmp_path / "calls.db").calls()))
-    assert 0 < asked < 200
+    questions = len(list(Record(tmp_path / "calls.db").calls()))
+    assert 0 < questions < 200
 
     with pytest.raises(InputError, match="no text in the column 'question'"):
         SequentialAudit(Pool.from_table(table, id="id"), threshold=0.9).run(
-            answers.model(said, score, prompt="question")
+            answers.model(message, score, prompt="question")
         )
-    lost = Scripted(Response.failed("gone"))
+    failures = Scripted(Response.failed("gone"))
     with pytest.raises(InputError, match=r"no answer for case .*: gone; run again to go on"):
         SequentialAudit(Pool.from_table(table, id="id"), threshold=0.9).run(
-            answers.model(lost, score)
+            answers.model(failures, score)
         )
 
 
@@ -730,7 +733,7 @@ def test_a_rate_is_asked_anew_each_time() -> None:
         Pool.from_table(table, id="id"), threshold=0.9, claim="rates", limit=30, seed=0
     )
     audit.run(answers.model(coin, lambda text, case: float(text), fresh=True))
-    assert len({question.hash for question in coin.asked}) == len(coin.asked) > 2
+    assert len({question.hash for question in coin.questions}) == len(coin.questions) > 2
 
 
 # ------------------------------------------------------------------------------------------ Inspect
@@ -760,7 +763,7 @@ def test_inspect_answers(tmp_path: Path) -> None:
         "break",
         [{"role": "developer", "content": "x"}, {"role": "user", "content": "y"}],
     ]
-    hello, cut, filtered, broken, chat = models.ask(
+    hello, cut, filtered, server_error, chat = models.ask(
         target, prompts, record=tmp_path / "c.db", temperature=0.5, seed=3
     )
     assert hello.text == "hello 0.5 3"
@@ -768,7 +771,7 @@ def test_inspect_answers(tmp_path: Path) -> None:
     assert hello.finish == "stop"
     assert cut.finish == "length"
     assert filtered.status == "refused"
-    assert broken.error == "ValueError: a fault"
+    assert server_error.error == "ValueError: a fault"
     assert chat.text == "y 0.5 3"
     assert json.loads(hello.raw)["choices"][0]["message"]["content"] == hello.text
     with pytest.raises(PlanError, match="cannot be opened"):
@@ -782,10 +785,10 @@ def test_inspect_tries_once_and_we_count(server: Server, monkeypatch: pytest.Mon
     target = models.get("inspect/openai-api/local/tiny")
     start = time.monotonic()
     assert target.name == f'inspect/openai-api/local/tiny{{"base_url": "{server.url}"}}'
-    fine, late, lost = models.ask(target, ["fine", "500 1 inspect", "500 9 inspect"], retries=1)
+    fine, late, failures = models.ask(target, ["fine", "500 1 inspect", "500 9 inspect"], retries=1)
     assert fine.text == "echo fine"
     assert (late.text, late.attempt) == ("echo 500 1 inspect", 2)
-    assert lost.status == "error"
+    assert failures.status == "error"
     assert server.times()["500 9 inspect"] == 2
     assert time.monotonic() - start < 10
     monkeypatch.setenv("LOCAL_API_KEY", "sk-wrong-12345678")
@@ -800,8 +803,8 @@ def test_inspect_tries_once_and_we_count(server: Server, monkeypatch: pytest.Mon
 @pytest.mark.slow
 def test_a_hugging_face_model_on_this_machine(tmp_path: Path) -> None:
     """GPT-2 of 52,000 parameters with a tokenizer of its own, both made here."""
-    for needed in ("torch", "transformers", "accelerate", "inspect_ai.model"):
-        pytest.importorskip(needed, reason="pip install torch transformers accelerate inspect_ai")
+    for package in ("torch", "transformers", "accelerate", "inspect_ai.model"):
+        pytest.importorskip(package, reason="pip install torch transformers accelerate inspect_ai")
     from tiny_gpt import build
 
     build(tmp_path / "gpt")
@@ -821,8 +824,8 @@ def test_a_hugging_face_model_on_this_machine(tmp_path: Path) -> None:
     assert all(len(a.logprobs) <= 8 for a in first)
     greedy = models.ask(target, prompts, temperature=0, max_tokens=8, timeout=120)
     assert [a.text for a in greedy] == [a.text for a in first]
-    drawn = models.ask(target, prompts, temperature=1.5, max_tokens=8, timeout=120)
-    assert [a.text for a in drawn] != [a.text for a in first]
+    samples = models.ask(target, prompts, temperature=1.5, max_tokens=8, timeout=120)
+    assert [a.text for a in samples] != [a.text for a in first]
     again = models.ask(
         f"replay:{tmp_path / 'c.db'}", prompts, temperature=0, max_tokens=8, logprobs=0
     )
@@ -830,7 +833,7 @@ def test_a_hugging_face_model_on_this_machine(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match="no seed"):
         models.ask(target, ["x"], temperature=1, seed=1)
     start = time.monotonic()
-    (failed,) = models.ask(target, ["word " * 4000], max_tokens=8, timeout=120)
-    assert failed.status == "error"
-    assert failed.attempt == 1, "a fault of the model's code does not pass"
+    (failures,) = models.ask(target, ["word " * 4000], max_tokens=8, timeout=120)
+    assert failures.status == "error"
+    assert failures.attempt == 1, "a fault of the model's code does not pass"
     assert time.monotonic() - start < 30

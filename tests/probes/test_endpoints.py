@@ -134,7 +134,7 @@ def test_shared_keys_as_the_paper_counts_them() -> None:
     caps = [row(q, f"t{min(q, 12)}|plain|none", "mismatch", policy="caps") for q in range(1, 14)]
     uniform = [row(q, f"t{q}|plain|none", "mismatch") for q in range(1, 12)]
     results = Results.of([*caps, *uniform], audited([*caps, *uniform]), 96)
-    shared = results.shared("caps", "uniform")
+    shared = results.compare_keys("caps", "uniform")
     assert [len(keys) for keys in (shared.both, shared.first, shared.second)] == [11, 1, 0]
     assert [results.pool(p).rows.confirmed for p in ("caps", "uniform")] == [13, 11]
     assert [len(results.pool(p).keys.confirmed) for p in ("caps", "uniform")] == [12, 11]

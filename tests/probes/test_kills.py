@@ -199,7 +199,7 @@ def prepare(home: Path) -> None:
     (home / "config.toml").write_text(CONFIG)
 
 
-def recorded(out: Path) -> set[str]:
+def read_prompts(out: Path) -> set[str]:
     """The prompts whose answers are on record."""
     if not (out / "calls.db").exists():
         return set()
@@ -227,7 +227,11 @@ def killed_to_the_end(
     while tally.kills < most and nursery.run(home, out, rng) == -signal.SIGKILL:
         tally.kills += 1
         moments.append(
-            (len(server.requests_of()), recorded(out), read_outputs(out) if out.exists() else {})
+            (
+                len(server.requests_of()),
+                read_prompts(out),
+                read_outputs(out) if out.exists() else {},
+            )
         )
     assert nursery.run(home, out) == 0
     history = server.requests_of()
@@ -281,7 +285,7 @@ def test_interrupted_from_the_keyboard(tmp_path: Path, server: Server, nursery: 
     home = tmp_path / "run-c"
     prepare(home)
     assert nursery.run(home, home / "runs", random.Random(2), signal.SIGINT) == 130
-    assert len(recorded(home / "runs")) > 0
+    assert len(read_prompts(home / "runs")) > 0
     assert nursery.run(home, home / "runs") == 0
 
 
@@ -292,4 +296,4 @@ def test_another_process_is_refused_while_a_folder_is_held(
     prepare(home)
     with hold(home / "runs"):
         assert nursery.run(home, home / "runs") == 2
-    assert not recorded(home / "runs")
+    assert not read_prompts(home / "runs")

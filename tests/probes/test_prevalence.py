@@ -177,7 +177,7 @@ def test_the_chance_of_a_draw_is_told_only_where_every_key_could_have_come() -> 
     "policy", ["uniform", "caps", "caps, repeats, prior=stressor", "stratified"]
 )
 def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
-    covered, values = 0, []
+    coverage, values = 0, []
     worlds, runs, budget = ("sparse by task", "task by component", "diffuse"), 20, 50
     for world in worlds:
         for number in range(runs):
@@ -190,10 +190,10 @@ def test_intervals_cover_on_simulated_landscapes(policy: str) -> None:
                 result = (
                     estimate_with_repeats if "repeats" in policy else estimate_without_repeats
                 )(y, chances, 486)
-            covered += result.low <= land.wrong.mean() <= result.high
+            coverage += result.low <= land.wrong.mean() <= result.high
             values.append(result.value - land.wrong.mean())
     n = runs * len(worlds)
-    assert covered >= 0.95 * n - 3 * np.sqrt(0.95 * 0.05 * n)
+    assert coverage >= 0.95 * n - 3 * np.sqrt(0.95 * 0.05 * n)
     assert abs(np.mean(values)) < 3 * np.std(values) / np.sqrt(n)
 
 

@@ -54,7 +54,7 @@ def row(
     model: str, policy: str, query: int, task: str, response: str | None, distractor: str = "none"
 ) -> ProbeRow:
     probe = render(BANK, GRAMMAR, task, {"distractor": distractor})
-    sent = route(probe.task, response) if response is not None else None
+    routing = route(probe.task, response) if response is not None else None
     return ProbeRow(
         model=model,
         policy=policy,
@@ -71,11 +71,11 @@ def row(
         errors=probe.errors,
         status="answered" if response is not None else "refused",
         response=response,
-        extracted=sent.answer.text if sent else None,
-        how=sent.answer.how if sent else "none",
-        reason=sent.reason if sent else "the model refused",
-        signal=sent.signal if sent else "unanswered",
-        score={"mismatch": 1.0, "match": 0.0}.get(sent.signal) if sent else None,
+        extracted=routing.answer.text if routing else None,
+        how=routing.answer.how if routing else "none",
+        reason=routing.reason if routing else "the model refused",
+        signal=routing.signal if routing else "unanswered",
+        score={"mismatch": 1.0, "match": 0.0}.get(routing.signal) if routing else None,
         chance=0.25,
     )
 
@@ -163,10 +163,10 @@ def test_rows_that_show_the_same_are_one_item_and_by_row_they_are_not() -> None:
 
 
 def test_the_order_of_rows_does_not_matter_and_more_rows_leave_items_as_they_are() -> None:
-    shuffled = random.Random(0).sample(ROWS, len(ROWS))
+    permutation = random.Random(0).sample(ROWS, len(ROWS))
     for unit in ("key", "row"):
-        assert queue(shuffled, unit=unit).hash == queue(ROWS, unit=unit).hash  # type: ignore[arg-type]
-        assert items(shuffled, unit=unit) == items(ROWS, unit=unit)  # type: ignore[arg-type]
+        assert queue(permutation, unit=unit).hash == queue(ROWS, unit=unit).hash  # type: ignore[arg-type]
+        assert items(permutation, unit=unit) == items(ROWS, unit=unit)  # type: ignore[arg-type]
     half = queue(ROWS[:24], controls=0)
     assert set(half.by_id) <= set(queue(ROWS, controls=0).by_id)
 
@@ -264,8 +264,8 @@ def test_statuses_depend_on_no_order(
     result = statuses(ROWS, message, reviewers=count)
     assert set(result) == {r.id for r in ROWS}
     assert set(result.values()) <= set(get_args(Status))
-    rows, shuffled = order.sample(ROWS, len(ROWS)), order.sample(message, len(message))
-    assert statuses(rows, shuffled, reviewers=count) == result
+    rows, permutation = order.sample(ROWS, len(ROWS)), order.sample(message, len(message))
+    assert statuses(rows, permutation, reviewers=count) == result
     decided = {d.item for d in message}
     items_by_row = items(ROWS)
     for each in ROWS:
@@ -362,7 +362,7 @@ def test_a_run_that_went_on_adds_items_and_keeps_decisions(tmp_path: Path) -> No
 def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
     audit = ReviewedRuns(runs)
     created = audit.seal()
-    assert (audit.missed.audited, audit.missed.rate) == (0, None)
+    assert (audit.control_errors.audited, audit.control_errors.rate) == (0, None)
     routed = {item.id for item in queue(ROWS, controls=0).items}
     controls = [item for item in created.items if item.id not in routed]
     message = [
@@ -370,7 +370,7 @@ def test_controls_tell_what_the_signal_misses(runs: Path) -> None:
         for n, item in enumerate(controls)
     ]
     audit.store.add(message)
-    result = audit.missed
+    result = audit.control_errors
     assert (result.controls, result.audited, result.errors) == (len(controls), len(controls), 1)
     assert result.matched > result.controls
     assert result.rate == pytest.approx(1 / len(controls))

@@ -24,7 +24,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures/v0_1_0/probe"
 
 
 @pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def old_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of the stored files, in the working directory that their manifests name paths from."""
     shutil.copytree(FIXTURES, tmp_path / "probe")
     monkeypatch.chdir(tmp_path)
@@ -45,56 +45,56 @@ RUN_FILES = ("manifest.json", "trajectory.jsonl", "status.json", "bank.toml", "g
 RESUME = ("run", "probe/config.toml", "--model", "replay:probe/said.jsonl", "--out")
 
 
-def test_bank_grammar_and_runs_are_read(stored: Path) -> None:
-    runs = Runs(stored / "runs")
-    assert runs.bank.hash == Bank.load(stored / "bank.toml").hash
-    assert runs.grammar.hash == Grammar.load(stored / "grammar.toml").hash
+def test_bank_grammar_and_runs_are_read(old_runs: Path) -> None:
+    runs = Runs(old_runs / "runs")
+    assert runs.bank.hash == Bank.load(old_runs / "bank.toml").hash
+    assert runs.grammar.hash == Grammar.load(old_runs / "grammar.toml").hash
     assert len(runs.rows) == 20
-    assert len(list(Record(stored / "runs/calls.db").calls())) == 18
+    assert len(list(Record(old_runs / "runs/calls.db").calls())) == 18
 
 
-def test_the_same_check_is_written(stored: Path) -> None:
+def test_the_same_check_is_written(old_runs: Path) -> None:
     assert invoke("check", "probe", "--samples", "2", "--json", "new.json").exit_code == 0
-    assert Path("new.json").read_bytes() == (stored / "check.json").read_bytes()
+    assert Path("new.json").read_bytes() == (old_runs / "check.json").read_bytes()
 
 
-def test_an_unfinished_run_goes_on_to_the_same_end(stored: Path) -> None:
+def test_an_unfinished_run_goes_on_to_the_same_end(old_runs: Path) -> None:
     assert invoke(*RESUME, "probe/unfinished").exit_code == 0
-    assert contents(stored / "unfinished", *RUN_FILES) == contents(stored / "runs", *RUN_FILES)
+    assert contents(old_runs / "unfinished", *RUN_FILES) == contents(old_runs / "runs", *RUN_FILES)
 
 
-def test_a_finished_run_is_not_changed_by_running_it_again(stored: Path) -> None:
-    before = contents(stored / "runs", *RUN_FILES)
+def test_a_finished_run_is_not_changed_by_running_it_again(old_runs: Path) -> None:
+    before = contents(old_runs / "runs", *RUN_FILES)
     assert invoke(*RESUME, "probe/runs").exit_code == 0
-    assert contents(stored / "runs", *RUN_FILES) == before
+    assert contents(old_runs / "runs", *RUN_FILES) == before
 
 
-def test_the_review_is_read(stored: Path) -> None:
+def test_the_review_is_read(old_runs: Path) -> None:
     for option in ("--status", "--agreement"):
-        result = invoke("review", str(stored / "runs"), option, "--json", "-")
+        result = invoke("review", str(old_runs / "runs"), option, "--json", "-")
         assert result.exit_code == 0
         assert json.loads(result.stdout)
 
 
-def test_the_progress_of_the_review(stored: Path) -> None:
-    progress = ReviewProgress.of(ReviewedRuns(stored / "runs"))
+def test_the_progress_of_the_review(old_runs: Path) -> None:
+    progress = ReviewProgress.of(ReviewedRuns(old_runs / "runs"))
     assert (progress.items, progress.settled, progress.adjudicated) == (8, 6, 2)
     assert progress.settings.reviewers == 2
     assert set(progress.reviewers) == {"ana", "ben"}
     assert set(progress.adjudicators) == {"cy"}
 
 
-def test_the_same_report_is_written(stored: Path) -> None:
+def test_the_same_report_is_written(old_runs: Path) -> None:
     assert invoke("report", "probe/runs", "--json", "new.json").exit_code == 0
-    assert Path("new.json").read_bytes() == (stored / "report.json").read_bytes()
+    assert Path("new.json").read_bytes() == (old_runs / "report.json").read_bytes()
 
 
-def test_a_stored_report_is_read_and_written_again(stored: Path) -> None:
-    summary = ProbeSummary.load(stored / "report.json")
+def test_a_stored_report_is_read_and_written_again(old_runs: Path) -> None:
+    summary = ProbeSummary.load(old_runs / "report.json")
     assert summary.control == "stratified"
     assert sum(run.rows.confirmed for run in summary.runs) == 4
-    assert summary.to_json() == (stored / "report.json").read_text()
-    tables = ProbeTables.load(stored / "package/tables.json")
+    assert summary.to_json() == (old_runs / "report.json").read_text()
+    tables = ProbeTables.load(old_runs / "package/tables.json")
     assert tables.best_scores == summary.best_scores
 
 
@@ -107,21 +107,21 @@ def test_a_stored_report_is_read_and_written_again(stored: Path) -> None:
         ('{"schema_version": 1, "more": 0}', "is no JSON of groundfault probe report"),
     ],
 )
-def test_a_report_of_another_form_is_refused(stored: Path, text: str, message: str) -> None:
-    (stored / "report.json").write_text(text)
+def test_a_report_of_another_form_is_refused(old_runs: Path, text: str, message: str) -> None:
+    (old_runs / "report.json").write_text(text)
     with pytest.raises(InputError, match=message):
-        ProbeSummary.load(stored / "report.json")
+        ProbeSummary.load(old_runs / "report.json")
 
 
-def test_a_stored_package_reproduces(stored: Path) -> None:
-    result = invoke("release", "--check", str(stored / "package"))
+def test_a_stored_package_reproduces(old_runs: Path) -> None:
+    result = invoke("release", "--check", str(old_runs / "package"))
     assert result.exit_code == 0, result.output
     assert "9 files, 20 rows, 4 unique audited prompt keys" in result.output
 
 
-def test_the_same_package_is_made(stored: Path) -> None:
+def test_the_same_package_is_made(old_runs: Path) -> None:
     assert invoke("release", "probe/runs", "--out", "new").exit_code == 0
-    old, new = contents(stored / "package", "*"), contents(Path("new"), "*")
+    old, new = contents(old_runs / "package", "*"), contents(Path("new"), "*")
     indexes = [json.loads(files.pop("MANIFEST.json")) for files in (old, new)]
     assert new == old
     for index in indexes:

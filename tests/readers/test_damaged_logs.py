@@ -41,7 +41,7 @@ ODD: list[Any] = [
 ]
 
 
-def bruised(data: st.DataObject, content: bytes) -> bytes:
+def overwrite_or_cut(data: st.DataObject, content: bytes) -> bytes:
     """Bytes overwritten, cut off or doubled."""
     kind = data.draw(st.sampled_from(["overwrite", "truncate", "double", "drop"]))
     start = data.draw(st.integers(0, len(content)))
@@ -55,7 +55,7 @@ def bruised(data: st.DataObject, content: bytes) -> bytes:
     return content[:start] + data.draw(st.binary(min_size=1, max_size=8)) + content[start + 8 :]
 
 
-def retyped(data: st.DataObject, content: bytes) -> bytes:
+def change_types(data: st.DataObject, content: bytes) -> bytes:
     """A value of a JSON document in another type, or a key left out."""
     tree = json.loads(content)
     for _ in range(data.draw(st.integers(1, 3))):
@@ -78,18 +78,18 @@ def retyped(data: st.DataObject, content: bytes) -> bytes:
     return json.dumps(tree).encode()
 
 
-def damaged(data: st.DataObject, content: bytes, suffix: str) -> bytes:
+def damage_content(data: st.DataObject, content: bytes, suffix: str) -> bytes:
     if suffix not in (".json", ".jsonl") or data.draw(st.integers(0, 3)) == 0:
-        return bruised(data, content)
+        return overwrite_or_cut(data, content)
     lines = content.splitlines()
     if suffix == ".json" and len(lines) == 1:
-        return retyped(data, content)
+        return change_types(data, content)
     try:
         which = data.draw(st.integers(0, len(lines) - 1))
-        lines[which] = retyped(data, lines[which])
+        lines[which] = change_types(data, lines[which])
         return b"\n".join(lines)
     except ValueError:  # a document over several lines
-        return retyped(data, content)
+        return change_types(data, content)
 
 
 def outcome(name: str, path: Path) -> int:
@@ -128,7 +128,7 @@ def test_a_damaged_log_is_a_log_or_one_line(
     content = path.read_bytes()
     began = time.process_time()
     try:
-        path.write_bytes(damaged(data, content, path.suffix))
+        path.write_bytes(damage_content(data, content, path.suffix))
         assert outcome(name, whole) < 2_000
         assert time.process_time() - began < 5
     finally:

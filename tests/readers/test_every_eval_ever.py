@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from damage import BYTES, damaged, odd, read_or_refused
+from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -160,9 +160,9 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @settings(max_examples=30)
-@given(given=st.lists(rows(), min_size=1, max_size=4))
+@given(content=st.lists(rows(), min_size=1, max_size=4))
 def test_what_is_written_is_read_again(
-    tmp_path_factory: pytest.TempPathFactory, given: list[dict[str, Any]]
+    tmp_path_factory: pytest.TempPathFactory, content: list[dict[str, Any]]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "written_samples.jsonl"
     types = {
@@ -173,18 +173,18 @@ def test_what_is_written_is_read_again(
         "seconds": pl.Float64,
     }
     schema = {**COLUMNS, **types, "input_tokens": pl.Int64, "output_tokens": pl.Int64}
-    frame = pl.DataFrame(given, schema=schema)
-    assert write(frame, path) == len(given)
-    for row, found in zip(given, read(path)[1], strict=True):
+    frame = pl.DataFrame(content, schema=schema)
+    assert write(frame, path) == len(content)
+    for row, result in zip(content, read(path)[1], strict=True):
         for name in COLUMNS:
-            assert getattr(found, name) == row[name], name
+            assert getattr(result, name) == row[name], name
         for name in ("subject", "level", "hard"):
-            assert found.attributes.get(name) == row[name]
-        share = found.attributes.get("share")
+            assert result.attributes.get(name) == row[name]
+        share = result.attributes.get("share")
         assert share == row["share"] or math.isclose(share, row["share"])
         if row["seconds"] is not None:
-            assert found.measured["seconds"] == pytest.approx(row["seconds"])
-        assert found.measured.get("input_tokens") == row["input_tokens"]
+            assert result.measured["seconds"] == pytest.approx(row["seconds"])
+        assert result.measured.get("input_tokens") == row["input_tokens"]
 
 
 def test_a_written_record_is_what_the_schema_asks_for(tmp_path: Path) -> None:
@@ -233,9 +233,9 @@ def test_a_written_record_is_what_the_schema_asks_for(tmp_path: Path) -> None:
 def test_nonsense_is_one_line(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(json.dumps(RECORD).encode() + b"\n" + bad + b"\n")
-    with pytest.raises(InputError, match=r"s\.jsonl, line 2") as raised:
+    with pytest.raises(InputError, match=r"s\.jsonl, line 2") as error:
         list(EveryEvalEver().read(path).observations)
-    assert "\n" not in str(raised.value)
+    assert "\n" not in str(error.value)
 
 
 @settings(max_examples=80)
@@ -244,7 +244,7 @@ def test_any_bytes_are_records_or_one_error(
     tmp_path_factory: pytest.TempPathFactory, how: tuple[list[tuple[float, int]], float]
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.jsonl"
-    path.write_bytes(damaged(2 * (json.dumps(RECORD).encode() + b"\n"), how))
+    path.write_bytes(damage_bytes(2 * (json.dumps(RECORD).encode() + b"\n"), how))
     read_or_refused(path, "every_eval_ever")
 
 

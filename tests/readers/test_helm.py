@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damage import BYTES, damaged, odd, read_or_refused
+from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,7 +44,7 @@ def read(path: Path) -> tuple[Log, list[Observation]]:
     return log, observations
 
 
-def changed(run: Path, name: str, change: Any) -> None:
+def edit_file(run: Path, name: str, change: Any) -> None:
     content = json.loads((run / name).read_text())
     change(content["request_states"] if name == "scenario_state.json" else content)
     (run / name).write_text(json.dumps(content))
@@ -97,8 +97,8 @@ def test_perturbations_are_examples_of_one_group_and_trials_are_epochs(run: Path
             other["train_trial_index"] = 1
             entries.append(other)
 
-    changed(run, "per_instance_stats.json", vary)
-    changed(run, "scenario_state.json", vary)
+    edit_file(run, "per_instance_stats.json", vary)
+    edit_file(run, "scenario_state.json", vary)
     rows = [r for r in read(run)[1] if r.scorer == "exact_match"]
     assert len({(r.example_id, r.epoch) for r in rows}) == len(rows) == 30
     assert {(r.example_id, r.epoch) for r in rows if r.group == "id147"} == {
@@ -113,7 +113,7 @@ def test_a_request_that_failed_is_no_failure_of_the_model(run: Path) -> None:
         states[0]["result"] = {"success": False, "error": "503\nbusy", "completions": []}
         states[1]["result"] = {"success": False, "error": "Content blocked", "completions": []}
 
-    changed(run, "scenario_state.json", fail)
+    edit_file(run, "scenario_state.json", fail)
     rows = [r for r in read(run)[1] if r.scorer == "exact_match"]
     assert Counter(r.status for r in rows) == {"error": 1, "refused": 1, "scored": 8}
     assert [r.value for r in rows[:2]] == [None, None]
@@ -121,7 +121,7 @@ def test_a_request_that_failed_is_no_failure_of_the_model(run: Path) -> None:
 
 
 def test_an_instance_without_statistics_is_missing(run: Path) -> None:
-    changed(run, "per_instance_stats.json", lambda entries: entries.pop(0))
+    edit_file(run, "per_instance_stats.json", lambda entries: entries.pop(0))
     rows = read(run)[1]
     assert [(r.example_id, r.scorer) for r in rows if r.status == "missing"] == [("id147", "")]
     assert len(rows) == 73
@@ -134,7 +134,7 @@ def test_a_metric_that_was_not_observed_is_missing(run: Path) -> None:
                 stat |= {"count": 0, "sum": 0}
                 del stat["mean"]
 
-    changed(run, "per_instance_stats.json", drop)
+    edit_file(run, "per_instance_stats.json", drop)
     assert [r.scorer for r in read(run)[1] if r.status == "missing"] == ["exact_match"]
 
 
@@ -147,7 +147,7 @@ def test_of_a_conversation_the_last_question_is_the_prompt(run: Path) -> None:
         ]
         states[0]["instance"]["input"] = {"messages": messages}
 
-    changed(run, "scenario_state.json", chat)
+    edit_file(run, "scenario_state.json", chat)
     assert read(run)[1][0].prompt == "c"
 
 
@@ -175,8 +175,8 @@ def test_choices_asked_about_one_by_one(run: Path) -> None:
             entry["stats"].append({"name": {"name": "predicted_index"}, "count": 1, "mean": 2.0})
             next(s for s in entry["stats"] if s["name"]["name"] == "max_prob")["mean"] = 0.75
 
-    changed(run, "scenario_state.json", separate)
-    changed(run, "per_instance_stats.json", choose)
+    edit_file(run, "scenario_state.json", separate)
+    edit_file(run, "per_instance_stats.json", choose)
     rows = read(run)[1]
     assert len(rows) == 80
     assert (rows[0].answer, rows[0].logprob, rows[0].confidence) == ("internalmeaning", -3.5, 0.75)
@@ -186,7 +186,7 @@ def test_choices_asked_about_one_by_one(run: Path) -> None:
 def test_published_runs_have_only_what_their_page_shows(run: Path) -> None:
     whole = {r.example_id: r for r in read(run)[1] if r.scorer == "exact_match"}
     states = json.loads((run / "scenario_state.json").read_text())["request_states"]
-    shown = [
+    texts = [
         {
             "instance_id": state["instance"]["id"],
             "train_trial_index": 0,
@@ -199,7 +199,7 @@ def test_published_runs_have_only_what_their_page_shows(run: Path) -> None:
         for state in states
     ]
     (run / "instances.json").write_text(json.dumps([state["instance"] for state in states]))
-    (run / "display_predictions.json").write_text(json.dumps(shown))
+    (run / "display_predictions.json").write_text(json.dumps(texts))
     (run / "scenario_state.json").unlink()
     (run / "per_instance_stats.json").unlink()
     rows = read(run)[1]
@@ -225,10 +225,10 @@ def test_without_its_requests_a_run_says_so(run: Path) -> None:
 @pytest.mark.parametrize("bad", [b"", b"[", b"{}", b"[{}]", b"[1]", b"\xff", b"[" * 100_000])
 def test_nonsense_is_one_line(run: Path, bad: bytes) -> None:
     (run / "per_instance_stats.json").write_bytes(bad)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError) as error:
         list(Helm().read(run).observations)
-    assert str(run) in str(raised.value)
-    assert "\n" not in str(raised.value)
+    assert str(run) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_a_folder_of_anything_else_is_not_helm(run: Path, logs: Path) -> None:
@@ -252,7 +252,9 @@ def test_any_bytes_are_a_run_or_one_error(
     place = tmp_path_factory.mktemp("damaged")
     for path in (logs / MMLU).iterdir():
         content = path.read_bytes()
-        (place / path.name).write_bytes(damaged(content, how) if path.name == name else content)
+        (place / path.name).write_bytes(
+            damage_bytes(content, how) if path.name == name else content
+        )
     read_or_refused(place, "helm")
 
 
@@ -265,7 +267,7 @@ def test_any_value_anywhere_is_a_run_or_one_error(
     state = documents["scenario_state.json"]
     state["request_states"] = state["request_states"][:2]
     documents["per_instance_stats.json"] = documents["per_instance_stats.json"][:2]
-    changed = odd(
+    variant = odd(
         {
             name: documents[name]
             for name in ("run_spec.json", "per_instance_stats.json", "scenario_state.json")
@@ -273,6 +275,6 @@ def test_any_value_anywhere_is_a_run_or_one_error(
         data,
     )
     place = tmp_path_factory.mktemp("odd")
-    for name, document in changed.items():
+    for name, document in variant.items():
         (place / name).write_text(json.dumps(document))
     read_or_refused(place, "helm")

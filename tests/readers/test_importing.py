@@ -53,17 +53,17 @@ def rows(n: int = 40, model: str = "m", **more: object) -> list[dict[str, object
     ]
 
 
-def said(*arguments: str) -> tuple[int, str]:
+def run_command(*arguments: str) -> tuple[int, str]:
     """What a command prints, as in a shell: exit status, and standard output with standard
     error.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "groundfault", *arguments],
         capture_output=True,
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout + done.stderr
+    return result.returncode, result.stdout + result.stderr
 
 
 # ------------------------------------------------------------------------------- --- one vocabulary
@@ -87,14 +87,14 @@ def test_observations_become_a_table_of_the_vocabulary():
             ),
         ]
     )
-    (frame, measured), *none = log.tables()
+    (frame, measurements), *none = log.tables()
     assert none == []
     assert frame.columns[: len(COLUMNS)] == list(COLUMNS)
     assert frame["meta_level"].to_list() == ["1", "2"]
     assert frame["tags"].to_list() == ['["x"]', None]
     assert frame["n"].to_list() == [1.0, 2.5]
     assert frame["value_given"].to_list() == [None, 3]
-    assert measured == {"value_given"}
+    assert measurements == {"value_given"}
     assert frame["prompt"][0] == "half a pair ?"
 
 
@@ -138,10 +138,14 @@ def test_another_result_of_the_same_example_is_an_error_or_a_repeat(desk: Path):
         InputError, match=r"other result: 20 examples, such as 'q0' in a\.parquet, b\.parquet"
     ):
         Evidence.from_logs("a.parquet", "b.parquet")
-    kept = Evidence.from_logs("a.parquet", "b.parquet", conflicts="keep")
-    assert kept.roles.repeat == "epoch"
-    assert kept.account is not None
-    assert (len(kept), kept.account.duplicated, kept.account.conflicting) == (60, 20, 40)
+    evidence = Evidence.from_logs("a.parquet", "b.parquet", conflicts="keep")
+    assert evidence.roles.repeat == "epoch"
+    assert evidence.account is not None
+    assert (len(evidence), evidence.account.duplicated, evidence.account.conflicting) == (
+        60,
+        20,
+        40,
+    )
 
 
 def test_the_same_id_with_another_text_is_an_error_or_another_example(desk: Path):
@@ -149,10 +153,10 @@ def test_the_same_id_with_another_text_is_an_error_or_another_example(desk: Path
     table("b.parquet", rows(model="b", prompt="new?"))
     with pytest.raises(InputError, match="same id, other text: 40 examples"):
         Evidence.from_logs("a.parquet", "b.parquet")
-    kept = Evidence.from_logs("a.parquet", "b.parquet", conflicts="keep")
-    assert kept.account is not None
-    assert kept.account.examples == 80
-    assert kept.unit_count == 40  # the two texts of an id stay in one group
+    evidence = Evidence.from_logs("a.parquet", "b.parquet", conflicts="keep")
+    assert evidence.account is not None
+    assert evidence.account.examples == 80
+    assert evidence.unit_count == 40  # the two texts of an id stay in one group
 
 
 def test_scorers_are_chosen_and_never_averaged(desk: Path):
@@ -175,10 +179,13 @@ def test_scorers_are_chosen_and_never_averaged(desk: Path):
 
 
 def test_answers_that_no_scorer_saw_stay_in_the_count(desk: Path):
-    lost = [
+    failures = [
         {"example_id": f"e{i}", "model": "m", "value": None, "status": "error"} for i in range(5)
     ]
-    table("a.parquet", [*rows(scorer="x"), *rows(scorer="y"), *({**r, "scorer": ""} for r in lost)])
+    table(
+        "a.parquet",
+        [*rows(scorer="x"), *rows(scorer="y"), *({**r, "scorer": ""} for r in failures)],
+    )
     evidence = Evidence.from_logs("a.parquet", scorer="x")
     assert evidence.status_counts["error"] == 5
     assert len(evidence) == 45
@@ -341,8 +348,8 @@ def test_every_real_log_is_known_to_one_reader(shared: Path):
     companions |= {"run_spec.json"}
     for path in (p for p in logs.rglob("*") if p.is_file()):
         knowing = [name for name in readers.known() if readers.get(name).sniff(path)]
-        known = path.name not in companions and not path.name.startswith("results_")
-        assert len(knowing) == known, f"{path}: {knowing}"
+        names = path.name not in companions and not path.name.startswith("results_")
+        assert len(knowing) == names, f"{path}: {knowing}"
 
 
 # ------------------------------------------------------------------------------------ --- the shell
@@ -354,16 +361,16 @@ def test_import_audit_and_verify_from_the_shell(desk: Path):
         for i, row in enumerate(rows(400))
     ]
     table("a.parquet", failing)
-    code, out = said("import", "a.parquet", "-o", "evidence")
+    code, out = run_command("import", "a.parquet", "-o", "evidence")
     assert code == 0, out
     assert "400 rows from 1 log; 400 examples" in out
-    code, out = said("audit", "evidence", "--no-ledger", "--out", "report")
+    code, out = run_command("audit", "evidence", "--no-ledger", "--out", "report")
     assert code == 0, out
     assert "confirmed finding" in out
-    assert said("verify", "report")[0] == 0
-    code, out = said("audit", "a.parquet", "--no-ledger", "--out", "direct")
+    assert run_command("verify", "report")[0] == 0
+    code, out = run_command("audit", "a.parquet", "--no-ledger", "--out", "direct")
     assert code == 0, out
-    assert said("verify", "direct")[0] == 0
+    assert run_command("verify", "direct")[0] == 0
     reports = [json.loads(Path(d, "report.json").read_text()) for d in ("report", "direct")]
     assert reports[0]["findings"] == reports[1]["findings"]
     assert reports[1]["manifest"]["account"]["examples"] == 400
@@ -377,7 +384,7 @@ def test_options_that_do_not_go_together_are_refused(desk: Path):
         (("audit", "a.parquet", "a.parquet", "--outcome", "value"), "name one table"),
         (("audit",), "Missing argument"),
     ):
-        code, out = said(*arguments)
+        code, out = run_command(*arguments)
         assert code == 2
         assert message in out
         assert out.count("\n") == 1
@@ -431,7 +438,7 @@ def test_an_answer_that_a_later_log_made_good_is_no_contradiction(desk: Path):
     assert (len(evidence), account.retried, account.duplicated) == (10, 3, 7)
     assert evidence.status_counts["error"] == 1
     assert evidence.status_counts["missing"] == 0
-    assert "retried: 3 rows without an answer, which another log has" in account.lines()
+    assert "retried: 3 rows without an answer, which another log has" in account.to_lines()
 
 
 def test_an_answer_taken_back_is_not_made_good_by_the_log_of_before(desk: Path):
@@ -474,8 +481,10 @@ def test_each_task_is_said_to_need_a_scorer_of_its_own(desk: Path):
 
 def test_errors_of_a_log_without_the_chosen_scorer_are_left_out_with_its_answers(desk: Path):
     table("a.parquet", rows(model="a", scorer="x"))
-    broken = [{"example_id": "q99", "model": "b", "scorer": "", "value": None, "status": "error"}]
-    table("b.parquet", [*rows(30, model="b", scorer="y"), *broken])
+    server_error = [
+        {"example_id": "q99", "model": "b", "scorer": "", "value": None, "status": "error"}
+    ]
+    table("b.parquet", [*rows(30, model="b", scorer="y"), *server_error])
     evidence = Evidence.from_logs("a.parquet", "b.parquet", scorer="x")
     assert evidence.models == ("a",)
     assert evidence.account is not None
@@ -508,7 +517,7 @@ def test_many_notes_alike_are_one_line_and_hide_nothing_of_weight(desk: Path):
     )
     lines = Account(
         logs, notes=("30 answers were left out",), missing={f"m{i}": 1 for i in range(50)}
-    ).lines()
+    ).to_lines()
     assert len(lines) < 20
     assert "30 answers were left out" in lines
     assert "in 1,000 logs: no samples" in lines

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import zstandard
-from damage import BYTES, damaged, odd, read_or_refused
+from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,19 +35,19 @@ def read(path: Path) -> tuple[Log, list[Observation]]:
 
 def entries(path: Path) -> dict[str, bytes]:
     """The entries of an archive, deflated or zstd, without our own code."""
-    found, data = {}, path.read_bytes()
+    result, data = {}, path.read_bytes()
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             at = entry.header_offset
             name, extra = struct.unpack_from("<HH", data, at + 26)
             packed = data[at + 30 + name + extra :][: entry.compress_size]
             zstd = entry.compress_type == 93
-            found[entry.filename] = (
+            result[entry.filename] = (
                 zstandard.ZstdDecompressor().decompressobj().decompress(packed)
                 if zstd
                 else archive.read(entry)
             )
-    return found
+    return result
 
 
 def samples_of(path: Path) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def logs(shared: Path) -> Path:
 
 
 @pytest.fixture
-def changed(logs: Path, tmp_path: Path) -> Callable[[Change], Path]:
+def edit_log(logs: Path, tmp_path: Path) -> Callable[[Change], Path]:
     """A real log of five scored samples, with a change made to it."""
 
     def make(change: Change) -> Path:
@@ -80,7 +80,7 @@ def first(change: Change) -> Change:
     return lambda log: change(log["samples"][0])
 
 
-def scored(value: Any, **more: Any) -> Change:
+def set_score(value: Any, **more: Any) -> Change:
     def change(sample: dict[str, Any]) -> None:
         sample["scores"]["choice"] |= {"value": value, **more}
 
@@ -95,10 +95,10 @@ def test_every_sample_of_every_real_log_has_a_row_a_score(logs: Path) -> None:
             for sample in samples_of(path)
             for name in (sample.get("scores") or {"": None})
         )
-        found = Counter(
+        result = Counter(
             (row.example_id, row.epoch, row.scorer) for row in rows if row.prompt is not None
         )
-        assert found == expected, path.name
+        assert result == expected, path.name
 
 
 def test_scores_are_those_in_the_log(logs: Path) -> None:
@@ -147,12 +147,12 @@ def test_runs_that_were_not_finished_say_so(logs: Path) -> None:
 
 
 def test_an_errored_sample_is_an_error_whatever_it_was_scored(
-    logs: Path, changed: Callable[[Change], Path]
+    logs: Path, edit_log: Callable[[Change], Path]
 ) -> None:
     _, rows = read(logs / "eee_data_cvebench_empty_choices.json")
     assert [(r.status, r.value, r.scorer) for r in rows] == [("error", None, "")]
     error = {"message": "boom\nsecond line", "traceback": "", "traceback_ansi": ""}
-    _, rows = read(changed(first(lambda sample: sample.update(error=error))))
+    _, rows = read(edit_log(first(lambda sample: sample.update(error=error))))
     assert [r.status for r in rows] == ["error", *["scored"] * 4]
     assert rows[0].value is None
     assert rows[0].measured["error"] == "boom"
@@ -185,56 +185,56 @@ def test_an_errored_sample_is_an_error_whatever_it_was_scored(
     ],
 )
 def test_values_and_reasons(
-    changed: Callable[[Change], Path],
+    edit_log: Callable[[Change], Path],
     value: Any,
     more: dict[str, Any],
     status: str,
     number: float | None,
 ) -> None:
-    _, rows = read(changed(scored(value, **more)))
+    _, rows = read(edit_log(set_score(value, **more)))
     assert (rows[0].status, rows[0].value) == (status, number)
     assert [(r.status, r.value) for r in rows[1:]] == [("scored", 1.0)] * 4
 
 
 def test_a_blocked_answer_is_refused_but_a_full_score_stands(
-    changed: Callable[[Change], Path],
+    edit_log: Callable[[Change], Path],
 ) -> None:
     def block(log: dict[str, Any]) -> None:
         for sample, value in zip(log["samples"][:2], ("I", "C"), strict=True):
             sample["output"]["choices"][0]["stop_reason"] = "content_filter"
             sample["scores"]["choice"]["value"] = value
 
-    assert [r.status for r in read(changed(block))[1][:2]] == ["refused", "scored"]
+    assert [r.status for r in read(edit_log(block))[1][:2]] == ["refused", "scored"]
 
 
-def test_several_values_of_a_scorer_are_several_scorers(changed: Callable[[Change], Path]) -> None:
-    _, rows = read(changed(scored({"style": "C", "facts": 0, "length": None})))
+def test_several_values_of_a_scorer_are_several_scorers(edit_log: Callable[[Change], Path]) -> None:
+    _, rows = read(edit_log(set_score({"style": "C", "facts": 0, "length": None})))
     assert [(r.scorer, r.value, r.status) for r in rows[:3]] == [
         ("choice.style", 1.0, "scored"),
         ("choice.facts", 0.0, "scored"),
         ("choice.length", None, "missing"),
     ]
-    _, rows = read(changed(scored([1, "I"])))
+    _, rows = read(edit_log(set_score([1, "I"])))
     assert [(r.scorer, r.value) for r in rows[:2]] == [("choice[0]", 1.0), ("choice[1]", 0.0)]
 
 
-def test_a_scorer_that_left_a_sample_out_leaves_a_row(changed: Callable[[Change], Path]) -> None:
+def test_a_scorer_that_left_a_sample_out_leaves_a_row(edit_log: Callable[[Change], Path]) -> None:
     def two(log: dict[str, Any]) -> None:
         for sample in log["samples"][:-1]:
             sample["scores"]["second"] = {"value": 0.5}
 
-    _, rows = read(changed(two))
+    _, rows = read(edit_log(two))
     assert Counter(r.scorer for r in rows) == {"choice": 5, "second": 4, "": 1}
     assert [(r.example_id, r.status) for r in rows if r.scorer == ""] == [("5", "missing")]
 
 
-def test_edits_and_invalidations(changed: Callable[[Change], Path]) -> None:
+def test_edits_and_invalidations(edit_log: Callable[[Change], Path]) -> None:
     history = [{"value": "I"}, {"value": "C", "provenance": {"author": "ann"}}]
-    _, rows = read(changed(scored("C", history=history)))
+    _, rows = read(edit_log(set_score("C", history=history)))
     assert rows[0].value == 1.0
     assert rows[0].measured["edited"] is True
     _, rows = read(
-        changed(
+        edit_log(
             first(
                 lambda sample: sample.update(
                     invalidation={"author": "ann", "reason": "bad sandbox"}
@@ -245,20 +245,20 @@ def test_edits_and_invalidations(changed: Callable[[Change], Path]) -> None:
     assert (rows[0].status, rows[0].value) == ("artefact", None)
 
 
-def test_attachments_stand_for_their_text(changed: Callable[[Change], Path]) -> None:
+def test_attachments_stand_for_their_text(edit_log: Callable[[Change], Path]) -> None:
     def attach(sample: dict[str, Any]) -> None:
         sample["attachments"] = {"abc": "a long question", "def": "a long answer"}
         sample["input"] = "attachment://abc"
         sample["output"]["choices"][0]["message"]["content"] = "attachment://def"
         sample["metadata"] = {"text": "attachment://def", "gone": "attachment://nowhere"}
 
-    row = read(changed(first(attach)))[1][0]
+    row = read(edit_log(first(attach)))[1][0]
     assert (row.prompt, row.response) == ("a long question", "a long answer")
     assert row.attributes["text"] == "a long answer"
     assert row.attributes["gone"] == "attachment://nowhere"
 
 
-def test_what_is_measured_of_an_answer(changed: Callable[[Change], Path]) -> None:
+def test_what_is_measured_of_an_answer(edit_log: Callable[[Change], Path]) -> None:
     def long(sample: dict[str, Any]) -> None:
         sample |= {
             "limit": {"type": "token", "limit": 100},
@@ -275,7 +275,7 @@ def test_what_is_measured_of_an_answer(changed: Callable[[Change], Path]) -> Non
             {"role": "user", "content": [{"type": "text", "text": "?"}]},
         ]
 
-    row = read(changed(first(long)))[1][0]
+    row = read(edit_log(first(long)))[1][0]
     expected = {
         "limit": "token", "truncated": True, "turns": 3, "retries": 1, "tool_calls": 1, "input_tokens": 5,
         "output_tokens": 7, "position": 1, "finish_reason": "stop", "parsed": True,
@@ -285,7 +285,7 @@ def test_what_is_measured_of_an_answer(changed: Callable[[Change], Path]) -> Non
     assert row.prompt == "?"
 
 
-def test_the_judge_is_named(changed: Callable[[Change], Path]) -> None:
+def test_the_judge_is_named(edit_log: Callable[[Change], Path]) -> None:
     def grade(options: dict[str, Any], roles: dict[str, Any] | None = None) -> dict[str, Any]:
         def change(log: dict[str, Any]) -> None:
             log["eval"]["scorers"] = [{"name": "choice", "options": options}]
@@ -296,8 +296,8 @@ def test_the_judge_is_named(changed: Callable[[Change], Path]) -> None:
             ]
             log["samples"][0]["scores"]["choice"]["metadata"] = {"grading": grading}
 
-        measured = read(changed(change))[1][0].measured
-        return {key: measured.get(key) for key in ("judge", "judge_version")}
+        measurements = read(edit_log(change))[1][0].measured
+        return {key: measurements.get(key) for key in ("judge", "judge_version")}
 
     version = "judge-2026-01-01"
     own = {"grader_model": {"model": "google/judge", "config": {}}}
@@ -317,7 +317,7 @@ def test_the_judge_is_named(changed: Callable[[Change], Path]) -> None:
     assert grade({}) == {"judge": version, "judge_version": version}
 
 
-def test_clustered_standard_errors_name_the_group(changed: Callable[[Change], Path]) -> None:
+def test_clustered_standard_errors_name_the_group(edit_log: Callable[[Change], Path]) -> None:
     def cluster(log: dict[str, Any]) -> None:
         log["eval"]["scorers"][0]["metrics"] = [
             {"name": "stderr", "options": {"cluster": "passage"}}
@@ -325,7 +325,7 @@ def test_clustered_standard_errors_name_the_group(changed: Callable[[Change], Pa
         for i, sample in enumerate(log["samples"]):
             sample["metadata"] = {"passage": i // 2}
 
-    assert [r.group for r in read(changed(cluster))[1]] == ["0", "0", "1", "1", "2"]
+    assert [r.group for r in read(edit_log(cluster))[1]] == ["0", "0", "1", "1", "2"]
 
 
 def test_an_interrupted_archive_is_read_as_far_as_it_goes(logs: Path, tmp_path: Path) -> None:
@@ -347,12 +347,12 @@ def test_samples_in_parts(logs: Path, tmp_path: Path) -> None:
     """The layout of logs that Inspect splits: shell, metadata and attachments are entries of their
     own.
     """
-    kept = entries(logs / "own_mockllm_2scorers_2epochs_zstd.eval")
+    rows = entries(logs / "own_mockllm_2scorers_2epochs_zstd.eval")
     whole = read(logs / "own_mockllm_2scorers_2epochs_zstd.eval")[1]
     path = tmp_path / "parts.eval"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.json", kept["header.json"])
-        for name, data in kept.items():
+        archive.writestr("header.json", rows["header.json"])
+        for name, data in rows.items():
             if not name.startswith("samples/"):
                 continue
             sample = json.loads(data)
@@ -364,8 +364,8 @@ def test_samples_in_parts(logs: Path, tmp_path: Path) -> None:
             archive.writestr(
                 f"{folder}/sample.json", json.dumps(sample | {"input": "attachment://1"})
             )
-    found = read(path)[1]
-    for a, b in zip(whole, found, strict=True):
+    result = read(path)[1]
+    for a, b in zip(whole, result, strict=True):
         assert (a.example_id, a.value, a.prompt, a.attributes) == (
             b.example_id,
             b.value,
@@ -381,12 +381,12 @@ def with_entry(path: Path, packed: bytes, content: bytes) -> Path:
     name, crc, method = b"header.json", zlib.crc32(content), 93
     sizes = crc, len(packed), len(content), len(name)
     local = struct.pack("<4s5H3I2H", b"PK\x03\x04", 63, 0, method, 0, 0, *sizes, 0) + name + packed
-    listed = (
+    entries = (
         struct.pack("<4s6H3I5H2I", b"PK\x01\x02", 63, 63, 0, method, 0, 0, *sizes, 0, 0, 0, 0, 0, 0)
         + name
     )
-    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(listed), len(local), 0)
-    path.write_bytes(local + listed + end)
+    end = struct.pack("<4s4H2IH", b"PK\x05\x06", 0, 0, 1, 1, len(entries), len(local), 0)
+    path.write_bytes(local + entries + end)
     return path
 
 
@@ -424,10 +424,10 @@ def test_zstd_frames_of_any_kind_and_none_that_lies(tmp_path: Path) -> None:
 def test_nonsense_is_one_line(tmp_path: Path, bad: bytes) -> None:
     path = tmp_path / "bad.eval"
     path.write_bytes(bad)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError) as error:
         list(Inspect().read(path).observations)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["mmlu-summary-choices.eval", "eee_data_pubmedqa_gpt4o_mini.json"])
@@ -440,7 +440,7 @@ def test_any_bytes_are_a_log_or_one_error(
     how: tuple[list[tuple[float, int]], float],
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"damaged-{name}"
-    path.write_bytes(damaged((logs / name).read_bytes(), how))
+    path.write_bytes(damage_bytes((logs / name).read_bytes(), how))
     read_or_refused(path, "inspect")
 
 

@@ -32,7 +32,7 @@ def samples(folder: Path, task: str) -> Path:
     return next(folder.glob(f"samples_{task}_*.jsonl"))
 
 
-def edited(path: Path, change: Callable[[Rows], Rows]) -> Path:
+def edit_rows(path: Path, change: Callable[[Rows], Rows]) -> Path:
     rows = change([json.loads(line) for line in path.read_text().splitlines()])
     path.chmod(0o644)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -97,7 +97,7 @@ def test_old_files_have_numbers_and_name_neither_filter_nor_metrics(folder: Path
             row["filtered_resps"] = [[float(x), y == "True"] for x, y in row["filtered_resps"]]
         return rows
 
-    assert observations(edited(path, older)) == before
+    assert observations(edit_rows(path, older)) == before
 
 
 def test_files_of_early_2024_are_one_list_named_by_the_models_arguments(folder: Path) -> None:
@@ -117,7 +117,7 @@ def test_two_filters_are_two_scorers(folder: Path) -> None:
     """The harness writes every document twice; neither the count of documents nor a score is
     doubled.
     """
-    path = edited(
+    path = edit_rows(
         samples(folder, "add_gen"),
         lambda rows: [
             r | {"filter": f} for f in ("strict-match", "flexible-extract") for r in rows
@@ -135,14 +135,14 @@ def test_two_filters_are_two_scorers(folder: Path) -> None:
 def test_an_old_file_with_two_filters_takes_their_names_from_the_results(folder: Path) -> None:
     """One block of rows a filter, in the order of the task's configuration."""
     results = next(folder.glob("results_*.json"))
-    held = json.loads(results.read_text())
-    held["configs"]["add_gen"]["filter_list"] = [
+    content = json.loads(results.read_text())
+    content["configs"]["add_gen"]["filter_list"] = [
         {"name": "strict-match"},
         {"name": "flexible-extract"},
     ]
     results.chmod(0o644)
-    results.write_text(json.dumps(held))
-    path = edited(
+    results.write_text(json.dumps(content))
+    path = edit_rows(
         samples(folder, "add_gen"),
         lambda rows: [{k: v for k, v in r.items() if k != "filter"} for r in rows * 2],
     )
@@ -154,7 +154,7 @@ def test_an_old_file_with_two_filters_takes_their_names_from_the_results(folder:
 
 def test_an_answer_that_no_filter_found_is_not_a_failure(folder: Path) -> None:
     """The harness writes [invalid] and scores it 0."""
-    path = edited(
+    path = edit_rows(
         samples(folder, "add_gen"),
         lambda rows: [r | {"filter": "strict", "filtered_resps": ["[invalid]"]} for r in rows],
     )
@@ -169,7 +169,7 @@ def test_what_has_no_number_a_document_is_noted(folder: Path, metric: str) -> No
     999.
     """
     value = [0, 1] if metric == "f1" else 999
-    path = edited(
+    path = edit_rows(
         samples(folder, "add_gen"),
         lambda rows: [r | {"metrics": [metric], metric: value} for r in rows],
     )
@@ -181,10 +181,10 @@ def test_what_has_no_number_a_document_is_noted(folder: Path, metric: str) -> No
 def test_a_limit_is_noted(folder: Path) -> None:
     """n-samples: effective below original."""
     results = next(folder.glob("results_*.json"))
-    held = json.loads(results.read_text())
-    held["n-samples"]["add_gen"]["original"] = 5000
+    content = json.loads(results.read_text())
+    content["n-samples"]["add_gen"]["original"] = 5000
     results.chmod(0o644)
-    results.write_text(json.dumps(held))
+    results.write_text(json.dumps(content))
     log = readers.read(samples(folder, "add_gen"))
     list(log.observations)
     assert log.notes == ["limited: 40 of 5,000 documents were evaluated"]
@@ -202,13 +202,13 @@ def test_ids_are_those_of_the_documents_and_never_merge_two(folder: Path) -> Non
     """Without an id of its own a document has its number in the task; a shared one is told
     apart.
     """
-    path = edited(
+    path = edit_rows(
         samples(folder, "add_gen"), lambda rows: [r | {"doc": {"id": "same"}} for r in rows]
     )
     ids = [o.example_id for o in observations(path)]
     assert ids[:2] == ["same", "same#1"]
     assert len(set(ids)) == 40
-    path = edited(path, lambda rows: [r | {"doc": {"q": "x"}} for r in rows])
+    path = edit_rows(path, lambda rows: [r | {"doc": {"q": "x"}} for r in rows])
     assert [o.example_id for o in observations(path)][:3] == ["0", "1", "2"]
 
 
@@ -217,13 +217,13 @@ def test_another_template_asks_the_same_question(folder: Path) -> None:
     path = samples(folder, "add_gen")
     before = [o.prompt for o in observations(path)]
 
-    def conversed(rows: Rows) -> Rows:
+    def as_conversation(rows: Rows) -> Rows:
         for row in rows:
             turns = [{"role": "user", "content": "Q: 1 + 1 = \n\nQ: " + row["doc"]["question"]}]
             row["arguments"]["gen_args_0"]["arg_0"] = [json.dumps(turns)]
         return rows
 
-    assert [o.prompt for o in observations(edited(path, conversed))] == before
+    assert [o.prompt for o in observations(edit_rows(path, as_conversation))] == before
 
 
 def test_bad_files_give_one_line(folder: Path) -> None:

@@ -13,9 +13,9 @@ from groundfault.errors import InputError
 from groundfault.readers.log import Log, Observation
 
 
-def table(*attributes: dict[str, Any], measured: dict[str, Any] | None = None) -> pl.DataFrame:
+def table(*attributes: dict[str, Any], measurements: dict[str, Any] | None = None) -> pl.DataFrame:
     rows = [
-        Observation(str(i), attributes=each, measured=measured or {})
+        Observation(str(i), attributes=each, measured=measurements or {})
         for i, each in enumerate(attributes)
     ]
     [(frame, _)] = Log(rows).tables()
@@ -23,7 +23,7 @@ def table(*attributes: dict[str, Any], measured: dict[str, Any] | None = None) -
 
 
 def test_names_that_are_taken_are_told_apart() -> None:
-    frame = table({"prompt": 1, "prompt_given": 2, "judge": 3, "": 4}, measured={"judge": "a"})
+    frame = table({"prompt": 1, "prompt_given": 2, "judge": 3, "": 4}, measurements={"judge": "a"})
     assert frame.row(0, named=True) | {
         "prompt_given": 1,
         "prompt_given_given": 2,

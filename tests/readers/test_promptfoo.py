@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from damage import BYTES, damaged, odd, read_or_refused
+from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +59,7 @@ def test_every_result_has_a_row_and_one_a_metric(logs: Path, name: str) -> None:
 
 
 def test_the_three_files_tell_the_same(logs: Path) -> None:
-    def told(name: str, *fields: str) -> set[tuple[Any, ...]]:
+    def read_values(name: str, *fields: str) -> set[tuple[Any, ...]]:
         return {tuple(getattr(r, f) for f in fields) for r in read(logs / name)[1]}
 
     both = (
@@ -74,10 +74,10 @@ def test_the_three_files_tell_the_same(logs: Path) -> None:
         "prompt",
         "target",
     )
-    assert told("out.json", *both) == told("out.jsonl", *both)
+    assert read_values("out.json", *both) == read_values("out.jsonl", *both)
     # an error has no output, which the table writes as an empty one
     also = both[:7]
-    assert told("out.json", *also) == told("out.csv", *also)
+    assert read_values("out.json", *also) == read_values("out.csv", *also)
 
 
 def test_errors_are_no_failures_and_a_score_below_one_may_be(logs: Path) -> None:
@@ -86,8 +86,10 @@ def test_errors_are_no_failures_and_a_score_below_one_may_be(logs: Path) -> None
     errors = [r for r in rows if r.status == "error"]
     assert len(errors) == 4
     assert all(r.value is None and r.measured["error"] for r in errors)
-    failed = [r for r in rows if r.scorer == "pass" and r.value == 0 and r.measured["score"] > 0.6]
-    assert failed
+    failures = [
+        r for r in rows if r.scorer == "pass" and r.value == 0 and r.measured["score"] > 0.6
+    ]
+    assert failures
 
 
 def test_a_test_under_two_prompts_is_two_examples_of_a_group(logs: Path) -> None:
@@ -121,7 +123,7 @@ def test_refusals_judges_and_people(logs: Path, tmp_path: Path) -> None:
     person["gradingResult"]["componentResults"].append(
         {"pass": True, "score": 1, "assertion": {"type": "human"}}
     )
-    made = [
+    content = [
         row | {"response": {"output": "no", "isRefusal": True}},
         row | {"response": {"output": "", "finishReason": "content_filter"}, "testIdx": 1},
         row | {"success": True, "response": {"output": "no", "isRefusal": True}, "testIdx": 2},
@@ -137,7 +139,7 @@ def test_refusals_judges_and_people(logs: Path, tmp_path: Path) -> None:
         },
         {k: v for k, v in row.items() if k not in ("failureReason", "gradingResult")},
     ]
-    rows = [r for r in read(lines(tmp_path / "o.jsonl", made))[1] if r.scorer in ("", "pass")]
+    rows = [r for r in read(lines(tmp_path / "o.jsonl", content))[1] if r.scorer in ("", "pass")]
     assert [r.status for r in rows] == [
         "refused",
         "refused",
@@ -208,10 +210,10 @@ def test_no_results(tmp_path: Path) -> None:
 def test_nonsense_is_one_line(tmp_path: Path, name: str, bad: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(bad)
-    with pytest.raises(InputError) as raised:
+    with pytest.raises(InputError) as error:
         list(Promptfoo().read(path).observations)
-    assert str(path) in str(raised.value)
-    assert "\n" not in str(raised.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.jsonl", "out.csv"])
@@ -224,7 +226,7 @@ def test_any_bytes_are_results_or_one_error(
     how: tuple[list[tuple[float, int]], float],
 ) -> None:
     path = tmp_path_factory.getbasetemp() / f"damaged-{name}"
-    path.write_bytes(damaged((logs / name).read_bytes(), how))
+    path.write_bytes(damage_bytes((logs / name).read_bytes(), how))
     read_or_refused(path, "promptfoo")
 
 

@@ -16,7 +16,7 @@ from groundfault import readers
 from groundfault.readers.log import Observation
 
 
-def told(observations: list[Observation]) -> list[tuple[str, str, float | None, str]]:
+def summarize(observations: list[Observation]) -> list[tuple[str, str, float | None, str]]:
     return [(o.example_id, o.scorer, o.value, str(o.status)) for o in observations]
 
 
@@ -36,7 +36,7 @@ def test_each_made_file_is_known_to_its_reader_alone(tmp_path: Path) -> None:
 def test_openai_evals_match_and_metrics_are_scorers(tmp_path: Path) -> None:
     """Errors, judges without a verdict and samples without a score are no failures."""
     log, observations = read(write_json(tmp_path / "e.jsonl", samples.EVALS), "openai_evals")
-    assert told(observations) == [
+    assert summarize(observations) == [
         ("arith.dev.0", "match", 1, "scored"),
         ("arith.dev.1", "match", 0, "scored"),
         ("arith.dev.1", "accuracy", 0, "scored"),
@@ -105,7 +105,7 @@ def test_bfcl_failures_alone_leave_the_denominator_unknown(tmp_path: Path) -> No
         tmp_path / "BFCL_v3_simple_score.json"
     )
     log, observations = read(path, "bfcl")
-    assert told(observations) == [
+    assert summarize(observations) == [
         ("simple_1", "valid", 0, "scored"),
         ("simple_2", "valid", None, "unparsed"),
         ("simple_4", "valid", 0, "scored"),
@@ -119,7 +119,7 @@ def test_the_result_file_gives_bfcl_those_that_passed(tmp_path: Path) -> None:
     failure.
     """
     log, observations = read(samples.all_samples(tmp_path)["bfcl"], "bfcl")
-    assert told(observations) == [
+    assert summarize(observations) == [
         ("simple_0", "valid", 1, "scored"),
         ("simple_1", "valid", 0, "scored"),
         ("simple_2", "valid", None, "unparsed"),
@@ -136,7 +136,7 @@ def test_relevance_of_bfcl_counts_rows_from_one(tmp_path: Path) -> None:
     write_json(tmp_path / "BFCL_v3_live_relevance_result.jsonl", rows).rename(
         tmp_path / "BFCL_v3_live_relevance_result.json"
     )
-    failed = {
+    failures = {
         "id": 2,
         "valid": False,
         "error": ["x"],
@@ -144,7 +144,7 @@ def test_relevance_of_bfcl_counts_rows_from_one(tmp_path: Path) -> None:
         "prompt": {},
     }
     header = {"accuracy": 2 / 3, "correct_count": 2, "total_count": 3}
-    path = write_json(tmp_path / "s.jsonl", [header, failed]).rename(
+    path = write_json(tmp_path / "s.jsonl", [header, failures]).rename(
         tmp_path / "BFCL_v3_live_relevance_score.json"
     )
     assert [o.value for o in read(path, "bfcl")[1]] == [1, 0, 1]
@@ -156,7 +156,7 @@ def test_relevance_of_bfcl_counts_rows_from_one(tmp_path: Path) -> None:
 def test_lighteval_details_have_metrics_and_confidence(tmp_path: Path) -> None:
     """Softmax of the choices' log-probabilities; metrics that are no number are noted."""
     log, observations = read(samples.all_samples(tmp_path)["lighteval"], "lighteval")
-    assert told(observations) == [
+    assert summarize(observations) == [
         ("0", "acc", 1, "scored"),
         ("0", "em_with_type_exact_match", 0.5, "scored"),
         ("1", "acc", 0, "scored"),
@@ -189,7 +189,7 @@ def test_lighteval_of_the_first_leaderboard_has_a_column_a_metric(tmp_path: Path
         path := tmp_path / "details_harness|arc:challenge|25_2023-08-19T14:00:00.000000.parquet"
     )
     _, observations = read(path, "lighteval")
-    assert told(observations) == [("0", "acc", 0, "scored"), ("0", "acc_norm", 1, "scored")]
+    assert summarize(observations) == [("0", "acc", 0, "scored"), ("0", "acc_norm", 1, "scored")]
     assert (observations[0].answer, observations[0].target) == ("3", "4")
 
 
@@ -251,7 +251,10 @@ def test_phoenix_experiments_of_the_client_and_spans(tmp_path: Path) -> None:
         ],
     }
     _, observations = read(write_json(tmp_path / "ran.json", ran), "phoenix")
-    assert told(observations) == [("x1", "match", 0.5, "scored"), ("x1", "judge", None, "error")]
+    assert summarize(observations) == [
+        ("x1", "match", 0.5, "scored"),
+        ("x1", "judge", None, "error"),
+    ]
     assert {o.epoch for o in observations} == {2}
     spans = [
         {
@@ -261,7 +264,7 @@ def test_phoenix_experiments_of_the_client_and_spans(tmp_path: Path) -> None:
             "result.label": "correct",
         }
     ]
-    assert told(read(write_csv(tmp_path / "spans.csv", spans), "phoenix")[1]) == [
+    assert summarize(read(write_csv(tmp_path / "spans.csv", spans), "phoenix")[1]) == [
         ("s", "qa", 1, "scored")
     ]
 
@@ -281,7 +284,7 @@ def test_langfuse_scores_in_each_export(tmp_path: Path, suffix: str) -> None:
         else write_json(path, samples.LANGFUSE)
     )
     log, observations = read(path, "langfuse")
-    assert told(observations) == [
+    assert summarize(observations) == [
         ("t0", "accuracy", 0.75, "scored"),
         ("t0", "helpful", 1, "scored"),
         ("o2", "verdict", 0, "scored"),
@@ -296,7 +299,9 @@ def test_langfuse_traces_hold_scores_as_columns(tmp_path: Path) -> None:
     _, observations = read(
         write_json(tmp_path / "traces.json", samples.LANGFUSE_TRACES), "langfuse"
     )
-    assert [(*row, o.epoch) for row, o in zip(told(observations), observations, strict=True)] == [
+    assert [
+        (*row, o.epoch) for row, o in zip(summarize(observations), observations, strict=True)
+    ] == [
         ("t1", "accuracy", 1, "scored", 1),
         ("t1", "accuracy", 0, "scored", 2),
         ("t1", "verdict", 1, "scored", 1),
@@ -335,7 +340,7 @@ def test_langfuse_download_of_a_trace_and_export_to_a_bucket(tmp_path: Path) -> 
         "data_type": "NUMERIC",
         "source": "API",
     }
-    assert told(read(write_json(tmp_path / "b.jsonl", [row]), "langfuse")[1]) == [
+    assert summarize(read(write_json(tmp_path / "b.jsonl", [row]), "langfuse")[1]) == [
         ("t9", "acc", 0.5, "scored")
     ]
 
@@ -348,7 +353,7 @@ def test_label_studio_verdicts_ratings_and_skipped_tasks(tmp_path: Path) -> None
     missing.
     """
     log, observations = read(write_json(tmp_path / "p.json", samples.LABEL_STUDIO), "label_studio")
-    assert told(observations) == [
+    assert summarize(observations) == [
         ("ex7", "verdict", 1, "scored"),
         ("ex7", "tone", None, "missing"),
         ("ex7", "stars", 4, "scored"),
@@ -380,5 +385,5 @@ def test_label_studio_short_exports(tmp_path: Path, suffix: str) -> None:
     path, rows = tmp_path / f"p{suffix}", samples.LABEL_STUDIO_MIN
     path = write_csv(path, rows) if suffix == ".csv" else write_json(path, rows)
     _, (one,) = read(path, "label_studio")
-    assert told([one]) == [("ex7", "verdict", 0, "scored")]
+    assert summarize([one]) == [("ex7", "verdict", 0, "scored")]
     assert (one.prompt, one.measured["judge"], one.measured["seconds"]) == ("2+2", "3", 4.5)

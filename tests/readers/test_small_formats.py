@@ -50,13 +50,13 @@ def test_swebench_pro_maps_keep_every_instance_under_an_id_without_its_version(l
     """Agents name the same instance with -v<hash>, -vnan or nothing behind it."""
     ids = []
     for path in logs.glob("swebench_pro/*.json"):
-        held = json.loads(path.read_text())
+        content = json.loads(path.read_text())
         _, observations = read(path, "swebench")
-        assert [bool(o.value) for o in observations] == list(held.values())
+        assert [bool(o.value) for o in observations] == list(content.values())
         assert [o.example_id.partition("-v")[0] for o in observations] == [
-            name.partition("-v")[0] for name in held
+            name.partition("-v")[0] for name in content
         ]
-        assert len({o.example_id for o in observations}) == len(held)
+        assert len({o.example_id for o in observations}) == len(content)
         assert {o.model for o in observations} == {path.name.removesuffix(".eval_results.json")}
         ids.append({o.example_id for o in observations})
     assert len(ids[0] & ids[1]) > 600
@@ -89,8 +89,8 @@ def test_a_swebench_run_keeps_errors_empty_patches_and_the_unrun_apart(tmp_path:
         "schema_version": 2,
     }
     _, observations = read(write_json(tmp_path / "org__gpt-3.5.run7.json", report), "swebench")
-    found = {o.example_id: (o.value, o.status) for o in observations}
-    assert found == {
+    result = {o.example_id: (o.value, o.status) for o in observations}
+    assert result == {
         ids["a"]: (1, "scored"),
         ids["b"]: (0, "scored"),
         ids["c"]: (None, "error"),
@@ -124,16 +124,16 @@ def test_reports_of_one_instance(tmp_path: Path) -> None:
         "patch_successfully_applied": True,
         "resolved": False,
     }
-    for told, expected in (
+    for values, expected in (
         (applied | {"resolved": True}, (1, "scored")),
         (applied | {"patch_successfully_applied": False}, (0, "scored")),
         (applied | {"patch_is_None": True, "patch_exists": False}, (None, "unparsed")),
         (applied | {"infra_failure": True}, (None, "error")),
     ):
-        path = write_json(tmp_path / f"logs/run/org__model/{name}/report.json", {name: told})
+        path = write_json(tmp_path / f"logs/run/org__model/{name}/report.json", {name: values})
         _, (one,) = read(path, "swebench")
         assert (one.value, one.status, one.model) == (*expected, "org/model")
-        assert one.measured["patch_exists"] == told["patch_exists"]
+        assert one.measured["patch_exists"] == values["patch_exists"]
 
 
 # AlpacaEval
@@ -181,11 +181,11 @@ def test_brief_files_of_evalperf_give_shares_of_a_hundred(logs: Path) -> None:
     speed.
     """
     for path in logs.glob("evalplus/*.json"):
-        held = json.loads(path.read_text())["eval"]
+        content = json.loads(path.read_text())["eval"]
         log, observations = read(path, "evalplus")
         expected = [
-            (task, name, None if told[name] is None else told[name] / 100)
-            for task, told in held.items()
+            (task, name, None if values[name] is None else values[name] / 100)
+            for task, values in content.items()
             for name in ("pass@1", "dps", "dps_norm")
         ]
         assert [(o.example_id, o.scorer, o.value) for o in observations] == expected
@@ -314,8 +314,8 @@ def test_a_metric_that_raised_is_an_error_and_a_low_score_may_be_good(tmp_path: 
     }
     for content in (run, {"testRunData": run}):
         _, observations = read(write_json(tmp_path / "run.json", content), "deepeval")
-        found = [(o.example_id, o.scorer, o.value, o.status) for o in observations]
-        assert found == [
+        result = [(o.example_id, o.scorer, o.value, o.status) for o in observations]
+        assert result == [
             ("test_case_0", "success", None, "error"),
             ("test_case_0", "Bias", None, "error"),
             ("talk", "success", 1, "scored"),
@@ -347,10 +347,10 @@ def test_an_exception_of_the_harness_is_no_failure_of_the_agent(logs: Path, tmp_
     (path,) = logs.glob("taubench/*.json")
     rows = json.loads(path.read_text())[:3]
     rows[1] |= {"reward": 0.0, "info": {"error": "rate limit", "traceback": "..."}, "traj": []}
-    made = write_json(
+    content = write_json(
         tmp_path / "tool-calling-my-model-0.0_range_0--1_user-gpt-4o-llm_0101.json", rows
     )
-    _, observations = read(made, "tau_bench")
+    _, observations = read(content, "tau_bench")
     assert [(o.status, o.value) for o in observations] == [
         ("scored", 0),
         ("error", None),
@@ -481,8 +481,8 @@ def test_each_column_of_gsm8k_is_a_model(logs: Path) -> None:
     right = Counter(
         model
         for row in rows
-        for model, told in row.items()
-        if isinstance(told, dict) and told["is_correct"]
+        for model, values in row.items()
+        if isinstance(values, dict) and values["is_correct"]
     )
     assert Counter(o.model for o in observations if o.value) == right
     assert len(observations) == 4 * len(rows)
@@ -497,7 +497,7 @@ def test_nonsense_is_one_line(tmp_path: Path, name: str, bad: bytes) -> None:
     """Cut short, of another shape, not UTF-8, nested too deeply."""
     path = tmp_path / "x.json"
     path.write_bytes(bad)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         list(readers.read(path, name).observations)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)

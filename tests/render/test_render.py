@@ -427,7 +427,7 @@ def test_terminal_fits(name: str, width: int, request: pytest.FixtureRequest) ->
 
 
 def test_terminal_takes_no_markup_from_data(hostile: Report) -> None:
-    said = printed(hostile, 200, written="out/[bold]report.html")
+    said = printed(hostile, 200, report_path="out/[bold]report.html")
     assert "[bold]markup[/bold]" in said
     assert SCRIPT in said
     assert "\x1b" not in said

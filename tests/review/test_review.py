@@ -47,7 +47,7 @@ decisions = st.lists(
         st.sampled_from(["reviewer", "reviewer", "adjudicator"]),
     ),
     max_size=14,
-).map(lambda said: [replace(d, seq=n) for n, d in enumerate(said, start=1)])
+).map(lambda decisions: [replace(d, seq=n) for n, d in enumerate(decisions, start=1)])
 
 
 # --------------------------------------------------------------------------------- items, decisions
@@ -99,7 +99,7 @@ def test_the_first_question_that_is_not_answered_in_its_favour_decides() -> None
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("words", "message"),
     [
         ({"prompt_valid": "maybe"}, "prompt_valid is 'maybe'; it is yes, no or unsure"),
         ({"prompt_valid": None}, "prompt_valid is missing"),
@@ -113,16 +113,16 @@ def test_the_first_question_that_is_not_answered_in_its_favour_decides() -> None
         ({**SAYS["no_error"], "reviewer": "ana\x1b[2J"}, "printable"),
     ],
 )
-def test_what_is_no_decision_is_refused(said: dict[str, Any], message: str) -> None:
+def test_what_is_no_decision_is_refused(words: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Decision(**{"reviewer": "ana", "item": "i", **said})
+        Decision(**{"reviewer": "ana", "item": "i", **words})
 
 
 # ---------------------------------------------------------------------------------------- resolving
 
 
 @pytest.mark.parametrize(
-    ("said", "needed", "how", "verdict"),
+    ("verdicts", "quorum", "how", "verdict"),
     [
         (["model_error"], 1, "settled", "model_error"),
         (["model_error"], 2, "waiting", None),
@@ -138,18 +138,28 @@ def test_what_is_no_decision_is_refused(said: dict[str, Any], message: str) -> N
     ],
 )
 def test_most_of_enough_reviewers_settle_an_item(
-    said: list[str], needed: int, how: str, verdict: str | None
+    verdicts: list[str], quorum: int, how: str, verdict: str | None
 ) -> None:
-    (found,) = resolve([says(f"r{n}", each) for n, each in enumerate(said)], needed).values()
-    assert (found.how, found.verdict, found.reviewers) == (how, verdict, len(said))
+    (resolution,) = resolve(
+        [says(f"r{n}", each) for n, each in enumerate(verdicts)], quorum
+    ).values()
+    assert (resolution.how, resolution.verdict, resolution.reviewers) == (
+        how,
+        verdict,
+        len(verdicts),
+    )
 
 
 def test_an_adjudicator_stands_before_reviewers_and_is_marked() -> None:
     two = [says("ana", "model_error"), says("ben", "no_error")]
-    (found,) = resolve([*two, says("cy", "no_error", role="adjudicator")], 2).values()
-    assert (found.how, found.verdict, found.reviewers) == ("adjudicated", "no_error", 2)
-    (found,) = resolve([*two, says("cy", "unsure", role="adjudicator")], 2).values()
-    assert (found.how, found.verdict) == ("disputed", None)
+    (resolution,) = resolve([*two, says("cy", "no_error", role="adjudicator")], 2).values()
+    assert (resolution.how, resolution.verdict, resolution.reviewers) == (
+        "adjudicated",
+        "no_error",
+        2,
+    )
+    (resolution,) = resolve([*two, says("cy", "unsure", role="adjudicator")], 2).values()
+    assert (resolution.how, resolution.verdict) == ("disputed", None)
 
 
 def test_who_reviewed_an_item_cannot_adjudicate_it() -> None:
@@ -158,10 +168,10 @@ def test_who_reviewed_an_item_cannot_adjudicate_it() -> None:
 
 
 def test_the_last_decision_counts_and_the_others_are_history() -> None:
-    said = [says("ana", "model_error", seq=1), says("ana", "no_error", seq=2)]
-    for order in (said, said[::-1]):
-        (found,) = resolve(order).values()
-        assert found.verdict == "no_error"
+    decisions = [says("ana", "model_error", seq=1), says("ana", "no_error", seq=2)]
+    for order in (decisions, decisions[::-1]):
+        (resolution,) = resolve(order).values()
+        assert resolution.verdict == "no_error"
     timed = [
         says("ana", "model_error", time="2026-01-02T00:00"),
         says("ana", "no_error", time="2026-01-01T00:00"),
@@ -172,44 +182,46 @@ def test_the_last_decision_counts_and_the_others_are_history() -> None:
 @given(decisions, st.integers(1, 3), st.randoms(use_true_random=False))
 @settings(max_examples=150)
 def test_the_order_of_decisions_does_not_matter(
-    said: list[Decision], needed: int, order: random.Random
+    decisions: list[Decision], quorum: int, order: random.Random
 ) -> None:
-    shuffled = said[:]
-    order.shuffle(shuffled)
-    assert resolve(shuffled, needed) == resolve(said, needed)
-    assert resolve(select_latest(said).values(), needed) == resolve(said, needed)
+    permutation = decisions[:]
+    order.shuffle(permutation)
+    assert resolve(permutation, quorum) == resolve(decisions, quorum)
+    assert resolve(select_latest(decisions).values(), quorum) == resolve(decisions, quorum)
 
 
 @given(decisions, st.integers(1, 3))
 @settings(max_examples=150)
-def test_names_do_not_matter_and_items_do_not_meet(said: list[Decision], needed: int) -> None:
+def test_names_do_not_matter_and_items_do_not_meet(decisions: list[Decision], quorum: int) -> None:
     names = {"ana": "zoe", "ben": "ana", "cy": "ben"}
-    assert resolve([replace(d, reviewer=names[d.reviewer]) for d in said], needed) == resolve(
-        said, needed
+    assert resolve([replace(d, reviewer=names[d.reviewer]) for d in decisions], quorum) == resolve(
+        decisions, quorum
     )
-    found = resolve(said, needed)
-    for item in {d.item for d in said}:
-        assert resolve([d for d in said if d.item == item], needed) == {item: found[item]}
+    resolutions = resolve(decisions, quorum)
+    for item in {d.item for d in decisions}:
+        assert resolve([d for d in decisions if d.item == item], quorum) == {
+            item: resolutions[item]
+        }
 
 
 @given(decisions, st.integers(1, 3))
 @settings(max_examples=150)
-def test_an_error_needs_most_of_enough_people(said: list[Decision], needed: int) -> None:
-    for item, found in resolve(said, needed).items():
-        last = [d for d in select_latest(said).values() if d.item == item]
+def test_an_error_needs_most_of_enough_people(decisions: list[Decision], quorum: int) -> None:
+    for item, resolution in resolve(decisions, quorum).items():
+        last = [d for d in select_latest(decisions).values() if d.item == item]
         reviewers = [d for d in last if d.role == "reviewer"]
-        assert found.verdict != "unsure"
-        if found.how == "settled":
-            assert len(reviewers) >= needed
-            assert 2 * sum(d.verdict == found.verdict for d in reviewers) > len(reviewers)
-        if found.how == "adjudicated":
+        assert resolution.verdict != "unsure"
+        if resolution.how == "settled":
+            assert len(reviewers) >= quorum
+            assert 2 * sum(d.verdict == resolution.verdict for d in reviewers) > len(reviewers)
+        if resolution.how == "adjudicated":
             others = {d.reviewer for d in reviewers}
             assert any(
-                d.verdict == found.verdict
+                d.verdict == resolution.verdict
                 for d in last
                 if d.role != "reviewer" and d.reviewer not in others
             )
-        assert (found.verdict is None) == (found.how in ("waiting", "disputed"))
+        assert (resolution.verdict is None) == (resolution.how in ("waiting", "disputed"))
 
 
 def test_an_item_needs_somebody() -> None:
@@ -276,14 +288,23 @@ def test_impossible_queues_are_refused(settings: dict[str, Any]) -> None:
 
 def test_open_items_are_those_one_may_still_decide() -> None:
     queue = Queue(ITEMS[:3], reviewers=2)
-    said = [says("ana", "model_error", 0), says("ben", "no_error", 0), says("ana", "no_error", 1)]
-    assert [item.id for item in open_items(queue, said, "ana")] == [ITEMS[2].id]
-    assert {item.id for item in open_items(queue, said, "ben")} == {ITEMS[1].id, ITEMS[2].id}
-    assert [item.id for item in open_items(queue, said, "cy", adjudicate=True)] == [ITEMS[0].id]
-    assert open_items(queue, said, "ana", adjudicate=True) == []
-    settled = [*said, says("cy", "no_error", 0, role="adjudicator")]
-    assert open_items(queue, settled, "dee", adjudicate=True) == []
-    assert {item.id for item in open_items(queue, settled, "cy")} == {ITEMS[1].id, ITEMS[2].id}
+    decisions = [
+        says("ana", "model_error", 0),
+        says("ben", "no_error", 0),
+        says("ana", "no_error", 1),
+    ]
+    assert [item.id for item in open_items(queue, decisions, "ana")] == [ITEMS[2].id]
+    assert {item.id for item in open_items(queue, decisions, "ben")} == {ITEMS[1].id, ITEMS[2].id}
+    assert [item.id for item in open_items(queue, decisions, "cy", adjudicate=True)] == [
+        ITEMS[0].id
+    ]
+    assert open_items(queue, decisions, "ana", adjudicate=True) == []
+    with_adjudicator = [*decisions, says("cy", "no_error", 0, role="adjudicator")]
+    assert open_items(queue, with_adjudicator, "dee", adjudicate=True) == []
+    assert {item.id for item in open_items(queue, with_adjudicator, "cy")} == {
+        ITEMS[1].id,
+        ITEMS[2].id,
+    }
 
 
 # ------------------------------------------------------------------------------------------- stores
@@ -291,19 +312,19 @@ def test_open_items_are_those_one_may_still_decide() -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path / "reviews.db", "audit")
-    made.seal(Queue(ITEMS))
-    return made
+    store_ = Store(tmp_path / "reviews.db", "audit")
+    store_.seal(Queue(ITEMS))
+    return store_
 
 
 def test_decisions_come_back_with_time_and_place(store: Store) -> None:
-    kept = store.add(
+    decisions = store.add(
         [says("ana", "model_error", note="why\x00\ud800?"), says("ben", "no_error", 1)]
     )
-    assert store.decisions() == kept
-    assert [d.seq for d in kept] == [2, 3]
-    assert kept[0].time.endswith("+00:00")
-    assert kept[0].note == "why\x00\ud800?"
+    assert store.decisions() == decisions
+    assert [d.seq for d in decisions] == [2, 3]
+    assert decisions[0].time.endswith("+00:00")
+    assert decisions[0].note == "why\x00\ud800?"
 
 
 def test_nothing_is_decided_before_the_queue_is_sealed(tmp_path: Path) -> None:
@@ -326,14 +347,14 @@ def test_of_several_decisions_all_are_kept_or_none(store: Store) -> None:
 
 def test_a_ledger_takes_several_events_or_none(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "l.db")
-    made = ledger.extend("note", [{"n": 1}, {"n": 2}, {"n": 3}])
-    assert [event.seq for event in made] == [1, 2, 3]
-    assert ledger.events() == made
+    events = ledger.extend("note", [{"n": 1}, {"n": 2}, {"n": 3}])
+    assert [event.seq for event in events] == [1, 2, 3]
+    assert ledger.events() == events
     with pytest.raises(InputError, match="JSON"):
         ledger.extend("note", [{"n": 4}, {"n": object()}])
     assert ledger.extend("note", []) == []
-    ledger.check(head=made[-1].hash)
-    assert ledger.head == made[-1].hash
+    ledger.check(head=events[-1].hash)
+    assert ledger.head == events[-1].hash
 
 
 def test_settings_stay_once_there_is_a_decision(store: Store) -> None:
@@ -352,13 +373,13 @@ def test_decisions_after_unblinding_are_marked(store: Store) -> None:
     store.add([says("ana", "model_error"), says("ben", "model_error")])
     store.unblind({"actor": "ana", "reason": "done"})
     store.add([says("ben", "no_error"), says("ben", "no_error", 1)])
-    said = store.decisions()
-    assert [d.unblinded for d in said] == [False, False, True, True]
-    found = resolve(said)
-    assert found[ITEMS[0].id].unblinded
-    assert found[ITEMS[1].id].unblinded
-    assert not resolve(said[:2])[ITEMS[0].id].unblinded
-    assert agreement(said)["verdict"]["raw"].value == 1  # what was decided blind
+    decisions = store.decisions()
+    assert [d.unblinded for d in decisions] == [False, False, True, True]
+    resolutions = resolve(decisions)
+    assert resolutions[ITEMS[0].id].unblinded
+    assert resolutions[ITEMS[1].id].unblinded
+    assert not resolve(decisions[:2])[ITEMS[0].id].unblinded
+    assert agreement(decisions)["verdict"]["raw"].value == 1  # what was decided blind
 
 
 # ----------------------------------------------------------------------------------------- sessions
@@ -418,16 +439,16 @@ def test_an_adjudicator_sees_what_is_disputed(tmp_path: Path) -> None:
 
 
 def test_agreement_is_measured_for_each_question() -> None:
-    said = [says("ana", "model_error", n) for n in range(8)]
-    said += [says("ben", "model_error" if n < 6 else "invalid_prompt", n) for n in range(8)]
-    found = agreement(said, seed=1)
-    assert found["prompt_valid"]["raw"].value == 0.75
-    assert found["verdict"]["raw"].value == 0.75
-    assert found["extraction_valid"]["raw"].items == 6  # moot for two, and so is model_wrong
-    assert found["verdict"]["kappa"].value == 0
-    assert found["verdict"]["ac1"].value > 0.7
-    assert agreement(said, seed=1) == found
-    assert agreement(random.Random(0).sample(said, len(said)), seed=1) == found
+    decisions = [says("ana", "model_error", n) for n in range(8)]
+    decisions += [says("ben", "model_error" if n < 6 else "invalid_prompt", n) for n in range(8)]
+    measures = agreement(decisions, seed=1)
+    assert measures["prompt_valid"]["raw"].value == 0.75
+    assert measures["verdict"]["raw"].value == 0.75
+    assert measures["extraction_valid"]["raw"].items == 6  # moot for two, and so is model_wrong
+    assert measures["verdict"]["kappa"].value == 0
+    assert measures["verdict"]["ac1"].value > 0.7
+    assert agreement(decisions, seed=1) == measures
+    assert agreement(random.Random(0).sample(decisions, len(decisions)), seed=1) == measures
 
 
 def test_agreement_of_one_or_three_has_no_kappa() -> None:

@@ -26,7 +26,7 @@ ITEMS = tuple(Item("t", f"prompt {n}", "1", "2", "Answer: 2") for n in range(40)
 QUEUE = Queue(ITEMS, reviewers=REVIEWERS)
 
 
-def said(who: int, n: int) -> Decision:
+def make_decision(who: int, n: int) -> Decision:
     """A decision whose parts tell which it is, so that half of one and half of another would
     show.
     """
@@ -46,7 +46,7 @@ def _decide(place: str, who: int, each: int, start: Any) -> None:
     store = Store(place, "audit")
     start.wait()
     for n in range(each):
-        store.add([said(who, n)])
+        store.add([make_decision(who, n)])
 
 
 def _all_at_once(place: str, each: int) -> float:
@@ -60,45 +60,46 @@ def _all_at_once(place: str, each: int) -> float:
     start.wait()
     began = time.monotonic()
     reading = Store(place, "audit")
-    seen = 0
+    size = 0
     while any(worker.is_alive() for worker in workers):
-        found = (
+        decisions = (
             reading.decisions()
         )  # a reader among writers sees whole decisions, and never fewer than before
-        assert len(found) >= seen
-        seen = len(found)
-        assert all(d.note == d.note[: d.note.index(" ") + 1] * 40 for d in found)
+        assert len(decisions) >= size
+        size = len(decisions)
+        assert all(d.note == d.note[: d.note.index(" ") + 1] * 40 for d in decisions)
         time.sleep(1)
     assert [worker.exitcode for worker in workers] == [0] * REVIEWERS
     return time.monotonic() - began
 
 
-def _nothing_is_lost(place: str, each: int) -> None:
-    found = Store(place, "audit").decisions()
-    assert len(found) == REVIEWERS * each
-    assert [d.seq for d in found] == list(range(2, REVIEWERS * each + 2))
+def _check_nothing_is_lost(place: str, each: int) -> None:
+    decisions = Store(place, "audit").decisions()
+    assert len(decisions) == REVIEWERS * each
+    assert [d.seq for d in decisions] == list(range(2, REVIEWERS * each + 2))
     for who in range(REVIEWERS):
-        mine = [d.to_dict() for d in found if d.reviewer == f"reviewer {who}"]
-        assert mine == [said(who, n).to_dict() for n in range(each)]
-    last = select_latest(found)
+        mine = [d.to_dict() for d in decisions if d.reviewer == f"reviewer {who}"]
+        assert mine == [make_decision(who, n).to_dict() for n in range(each)]
+    last = select_latest(decisions)
     assert len(last) == REVIEWERS * min(each, len(ITEMS))
     for who in range(REVIEWERS):
         n = each - 1
         assert (
-            last[ITEMS[n % len(ITEMS)].id, f"reviewer {who}", "reviewer"].note == said(who, n).note
+            last[ITEMS[n % len(ITEMS)].id, f"reviewer {who}", "reviewer"].note
+            == make_decision(who, n).note
         )
 
 
 def test_eight_reviewers_at_once(place: str) -> None:
     _all_at_once(place, 200)
-    _nothing_is_lost(place, 200)
+    _check_nothing_is_lost(place, 200)
 
 
 @pytest.mark.slow
 def test_eight_reviewers_make_ten_thousand_decisions(place: str) -> None:
     seconds = _all_at_once(place, 1250)
     print(f"{REVIEWERS * 1250:,} decisions in {seconds:.1f} s")
-    _nothing_is_lost(place, 1250)
+    _check_nothing_is_lost(place, 1250)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs kill -9")
@@ -113,21 +114,21 @@ def test_a_reviewer_who_is_killed_leaves_whole_decisions(tmp_path: Path) -> None
         time.sleep(wait)
         os.kill(worker.pid or 0, signal.SIGKILL)
         worker.join(60)
-        found = Store(place, "audit").decisions()
-        assert found
-        assert all(d.note == d.note[: d.note.index(" ") + 1] * 40 for d in found)
+        decisions = Store(place, "audit").decisions()
+        assert decisions
+        assert all(d.note == d.note[: d.note.index(" ") + 1] * 40 for d in decisions)
 
 
 def test_audits_share_a_place_and_nothing_else(place: str) -> None:
     first, second = Store(place, "first"), Store(place, "second")
     first.seal(QUEUE)
-    first.add([said(0, 1)])
+    first.add([make_decision(0, 1)])
     assert second.decisions() == []
     assert second.last_sealing() is None
     with pytest.raises(LedgerError, match="no queue is sealed"):
-        second.add([said(0, 1)])
+        second.add([make_decision(0, 1)])
     second.seal(Queue(ITEMS[:3]))
-    second.add([said(1, 2)])
+    second.add([make_decision(1, 2)])
     assert [d.reviewer for d in first.decisions()] == ["reviewer 0"]
     assert [d.reviewer for d in second.decisions()] == ["reviewer 1"]
 
@@ -146,7 +147,7 @@ def test_a_decision_that_was_changed_or_taken_away_is_noticed(
     store = Store(tmp_path / "reviews.db", "audit")
     store.seal(QUEUE)
     for n in range(4):
-        store.add([said(0, n)])
+        store.add([make_decision(0, n)])
     with sqlite3.connect(tmp_path / "reviews.db") as raw:
         raw.execute(statement)
     with pytest.raises(LedgerError, match="was altered"):

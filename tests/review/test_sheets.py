@@ -50,7 +50,7 @@ ANSWERS: list[dict[str, Any]] = [
 ]
 
 
-def fill(path: Path, answers: list[dict[str, Any]], **changed: Any) -> Path:
+def fill(path: Path, answers: list[dict[str, Any]], **changes: Any) -> Path:
     """What a reviewer, or their program, makes of a sheet; changes are of the first row."""
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix == ".csv":
@@ -59,12 +59,12 @@ def fill(path: Path, answers: list[dict[str, Any]], **changed: Any) -> Path:
         rows = [json.loads(line) for line in text.splitlines()]
     else:
         tasks = json.loads(text)
-        tasks[0]["data"].update(changed)
-        for task, said in zip(tasks, answers, strict=False):
+        tasks[0]["data"].update(changes)
+        for task, answer in zip(tasks, answers, strict=False):
             kinds = {"note": "text"}
             result = [
                 {"from_name": name, "value": {kinds.get(name, "choices"): [value]}}
-                for name, value in said.items()
+                for name, value in answer.items()
             ]
             task |= {
                 "id": 7,
@@ -73,17 +73,17 @@ def fill(path: Path, answers: list[dict[str, Any]], **changed: Any) -> Path:
             }
         path.write_text(json.dumps(tasks), encoding="utf-8")
         return path
-    for row, said in zip(rows, answers, strict=False):
-        row.update(said)
-    rows[0].update(changed)
-    made = io.StringIO()
+    for row, answer in zip(rows, answers, strict=False):
+        row.update(answer)
+    rows[0].update(changes)
+    sheet_text = io.StringIO()
     if path.suffix == ".csv":
-        sheet = csv.DictWriter(made, list(rows[0]))
+        sheet = csv.DictWriter(sheet_text, list(rows[0]))
         sheet.writeheader()
         sheet.writerows(rows)
     else:
-        made.writelines(json.dumps(row) + "\n" for row in rows)
-    path.write_text(made.getvalue(), encoding="utf-8", newline="")
+        sheet_text.writelines(json.dumps(row) + "\n" for row in rows)
+    path.write_text(sheet_text.getvalue(), encoding="utf-8", newline="")
     return path
 
 
@@ -99,11 +99,11 @@ def sheet(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def test_a_sheet_comes_back_as_decisions(sheet: Path) -> None:
     fill(sheet, ANSWERS)
-    wanted = [
-        Decision(reviewer="ana", item=item.id, **said)
-        for item, said in zip(ITEMS, ANSWERS, strict=True)
+    decisions = [
+        Decision(reviewer="ana", item=item.id, **answer)
+        for item, answer in zip(ITEMS, ANSWERS, strict=True)
     ]
-    assert read(sheet, BY_ID, "ana") == wanted
+    assert read(sheet, BY_ID, "ana") == decisions
     assert {d.role for d in read(sheet, BY_ID, "cy", "adjudicator")} == {"adjudicator"}
 
 
@@ -116,17 +116,17 @@ def test_rows_without_an_answer_are_not_decided(sheet: Path) -> None:
 
 def test_a_sheet_shows_the_item_and_its_id_alone(sheet: Path) -> None:
     text = sheet.read_text(encoding="utf-8-sig")
-    shown = {"task", "question", "prompt", "answer", "extracted", "response", "copy"}
+    item_columns = {"task", "question", "prompt", "answer", "extracted", "response", "copy"}
     answers = {"prompt_valid", "extraction_valid", "artefact", "model_wrong", "note"}
     if sheet.suffix == ".csv":
-        assert set(next(csv.reader(io.StringIO(text)))) == {"item", *shown, *answers}
+        assert set(next(csv.reader(io.StringIO(text)))) == {"item", *item_columns, *answers}
     elif sheet.suffix == ".jsonl":
         assert all(
-            set(json.loads(line)) == {"item", *shown, *answers} for line in text.splitlines()
+            set(json.loads(line)) == {"item", *item_columns, *answers} for line in text.splitlines()
         )
     else:
         assert all(task == {"data": task["data"]} for task in json.loads(text))
-        assert all(set(task["data"]) == {"item", *shown} for task in json.loads(text))
+        assert all(set(task["data"]) == {"item", *item_columns} for task in json.loads(text))
 
 
 def test_label_studio_is_told_the_questions(tmp_path: Path) -> None:
@@ -134,11 +134,11 @@ def test_label_studio_is_told_the_questions(tmp_path: Path) -> None:
     assert [place.name for place in places] == ["tasks.json", "tasks-config.xml"]
     root = ElementTree.parse(places[1]).getroot()
     texts = {each.get("name") for each in root.iter("Text")}
-    asked = {
+    choices = {
         each.get("name"): [c.get("value") for c in each.iter("Choice")]
         for each in root.iter("Choices")
     }
-    assert asked == {
+    assert choices == {
         "prompt_valid": ["yes", "no", "unsure"],
         "extraction_valid": ["yes", "no", "unsure"],
         "artefact": ["extraction", "format"],
@@ -146,8 +146,8 @@ def test_label_studio_is_told_the_questions(tmp_path: Path) -> None:
     }
     for each in (*root.iter("Choices"), *root.iter("TextArea")):
         assert each.get("toName") in texts
-    used = {each.get("value", "").lstrip("$") for each in root.iter("Text")}
-    assert used <= set(json.loads(places[0].read_text(encoding="utf-8"))[0]["data"])
+    values = {each.get("value", "").lstrip("$") for each in root.iter("Text")}
+    assert values <= set(json.loads(places[0].read_text(encoding="utf-8"))[0]["data"])
 
 
 def test_no_cell_is_a_formula(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_a_row_that_comes_twice_is_refused(sheet: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "message"),
+    ("answer", "message"),
     [
         ({"prompt_valid": "jein"}, "prompt_valid is 'jein'"),
         ({"prompt_valid": "yes"}, "extraction_valid is missing"),
@@ -198,9 +198,9 @@ def test_a_row_that_comes_twice_is_refused(sheet: Path) -> None:
     ],
 )
 def test_an_answer_that_is_none_is_refused_with_its_row(
-    sheet: Path, said: dict[str, Any], message: str
+    sheet: Path, answer: dict[str, Any], message: str
 ) -> None:
-    fill(sheet, [said, *ANSWERS[1:]])
+    fill(sheet, [answer, *ANSWERS[1:]])
     with pytest.raises(InputError, match=rf"(row 2|line 1|task 1): .*{message}"):
         read(sheet, BY_ID, "ana")
 
@@ -260,11 +260,11 @@ def test_semicolons_and_windows_line_ends_are_read(tmp_path: Path) -> None:
         csv.reader(io.StringIO((tmp_path / "s.csv").read_text(encoding="utf-8-sig"), newline=""))
     )
     rows[1][-5:] = ["no", "", "", "", ""]
-    made = io.StringIO()
-    csv.writer(made, delimiter=";").writerows(
+    sheet_text = io.StringIO()
+    csv.writer(sheet_text, delimiter=";").writerows(
         [[cell.replace("\n", "\r\n") for cell in row] for row in rows]
     )
-    (tmp_path / "s.csv").write_text(made.getvalue(), encoding="utf-8", newline="")
+    (tmp_path / "s.csv").write_text(sheet_text.getvalue(), encoding="utf-8", newline="")
     assert [d.verdict for d in read(tmp_path / "s.csv", BY_ID, "ana")] == ["invalid_prompt"]
 
 

@@ -67,11 +67,14 @@ def value(test, losses, high, low, searched=False):
         ]
 
     chances = {True: high / (high + low), False: low / (high + low)}
-    open_sides = [side for side, left in ((True, high), (False, low)) if left]
+    open_sides = [side for side, weight in ((True, high), (False, low)) if weight]
     options = {side: np.mean(after(side, True)) for side in open_sides}
-    taken = [x for side in open_sides for x in after(side, False)] if searched else []
+    searched_values = [x for side in open_sides for x in after(side, False)] if searched else []
     return max(
-        best, sum(chances[side] * x for side, x in options.items()), *options.values(), *taken
+        best,
+        sum(chances[side] * x for side, x in options.items()),
+        *options.values(),
+        *searched_values,
     )
 
 
@@ -152,7 +155,7 @@ def test_a_planted_slice_is_found_with_part_of_the_labels():
 # ---------------------------------------------------------------------------------- --- the session
 
 
-def world(seed=0, lift=0.5, units=400, hidden=True):
+def world(seed=0, lift=0.5, units=400, without_outcomes=True):
     rng = np.random.default_rng(seed)
     long, late = rng.random(units) < 0.35, rng.random(units) < 0.5
     error = rng.random(units) < np.where(long, 0.15 + lift, 0.15)
@@ -164,7 +167,7 @@ def world(seed=0, lift=0.5, units=400, hidden=True):
             "late": late,
             "part": part,
             "error": [
-                None if hidden and p == "holdout" else int(e)
+                None if without_outcomes and p == "holdout" else int(e)
                 for e, p in zip(error, part, strict=True)
             ],
         }
@@ -182,8 +185,8 @@ CANDIDATES = [
 ]
 
 
-def audit(evidence, **given):
-    return SequentialConfirmation(evidence, Plan(seed=3), CANDIDATES, **given)
+def audit(evidence, **options):
+    return SequentialConfirmation(evidence, Plan(seed=3), CANDIDATES, **options)
 
 
 def test_a_survivor_is_confirmed_from_labels_that_nobody_had():
@@ -224,13 +227,13 @@ def test_the_last_open_survivor_is_asked_about_both_sides():
 
 
 def test_held_out_outcomes_are_not_looked_at():
-    hidden, shown = (audit(world(hidden=flag)[0]) for flag in (True, False))
+    blind, full = (audit(world(without_outcomes=flag)[0]) for flag in (True, False))
     truth = world()[1]
-    assert hidden.names == shown.names
-    for session in (hidden, shown):
+    assert blind.names == full.names
+    for session in (blind, full):
         session.run(lambda query: truth[query.id])
-    assert hidden.tests.adjusted.tolist() == shown.tests.adjusted.tolist()
-    assert "error" not in hidden.ask().case if hidden.ask() else True
+    assert blind.tests.adjusted.tolist() == full.tests.adjusted.tolist()
+    assert "error" not in blind.ask().case if blind.ask() else True
 
 
 def test_resuming_is_bit_identical_and_openings_are_counted(tmp_path):
@@ -250,8 +253,8 @@ def test_resuming_is_bit_identical_and_openings_are_counted(tmp_path):
     events = Ledger(tmp_path / "l.db").events()
     assert [e.kind for e in events].count("holdout_opened") == 1
     assert session.opening.times == 1
-    told = [e.body["id"] for e in events if e.kind == "holdout_told"]
-    assert len(set(told)) == len(told) == session.labelled
+    labels = [e.body["id"] for e in events if e.kind == "holdout_told"]
+    assert len(set(labels)) == len(labels) == session.labelled
 
 
 def test_other_candidates_need_a_reason(tmp_path):
@@ -300,16 +303,16 @@ def test_a_record_that_was_rewritten_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("plan", "given", "message"),
+    ("plan", "options", "message"),
     [
         (Plan(judge="holm"), {}, "holds nothing out"),
         (Plan(effect="risk_ratio"), {}, "use risk_difference"),
         (Plan(), {"limit": 0}, "limit=0 must be"),
     ],
 )
-def test_what_cannot_be_bought(plan, given, message):
+def test_what_cannot_be_bought(plan, options, message):
     with pytest.raises(PlanError, match=message):
-        SequentialConfirmation(world()[0], plan, CANDIDATES, **given)
+        SequentialConfirmation(world()[0], plan, CANDIDATES, **options)
 
 
 def test_nothing_survives_and_nothing_is_asked(tmp_path):
@@ -329,8 +332,10 @@ def test_nothing_survives_and_nothing_is_asked(tmp_path):
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for name, hidden in (("full.csv", False), ("half.csv", True)):
-        world(hidden=hidden)[0].frame.select("id", "long", "late", "part", "error").write_csv(name)
+    for name, without_outcomes in (("full.csv", False), ("half.csv", True)):
+        world(without_outcomes=without_outcomes)[0].frame.select(
+            "id", "long", "late", "part", "error"
+        ).write_csv(name)
     base = [
         "sequential",
         "confirm",
@@ -352,13 +357,13 @@ def shell(tmp_path, monkeypatch):
 
 
 def test_confirming_in_the_shell(shell):
-    done = shell("full.csv", "--label", "file", "--cost", "3", "--gate", "--json", "found.json")
-    assert done.exit_code == 1, done.output
-    assert "confirmed: long, lift +" in done.output
-    assert "holdout opened 1 time" in done.output
-    found = json.loads(Path("found.json").read_text())
-    assert found["confirmed"] == ["long"]
-    assert found["labelled"] < found["held_out"] == 200
+    result = shell("full.csv", "--label", "file", "--cost", "3", "--gate", "--json", "found.json")
+    assert result.exit_code == 1, result.output
+    assert "confirmed: long, lift +" in result.output
+    assert "holdout opened 1 time" in result.output
+    data = json.loads(Path("found.json").read_text())
+    assert data["confirmed"] == ["long"]
+    assert data["labelled"] < data["held_out"] == 200
 
 
 def test_a_person_is_asked_and_goes_on_later(shell):
@@ -375,6 +380,6 @@ def test_a_person_is_asked_and_goes_on_later(shell):
 
 
 def test_a_program_is_needed_where_one_is_to_answer(shell):
-    done = shell("full.csv", "--label", "cmd")
-    assert isinstance(done.exception, PlanError)
-    assert "--command" in str(done.exception)
+    result = shell("full.csv", "--label", "cmd")
+    assert isinstance(result.exception, PlanError)
+    assert "--command" in str(result.exception)

@@ -40,7 +40,7 @@ def golden(shared):
 
 
 @pytest.fixture(scope="module")
-def replayed(golden):
+def replay_golden(golden):
     """Our log e-values beside the expected ones: a list of (sequence, run, {null: {bet: log
     e}}).
     """
@@ -69,9 +69,9 @@ def replayed(golden):
     return table
 
 
-def test_golden_log_e_values(replayed):
+def test_golden_log_e_values(replay_golden):
     compared = 0
-    for sequence, run_, ours in replayed:
+    for sequence, run_, ours in replay_golden:
         for null, bet in [("model", bet) for bet in ours["model"]] + [
             ("auditor", bet) for bet in ours["auditor"]
         ]:
@@ -83,12 +83,12 @@ def test_golden_log_e_values(replayed):
     assert compared == 5 * 3 * 16
 
 
-def test_golden_first_rejections(golden, replayed):
-    cut, compared = math.log(1 / golden["conventions"]["alpha"]), 0
-    for _, run_, ours in replayed:
+def test_golden_first_rejections(golden, replay_golden):
+    bar, compared = math.log(1 / golden["conventions"]["alpha"]), 0
+    for _, run_, ours in replay_golden:
         for bet, expected in run_["first_rejection"].items():
-            model = ours["model"][bet] >= cut
-            auditor = ours["auditor"][bet.removeprefix("SR-")] >= cut
+            model = ours["model"][bet] >= bar
+            auditor = ours["auditor"][bet.removeprefix("SR-")] >= bar
             stops = np.flatnonzero(model | auditor)
             which = "model" if len(stops) and model[stops[0]] else "auditor"
             assert expected == ({"t": stops[0] + 1, "which": which} if len(stops) else None)
@@ -130,12 +130,14 @@ def test_sr_and_cusum_are_the_sum_and_the_largest_over_starts(scores, q, m):
         ("uniform", [1 / m if j < m else 0 for j in range(count)]),
         ("heavy-tailed", [1 / ((j + 1) * (j + 2)) for j in range(count)]),
     ):
-        started = [[weights[j] * np.prod(s[j : t + 1]) for j in range(t + 1)] for t in range(count)]
+        products = [
+            [weights[j] * np.prod(s[j : t + 1]) for j in range(t + 1)] for t in range(count)
+        ]
         idle = 1 - np.cumsum(weights)
         options = {"alternative": p, "budget": m, "shares": shares}
         total, largest = (
-            np.array([sum(row) for row in started]),
-            np.array([max(row) for row in started]),
+            np.array([sum(row) for row in products]),
+            np.array([max(row) for row in products]),
         )
         for bet, idle_mass, expected in (
             ("sr-lr", False, total),
@@ -313,8 +315,8 @@ def test_unstaked_steps_pass_by():
             continue
         scores, stake = np.array([0, 1, 1, 0, 1, 1]), np.array([1, 1, 1, 0, 1, 0], dtype=bool)
         some = run(scores, null=null, bet=bet, stake=stake, budget=1)
-        kept = run(scores[stake], null=null, bet=bet, budget=1)
-        np.testing.assert_allclose(some, kept[np.cumsum(stake) - 1], atol=1e-12)
+        staked_only = run(scores[stake], null=null, bet=bet, budget=1)
+        np.testing.assert_allclose(some, staked_only[np.cumsum(stake) - 1], atol=1e-12)
 
 
 def test_only_the_last_five_warm_up_scores_teach():
@@ -423,18 +425,18 @@ def finite_groups(null, bet, conditional, passes=3, length=5):
     branches = list(product((0, 1), (0, 1)))  # group, score
     paths = np.array(list(product(range(4), repeat=length)))
     group, score = paths // 2, paths % 2
-    drawn, seen = np.zeros((len(paths), 2), int), np.zeros((len(paths), 2), int)
+    draws, totals = np.zeros((len(paths), 2), int), np.zeros((len(paths), 2), int)
     level, chance = np.empty(paths.shape), np.empty(paths.shape)
     rows = np.arange(len(paths))
     for t in range(length):
         g, y = group[:, t], score[:, t]
-        n, k = drawn[rows, g], seen[rows, g]
+        n, k = draws[rows, g], totals[rows, g]
         rest = np.maximum(size - n, 1)
         level[:, t] = (q * size - k) / rest if conditional else q
         right = np.clip((passes - k) / rest, 0, 1)
         chance[:, t] = np.where(n < size, np.where(y == 1, right, 1 - right), 0)
-        drawn[rows, g] += 1
-        seen[rows, g] += y
+        draws[rows, g] += 1
+        totals[rows, g] += y
     grid = (
         {"alternative": 0.5, "grid": (0.3, 0.6)}
         if null == "model"
@@ -519,27 +521,27 @@ def test_depleted_groups():
     rng = np.random.default_rng(10)
     replicates, groups, size, rows = 1000, 20, 20, np.arange(1000)
     items = rng.permuted(np.broadcast_to(np.arange(size) < 17, (replicates, groups, size)), axis=2)
-    drawn, passes = np.zeros((replicates, groups)), np.zeros((replicates, groups))
+    draws, passes = np.zeros((replicates, groups)), np.zeros((replicates, groups))
     names = ("lr", "lr-ui", "sr-lr", "sr-lr-ui")
     naive = {name: EProcess.begin(Bet(name, **PAPER["model"]), replicates) for name in names}
     right = dict(naive)
-    lost = {
+    rejections = {
         (kind, name): np.zeros(replicates, bool) for kind in ("naive", "right") for name in names
     }
     for _ in range(250):
-        left = size - drawn
-        share = np.where(left > 0, (17 - passes) / np.maximum(left, 1), np.inf)
+        remainder = size - draws
+        share = np.where(remainder > 0, (17 - passes) / np.maximum(remainder, 1), np.inf)
         g = np.argmin(share + 1e-9 * rng.random(share.shape), axis=1)
-        score = items[rows, g, drawn[rows, g].astype(int)].astype(float)
-        level = conditional_threshold(Q, size, drawn[rows, g], passes[rows, g])
+        score = items[rows, g, draws[rows, g].astype(int)].astype(float)
+        level = conditional_threshold(Q, size, draws[rows, g], passes[rows, g])
         for name in names:
             naive[name] = naive[name].update(score, Q)
             right[name] = right[name].update(score, level)
-            lost["naive", name] |= naive[name].log_e >= CUT
-            lost["right", name] |= right[name].log_e >= CUT
-        drawn[rows, g] += 1
+            rejections["naive", name] |= naive[name].log_e >= CUT
+            rejections["right", name] |= right[name].log_e >= CUT
+        draws[rows, g] += 1
         passes[rows, g] += score
-    rate = {key: value.mean() for key, value in lost.items()}
+    rate = {key: value.mean() for key, value in rejections.items()}
     assert max(rate["right", name] for name in names) <= 0.05 + 3 * math.sqrt(
         0.05 * 0.95 / replicates
     )
@@ -592,9 +594,9 @@ GOOD = {"scores": [1, 0], "threshold": 0.85, "alternative": 0.7, "grid": [0.6, 0
     ],
 )
 def test_bad_input_is_refused_in_one_line(changes, error, words):
-    with pytest.raises(error, match=words) as caught:
+    with pytest.raises(error, match=words) as refusal:
         e_process(**{**GOOD, **changes})
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(refusal.value)
 
 
 def test_bad_updates_are_refused():

@@ -67,8 +67,8 @@ def test_an_evaluation_stops_when_a_null_falls(tmp_path):
     assert len(log.samples) <= summary.metadata["labelled"] + 4  # those that were running
     assert len(log.samples) + len(summary.early_stops) == 160
     assert summary.early_stops[0].reason.startswith("failure mode found: ")
-    scored = {sample.id: float(right(int(sample.input))) for sample in log.samples}
-    assert all(scored[r.query.id] == r.score for r in stopping.audit.rounds)
+    scores = {sample.id: float(right(int(sample.input))) for sample in log.samples}
+    assert all(scores[r.query.id] == r.score for r in stopping.audit.rounds)
     assert verify_certificate(
         stopping.audit.certificate(), pool=stopping.audit.pool, policy=True
     ).reproduces
@@ -117,7 +117,7 @@ def test_the_dataset_is_in_the_order_of_the_audit():
     assert {sample.id: sample.input for sample in numbered} == {1: "a", 2: "b", 3: "c"}
 
 
-def scored(stopping, value):
+def play_one(stopping, value):
     async def play():
         await stopping.schedule_sample(stopping.dataset[0].id, 1)
         scores = (
@@ -143,7 +143,7 @@ def scored(stopping, value):
     ],
 )
 def test_scores_of_inspect(value, score):
-    assert scored(StopEarly(samples(20), threshold=0.8), value) == score
+    assert play_one(StopEarly(samples(20), threshold=0.8), value) == score
 
 
 def test_the_first_epoch_counts_not_the_first_to_complete():
@@ -181,16 +181,16 @@ def test_a_sample_that_ended_in_an_error_is_unscored_at_the_end():
 def test_bad_input(tmp_path):
     two = {name: SampleScore(score=Score(value="C")) for name in ("a", "b")}
     with pytest.raises(InputError, match="say which is tested"):
-        scored(StopEarly(samples(8), threshold=0.8), two)
-    assert scored(StopEarly(samples(8), threshold=0.8, scorer="b"), two) == 1.0
+        play_one(StopEarly(samples(8), threshold=0.8), two)
+    assert play_one(StopEarly(samples(8), threshold=0.8, scorer="b"), two) == 1.0
     with pytest.raises(InputError, match="no scorer 'c'"):
-        scored(StopEarly(samples(8), threshold=0.8, scorer="c"), two)
+        play_one(StopEarly(samples(8), threshold=0.8, scorer="c"), two)
     with pytest.raises(InputError, match="not one number but a dict"):
-        scored(
+        play_one(
             StopEarly(samples(8), threshold=0.8), {"a": SampleScore(score=Score(value={"x": 1}))}
         )
     with pytest.raises(InputError, match="outside"):
-        scored(StopEarly(samples(8), threshold=0.8), 7.0)
+        play_one(StopEarly(samples(8), threshold=0.8), 7.0)
     with pytest.raises(InputError, match="has no metadata 'level'"):
         StopEarly(samples(8), threshold=0.8, groups=["level"])
     with pytest.raises(InputError, match="ids must be unique"):

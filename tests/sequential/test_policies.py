@@ -22,7 +22,7 @@ LEARNED = ("adaptive", "logistic", "gp", "boosted", "thompson")
 NAMES = [f"{name}:in=b" if name == "oracle" else name for name in policies.NAMES]
 
 
-def planted(accuracy, size=80, seed=0, embedding=True):
+def make_planted_pool(accuracy, size=80, seed=0, embedding=True):
     """Groups of a size, and the accuracy of each; the first axes of the embedding tell them
     apart.
     """
@@ -68,13 +68,13 @@ class Cheat:
 class Counting:
     """Remembers how often it was asked."""
 
-    asked: list = field(default_factory=list)
+    positions: list = field(default_factory=list)
     name: str = "counting"
 
     def ask(self, history, rng):
-        self.asked.append(1)
+        self.positions.append(1)
         among = np.flatnonzero(history.open)
-        return Query(history.groups[among[len(self.asked) % len(among)]])
+        return Query(history.groups[among[len(self.positions) % len(among)]])
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def test_the_check_sees_policies_that_are_not(bad):
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_without_an_embedding_groups_alone_are_learnt_from(name):
-    audit = run(planted([0.95, 0.95, 0.4, 0.95], embedding=False), name)
+    audit = run(make_planted_pool([0.95, 0.95, 0.4, 0.95], embedding=False), name)
     assert isinstance(audit.policy, Policy)
     assert audit.verdict == "failure mode found"
 
@@ -107,21 +107,21 @@ def test_without_an_embedding_groups_alone_are_learnt_from(name):
 @pytest.mark.parametrize("name", LEARNED)
 def test_a_failing_group_is_found_with_few_labels(name):
     audits = [
-        run(planted([0.95, 0.95, 0.95, 0.45, 0.95, 0.95], seed=seed), name, seed=seed)
+        run(make_planted_pool([0.95, 0.95, 0.95, 0.45, 0.95, 0.95], seed=seed), name, seed=seed)
         for seed in (1, 2, 3)
     ]
-    found = sum(audit.verdict == "failure mode found" for audit in audits)
-    assert found >= (2 if name == "boosted" else 3)
+    verdicts = sum(audit.verdict == "failure mode found" for audit in audits)
+    assert verdicts >= (2 if name == "boosted" else 3)
     assert np.median([audit.labelled for audit in audits]) <= 45
 
 
 @pytest.mark.parametrize("name", LEARNED)
 def test_a_sound_model_passes_though_nothing_looks_bad(name):
-    assert run(planted([0.98, 0.98, 0.98]), name, budget=10).verdict == "audit passed"
+    assert run(make_planted_pool([0.98, 0.98, 0.98]), name, budget=10).verdict == "audit passed"
 
 
 def test_fewer_labels_than_looking_everywhere_alike():
-    worlds = [planted([0.93] * 7 + [0.55], size=50, seed=seed) for seed in range(5)]
+    worlds = [make_planted_pool([0.93] * 7 + [0.55], size=50, seed=seed) for seed in range(5)]
     ours, plain = (
         np.array([run(world, policy, seed=s, limit=300).labelled for s, world in enumerate(worlds)])
         for policy in ("logistic", "stratified")
@@ -131,14 +131,14 @@ def test_fewer_labels_than_looking_everywhere_alike():
 
 @pytest.mark.parametrize("name", ["adaptive", "logistic", "boosted"])
 def test_a_literal_claim_is_audited_by_the_cases_of_lowest_prediction(name):
-    audit = run(planted([0.97, 0.97, 0.3], size=60), name, claim="literal")
+    audit = run(make_planted_pool([0.97, 0.97, 0.3], size=60), name, claim="literal")
     assert audit.verdict == "failure mode found"
-    drawn = [int(r.query.id) for r in audit.rounds if r.query.claim][-8:]
-    assert np.mean([position >= 120 for position in drawn]) > 0.6
+    draws = [int(r.query.id) for r in audit.rounds if r.query.claim][-8:]
+    assert np.mean([position >= 120 for position in draws]) > 0.6
 
 
 def test_a_group_that_has_reached_the_threshold_is_left_alone():
-    pool = planted([0.9, 1.0], size=20)
+    pool = make_planted_pool([0.9, 1.0], size=20)
     audit = run(pool, "logistic", budget=500, alpha=1e-9, limit=None)
     for r in audit.rounds:
         assert r.thresholds.auditor > 0
@@ -151,7 +151,7 @@ def wrong(name, replicates, **settings):
     """Spec 6c (ii): every group exactly at the threshold; how often the default audit says that one
     fails.
     """
-    found = 0
+    errors = 0
     for seed in range(replicates):
         rng = np.random.default_rng(seed)
         group = np.repeat(np.arange(8), 20)
@@ -164,8 +164,8 @@ def wrong(name, replicates, **settings):
             + scores[:, None] * rng.normal(size=8)
         )
         pool = Pool.from_arrays(range(160), {"in": group}, embedding=points, scores=scores)
-        found += run(pool, name, seed=seed, limit=None, **settings).verdict == "failure mode found"
-    return found
+        errors += run(pool, name, seed=seed, limit=None, **settings).verdict == "failure mode found"
+    return errors
 
 
 @pytest.mark.parametrize("name", ["logistic", "boosted"])
@@ -198,8 +198,8 @@ def test_networks_learn_and_know_their_shape():
     first, last = (stage.predict(rows) for stage in stages)
     assert first.shape == last.shape == (2, 3, 40)
 
-    def loss(said):
-        return -np.log(np.where(scores == 1, said, 1 - said)).mean()
+    def loss(outputs):
+        return -np.log(np.where(scores == 1, outputs, 1 - outputs)).mean()
 
     assert loss(last) < loss(first)
 
@@ -232,7 +232,7 @@ def _plain(rows, scores, width, seed, epochs):
 
     nets = _begin(rows.shape[1] + 1, (width,), 1, seed)
     parts = [part[0].astype(float) for part in (nets.hidden, nets.out, nets.bias)]
-    kept = [(np.zeros_like(part), np.zeros_like(part)) for part in parts]
+    moments = [(np.zeros_like(part), np.zeros_like(part)) for part in parts]
     rng, step = np.random.default_rng([seed, _ORDERS, len(rows)]), 0
 
     def loss(batch):
@@ -255,7 +255,7 @@ def _plain(rows, scores, width, seed, epochs):
                     slope[index] = (up - loss(batch)) / 2e-5
                     part[index] = value
                 slopes.append(slope)
-            for part, slope, (mean, squares) in zip(parts, slopes, kept, strict=True):
+            for part, slope, (mean, squares) in zip(parts, slopes, moments, strict=True):
                 mean[...] = 0.9 * mean + 0.1 * slope
                 squares[...] = 0.999 * squares + 0.001 * slope**2
                 part -= (
@@ -265,7 +265,7 @@ def _plain(rows, scores, width, seed, epochs):
 
 
 def test_the_setting_that_foretells_best_is_used():
-    pool = planted([0.9, 0.4])
+    pool = make_planted_pool([0.9, 0.4])
     audit = run(pool, "adaptive", limit=20, alpha=1e-9)
     audit.policy.ask(audit.counts.make_history(), np.random.default_rng(0))
     standing = audit.policy._kept["last"]
@@ -291,13 +291,15 @@ def world():
     "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
 )
 def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world):
-    known, chance = world
+    features, chance = world
     rng = np.random.default_rng(1)
     doubts = []
     for count in (10, 300):
-        asked = rng.permutation(600)[:count]
-        scores = (rng.random(count) < chance[asked]).astype(float)
-        draws = learner(learners.LabelledData(known, asked, scores, 0.85), np.random.default_rng(2))
+        positions = rng.permutation(600)[:count]
+        scores = (rng.random(count) < chance[positions]).astype(float)
+        draws = learner(
+            learners.LabelledData(features, positions, scores, 0.85), np.random.default_rng(2)
+        )
         assert draws.shape[1] == 600
         assert ((draws > 0) & (draws < 1)).all()
         doubts.append(draws.mean(axis=1).std())
@@ -312,8 +314,8 @@ def test_learners_are_calibrated_and_doubt_less_with_more_scores(learner, world)
     "learner", [learners.logistic, learners.gaussian_process, learners.boosted]
 )
 def test_with_no_score_learners_expect_the_threshold(learner, world):
-    told = learners.LabelledData(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
-    draws = learner(told, np.random.default_rng(0))
+    data = learners.LabelledData(world[0], np.empty(0, dtype=np.intp), np.empty(0), 0.85)
+    draws = learner(data, np.random.default_rng(0))
     assert abs(np.median(draws) - 0.85) < 0.1
 
 
@@ -334,10 +336,12 @@ def test_principal_components_keep_the_distances_that_matter():
     rng = np.random.default_rng(0)
     for shape in ((50, 8), (8, 50)):
         points = rng.normal(size=shape)
-        found = features.Features(points, np.ones((1, shape[0]), dtype=bool)).components
+        components = features.Features(points, np.ones((1, shape[0]), dtype=bool)).components
         centred = points - points.mean(axis=0)
         scale = np.sqrt((centred**2).sum(axis=1).mean())
-        np.testing.assert_allclose(found @ found.T, centred @ centred.T / scale**2, atol=1e-9)
+        np.testing.assert_allclose(
+            components @ components.T, centred @ centred.T / scale**2, atol=1e-9
+        )
 
 
 # ---------------------------------------------------------------------------------------- --- names
@@ -353,14 +357,14 @@ def test_names_say_what_is_sealed():
 
 
 def test_a_learner_of_ones_own():
-    def frequencies(told, rng):
-        means = np.full(told.features.members.shape[1], told.threshold)
-        for members in told.features.members[1:]:
-            inside = members[told.asked]
-            means[members] = (told.threshold + told.scores[inside].sum()) / (1 + inside.sum())
+    def frequencies(data, rng):
+        means = np.full(data.features.members.shape[1], data.threshold)
+        for members in data.features.members[1:]:
+            inside = members[data.asked]
+            means[members] = (data.threshold + data.scores[inside].sum()) / (1 + inside.sum())
         return means[None]
 
-    pool = planted([0.95, 0.3, 0.95])
+    pool = make_planted_pool([0.95, 0.3, 0.95])
     audit = SequentialAudit(
         pool, threshold=0.85, policy=Learned("frequencies", frequencies), limit=120
     )

@@ -124,9 +124,9 @@ def test_draws_do_not_depend_on_the_order_of_rows():
     table = pl.DataFrame(
         {"id": [f"q{i}" for i in range(40)], "lang": ["de", "fr"] * 20, "score": [1, 0, 1, 1] * 10}
     )
-    shuffled = table.sample(fraction=1, shuffle=True, seed=1)
+    permutation = table.sample(fraction=1, shuffle=True, seed=1)
     pools = [
-        Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, shuffled)
+        Pool.from_table(t, id="id", groups=["lang"], scores="score") for t in (table, permutation)
     ]
     audits = [SequentialAudit(pool, threshold=0.8, seed=3) for pool in pools]
     for audit, pool in zip(audits, pools, strict=True):
@@ -204,8 +204,12 @@ def test_an_audit_ends_at_its_limit_or_where_nothing_is_left():
     assert (audit.labelled, audit.verdict, audit.finished) == (7, "inconclusive", True)
     assert audit.ask() is None
     assert run(pool, alpha=1e-9).verdict == "audit passed"  # by counting, whatever is bet
-    spent = run(pool, alpha=1e-9, claim="literal")
-    assert (spent.labelled, spent.verdict, spent.ask()) == (20, "inconclusive", None)
+    audit_at_end = run(pool, alpha=1e-9, claim="literal")
+    assert (audit_at_end.labelled, audit_at_end.verdict, audit_at_end.ask()) == (
+        20,
+        "inconclusive",
+        None,
+    )
 
 
 def test_nothing_is_bet_on_the_warm_up():
@@ -217,11 +221,13 @@ def test_nothing_is_bet_on_the_warm_up():
         audit.tell(query, 0)
     assert (audit.tested, audit.wealth.model) == (0, 1.0)
     audit.tell(audit.ask(), 0)
-    taught = audit.wealth.model
+    wealth_after_warm_up = audit.wealth.model
     plain = SequentialAudit(pool, threshold=Q)
     plain.tell(plain.ask(), 0)
     assert audit.tested == 1
-    assert taught > plain.wealth.model  # six failures taught the forecast to expect more
+    assert (
+        wealth_after_warm_up > plain.wealth.model
+    )  # six failures taught the forecast to expect more
 
 
 def test_what_could_not_be_scored_speaks_for_neither_side():
@@ -433,50 +439,50 @@ class Lucky:
     name: str = "lucky"
 
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
-        left = np.where(history.open & history.strata, _passes_left(history), np.inf)
-        group = int(left.argmin())
-        if not np.isfinite(left[group]):
+        means = np.where(history.open & history.strata, _mean_of_rest(history), np.inf)
+        group = int(means.argmin())
+        if not np.isfinite(means[group]):
             return None
-        if left[group] <= self.bar:
+        if means[group] <= self.bar:
             return Query(history.groups[group], claim=True)
         return Query(
-            history.groups[int(rng.choice(np.flatnonzero(np.isfinite(left))))], stake=False
+            history.groups[int(rng.choice(np.flatnonzero(np.isfinite(means))))], stake=False
         )
 
 
-def _passes_left(history: History):
+def _mean_of_rest(history: History):
     sizes = history.members.sum(axis=1)
-    seen = history.members[:, history.positions]
+    labels = history.members[:, history.positions]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return (Q * sizes - seen @ history.scores) / (sizes - seen.sum(axis=1))
+        return (Q * sizes - labels @ history.scores) / (sizes - labels.sum(axis=1))
 
 
-def depleted(sampling, replicates, bet="sr-lr-ui"):
+def count_depleted_errors(sampling, replicates, bet="sr-lr-ui"):
     """Spec 6c (ii): 20 groups of 20, each exactly at .85, tested only once their rest is at .75 or
     less.
     """
-    found = 0
+    errors = 0
     for seed in range(replicates):
         pool = blocks(20, 20, 17, seed=seed)
         audit = run(pool, policy=Lucky(), sampling=sampling, epsilon=0.05, seed=seed, bet=bet)
-        found += audit.verdict == "failure mode found"
-    return found
+        errors += audit.verdict == "failure mode found"
+    return errors
 
 
 def test_depleted_groups_do_not_fool_the_audit():
     assert (
-        depleted("paper", 5) >= 4
+        count_depleted_errors("paper", 5) >= 4
     )  # the test can fail: with the threshold itself nearly every audit is wrong
-    assert depleted("guaranteed", 12) <= 3  # alpha .05: four or more have chance .002
+    assert count_depleted_errors("guaranteed", 12) <= 3  # alpha .05: four or more have chance .002
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bet", ["lr", "lr-ui", "sr-lr", "sr-lr-ui"])
 def test_depleted_groups_in_numbers(bet):
     replicates = 150
-    assert depleted("guaranteed", replicates, bet) <= replicates * 0.05 + 2.6 * math.sqrt(
-        replicates * 0.05 * 0.95
-    )
+    assert count_depleted_errors(
+        "guaranteed", replicates, bet
+    ) <= replicates * 0.05 + 2.6 * math.sqrt(replicates * 0.05 * 0.95)
 
 
 @dataclass(frozen=True)
@@ -500,7 +506,7 @@ def worst(sampling, size, replicates, limit=120):
     times in 114.
     """
     pool = Pool.from_arrays([f"{i:04d}" for i in range(2268)], scores=np.arange(2268) >= 17)
-    found = 0
+    errors = 0
     for seed in range(replicates):
         policy = KnowsWorst(size)
         audit = run(
@@ -512,8 +518,8 @@ def worst(sampling, size, replicates, limit=120):
             limit=limit,
             bet="sr-lr-ui",
         )
-        found += audit.verdict == "failure mode found"
-    return found
+        errors += audit.verdict == "failure mode found"
+    return errors
 
 
 def test_single_cases_do_not_fool_the_audit():
@@ -527,15 +533,15 @@ def test_draws_with_replacement_keep_the_error_where_answers_vary():
     """Spec 6c (iii), last row but two: conditional thresholds would be wrong for rates, and are not
     used.
     """
-    pool, found = blocks(4, 30), 0
+    pool, errors = blocks(4, 30), 0
     for seed in range(12):
         rng = np.random.default_rng(seed)
         audit = SequentialAudit(
             pool, threshold=Q, claim="rates", policy="stratified", seed=seed, limit=100, budget=2
         )
         audit.run(lambda _, rng=rng: float(rng.random() < Q))
-        found += audit.verdict == "failure mode found"
-    assert found <= 3
+        errors += audit.verdict == "failure mode found"
+    assert errors <= 3
 
 
 # ------------------------------------------------- --- the record: resuming, kills, other processes
@@ -601,7 +607,7 @@ def live_and_die(pool, ledger, log, seconds):
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
-def killed_to_the_end(pool, folder, rng, most):
+def kill_until_the_end(pool, folder, rng, most):
     """One audit, killed again and again until it is done or was killed ``most`` times; how often it
     was.
     """
@@ -614,9 +620,9 @@ def killed_to_the_end(pool, folder, rng, most):
     events = [(e.body["step"], e.body["id"]) for e in Ledger(ledger).events("audit_told")]
     assert len(set(events)) == len(events) == audit.labelled  # none twice
     lines = log.read_text().split("\n")[:-1] if log.exists() else []
-    told = [(int(step), name) for step, name in (line.split() for line in lines)]
-    assert set(told) <= set(events)  # none lost
-    assert len(told) == len(set(told))
+    log_lines = [(int(step), name) for step, name in (line.split() for line in lines)]
+    assert set(log_lines) <= set(events)  # none lost
+    assert len(log_lines) == len(set(log_lines))
     assert [r.to_dict() for r in audit.rounds] == [r.to_dict() for r in reference(pool).rounds]
     assert verify_certificate(audit.certificate(), pool=pool, policy=True).reproduces
     return kills
@@ -627,7 +633,7 @@ def kill(times, tmp_path):
     while kills < times:
         folder = tmp_path / str(part)
         folder.mkdir()
-        kills += killed_to_the_end(hard_pool(), folder, rng, times - kills)
+        kills += kill_until_the_end(hard_pool(), folder, rng, times - kills)
         part += 1
     return part
 
@@ -671,7 +677,7 @@ def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
 def test_other_settings_need_a_reason(tmp_path):
     pool, ledger = hard_pool(), tmp_path / "audit.db"
     SequentialAudit(pool, ledger=ledger, **SETTINGS).ask()
-    for changed in (
+    for change in (
         {"seed": 6},
         {"budget": 11},
         {"threshold": 0.8},
@@ -679,12 +685,12 @@ def test_other_settings_need_a_reason(tmp_path):
         {"policy": "uniform"},
     ):
         with pytest.raises(LedgerError, match="holds an audit of these cases with other settings"):
-            SequentialAudit(pool, ledger=ledger, **{**SETTINGS, **changed})
+            SequentialAudit(pool, ledger=ledger, **{**SETTINGS, **change})
     again = SequentialAudit(
         pool, ledger=ledger, reopen="the first labeller left", **{**SETTINGS, "seed": 6}
     )
-    opened = again.record.ledger.events("audit_opened")[-1].body
-    assert (opened["reason"], opened["before"]) == ("the first labeller left", 1)
+    opening = again.record.ledger.events("audit_opened")[-1].body
+    assert (opening["reason"], opening["before"]) == ("the first labeller left", 1)
     other = Pool.from_arrays(["x", "y", "z"])
     assert (
         SequentialAudit(other, ledger=ledger, **SETTINGS).labelled == 0
@@ -705,9 +711,9 @@ def test_telling_what_was_not_asked_is_refused():
         ("c0001", "of another audit"),
         (SequentialAudit(blocks(), threshold=Q, seed=1).ask(), "of another audit"),
     ):
-        with pytest.raises(InputError, match=message) as caught:
+        with pytest.raises(InputError, match=message) as error:
             audit.tell(forged, 0)
-        assert "\n" not in str(caught.value)
+        assert "\n" not in str(error.value)
     assert audit.labelled == 0
     audit.tell(query, 0)
     with pytest.raises(InputError, match=r"query 1 \(case .*\) has a score already"):
@@ -731,7 +737,7 @@ def test_a_score_outside_the_unit_interval_changes_nothing(score, tmp_path):
 
 
 @pytest.fixture
-def recorded(tmp_path):
+def unfinished_audit(tmp_path):
     pool = hard_pool()
     audit = SequentialAudit(pool, ledger=tmp_path / "audit.db", **SETTINGS)
     answer = replay(pool)
@@ -740,25 +746,25 @@ def recorded(tmp_path):
     return pool, tmp_path / "audit.db", audit
 
 
-def test_an_edited_ledger_is_refused(recorded):
-    pool, path, audit = recorded
+def test_an_edited_ledger_is_refused(unfinished_audit):
+    pool, path, audit = unfinished_audit
     with sqlite3.connect(path) as book:
         table = book.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchone()[0]
         (body,) = book.execute(f"SELECT body FROM {table} WHERE kind = 'audit_told'").fetchone()
-        changed = json.dumps({**json.loads(body), "score": 0.0})
+        change = json.dumps({**json.loads(body), "score": 0.0})
         book.execute(f"DROP TRIGGER IF EXISTS {table}_update")
         for (name,) in book.execute(
             "SELECT name FROM sqlite_master WHERE type = 'trigger'"
         ).fetchall():
             book.execute(f'DROP TRIGGER "{name}"')
-        book.execute(f"UPDATE {table} SET body = ? WHERE body = ?", (changed, body))
+        book.execute(f"UPDATE {table} SET body = ? WHERE body = ?", (change, body))
     with pytest.raises(LedgerError):
         SequentialAudit(pool, ledger=path, **SETTINGS)
     with pytest.raises(LedgerError):
         audit.certificate()
 
 
-def rewritten(path, new, change):
+def rewrite(path, new, change):
     """The same events in a new ledger with an unbroken chain, after a change."""
     book = Ledger(new)
     events = [(e.kind, dict(e.body)) for e in Ledger(path).events()]
@@ -799,22 +805,22 @@ def _swap(i, j):
         (lambda events: events[:7] + events[9:], "goes on with round 5 where 4 is due"),
     ],
 )
-def test_a_rewritten_ledger_does_not_reproduce(recorded, tmp_path, change, message):
-    pool, path, _ = recorded
-    new = rewritten(path, tmp_path / "new.db", change)
+def test_a_rewritten_ledger_does_not_reproduce(unfinished_audit, tmp_path, change, message):
+    pool, path, _ = unfinished_audit
+    new = rewrite(path, tmp_path / "new.db", change)
     Ledger(new).check()  # the chain alone finds nothing wrong
-    with pytest.raises(LedgerError, match=message) as caught:
+    with pytest.raises(LedgerError, match=message) as error:
         SequentialAudit(pool, ledger=new, **SETTINGS)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
-def test_a_certificate_finds_a_score_that_was_rewritten_or_cut_off(recorded, tmp_path):
-    _, path, audit = recorded
+def test_a_certificate_finds_a_score_that_was_rewritten_or_cut_off(unfinished_audit, tmp_path):
+    _, path, audit = unfinished_audit
     certificate = audit.certificate()
     assert verify_certificate(certificate).reproduces
     flip = _edit(18, score=0.0)
     for change in (lambda events: flip(events), lambda events: events[:-2]):
-        new = rewritten(path, tmp_path / f"{random.random()}.db", change)
+        new = rewrite(path, tmp_path / f"{random.random()}.db", change)
         check = verify_certificate(certificate, ledger=new)
         assert not check.reproduces
         assert "does not bear the certificate out" in check.ledger
@@ -823,8 +829,8 @@ def test_a_certificate_finds_a_score_that_was_rewritten_or_cut_off(recorded, tmp
 # --------------------------------------------------------------------------------- --- certificates
 
 
-def test_a_certificate_is_recomputed_from_itself(recorded, tmp_path):
-    pool, _, audit = recorded
+def test_a_certificate_is_recomputed_from_itself(unfinished_audit, tmp_path):
+    pool, _, audit = unfinished_audit
     text = audit.certificate().to_json(tmp_path / "certificate.json")
     data = json.loads(text)
     assert {
@@ -863,8 +869,10 @@ def test_a_certificate_is_recomputed_from_itself(recorded, tmp_path):
         (("seal",), "0" * 64),
     ],
 )
-def test_a_certificate_that_was_touched_does_not_reproduce(recorded, tmp_path, where, value):
-    data = json.loads(recorded[2].certificate().to_json())
+def test_a_certificate_that_was_touched_does_not_reproduce(
+    unfinished_audit, tmp_path, where, value
+):
+    data = json.loads(unfinished_audit[2].certificate().to_json())
     part = data
     for key in where[:-1]:
         part = part[key]
@@ -875,8 +883,8 @@ def test_a_certificate_that_was_touched_does_not_reproduce(recorded, tmp_path, w
     assert check.differences or "has another round 7" in check.ledger
 
 
-def test_a_certificate_of_altered_groups_is_refused(recorded, tmp_path):
-    data = json.loads(recorded[2].certificate().to_json())
+def test_a_certificate_of_altered_groups_is_refused(unfinished_audit, tmp_path):
+    data = json.loads(unfinished_audit[2].certificate().to_json())
     data["pool"]["groups"]["in=a"] = data["pool"]["groups"]["in=b"]
     (tmp_path / "touched.json").write_text(json.dumps(data))
     with pytest.raises(InputError, match="was altered"):
@@ -911,8 +919,8 @@ def test_another_choice_than_the_policys_is_seen(tmp_path):
     assert "would have looked elsewhere" in check.differences[0]
 
 
-def test_an_audit_is_read_back_from_its_ledger_alone(recorded):
-    pool, path, audit = recorded
+def test_an_audit_is_read_back_from_its_ledger_alone(unfinished_audit):
+    pool, path, audit = unfinished_audit
     audit.ask()
     again = SequentialAudit.from_ledger(path)
     assert (again.log_wealth, again.labelled, again.pool.hash) == (
@@ -938,8 +946,8 @@ def test_policies_are_pure_functions_of_history_and_generator(name):
     answer = replay(pool)
     for _ in range(12):
         history = audits[0].counts.make_history()
-        asked = [audit.choose(audit.policy) for audit in audits]
-        assert asked[0].group == asked[1].group
+        queries = [audit.choose(audit.policy) for audit in audits]
+        assert queries[0].group == queries[1].group
         assert isinstance(audits[0].policy, Policy)
         with pytest.raises(ValueError, match="read-only"):
             history.available[0] = False
@@ -978,17 +986,17 @@ def test_policies_on_the_shared_pool(shared):
     table = pl.read_parquet(folder / "pool_a.parquet").join(
         pl.read_parquet(folder / "labels_a.parquet"), on="question_id"
     )
-    found = {"Large": 0, "None": 0}
-    for setting in found:
+    verdicts = {"Large": 0, "None": 0}
+    for setting in verdicts:
         for seed in (1, 2, 3):
             pool = Pool.from_table(
                 table, id="question_id", groups=["domain"], scores=f"{setting}_s{seed:03d}"
             )
             audit = run(pool, policy="oracle:domain=Chemistry", seed=seed, limit=250)
-            found[setting] += audit.verdict == "failure mode found"
+            verdicts[setting] += audit.verdict == "failure mode found"
             assert setting != "Large" or audit.labelled <= 20
             assert setting != "None" or audit.verdict == "audit passed"
-    assert found == {"Large": 3, "None": 0}
+    assert verdicts == {"Large": 3, "None": 0}
 
 
 def test_unknown_policies_and_groups():
@@ -1031,16 +1039,16 @@ def test_cases_without_a_value_are_a_group():
     assert Pool.from_table(wide, groups=["lang"]).groups == (ALL, "lang is missing", "lang=de")
 
 
-@pytest.mark.parametrize("given", ["e*", ["e1", "e2"], "vector", "matrix", "file"])
-def test_embeddings_from_columns_lists_matrices_and_files(given, tmp_path):
+@pytest.mark.parametrize("embedding", ["e*", ["e1", "e2"], "vector", "matrix", "file"])
+def test_embeddings_from_columns_lists_matrices_and_files(embedding, tmp_path):
     values = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]
     frame = table(e1=[v[0] for v in values], e2=[v[1] for v in values], vector=values)
     path = tmp_path / "embedding.parquet"
     frame.select("id", "e1", "e2").reverse().write_parquet(path)
     source = (
-        {"matrix": np.array(values), "file": str(path)}.get(given, given)
-        if isinstance(given, str)
-        else given
+        {"matrix": np.array(values), "file": str(path)}.get(embedding, embedding)
+        if isinstance(embedding, str)
+        else embedding
     )
     pool = Pool.from_table(frame, id="id", embedding=source)
     np.testing.assert_array_equal(pool.embedding, values)
@@ -1146,9 +1154,9 @@ BAD_POOLS = {
 @pytest.mark.parametrize("case", BAD_POOLS)
 def test_bad_pools(case):
     make, message = BAD_POOLS[case]
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError, match=message) as error:
         make()
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
 
 
 BAD_PLANS = {
@@ -1184,9 +1192,9 @@ BAD_PLANS = {
 @pytest.mark.parametrize("case", BAD_PLANS)
 def test_bad_plans(case, tmp_path):
     changes, message = BAD_PLANS[case]
-    with pytest.raises(PlanError, match=message) as caught:
+    with pytest.raises(PlanError, match=message) as error:
         SequentialAudit(blocks(), ledger=tmp_path / "audit.db", **{"threshold": Q, **changes})
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(error.value)
     assert not (tmp_path / "audit.db").exists()
 
 
@@ -1277,8 +1285,8 @@ def test_what_it_would_take_to_stop_is_what_it_takes():
         audit = SequentialAudit(pool, threshold=Q, policy=Always("in=g1"), budget=5)
         audit.tell(audit.ask(), 1)
         audit.ask()
-        needed = count_to_stop(audit)[index]
-        for _ in range(needed):
+        run_length = count_to_stop(audit)[index]
+        for _ in range(run_length):
             assert audit.verdict == "inconclusive"
             audit.tell(audit.ask(), score)
         assert audit.verdict == verdict
@@ -1287,22 +1295,22 @@ def test_what_it_would_take_to_stop_is_what_it_takes():
 def test_prospects_before_a_label_is_spent():
     plan = SequentialPlan(threshold=Q, policy="oracle:in=g1", limit=60)
     pool = blocks(size=40)
-    found = forecast_stopping(
+    forecasts = forecast_stopping(
         pool, plan, budgets=(40, 10), failing="in=g1", at=(0.4,), replicates=6
     )
-    assert [(p.world.startswith("everywhere"), p.budget) for p in found] == [
+    assert [(p.world.startswith("everywhere"), p.budget) for p in forecasts] == [
         (True, 10),
         (True, 40),
         (False, 10),
         (False, 40),
     ]
-    for p in found:
+    for p in forecasts:
         assert p.failure_rate + p.pass_rate + p.inconclusive_rate == pytest.approx(1)
         assert 1 <= p.labels[0] <= p.labels[1] <= p.labels[2] <= 60
-    assert found[2].failure_rate == 1.0
-    assert found[0].labels[1] <= found[1].labels[1]
-    assert advise_budget(found, 0.05) == 10
-    assert found == forecast_stopping(
+    assert forecasts[2].failure_rate == 1.0
+    assert forecasts[0].labels[1] <= forecasts[1].labels[1]
+    assert advise_budget(forecasts, 0.05) == 10
+    assert forecasts == forecast_stopping(
         pool, plan, budgets=(10, 40), failing="in=g1", at=(0.4,), replicates=6
     )
 
@@ -1346,7 +1354,7 @@ POOL = ("pool.parquet", "--id", "id", "--groups", "topic", "--threshold", "0.85"
 
 
 def test_run_status_and_certificate(shell, tmp_path):
-    done = shell(
+    result = shell(
         "run",
         *POOL,
         "--policy",
@@ -1356,12 +1364,12 @@ def test_run_status_and_certificate(shell, tmp_path):
         "--certificate",
         "certificate.json",
     )
-    assert done.exit_code == 0, done.output
-    assert "failure mode found" in done.output
-    assert "each of 4 declared groups of these 120 cases" in done.output
+    assert result.exit_code == 0, result.output
+    assert "failure mode found" in result.output
+    assert "each of 4 declared groups of these 120 cases" in result.output
     assert verify_certificate(tmp_path / "certificate.json").reproduces
     again = shell("status", "audit.db")
-    assert done.output.splitlines()[0] == again.output.splitlines()[0]
+    assert result.output.splitlines()[0] == again.output.splitlines()[0]
     data = json.loads(shell("status", "audit.db", "--json", "-").output)
     assert data["verdict"] == "failure mode found"
     assert (
@@ -1402,14 +1410,14 @@ def test_several_labellers_in_the_shell(shell):
 
 
 def test_a_person_is_not_shown_the_score_that_is_known(shell):
-    asked = shell("run", *POOL, "--label", "ask", "--scores", "text", text="q\n")
-    assert "score:" in asked.output
-    assert "text:" not in asked.output
+    result = shell("run", *POOL, "--label", "ask", "--scores", "text", text="q\n")
+    assert "score:" in result.output
+    assert "text:" not in result.output
     assert "text:" in shell("run", *POOL, "--label", "ask", text="q\n").output
 
 
 def test_planning_in_the_shell(shell):
-    done = shell(
+    result = shell(
         "plan",
         *POOL,
         "--failing-group",
@@ -1423,12 +1431,12 @@ def test_planning_in_the_shell(shell):
         "--json",
         "-",
     )
-    assert done.exit_code == 0, done.output
-    data = json.loads(done.output)
+    assert result.exit_code == 0, result.output
+    data = json.loads(result.output)
     assert [p["budget"] for p in data["prospects"]] == [10, 40, 70] * 2
-    shown = shell("plan", *POOL, "--replicates", "2", "--limit", "20", "--cost", "3")
-    assert "Cost" in shown.output.splitlines()[0]
-    assert "smallest budget" in shown.output or "no budget" in shown.output
+    table_result = shell("plan", *POOL, "--replicates", "2", "--limit", "20", "--cost", "3")
+    assert "Cost" in table_result.output.splitlines()[0]
+    assert "smallest budget" in table_result.output or "no budget" in table_result.output
 
 
 @pytest.mark.parametrize(
@@ -1450,9 +1458,9 @@ def test_planning_in_the_shell(shell):
     ],
 )
 def test_bad_input_in_the_shell(shell, tmp_path, arguments, message):
-    done = shell(*arguments)
-    assert isinstance(done.exception, GroundfaultError), done.output
-    assert message in str(done.exception)
+    result = shell(*arguments)
+    assert isinstance(result.exception, GroundfaultError), result.output
+    assert message in str(result.exception)
     assert not list(tmp_path.glob("*.db"))
 
 
@@ -1462,11 +1470,11 @@ def test_the_session_agrees_with_the_plain_e_process():
     """
     pool = hard_pool()
     audit = reference(pool)
-    tested = [r for r in audit.rounds if r.query.stake]
+    staked_rounds = [r for r in audit.rounds if r.query.stake]
     warm = [r.score for r in audit.rounds if not r.query.stake]
     common = {"bet": "lr-ui", "budget": 10, "warm_start": warm}
     auditor = e_process(
-        [r.score for r in tested], [r.thresholds.auditor for r in tested], null="auditor",
-        grid=audit.plan.auditor_grid, stake=[r.query.claim for r in tested], **common,
+        [r.score for r in staked_rounds], [r.thresholds.auditor for r in staked_rounds], null="auditor",
+        grid=audit.plan.auditor_grid, stake=[r.query.claim for r in staked_rounds], **common,
     )  # fmt: skip
-    np.testing.assert_allclose(auditor, [r.log_e.auditor for r in tested], atol=1e-12)
+    np.testing.assert_allclose(auditor, [r.log_e.auditor for r in staked_rounds], atol=1e-12)

@@ -82,9 +82,9 @@ def test_a_finished_audit_asks_nothing_more(folder):
     pool = read_pool(folder, "score")
     audit = SequentialAudit.of(pool, PLAN, ledger=folder / "audit.db")
     assert audit.ask() is None
-    stored = Certificate.load(folder / "certificate.json")
-    assert audit.certificate().rounds == stored.rounds
-    assert SequentialAudit.from_ledger(folder / "audit.db").seal == stored.seal
+    events_before = Certificate.load(folder / "certificate.json")
+    assert audit.certificate().rounds == events_before.rounds
+    assert SequentialAudit.from_ledger(folder / "audit.db").seal == events_before.seal
 
 
 def test_a_stored_e_process_goes_on_bit_for_bit():
@@ -97,9 +97,9 @@ def test_a_stored_e_process_goes_on_bit_for_bit():
 
 
 def test_a_stored_confirmation_is_read_without_a_version():
-    stored = json.loads((STORED / "confirm.json").read_text())
+    data = json.loads((STORED / "confirm.json").read_text())
     result = Confirmation.load(STORED / "confirm.json")
-    assert result.to_dict() == {"groundfault_confirmation": 1, **stored}
+    assert result.to_dict() == {"groundfault_confirmation": 1, **data}
     assert (result.confirmed, result.survivors[0].name) == (("German",), "German")
 
 
@@ -124,8 +124,8 @@ def test_the_labels_of_a_panel_are_counted_by_person():
 
 @pytest.mark.parametrize("kind", [Certificate, Confirmation])
 def test_a_later_layout_is_refused(kind):
-    stored = "certificate.json" if kind is Certificate else "confirm.json"
-    data = json.loads((STORED / stored).read_text())
+    file_name = "certificate.json" if kind is Certificate else "confirm.json"
+    data = json.loads((STORED / file_name).read_text())
     key = f"groundfault_{kind.__name__.lower()}"
     with pytest.raises(InputError, match="install a newer one"):
         kind.from_dict({**data, key: 2})

@@ -66,8 +66,8 @@ def test_a_fitted_embedding_survives_json():
     embedding = fit(TEXTS, dimensions=3)
     again = Embedding.from_dict(json.loads(json.dumps(embedding.to_dict())))
     np.testing.assert_array_equal(again.apply(TEXTS), embedding.apply(TEXTS))
-    broken = {**embedding.to_dict(), "words": ["two"]}
-    for data in ({}, {"how": "tfidf"}, broken, {**broken, "axes": 3}):
+    incomplete = {**embedding.to_dict(), "words": ["two"]}
+    for data in ({}, {"how": "tfidf"}, incomplete, {**incomplete, "axes": 3}):
         with pytest.raises(InputError, match="not a fitted embedding"):
             Embedding.from_dict(data)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted_tables import clustered
+from planted_tables import make_clusters
 from scipy.special import logsumexp
 
 from groundfault.errors import InputError, PlanError
@@ -245,7 +245,7 @@ def slow_joint(slicer: Edisa, z: np.ndarray, y: np.ndarray, p: np.ndarray) -> np
 
 
 def test_the_joint_is_the_papers_equation_4_and_8() -> None:
-    z, y, p = clustered(300)
+    z, y, p = make_clusters(300)
     slicer = Edisa(n_slices=7, pca=None).fit(z, y, p)
     np.testing.assert_allclose(
         logsumexp(slow_joint(slicer, z, y, p), axis=1), slicer.score_samples(z, p, y)
@@ -306,7 +306,7 @@ def test_a_floor_costs_no_more_likelihood_than_it_explains(seed: int, floor: flo
 
 @pytest.mark.parametrize("kind", [Edisa, Domino])
 def test_rows_in_another_order_and_threads_give_the_same_slices(kind: Any) -> None:
-    z, y, p = clustered(3000)
+    z, y, p = make_clusters(3000)
     first = np.random.default_rng(1).integers(0, 8, len(z))
     one = kind(n_slices=8, init=first, tol=1e-6).fit(z, y, p)
     threads = kind(n_slices=8, init=first, tol=1e-6, n_jobs=3).fit(z, y, p)
@@ -318,7 +318,7 @@ def test_rows_in_another_order_and_threads_give_the_same_slices(kind: Any) -> No
 
 
 def test_fitting_again_gives_the_same_slices() -> None:
-    z, y, p = clustered()
+    z, y, p = make_clusters()
     for init in ("kmeans", "confusion", "random"):
         one, again = (Edisa(n_slices=12, init=init, random_state=3).fit(z, y, p) for _ in range(2))
         np.testing.assert_array_equal(one.log_likelihood_, again.log_likelihood_)
@@ -326,14 +326,14 @@ def test_fitting_again_gives_the_same_slices() -> None:
 
 
 def test_starting_from_labels_is_starting_from_their_responsibilities() -> None:
-    z, y, p = clustered()
+    z, y, p = make_clusters()
     first = np.arange(len(z)) % 9
     one, other = (Edisa(n_slices=9, init=start).fit(z, y, p) for start in (first, np.eye(9)[first]))
     np.testing.assert_allclose(one.log_likelihood_, other.log_likelihood_, atol=1e-12)
 
 
 def test_planted_errors_are_found() -> None:
-    z, y, p = clustered(3000)
+    z, y, p = make_clusters(3000)
     slicer = Edisa(n_slices=24, embedding_weight=1.0).fit(z[:2000], y[:2000], p[:2000])
     wrong = p.argmax(axis=1) != y
     slices = score_discovery(slicer.error_prone(z[2000:], p[2000:]), wrong[2000:], p[2000:])
@@ -345,7 +345,7 @@ def test_planted_errors_are_found() -> None:
 
 
 def test_a_floor_of_size_drops_slices_of_few_examples() -> None:
-    z, y, p = clustered()
+    z, y, p = make_clusters()
     start = np.arange(len(z)) % 40
     small = Edisa(n_slices=40, init=start, min_size=1, max_iter=3).fit(z, y, p)
     floored = Edisa(n_slices=40, init=start, min_size=20, max_iter=3).fit(z, y, p)
@@ -356,7 +356,7 @@ def test_a_floor_of_size_drops_slices_of_few_examples() -> None:
 
 @pytest.mark.parametrize("kind", [Edisa, Domino])
 def test_single_precision_is_close(kind: Any) -> None:
-    z, y, p = clustered(3000)
+    z, y, p = make_clusters(3000)
     double = kind(n_slices=8, max_iter=5, tol=0).fit(z, y, p)
     single = kind(n_slices=8, max_iter=5, tol=0, dtype="float32").fit(z, y, p)
     assert single.mixture_.mean.dtype == np.float32
@@ -364,7 +364,7 @@ def test_single_precision_is_close(kind: Any) -> None:
 
 
 def test_fewer_distinct_points_than_slices_leave_some_empty() -> None:
-    z, y, p = clustered(400)
+    z, y, p = make_clusters(400)
     same = np.repeat(z[:5], 80, axis=0)
     slicer = Edisa(n_slices=20).fit(same, y, p)
     assert (slicer.slice_sizes_ == 0).any()
@@ -373,7 +373,7 @@ def test_fewer_distinct_points_than_slices_leave_some_empty() -> None:
 
 
 def test_constant_columns_do_no_harm() -> None:
-    z, y, p = clustered(500)
+    z, y, p = make_clusters(500)
     padded = np.hstack([z, np.full((500, 2), 7.0)])
     slicer = Edisa(n_slices=8, pca=None).fit(padded, y, p)
     assert np.isfinite(slicer.log_likelihood_).all()
@@ -401,7 +401,7 @@ def test_estimator_conventions() -> None:
     assert slicer.set_params(n_slices=4).n_slices == 4
     with pytest.raises(PlanError, match="no parameter 'slices'"):
         slicer.set_params(slices=4)
-    z, y, p = clustered()
+    z, y, p = make_clusters()
     assert slicer.fit(z, y, p) is slicer
     assert not hasattr(clone(slicer), "mixture_")
     Edisa(n_slices=-1)  # the constructor only stores
@@ -426,7 +426,7 @@ def refused(
     p: Any = None,
     **parameters: Any,
 ) -> None:
-    good = clustered(200)
+    good = make_clusters(200)
     data = [good[i] if arguments is None else arguments for i, arguments in enumerate((z, y, p))]
     with pytest.raises((InputError, PlanError), match=message):
         kind(**{"n_slices": 10, **parameters}).fit(*data)
@@ -435,7 +435,7 @@ def refused(
 def test_no_array_of_examples_by_slices_is_made() -> None:
     import tracemalloc
 
-    z, y, p = clustered(20_000)
+    z, y, p = make_clusters(20_000)
     slicer = Edisa(n_slices=256, pca=None, init="random", max_iter=2)
     slicer.fit(z, y, p)
     tracemalloc.start()
@@ -446,11 +446,11 @@ def test_no_array_of_examples_by_slices_is_made() -> None:
 
 
 def test_bad_embeddings_are_refused() -> None:
-    z = clustered(200)[0]
+    z = make_clusters(200)[0]
     for value in (np.nan, np.inf):
-        broken = z.copy()
-        broken[7, 2] = value
-        refused("in row 7, column 2", z=broken)
+        damaged = z.copy()
+        damaged[7, 2] = value
+        refused("in row 7, column 2", z=damaged)
     refused("must be an array of numbers", z=[["a"] * 3] * 200)
     refused("a row for each example", z=z[:, 0])
     refused("squares overflow", z=z * 1e200)
@@ -458,11 +458,11 @@ def test_bad_embeddings_are_refused() -> None:
 
 
 def test_bad_probabilities_are_refused() -> None:
-    p = clustered(200)[2]
+    p = make_clusters(200)[2]
     refused("no probability in row 0", p=p * 2)
-    broken = p.copy()
-    broken[3] = [-0.5, 1.0, 0.5]
-    refused(r"row 3.*smallest is -0.5 .*\(1 such rows\)", p=broken)
+    damaged = p.copy()
+    damaged[3] = [-0.5, 1.0, 0.5]
+    refused(r"row 3.*smallest is -0.5 .*\(1 such rows\)", p=damaged)
     refused("y_proba holds nan in row 5", p=np.where(np.arange(200)[:, None] == 5, np.nan, p))
     refused("two columns, 1 - p and p", p=p[:, 0])
     refused("two columns, 1 - p and p", p=p[:, :1])
@@ -470,7 +470,7 @@ def test_bad_probabilities_are_refused() -> None:
 
 
 def test_bad_labels_are_refused() -> None:
-    y = clustered(200)[1]
+    y = make_clusters(200)[1]
     refused("must hold numbers of columns", y=np.array(["cat"] * 200))
     refused("y_true is 3 in row", y=y + 1)
     refused("y_true has shape", y=y[:50])
@@ -478,7 +478,7 @@ def test_bad_labels_are_refused() -> None:
 
 
 def test_nothing_to_find_is_said() -> None:
-    _, _, p = clustered(200)
+    _, _, p = make_clusters(200)
     right = p.argmax(axis=1)
     refused("no prediction is wrong", y=right)
     refused("every prediction is wrong", y=(right + 1) % 3)
@@ -512,7 +512,7 @@ def test_bad_parameters_are_refused() -> None:
 
 
 def test_other_data_than_fitted_is_refused() -> None:
-    z, y, p = clustered(200)
+    z, y, p = make_clusters(200)
     slicer = Edisa(n_slices=5, pca=None)
     with pytest.raises(InputError, match="this edisa is not fitted"):
         slicer.predict(z, p)

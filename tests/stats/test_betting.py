@@ -38,10 +38,10 @@ def test_the_rest_of_a_group_must_make_up_the_mean() -> None:
 
 @pytest.mark.parametrize("rule", ["once", "uniform", "harmonic"])
 def test_starters_and_idle_wealth_add_up_to_one(rule: str) -> None:
-    started = 0.0
+    weight = 0.0
     for step in range(1, 12):
-        started += betting.start_weight(step, rule, 10)
-        assert started + betting.idle_weight(step, rule, 10) == pytest.approx(1)
+        weight += betting.start_weight(step, rule, 10)
+        assert weight + betting.idle_weight(step, rule, 10) == pytest.approx(1)
 
 
 def test_the_forecaster_averages_with_the_weights_before_the_round() -> None:

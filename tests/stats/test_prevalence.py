@@ -18,8 +18,8 @@ def test_draws_without_repeats_are_unbiased() -> None:
     mean = 0.0
     for i, j in permutations(range(5), 2):
         first, second = WEIGHTS[i] / WEIGHTS.sum(), WEIGHTS[j] / (WEIGHTS.sum() - WEIGHTS[i])
-        drawn = prevalence.estimate_without_repeats(VALUES[[i, j]], [first, second], 5)
-        mean += first * second * drawn.value
+        estimate = prevalence.estimate_without_repeats(VALUES[[i, j]], [first, second], 5)
+        mean += first * second * estimate.value
     assert mean == pytest.approx(VALUES.mean())
 
 

@@ -129,6 +129,6 @@ def test_what_examples_say_stays_where_it_is() -> None:
     values, labels = binary(120, 6)
     fixed = combine(np.random.default_rng(1).normal(size=(120, 3)))
     all_fixed = shuffle_silhouettes(
-        values, labels, 3, np.random.default_rng(0), fixed=fixed, weight=1.0
+        values, labels, 3, np.random.default_rng(0), side_values=fixed, weight=1.0
     )
     np.testing.assert_allclose(all_fixed, silhouette(fixed, labels), atol=1e-9)

@@ -10,7 +10,7 @@ from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.results import AuditResults
 
 
-def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
+def make_planted_table(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
     hard = rng.random(n) < 0.4
     return pl.DataFrame(
@@ -24,17 +24,17 @@ def planted(n: int = 400, seed: int = 0, lift: float = 0.4) -> pl.DataFrame:
     )
 
 
-def planted_evidence(n: int = 400, lift: float = 0.4) -> Evidence:
-    return Evidence.from_table(planted(n, lift=lift), id="id", outcome="error")
+def make_planted_evidence(n: int = 400, lift: float = 0.4) -> Evidence:
+    return Evidence.from_table(make_planted_table(n, lift=lift), id="id", outcome="error")
 
 
-def planted_audit(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> PreparedAudit:
+def audit_planted_table(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> PreparedAudit:
     rules = {"hard": "hard", "long": "words > 50", "German": "lang = 'de'", "again": "hard = true"}
     candidates = [Candidate(name, rule) for name, rule in rules.items()]
-    return prepare(planted_evidence(n, lift), plan, candidates)
+    return prepare(make_planted_evidence(n, lift), plan, candidates)
 
 
-def planted_results(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> AuditResults:
-    audit = planted_audit(plan, n, lift)
+def make_planted_results(plan: Plan | None = None, n: int = 400, lift: float = 0.4) -> AuditResults:
+    audit = audit_planted_table(plan, n, lift)
     losses = audit.losses()
     return AuditResults(audit, losses, *audit.judge_losses(losses))

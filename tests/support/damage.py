@@ -27,21 +27,21 @@ VALUES = st.recursive(
 )
 
 
-def damaged(content: bytes, how: tuple[list[tuple[float, int]], float]) -> bytes:
+def damage_bytes(content: bytes, how: tuple[list[tuple[float, int]], float]) -> bytes:
     """Bytes with some of them changed, and perhaps cut short."""
-    edits, kept = how
-    changed = bytearray(content)
+    edits, share = how
+    copy_ = bytearray(content)
     for where, byte in edits:
-        changed[int(where * len(changed))] = byte
-    return bytes(changed[: int(kept * len(changed))])
+        copy_[int(where * len(copy_))] = byte
+    return bytes(copy_[: int(share * len(copy_))])
 
 
 def odd(document: Any, data: st.DataObject) -> Any:
     """A copy of a document with something else at one place of it."""
-    changed = copy.deepcopy(document)
-    at, key = data.draw(st.sampled_from(list(places(changed))))
+    variant = copy.deepcopy(document)
+    at, key = data.draw(st.sampled_from(list(places(variant))))
     at[key] = data.draw(VALUES)
-    return changed
+    return variant
 
 
 def places(value: Any) -> Iterator[tuple[Any, Any]]:
@@ -57,6 +57,6 @@ def read_or_refused(path: Path, reader: str) -> None:
     try:
         list(readers.read(path, reader).tables())
     except InputError as error:
-        said = str(error)
-        assert "\n" not in said
-        assert "Traceback" not in said
+        message = str(error)
+        assert "\n" not in message
+        assert "Traceback" not in message

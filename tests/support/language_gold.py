@@ -127,8 +127,8 @@ class Sentence:
                 )
                 tokens[token.head] = replace(noun, dep="pobj", head=i)
         renamed = tuple(replace(t, dep=_CLEARNLP.get(t.dep, t.dep)) for t in tokens)
-        kept = {n: v for n, v in self.features.items() if n not in ("tree_depth", "long_distance")}
-        return Sentence(kept, renamed)
+        rows = {n: v for n, v in self.features.items() if n not in ("tree_depth", "long_distance")}
+        return Sentence(rows, renamed)
 
 
 def _hand_over(tokens: list[Token], x: int, copula: int) -> None:
@@ -150,9 +150,9 @@ def _hand_over(tokens: list[Token], x: int, copula: int) -> None:
 def sentences() -> list[Sentence]:
     """All of them, as they are in the file."""
     lines = (Path(__file__).parent / "language_gold.txt").read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if line and not line.startswith("#")]
+    entries = [line for line in lines if line and not line.startswith("#")]
     out = []
-    for head, body in zip(kept[::2], kept[1::2], strict=True):
+    for head, body in zip(entries[::2], entries[1::2], strict=True):
         stated = (word.partition("=") for word in head.split()[1:])
         features = {name: float(Fraction(value or 1)) for name, _, value in stated}
         out.append(Sentence(features, tuple(map(Token.of, body.split()))))
@@ -165,9 +165,9 @@ def quality(pipeline: Pipeline) -> dict[str, tuple[float, ...]]:
     """
     gold = sentences()
     there = [f for f in FEATURES.values() if f.need is not Need.CORPUS and not pipeline.lacking(f)]
-    said = pipeline.measure([s.text for s in gold], there)
+    values = pipeline.measure([s.text for s in gold], there)
     out: dict[str, tuple[float, ...]] = {}
-    for column, feature in zip(said.T, there, strict=True):
+    for column, feature in zip(values.T, there, strict=True):
         truth = np.array([s.features.get(feature.name, 0.0) for s in gold])
         if feature.name in STATED:
             stated = np.array([feature.name in s.features for s in gold])
@@ -177,8 +177,8 @@ def quality(pipeline: Pipeline) -> dict[str, tuple[float, ...]]:
             )
             continue
         hits = int(((column != 0) & (truth != 0)).sum())
-        found, true = int((column != 0).sum()), int((truth != 0).sum())
-        out[feature.name] = hits / found if found else float("nan"), hits / true, true
+        n_positive, true = int((column != 0).sum()), int((truth != 0).sum())
+        out[feature.name] = hits / n_positive if n_positive else float("nan"), hits / true, true
     return out
 
 
@@ -186,19 +186,19 @@ def table(pipeline: Pipeline) -> Iterator[str]:
     """What the reference says of every feature, in Markdown."""
     yield "| feature | set | what it says | needs | word list | precision / recall (n) |"
     yield "|---|---|---|---|---|---|"
-    measured = quality(pipeline)
+    qualities = quality(pipeline)
     for f in FEATURES.values():
         says = f"*{f.says}*" if f.graded else f.says
         lists = _LISTS.get(f.name, [f.name] if (HERE / f"{f.name}.txt").exists() else [])
         files = ", ".join(f"`{name}.txt`" for name in lists)
-        yield f"| `{f.name}` | {f.set} | {says} | {_NEEDS[f.need]} | {files} | {_said(f, measured.get(f.name, ()))} |"
+        yield f"| `{f.name}` | {f.set} | {says} | {_NEEDS[f.need]} | {files} | {_format_quality(f, qualities.get(f.name, ()))} |"
 
 
-def _said(feature: Feature, measured: tuple[float, ...]) -> str:
-    if len(measured) == 3:
-        return "{:.2f} / {:.2f} ({})".format(*measured)
-    if measured:
-        return "r = {:.2f} ({})".format(*measured)
+def _format_quality(feature: Feature, numbers: tuple[float, ...]) -> str:
+    if len(numbers) == 3:
+        return "{:.2f} / {:.2f} ({})".format(*numbers)
+    if numbers:
+        return "r = {:.2f} ({})".format(*numbers)
     return "yours" if feature.need in YOURS else ""
 
 

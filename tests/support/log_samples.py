@@ -35,7 +35,7 @@ REAL = {
 FEW = 3
 
 
-def made(folder: Path) -> dict[str, list[Path]]:
+def make_samples(folder: Path) -> dict[str, list[Path]]:
     """Samples of the formats without a real file."""
     table = folder / "evidence.parquet"
     pl.DataFrame(
@@ -60,7 +60,7 @@ def sample(
     name: str = request.param
     folder = tmp_path_factory.mktemp(name)
     if name not in REAL:
-        return name, made(folder)[name]
+        return name, make_samples(folder)[name]
     shared: Path = request.getfixturevalue("shared")
     return name, [small(shared / "real/native_logs" / place, folder) for place in REAL[name]]
 
@@ -72,20 +72,20 @@ def small(path: Path, folder: Path) -> Path:
         shutil.copytree(path, copy)
         for part in copy.iterdir():
             part.chmod(0o644)
-            part.write_text(json.dumps(cut(json.loads(part.read_text()))))
+            part.write_text(json.dumps(shorten(json.loads(part.read_text()))))
     elif path.suffix == ".jsonl":
         copy.write_text("\n".join(path.read_text().splitlines()[:FEW]) + "\n")
     elif path.suffix == ".json":
-        copy.write_text(json.dumps(cut(json.loads(path.read_text()))))
+        copy.write_text(json.dumps(shorten(json.loads(path.read_text()))))
     else:
         shutil.copyfile(path, copy)
     return copy
 
 
-def cut(content: Any) -> Any:
+def shorten(content: Any) -> Any:
     if isinstance(content, list):
-        return [cut(each) for each in content[:FEW]]
+        return [shorten(each) for each in content[:FEW]]
     if isinstance(content, dict):
-        kept = list(content.items())[: FEW if len(content) > 60 else None]
-        return {name: cut(each) for name, each in kept}
+        items = list(content.items())[: FEW if len(content) > 60 else None]
+        return {name: shorten(each) for name, each in items}
     return content

@@ -115,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
             self.reply(200, json.dumps(self.completion(body, prompt), ensure_ascii=False).encode())
 
     def completion(self, body: dict[str, Any], prompt: str) -> dict[str, Any]:
-        text, finish = scripted(body) if len(sys.argv) > 1 else f"echo {prompt}", "stop"
+        text, finish = answer_by_script(body) if len(sys.argv) > 1 else f"echo {prompt}", "stop"
         if body.get("max_tokens") == 1:
             text, finish = "echo", "length"
         choice: dict[str, Any] = {
@@ -127,8 +127,12 @@ class Handler(BaseHTTPRequestHandler):
             choice["logprobs"] = {
                 "content": [{"token": "echo", "logprob": -0.25, "top_logprobs": other}]
             }
-        asked, said = len(prompt.split()), len(text.split())
-        usage = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+        n_prompt, n_reply = len(prompt.split()), len(text.split())
+        usage = {
+            "prompt_tokens": n_prompt,
+            "completion_tokens": n_reply,
+            "total_tokens": n_prompt + n_reply,
+        }
         return {
             "id": "c",
             "object": "chat.completion",
@@ -156,7 +160,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
 
-def scripted(body: dict[str, Any]) -> str:
+def answer_by_script(body: dict[str, Any]) -> str:
     whole = "\n".join([body["model"], *(m["content"] for m in body["messages"])])
     for holds, replies in json.loads(Path(sys.argv[1]).read_text()):
         if all(word in whole for word in holds):

@@ -10,7 +10,7 @@ import polars as pl
 from groundfault import Evidence
 
 
-def clustered(
+def make_clusters(
     n: int = 900, d: int = 6, c: int = 3, seed: int = 0, shift: float = 0.0
 ) -> tuple[np.ndarray, ...]:
     """Embeddings of a few clusters, in some of which the predictions are mostly wrong."""
@@ -25,10 +25,10 @@ def clustered(
     return z, y, p
 
 
-def embedded_evidence(
+def make_embedded_evidence(
     n: int = 1200, *, lists: bool = True, predictions: bool = True, seed: int = 0
 ) -> Evidence:
-    z, y, p = clustered(n, seed=seed)
+    z, y, p = make_clusters(n, seed=seed)
     columns: dict[str, Any] = {"id": np.arange(n), "error": (p.argmax(axis=1) != y).astype(int)}
     if lists:
         columns["embedding"] = pl.Series(list(z), dtype=pl.List(pl.Float64))

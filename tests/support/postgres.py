@@ -27,18 +27,18 @@ def server() -> Iterator[str | None]:
     programs = sorted(
         Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3])
     )
-    found = shutil.which("initdb") or (str(programs[-1]) if programs else None)
-    if found is None:
+    initdb = shutil.which("initdb") or (str(programs[-1]) if programs else None)
+    if initdb is None:
         yield None
         return
     owner = "postgres" if os.name == "posix" and os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory(prefix="groundfault-pg-") as home:
         if owner:
             shutil.chown(home, owner)
-        data, control = f"{home}/data", str(Path(found).with_name("pg_ctl"))
+        data, control = f"{home}/data", str(Path(initdb).with_name("pg_ctl"))
         options = f"-k {home} -c listen_addresses= -c fsync=off"
         for command in (
-            [found, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
+            [initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
             [
                 control,
                 "-D",

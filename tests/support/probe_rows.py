@@ -15,7 +15,7 @@ def row(query: int, key: str = "t1|plain|none", signal: str = "match", **changes
     """A row that matched, of model m, policy uniform and seed 0, but for what is said."""
     task, *assignment = key.split("|")
     score = {"match": 0.0, "mismatch": 1.0}.get(signal)
-    told: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "model": "m",
         "policy": "uniform",
         "seed": 0,
@@ -37,7 +37,7 @@ def row(query: int, key: str = "t1|plain|none", signal: str = "match", **changes
         "signal": signal,
         "score": score,
     }
-    return ProbeRow(**(told | changes))
+    return ProbeRow(**(defaults | changes))
 
 
 GRAMMAR = Grammar(

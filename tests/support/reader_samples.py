@@ -219,10 +219,10 @@ def phoenix_csv() -> list[dict[str, Any]]:
             for k, v in run.items()
             if k != "annotations"
         }
-        for told in run["annotations"]:
+        for annotation in run["annotations"]:
             row |= {
-                f"annotation_{told['name']}_{key}": value
-                for key, value in told.items()
+                f"annotation_{annotation['name']}_{key}": value
+                for key, value in annotation.items()
                 if key != "name"
             }
         flat.append(row)
@@ -237,13 +237,13 @@ LANGFUSE = [
         "name": name,
         "dataType": kind,
         "value": value,
-        "stringValue": told,
+        "stringValue": label,
         "comment": None,
         "traceId": f"t{i // 2}",
         "observationId": None if i < 2 else f"o{i}",
         "traceName": "qa",
     }
-    for i, (name, kind, value, told) in enumerate(
+    for i, (name, kind, value, label) in enumerate(
         [
             ("accuracy", "NUMERIC", 0.75, None),
             ("helpful", "BOOLEAN", 1, "True"),

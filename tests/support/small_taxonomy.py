@@ -34,8 +34,8 @@ def taxonomy_of(
     away = np.concatenate([np.arange(len(each)) / 100 for each in texts])
     points = np.column_stack([10.0 * labels + away, np.zeros(len(flat))])
     centroid = np.array([[10.0 * c, 0.0] for c in range(len(texts))])
-    passed = (np.arange(3)[None, :] != labels[:, None] % 3).astype(np.int64)
-    matrix = Matrix(names, ("a", "b", "c"), passed, np.ones_like(passed), attributes=table)
+    passes = (np.arange(3)[None, :] != labels[:, None] % 3).astype(np.int64)
+    matrix = Matrix(names, ("a", "b", "c"), passes, np.ones_like(passes), attributes=table)
     clusters = tuple(
         Cluster(
             number=c + 1,
@@ -49,8 +49,8 @@ def taxonomy_of(
         )
         for c, each in enumerate(texts)
     )
-    found = Partition(labels, points, points, centroid)
-    return Taxonomy(Settings(), matrix, found, clusters, {}, Stability({}, {}, {}, 0))
+    partition = Partition(labels, points, points, centroid)
+    return Taxonomy(Settings(), matrix, partition, clusters, {}, Stability({}, {}, {}, 0))
 
 
 class Scripted:
@@ -69,7 +69,7 @@ class Scripted:
     def follow(self, rules: Rules) -> None:
         self.script.write_text(json.dumps(rules))
 
-    def seen(self) -> list[dict[str, Any]]:
+    def requests(self) -> list[dict[str, Any]]:
         """Bodies of the requests so far."""
         import urllib.request
 

@@ -33,14 +33,20 @@ from groundfault.taxonomy.fitting.fit import fit
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.basis import SCALES, Basis, scaled
-from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, profile
-from groundfault.taxonomy.use.strategies import adaptive, groups_of, merit, quotas, stratified
+from groundfault.taxonomy.use.basis import SCALES, Basis, estimate_excesses
+from groundfault.taxonomy.use.diagnosis import TargetExamples, diagnose, estimate_profile
+from groundfault.taxonomy.use.strategies import (
+    assign_groups,
+    choose_adaptively,
+    divide_budget,
+    draw_by_group,
+    measure_information,
+)
 from groundfault.testing.abilities import AbilityWorld
 from groundfault_studies.taxonomy import study
 from groundfault_studies.taxonomy_cells import complete, gain
 from groundfault_studies.taxonomy_figures import figures
-from groundfault_studies.taxonomy_folds import Fold, choose_examples
+from groundfault_studies.taxonomy_folds import TaxonomyFold, choose_examples
 from groundfault_studies.taxonomy_paper import NAMES, TABLE_2
 from groundfault_studies.taxonomy_tables import _curve
 
@@ -102,8 +108,8 @@ def test_bands_are_wider_for_more_columns_and_infinite_of_two_folds() -> None:
 def test_quotas_by_hand(
     size: list[int], budget: int, least: int, how: str, expected: list[int]
 ) -> None:
-    found = quotas(np.array(size, dtype=np.int64), budget, least=least, how=how)  # type: ignore[arg-type]
-    assert found.tolist() == expected
+    quotas = divide_budget(np.array(size, dtype=np.int64), budget, min_each=least, how=how)  # type: ignore[arg-type]
+    assert quotas.tolist() == expected
 
 
 @given(
@@ -116,62 +122,68 @@ def test_quotas_spend_the_budget_and_no_more_than_there_is(
     size: list[int], budget: int, least: int, how: str
 ) -> None:
     sizes = np.array(size, dtype=np.int64)
-    found = quotas(sizes, budget, least=least, how=how)  # type: ignore[arg-type]
-    assert found.sum() == min(budget, sizes.sum())
-    assert (found <= sizes).all()
-    assert (found >= 0).all()
+    quotas = divide_budget(sizes, budget, min_each=least, how=how)  # type: ignore[arg-type]
+    assert quotas.sum() == min(budget, sizes.sum())
+    assert (quotas <= sizes).all()
+    assert (quotas >= 0).all()
     if how == "proportional" and np.minimum(sizes, least).sum() <= budget:
-        assert (found >= np.minimum(sizes, least)).all()
+        assert (quotas >= np.minimum(sizes, least)).all()
 
 
 @given(st.integers(0, 2**31), st.integers(1, 60))
 def test_strata_ask_only_what_is_open_and_count_what_was_asked(seed: int, budget: int) -> None:
     rng = np.random.default_rng(seed)
     groups = rng.integers(-1, 4, 50)
-    asked = rng.random(50) < 0.3
-    chosen = stratified(groups, ~asked, rng.random(50), budget, least=3, answered=asked)
-    assert len(set(chosen)) == len(chosen) == min(budget, int((~asked).sum()))
-    assert not asked[chosen].any()
+    trials = rng.random(50) < 0.3
+    rows = draw_by_group(groups, ~trials, rng.random(50), budget, min_each=3, has_answer=trials)
+    assert len(set(rows)) == len(rows) == min(budget, int((~trials).sum()))
+    assert not trials[rows].any()
 
 
 def test_strata_make_up_for_what_was_asked_before() -> None:
     groups = np.repeat([0, 1], 10)
-    asked = np.arange(20) < 4  # four of the first
-    chosen = stratified(groups, ~asked, np.linspace(0, 1, 20), 4, answered=asked)
-    assert groups[chosen].tolist() == [1, 1, 1, 1]
+    trials = np.arange(20) < 4  # four of the first
+    rows = draw_by_group(groups, ~trials, np.linspace(0, 1, 20), 4, has_answer=trials)
+    assert groups[rows].tolist() == [1, 1, 1, 1]
 
 
 def basis(labels: list[int], rng: np.random.Generator) -> Basis:
     n, m = len(labels), 30
-    passed = (rng.random((n, m)) < 0.6).astype(np.int64)
+    passes = (rng.random((n, m)) < 0.6).astype(np.int64)
     names = tuple(f"e{i:03d}" for i in range(n)), tuple(f"m{j}" for j in range(m))
-    return Basis.of(Matrix(*names, passed, np.ones_like(passed)), np.array(labels))
+    return Basis.of(Matrix(*names, passes, np.ones_like(passes)), np.array(labels))
 
 
 def test_difficulty_is_split_into_five_and_benchmarks_have_to_be_known() -> None:
-    known = basis([0] * 25, np.random.default_rng(0))
-    groups = groups_of("difficulty", known)
+    examples_basis = basis([0] * 25, np.random.default_rng(0))
+    groups = assign_groups("difficulty", examples_basis)
     assert np.bincount(groups).tolist() == [5] * 5
-    assert known.difficulty[groups == 0].max() <= known.difficulty[groups == 4].min()
+    assert (
+        examples_basis.difficulty[groups == 0].max() <= examples_basis.difficulty[groups == 4].min()
+    )
     with pytest.raises(InputError, match="benchmark"):
-        groups_of("benchmark", known)
+        assign_groups("benchmark", examples_basis)
 
 
 def test_adaptive_strategies_see_no_answer_before_it_is_asked() -> None:
     rng = np.random.default_rng(1)
-    known = basis([0] * 40, rng)
-    failed, open_ = rng.random(40) < 0.5, np.ones((2, 40), dtype=bool)
+    examples_basis = basis([0] * 40, rng)
+    failures, open_ = rng.random(40) < 0.5, np.ones((2, 40), dtype=bool)
     for strategy in ("irt", "uncertainty"):
-        order = adaptive(merit(strategy, known), known.curve, failed, open_, 12)  # type: ignore[arg-type]
-        other = failed ^ ~np.isin(np.arange(40), order[0])
-        again = adaptive(merit(strategy, known), known.curve, other, open_, 12)  # type: ignore[arg-type]
+        order = choose_adaptively(
+            measure_information(strategy, examples_basis), examples_basis.curve, failures, open_, 12
+        )  # type: ignore[arg-type]
+        other = failures ^ ~np.isin(np.arange(40), order[0])
+        again = choose_adaptively(
+            measure_information(strategy, examples_basis), examples_basis.curve, other, open_, 12
+        )  # type: ignore[arg-type]
         np.testing.assert_array_equal(order, again)
         assert len(set(order[0])) == 12
 
 
 def test_the_first_question_is_the_most_informative_at_mean_ability() -> None:
     items = irt.ItemResponse(np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.1, 3.0]), np.zeros(1))
-    known = Basis(
+    examples_basis = Basis(
         np.zeros(3, dtype=np.int64),
         np.zeros(3),
         items,
@@ -180,9 +192,9 @@ def test_the_first_question_is_the_most_informative_at_mean_ability() -> None:
     )
     first = [
         int(
-            adaptive(
-                merit(s, known),
-                known.curve,
+            choose_adaptively(
+                measure_information(s, examples_basis),
+                examples_basis.curve,
                 np.zeros(3, dtype=bool),
                 np.ones((1, 3), dtype=bool),
                 1,
@@ -197,54 +209,71 @@ def test_the_first_question_is_the_most_informative_at_mean_ability() -> None:
 
 
 def test_direct_rates_and_the_prior_by_hand() -> None:
-    known = basis([0, 0, 0, 1, 1, -1], np.random.default_rng(2))
-    asked = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
-    failed = np.array([1, 0, 1, 1, 1, 0], dtype=bool)
-    found = profile(known, failed, asked, TargetExamples.of(known, np.ones((2, 6), dtype=bool)))
+    examples_basis = basis([0, 0, 0, 1, 1, -1], np.random.default_rng(2))
+    trials = np.array([[1, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 0]], dtype=bool)
+    failures = np.array([1, 0, 1, 1, 1, 0], dtype=bool)
+    estimates = estimate_profile(
+        examples_basis,
+        failures,
+        trials,
+        TargetExamples.of(examples_basis, np.ones((2, 6), dtype=bool)),
+    )
     np.testing.assert_allclose(
-        found.direct, [[1 / 2, 1 / 3], [1 / 2, 1 / 2]]
+        estimates.direct, [[1 / 2, 1 / 3], [1 / 2, 1 / 2]]
     )  # an unasked cluster: all that was asked
     np.testing.assert_allclose(
-        found.prior[0], [known.difficulty[:3].mean(), known.difficulty[3:5].mean()]
+        estimates.prior[0],
+        [examples_basis.difficulty[:3].mean(), examples_basis.difficulty[3:5].mean()],
     )
-    np.testing.assert_allclose(found.shrunk[1], found.ability[1])
-    low, high = found.intervals()
-    assert (low < found.shrunk).all()
-    assert (found.shrunk < high).all()
+    np.testing.assert_allclose(estimates.shrunk[1], estimates.ability[1])
+    low, high = estimates.intervals()
+    assert (low < estimates.shrunk).all()
+    assert (estimates.shrunk < high).all()
 
 
 def test_a_cluster_never_failed_may_still_be() -> None:
-    known = basis([0] * 40 + [1] * 40, np.random.default_rng(3))
-    asked = np.zeros((1, 80), dtype=bool)
-    asked[0, ::4] = True
-    found = profile(
-        known, np.arange(80) >= 40, asked, TargetExamples.of(known, np.ones((1, 80), dtype=bool))
+    examples_basis = basis([0] * 40 + [1] * 40, np.random.default_rng(3))
+    trials = np.zeros((1, 80), dtype=bool)
+    trials[0, ::4] = True
+    estimates = estimate_profile(
+        examples_basis,
+        np.arange(80) >= 40,
+        trials,
+        TargetExamples.of(examples_basis, np.ones((1, 80), dtype=bool)),
     )
-    low, high = found.intervals()
+    low, high = estimates.intervals()
     assert high[0, 0] > 0.03
     assert low[0, 1] < 0.97
-    assert (low <= found.shrunk).all()
-    assert (found.shrunk <= high).all()
+    assert (low <= estimates.shrunk).all()
+    assert (estimates.shrunk <= high).all()
 
 
 def test_one_cluster_is_shrunk_by_the_ratio_of_variances() -> None:
-    found, variance, _ = scaled(np.array([[0.04]]), np.array([[0.3]]), np.array([[0.025]]))
-    for scale, guess, left in zip(SCALES, found[:, 0, 0], variance[:, 0, 0], strict=True):
+    estimate, variance, _ = estimate_excesses(
+        np.array([[0.04]]), np.array([[0.3]]), np.array([[0.025]])
+    )
+    for scale, guess, variance_after in zip(
+        SCALES, estimate[:, 0, 0], variance[:, 0, 0], strict=True
+    ):
         weight = scale**2 * 0.04 / (scale**2 * 0.04 + 0.025)
         assert guess == pytest.approx(weight * 0.3)
-        assert left == pytest.approx(scale**2 * 0.04 * (1 - weight))
+        assert variance_after == pytest.approx(scale**2 * 0.04 * (1 - weight))
 
 
 def test_an_unasked_cluster_borrows_from_one_that_goes_with_it() -> None:
     together = np.array([[0.04, 0.03], [0.03, 0.04]])
-    found, variance, _ = scaled(together, np.array([[0.3, 0.0]]), np.array([[0.0002, 1e6]]))
-    assert (found[:, 0, 1] > 0.15).all()
-    assert (found[:, 0, 1] < found[:, 0, 0]).all()
+    estimate, variance, _ = estimate_excesses(
+        together, np.array([[0.3, 0.0]]), np.array([[0.0002, 1e6]])
+    )
+    assert (estimate[:, 0, 1] > 0.15).all()
+    assert (estimate[:, 0, 1] < estimate[:, 0, 0]).all()
     assert (variance[:, 0, 0] < variance[:, 0, 1]).all()
 
 
 def test_a_great_surprise_is_shrunk_less_than_a_small_one() -> None:
-    _, _, likely = scaled(np.array([[0.01]]), np.array([[0.01], [0.6]]), np.full((2, 1), 0.002))
+    _, _, likely = estimate_excesses(
+        np.array([[0.01]]), np.array([[0.01], [0.6]]), np.full((2, 1), 0.002)
+    )
     assert likely.argmax(axis=0).tolist() == [0, len(SCALES) - 1]
 
 
@@ -253,7 +282,7 @@ def test_a_great_surprise_is_shrunk_less_than_a_small_one() -> None:
 
 def folds(world: AbilityWorld, seed: int) -> list[dict[str, Any]]:
     matrix, _ = world.draw(np.random.default_rng(seed))
-    fold = Fold(matrix, SMALL, trials=4, budgets=(50,), predict=False)
+    fold = TaxonomyFold(matrix, SMALL, trials=4, budgets=(50,), predict=False)
     return [fold.run(number) for number in range(0, world.models, 2)]
 
 
@@ -268,9 +297,9 @@ def test_where_there_are_failure_modes_clusters_beat_the_prior_and_ability() -> 
         assert bootstrap_bands(less[:, None])[2][0] < -0.02
     inside = np.mean([row["held out"]["taxonomy"]["50"]["inside"] for row in rows])
     assert inside > 0.75
-    drawn = figures(SimpleNamespace(folds={"default": rows, "paper": []}))  # type: ignore[arg-type]
-    assert list(drawn) == ["budget-tau", "budget-mae"]
-    for svg in drawn.values():  # six curves, each with an interval at the one budget
+    figure_list = figures(SimpleNamespace(folds={"default": rows, "paper": []}))  # type: ignore[arg-type]
+    assert list(figure_list) == ["budget-tau", "budget-mae"]
+    for svg in figure_list.values():  # six curves, each with an interval at the one budget
         assert (
             svg.count('aria-roledescription="rule mark"')
             == svg.count('aria-roledescription="line mark"')
@@ -280,16 +309,23 @@ def test_where_there_are_failure_modes_clusters_beat_the_prior_and_ability() -> 
 
 def test_a_rare_failure_mode_is_met_by_asking_by_cluster() -> None:
     rng = np.random.default_rng(0)
-    known = basis([0] * 270 + [1] * 15 + [2] * 15, rng)
-    failed = rng.random(300) < np.repeat([0.3, 0.9, 0.1], [270, 15, 15])
+    examples_basis = basis([0] * 270 + [1] * 15 + [2] * 15, rng)
+    failures = rng.random(300) < np.repeat([0.3, 0.9, 0.1], [270, 15, 15])
     open_ = np.ones((20, 300), dtype=bool)
-    wanted, error = TargetExamples.of(known, open_), {}
-    truth = [failed[known.labels == c].mean() for c in range(3)]
+    target, error = TargetExamples.of(examples_basis, open_), {}
+    truth = [failures[examples_basis.labels == c].mean() for c in range(3)]
     for strategy in ("random", "taxonomy"):
-        asked = choose_examples(
-            strategy, known, failed, open_, np.random.default_rng(1).random((20, 300)), [25]
+        trials = choose_examples(
+            strategy,
+            examples_basis,
+            failures,
+            open_,
+            np.random.default_rng(1).random((20, 300)),
+            [25],
         )[25]
-        error[strategy] = np.abs(profile(known, failed, asked, wanted).direct - truth).mean()
+        error[strategy] = np.abs(
+            estimate_profile(examples_basis, failures, trials, target).direct - truth
+        ).mean()
     assert error["taxonomy"] < 0.75 * error["random"]
 
 
@@ -300,14 +336,14 @@ def test_where_one_ability_is_all_there_is_nothing_to_diagnose() -> None:
 def test_an_evaluation_of_one_ability_claims_nothing_and_resumes(tmp_path: Path) -> None:
     matrix, _ = AbilityWorld(examples=120, models=5).draw(np.random.default_rng(3))
     small = {"trials": 2, "worlds": 19, "refits": 2, "permutations": 19, "keep": tmp_path}
-    found = study(matrix, **small)  # type: ignore[arg-type]
-    held = {row.label: row.here["holds"] for row in found.tables[0].rows}
-    assert held["Models differ by more than one ability"] == "no"
-    assert held["Tasks chosen by the default clusters help to diagnose a model"] == "not asked"
+    tables = study(matrix, **small)  # type: ignore[arg-type]
+    claims = {row.label: row.here["holds"] for row in tables.tables[0].rows}
+    assert claims["Models differ by more than one ability"] == "no"
+    assert claims["Tasks chosen by the default clusters help to diagnose a model"] == "not asked"
     for number in (1, 2, 3, 10, 13, 14, 15, 17):
         assert any(
             row.paper
-            for table in found.tables
+            for table in tables.tables
             if f"Table {number}:" in table.title
             for row in table.rows
         )
@@ -316,11 +352,11 @@ def test_an_evaluation_of_one_ability_claims_nothing_and_resumes(tmp_path: Path)
         NAMES[name] for name in TABLE_2
     ]
     assert "only the paper has numbers" in nothing.note
-    said: list[str] = []
-    again = study(matrix, **small, progress=said.append)  # type: ignore[arg-type]
-    assert again.to_json() == found.to_json()
-    assert not any(": 0 of" in word for word in said)
-    json.loads(found.to_json())
+    messages: list[str] = []
+    again = study(matrix, **small, progress=messages.append)  # type: ignore[arg-type]
+    assert again.to_json() == tables.to_json()
+    assert not any(": 0 of" in word for word in messages)
+    json.loads(tables.to_json())
 
 
 @pytest.mark.slow
@@ -352,9 +388,9 @@ def test_an_evaluation_that_was_killed_goes_on(tmp_path: Path) -> None:
     running = subprocess.Popen(
         command("killed"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    kept, before = tmp_path / "killed" / ".replicates", time.monotonic()
+    store, before = tmp_path / "killed" / ".replicates", time.monotonic()
     while (
-        len(list(kept.glob("*.json"))) < 4
+        len(list(store.glob("*.json"))) < 4
         and running.poll() is None
         and time.monotonic() < before + 300
     ):
@@ -365,7 +401,7 @@ def test_an_evaluation_that_was_killed_goes_on(tmp_path: Path) -> None:
     subprocess.run(command("killed"), check=True, capture_output=True)
     whole, killed = ((tmp_path / out / "taxonomy.json").read_text() for out in ("whole", "killed"))
     assert killed == whole
-    assert not kept.exists()
+    assert not store.exists()
 
 
 # -------------------------------------------------------------------------------------- a new model
@@ -393,24 +429,24 @@ def evidence(frame: pl.DataFrame) -> Evidence:
 
 def test_a_diagnosis(world: tuple[Taxonomy, Matrix]) -> None:
     taxonomy, own = world
-    found = diagnose(taxonomy, evidence(answers(own, 200)), budget=30)
-    assert len(found.weaknesses) == len(taxonomy.clusters) >= 2
-    asked = set(own.examples[:200])
-    assert len(found.next) == len(set(found.next)) == 30
-    assert not asked & set(found.next)
-    assert found.answers == len(asked & set(taxonomy.matrix.examples))
-    assert found.answers + found.unknown == 200
+    diagnosis = diagnose(taxonomy, evidence(answers(own, 200)), budget=30)
+    assert len(diagnosis.weaknesses) == len(taxonomy.clusters) >= 2
+    answered_names = set(own.examples[:200])
+    assert len(diagnosis.next) == len(set(diagnosis.next)) == 30
+    assert not answered_names & set(diagnosis.next)
+    assert diagnosis.answers == len(answered_names & set(taxonomy.matrix.examples))
+    assert diagnosis.answers + diagnosis.unknown == 200
     truth = {
         c.number: own.passed[
             [e in taxonomy.labels and taxonomy.labels[e] == c.number for e in own.examples]
         ]
         for c in taxonomy.clusters
     }
-    for w in found.weaknesses:
+    for w in diagnosis.weaknesses:
         assert w.low <= w.rate <= w.high
         assert abs(w.rate - (1 - truth[w.cluster].mean())) < 0.12
-    assert found == diagnose(taxonomy, evidence(answers(own, 200)), budget=30)
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert diagnosis == diagnose(taxonomy, evidence(answers(own, 200)), budget=30)
+    json.dumps(diagnosis.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize("strategy", ["random", "difficulty", "irt", "uncertainty", "taxonomy"])
@@ -418,9 +454,9 @@ def test_the_first_tasks_of_a_model_never_met(
     world: tuple[Taxonomy, Matrix], strategy: str
 ) -> None:
     taxonomy, _ = world
-    found = diagnose(taxonomy, budget=25, strategy=strategy)  # type: ignore[arg-type]
-    assert len(set(found.next)) == 25
-    assert "No answers" in found.verdict
+    diagnosis = diagnose(taxonomy, budget=25, strategy=strategy)  # type: ignore[arg-type]
+    assert len(set(diagnosis.next)) == 25
+    assert "No answers" in diagnosis.verdict
     assert len(diagnose(taxonomy, budget=10**6, strategy=strategy).next) == len(taxonomy.matrix)  # type: ignore[arg-type]
 
 
@@ -428,13 +464,13 @@ def test_what_a_diagnosis_refuses(world: tuple[Taxonomy, Matrix]) -> None:
     taxonomy, own = world
     frame = answers(own, 40)
     two = pl.concat([frame, frame.with_columns(model=pl.lit("other"))])
-    for given_, message in (
+    for arguments, message in (
         (evidence(two), "2 models"),
         (evidence(frame.with_columns(model=pl.lit("m0003"))), "circular"),
         (evidence(frame.with_columns(id=pl.lit("x") + pl.col("id"))), "do not match"),
     ):
         with pytest.raises(InputError, match=message):
-            diagnose(taxonomy, given_)
+            diagnose(taxonomy, arguments)
     for wrong in ({"budget": 0}, {"strategy": "best"}, {"allocation": "fair"}, {"level": 1.0}):
         with pytest.raises(PlanError, match=str(next(iter(wrong)))):
             diagnose(taxonomy, **wrong)  # type: ignore[arg-type]
@@ -449,11 +485,11 @@ def test_the_commands(world: tuple[Taxonomy, Matrix], tmp_path: Path) -> None:
     flags = ["--id", "id", "--outcome", "error"]
     place, file = str(tmp_path / "taxonomy"), str(tmp_path / "new.parquet")
     run = CliRunner()
-    asked = run.invoke(
+    first_run = run.invoke(
         diagnose_command,
         [place, "--model", file, *flags, "--budget", "5", "--out", str(tmp_path / "n.txt")],
     )
-    assert asked.exit_code == 0, asked.output
+    assert first_run.exit_code == 0, first_run.output
     assert len((tmp_path / "n.txt").read_text().split()) == 5
     plain = run.invoke(diagnose_command, [place, "--model", file, *flags, "--json", "-"])
     assert len(json.loads(plain.output)["next"]) == 50

@@ -12,7 +12,7 @@ import pytest
 
 from groundfault.core.evidence import Evidence
 from groundfault.errors import InputError, MissingExtraError, PlanError
-from groundfault.taxonomy.fitting.fit import read
+from groundfault.taxonomy.fitting.fit import make_matrix
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.settings import Settings
 
@@ -59,53 +59,53 @@ def test_repeats_are_kept_as_counts() -> None:
             "ok": [1, 0, 1, 1, 0, 0, 0, 0, 1, 0, 1, 1],
         }
     )
-    given = Evidence.from_table(
+    data = Evidence.from_table(
         frame, outcome="ok", positive_is_good=True, id="id", model="model", repeat="try"
     )
-    matrix = Matrix.of(given)
+    matrix = Matrix.of(data)
     assert matrix.passed.tolist() == [[1, 2, 0], [0, 1, 2]]
     assert matrix.values.tolist() == [[1, 1, 0], [0, 1, 1]]  # half of the tries is a pass
-    assert Matrix.of(given, rate=0.6).values.tolist() == [[0, 1, 0], [0, 0, 1]]
+    assert Matrix.of(data, rate=0.6).values.tolist() == [[0, 1, 0], [0, 0, 1]]
 
 
 def test_rows_that_say_nothing_are_set_apart_by_name() -> None:
-    kept = Matrix.of(evidence(CELLS)).informative()
-    assert kept.examples == ("e0", "e1", "e5")
-    assert kept.apart.all_failed == ("e2",)
-    assert kept.apart.all_passed == ("e3",)
-    assert kept.apart.unanswered == ("e4",)
+    informative = Matrix.of(evidence(CELLS)).informative()
+    assert informative.examples == ("e0", "e1", "e5")
+    assert informative.apart.all_failed == ("e2",)
+    assert informative.apart.all_passed == ("e3",)
+    assert informative.apart.unanswered == ("e4",)
 
 
 def test_the_frontier_filter() -> None:
-    matrix = Matrix.of(evidence(CELLS)).failed_by(["m0"])
+    matrix = Matrix.of(evidence(CELLS)).keep_failures_of(["m0"])
     assert matrix.examples == ("e1", "e2")
     assert matrix.apart.easy == ("e0", "e3", "e4", "e5")
     with pytest.raises(InputError, match="no results of model 'm9'"):
-        matrix.failed_by(["m9"])
+        matrix.keep_failures_of(["m9"])
 
 
 def test_constant_models_are_named_and_left_out() -> None:
     cells = [[1, *row] for row in ([0, 1, 1], [1, 0, 0], [1, 0, 1], [0, 1, 0])]
-    kept = Matrix.of(evidence(cells)).informative()
-    assert kept.models == ("m1", "m2", "m3")
-    assert kept.apart.constant_models == ("m0",)
+    informative = Matrix.of(evidence(cells)).informative()
+    assert informative.models == ("m1", "m2", "m3")
+    assert informative.apart.constant_models == ("m0",)
 
 
 def test_imputation() -> None:
     matrix = Matrix.of(evidence([[0, 1, 1], [1, 0, "hole"], [0, 0, 0]]))
-    assert matrix.imputed()[1].tolist() == [0, 1, 0.5]
-    assert matrix.imputed("row_mean")[1].tolist() == [0, 1, 0.5]
-    assert matrix.imputed("row_mean", training=["m1"])[1].tolist() == [0, 1, 1]
-    assert [matrix.imputed(how)[1, 2] for how in ("half", "zero", "none")] == [0.5, 0, -1]
+    assert matrix.impute()[1].tolist() == [0, 1, 0.5]
+    assert matrix.impute("row_mean")[1].tolist() == [0, 1, 0.5]
+    assert matrix.impute("row_mean", training=["m1"])[1].tolist() == [0, 1, 1]
+    assert [matrix.impute(how)[1, 2] for how in ("half", "zero", "none")] == [0.5, 0, -1]
     with pytest.raises(PlanError, match="imputation must be one of"):
-        matrix.imputed("median")  # type: ignore[arg-type]
+        matrix.impute("median")  # type: ignore[arg-type]
 
 
 def test_a_column_mean_of_other_models_knows_nothing_of_this_one() -> None:
     cells: list[list[object]] = [[0, 1, 1, 0], [1, "hole", 0, 1], [1, 1, 0, 1]]
-    changed = [[*row[:3], 1 - row[3]] for row in cells]
+    other_cells = [[*row[:3], 1 - row[3]] for row in cells]
     for how in ("column_mean", "row_mean"):
-        a, b = (Matrix.of(evidence(c)).without("m3").imputed(how) for c in (cells, changed))
+        a, b = (Matrix.of(evidence(c)).without("m3").impute(how) for c in (cells, other_cells))
         np.testing.assert_array_equal(a, b)
 
 
@@ -141,22 +141,22 @@ def test_what_examples_say_is_a_column_of_vectors_or_of_texts() -> None:
         vector=pl.Series([vectors[e] for e in frame["id"]], dtype=pl.List(pl.Float64)),
         text=pl.Series([texts[e] for e in frame["id"]]),
     )
-    given = Evidence.from_table(rows, outcome="loss", id="id", model="model")
+    data = Evidence.from_table(rows, outcome="loss", id="id", model="model")
     weighed = Settings.preset("paper", alpha=0.3, reducer="pca")
-    by_column = read(given, weighed, vectors="vector").semantic
+    by_column = make_matrix(data, weighed, vectors="vector").semantic
     np.testing.assert_allclose(by_column, [[0.6, 0.8], [1, 0], [0, 1]])
     np.testing.assert_array_equal(
-        read(given, weighed, vectors=list(vectors.values())).semantic, by_column
+        make_matrix(data, weighed, vectors=list(vectors.values())).semantic, by_column
     )
-    by_text = read(given, weighed, text="text").semantic
+    by_text = make_matrix(data, weighed, text="text").semantic
     assert by_text is not None
     assert len(by_text) == 3
     assert by_text[0] @ by_text[1] < 0.99
     rows = rows.with_columns(text=pl.when(pl.col("id") != "e1").then("text"))
     lacking = Evidence.from_table(rows, outcome="loss", id="id", model="model")
     with pytest.raises(InputError, match="example 'e1' has no text in column 'text'"):
-        read(lacking, weighed, text="text")
-    for wrong, said in (
+        make_matrix(lacking, weighed, text="text")
+    for wrong, message in (
         ({"vectors": "id"}, "id"),
         ({"vectors": [[1.0, 2.0]]}, "each needs one row"),
         ({"vectors": [[1.0], [np.nan], [1.0]]}, "the vector of example 'e1' is missing"),
@@ -164,8 +164,8 @@ def test_what_examples_say_is_a_column_of_vectors_or_of_texts() -> None:
         ({"text": "words"}, "no attribute 'words'"),
         ({}, "name the column of their texts or vectors"),
     ):
-        with pytest.raises(InputError, match=said):
-            read(given, weighed, **wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=message):
+            make_matrix(data, weighed, **wrong)  # type: ignore[arg-type]
 
 
 def test_sentence_transformers_are_an_extra() -> None:
@@ -174,7 +174,7 @@ def test_sentence_transformers_are_an_extra() -> None:
     except ImportError:
         cells: list[list[object]] = [[0, 1, 1], [1, 0, 0]]
         with pytest.raises(MissingExtraError, match=r"pip install 'groundfault\[embed\]'"):
-            read(
+            make_matrix(
                 evidence(cells, text="a cat"),
                 Settings.preset("paper", reducer="pca"),
                 text="text",
@@ -185,15 +185,15 @@ def test_sentence_transformers_are_an_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cells", "said"),
+    ("cells", "message"),
     [
         ([[0, 1], [1, 0]], "needs at least 3 of them, not 2"),
         ([[_, _, _], [_, _, _]], "none of the 6 rows was scored"),
         ([[0, _, _], [_, 1, _], [_, _, 0]], "no example was scored for two models"),
     ],
 )
-def test_what_cannot_be_compared(cells: list[list[object]], said: str) -> None:
-    with pytest.raises(InputError, match=said):
+def test_what_cannot_be_compared(cells: list[list[object]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
         Matrix.of(evidence(cells))
 
 
@@ -210,16 +210,19 @@ def test_constant_columns_leave_too_few_models() -> None:
 
 def test_real_results_with_holes(shared: Path) -> None:
     folder = shared / "real" / "zeroeval"
-    given = Evidence.from_table(
+    data = Evidence.from_table(
         folder / "outcomes.parquet",
         outcome="correct",
         positive_is_good=True,
         id="example_id",
         model="model",
     )
-    matrix = Matrix.of(given).describe(pl.read_parquet(folder / "examples.parquet"), "example_id")
+    matrix = Matrix.of(data).describe(pl.read_parquet(folder / "examples.parquet"), "example_id")
     assert (len(matrix), len(matrix.models)) == (2119, 45)
     assert matrix.holes == pytest.approx(1 - 78446 / (2119 * 45))
-    kept = matrix.informative()
-    assert len(kept) + len(kept.apart.all_failed) + len(kept.apart.all_passed) == 2119
-    assert kept.attributes["benchmark"].value_counts().height == 2
+    informative = matrix.informative()
+    assert (
+        len(informative) + len(informative.apart.all_failed) + len(informative.apart.all_passed)
+        == 2119
+    )
+    assert informative.attributes["benchmark"].value_counts().height == 2

@@ -26,48 +26,50 @@ def peers(cells: np.ndarray = CELLS, holes: np.ndarray | None = None) -> Peers:
     )
 
 
-def asked(answers: dict[int, int], n: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    passed, trials = np.zeros((2, n, 1), dtype=np.int64)
+def answer_matrix(answers: dict[int, int], n: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    passes, trials = np.zeros((2, n, 1), dtype=np.int64)
     for row, value in answers.items():
-        passed[row], trials[row] = value, 1
-    return passed, trials
+        passes[row], trials[row] = value, 1
+    return passes, trials
 
 
 def test_majority_nearest_and_neighbours_by_hand() -> None:
-    passed, trials = asked({0: 1, 2: 1})  # as the first model; the others agree on one of two
-    known = peers()
+    passes, trials = answer_matrix(
+        {0: 1, 2: 1}
+    )  # as the first model; the others agree on one of two
+    models = peers()
     np.testing.assert_allclose(
-        known.chances("majority", passed, trials)[0][:, 0], [2 / 3, 1 / 3, 2 / 3, 1 / 3]
+        models.chances("majority", passes, trials)[0][:, 0], [2 / 3, 1 / 3, 2 / 3, 1 / 3]
     )
-    np.testing.assert_allclose(known.chances("nearest", passed, trials)[0][:, 0], CELLS[:, 0])
-    assert known.nearest(passed, trials, 3).tolist() == [[0, 1, 2]]
+    np.testing.assert_allclose(models.chances("nearest", passes, trials)[0][:, 0], CELLS[:, 0])
+    assert models.nearest(passes, trials, 3).tolist() == [[0, 1, 2]]
     np.testing.assert_allclose(
-        known.chances("neighbours", passed, trials)[0][:, 0], CELLS.mean(axis=1)
+        models.chances("neighbours", passes, trials)[0][:, 0], CELLS.mean(axis=1)
     )
 
 
 def test_agreement_is_on_what_both_were_asked() -> None:
     holes = np.zeros_like(CELLS)
     holes[:2, 1] = 1
-    passed, trials = asked({0: 1, 1: 0, 2: 1, 3: 1})
-    assert peers(holes=holes).nearest(passed, trials, 1).tolist() == [
+    passes, trials = answer_matrix({0: 1, 1: 0, 2: 1, 3: 1})
+    assert peers(holes=holes).nearest(passes, trials, 1).tolist() == [
         [1]
     ]  # two of two, the first three of four
 
 
 def test_ability_and_majority_say_nothing_beyond_ability() -> None:
-    passed, trials = asked({0: 1, 1: 1})
+    passes, trials = answer_matrix({0: 1, 1: 1})
     for method in ("ability", "majority"):
-        chance, one = peers().chances(method, passed, trials)  # type: ignore[arg-type]
+        chance, one = peers().chances(method, passes, trials)  # type: ignore[arg-type]
         np.testing.assert_array_equal(chance, one)
 
 
 def test_rank_0_is_item_response() -> None:
     matrix, _ = AbilityWorld(examples=120, models=14).draw(np.random.default_rng(0))
     items = irt.fit(matrix.passed, matrix.trials)
-    found = low_rank.fit(matrix.passed, matrix.trials, items, 0)
-    np.testing.assert_allclose(found.probability(), items.probability())
-    assert found.place(matrix.passed * 0, matrix.trials * 0).tolist() == [[0.0]] * 14
+    result = low_rank.fit(matrix.passed, matrix.trials, items, 0)
+    np.testing.assert_allclose(result.probability(), items.probability())
+    assert result.place(matrix.passed * 0, matrix.trials * 0).tolist() == [[0.0]] * 14
 
 
 def test_factors_are_found_where_they_are_and_predict() -> None:
@@ -75,14 +77,14 @@ def test_factors_are_found_where_they_are_and_predict() -> None:
     matrix, _ = world.draw(np.random.default_rng(1))
     assert low_rank.choose_rank(matrix.passed, matrix.trials) >= 1
     others = Peers.of(matrix.without("m0004").informative(), rank=1)
-    kept = np.array([int(name[1:]) for name in matrix.without("m0004").informative().examples])
-    own = matrix.passed[kept, 4]
-    trials = (np.arange(len(kept)) % 3 == 0).astype(np.int64)[:, None]
-    passed = own[:, None] * trials
+    rows = np.array([int(name[1:]) for name in matrix.without("m0004").informative().examples])
+    own = matrix.passed[rows, 4]
+    trials = (np.arange(len(rows)) % 3 == 0).astype(np.int64)[:, None]
+    passes = own[:, None] * trials
     rest = trials[:, 0] == 0
     loss = {}
     for method in ("ability", "low_rank"):
-        p = np.clip(others.chances(method, passed, trials)[0][rest, 0], 0.01, 0.99)  # type: ignore[arg-type]
+        p = np.clip(others.chances(method, passes, trials)[0][rest, 0], 0.01, 0.99)  # type: ignore[arg-type]
         loss[method] = -np.mean(np.log(np.where(own[rest] == 1, p, 1 - p)))
     assert loss["low_rank"] < loss["ability"]
 
@@ -102,19 +104,21 @@ def test_a_prediction_and_what_it_refuses() -> None:
     frame = pl.DataFrame(
         {"id": matrix.examples[:70], "error": 1 - matrix.passed[:70, 0], "model": ["new"] * 70}
     )
-    given = Evidence.from_table(frame, id="id", model="model", outcome="error")
+    data = Evidence.from_table(frame, id="id", model="model", outcome="error")
     truth = dict(zip(matrix.examples, 1 - matrix.passed[:, 0], strict=True))
     for method in METHODS:
-        found = predict(taxonomy, given, method=method)
-        assert set(found.frame["example"]) == set(taxonomy.matrix.examples) - set(
+        prediction = predict(taxonomy, data, method=method)
+        assert set(prediction.frame["example"]) == set(taxonomy.matrix.examples) - set(
             matrix.examples[:70]
         )
-        assert found.frame["failure"].is_between(0, 1).all()
-        assert found.frame["failure"].to_list() == sorted(found.frame["failure"], reverse=True)
-    real = np.mean([truth[name] for name in found.frame["example"]])
-    assert predict(taxonomy, given).expected == pytest.approx(real, abs=0.12)
+        assert prediction.frame["failure"].is_between(0, 1).all()
+        assert prediction.frame["failure"].to_list() == sorted(
+            prediction.frame["failure"], reverse=True
+        )
+    real = np.mean([truth[name] for name in prediction.frame["example"]])
+    assert predict(taxonomy, data).expected == pytest.approx(real, abs=0.12)
     with pytest.raises(PlanError, match="method"):
-        predict(taxonomy, given, method="oracle")  # type: ignore[arg-type]
+        predict(taxonomy, data, method="oracle")  # type: ignore[arg-type]
     empty = Evidence.from_table(
         frame.with_columns(error=pl.lit(None, dtype=pl.Int64)),
         id="id",

@@ -20,7 +20,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "v0_1_0"
 
 
 @pytest.fixture
-def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def stored_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the stored taxonomy, in a copy: manifests name paths below it."""
     place = tmp_path / "v0_1_0"
     shutil.copytree(FIXTURES / "taxonomy", place / "taxonomy")
@@ -28,25 +28,25 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place / "taxonomy" / "fit"
 
 
-def test_a_stored_taxonomy_is_saved_as_it_was(stored: Path, tmp_path: Path) -> None:
-    taxonomy = Taxonomy.load(stored)
+def test_a_stored_taxonomy_is_saved_as_it_was(stored_path: Path, tmp_path: Path) -> None:
+    taxonomy = Taxonomy.load(stored_path)
     assert len(taxonomy.published) == 2
     taxonomy.save(tmp_path / "again")
     again = (tmp_path / "again" / "taxonomy.json").read_bytes()
-    assert again == (stored / "taxonomy.json").read_bytes()
+    assert again == (stored_path / "taxonomy.json").read_bytes()
     assert Taxonomy.load(tmp_path / "again").to_json() == taxonomy.to_json()
 
 
-def test_stored_labels_are_read_and_saved_as_they_were(stored: Path, tmp_path: Path) -> None:
-    labelling = Labelling.load(stored, Taxonomy.load(stored))
+def test_stored_labels_are_read_and_saved_as_they_were(stored_path: Path, tmp_path: Path) -> None:
+    labelling = Labelling.load(stored_path, Taxonomy.load(stored_path))
     assert labelling is not None
     assert labelling.labels[0].label == "polly"
     labelling.save(tmp_path)
-    assert (tmp_path / "labels.json").read_bytes() == (stored / "labels.json").read_bytes()
+    assert (tmp_path / "labels.json").read_bytes() == (stored_path / "labels.json").read_bytes()
 
 
-def test_a_stored_diagnosis_is_read_and_made_again(stored: Path, tmp_path: Path) -> None:
-    before = stored.parent / "diagnosis.json"
+def test_a_stored_diagnosis_is_read_and_made_again(stored_path: Path, tmp_path: Path) -> None:
+    before = stored_path.parent / "diagnosis.json"
     assert json.loads(Diagnosis.load(before).to_json()) == json.loads(before.read_text("utf-8"))
     words = "taxonomy diagnose taxonomy/fit --model taxonomy/few.csv --id id --outcome correct"
     words += " --positive-is-good --budget 20 --json"
@@ -56,7 +56,7 @@ def test_a_stored_diagnosis_is_read_and_made_again(stored: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("place", ["fit/claims", "fit/excess", "by-vector"])
-def test_stored_reports_about_taxonomies_reproduce(stored: Path, place: str) -> None:
+def test_stored_reports_about_taxonomies_reproduce(stored_path: Path, place: str) -> None:
     result = verify(Path("taxonomy") / place)
     assert result.differences == ()
     assert result.reproduces
@@ -72,17 +72,19 @@ def test_stored_reports_about_taxonomies_reproduce(stored: Path, place: str) -> 
     ],
 )
 def test_files_of_another_version_are_refused(
-    stored: Path, file: str, key: str, message: str
+    stored_path: Path, file: str, key: str, message: str
 ) -> None:
-    taxonomy = Taxonomy.load(stored)
-    content = json.loads((stored / file).read_text("utf-8"))
-    (stored / file).write_text(json.dumps(content | {key: 2}), "utf-8")
+    taxonomy = Taxonomy.load(stored_path)
+    content = json.loads((stored_path / file).read_text("utf-8"))
+    (stored_path / file).write_text(json.dumps(content | {key: 2}), "utf-8")
     with pytest.raises(InputError, match=message):
-        Labelling.load(stored, taxonomy) if file == "labels.json" else Taxonomy.load(stored)
+        Labelling.load(stored_path, taxonomy) if file == "labels.json" else Taxonomy.load(
+            stored_path
+        )
 
 
-def test_a_diagnosis_of_a_newer_version_is_refused(stored: Path, tmp_path: Path) -> None:
-    content = json.loads((stored.parent / "diagnosis.json").read_text("utf-8"))
+def test_a_diagnosis_of_a_newer_version_is_refused(stored_path: Path, tmp_path: Path) -> None:
+    content = json.loads((stored_path.parent / "diagnosis.json").read_text("utf-8"))
     (tmp_path / "d.json").write_text(json.dumps(content | {"groundfault_diagnosis": 2}), "utf-8")
     with pytest.raises(InputError, match="its version is 2"):
         Diagnosis.load(tmp_path / "d.json")

@@ -24,17 +24,17 @@ from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
-from groundfault.render.taxonomy import html, markdown, page
+from groundfault.render.taxonomy_page import html, markdown, page
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
 from groundfault.taxonomy.finder import Clusters as Finder
 from groundfault.taxonomy.fitting import nulls
-from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
-from groundfault.taxonomy.fitting.nulls import world
-from groundfault.taxonomy.fitting.partition import _split
+from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enriched_attributes
+from groundfault.taxonomy.fitting.nulls import draw_world
+from groundfault.taxonomy.fitting.partition import _split_large
 from groundfault.taxonomy.fitting.replicates import Replicates
-from groundfault.taxonomy.use.regimes import depth_profile, judge_gaps, profile_silhouettes
+from groundfault.taxonomy.use.regimes import depth_profile, grader_gaps, profile_silhouettes
 from groundfault.testing.abilities import AbilityWorld
 
 QUICK = Settings(worlds=19, refits=3, bootstraps=2, permutations=99)
@@ -50,10 +50,10 @@ def evidence_of(matrix: Matrix, mode: np.ndarray | None = None) -> Evidence:
     rows = []
     for i, example in enumerate(matrix.examples):
         k = 0 if mode is None else int(mode[i])
-        said = " ".join(
+        content = " ".join(
             np.random.default_rng(i).choice([*SUBJECTS[k], "the", "question", "what"], 8)
         )
-        more = {"text": said, "subject": SUBJECTS[k][0], "bench": "ab"[i % 2]}
+        more = {"text": content, "subject": SUBJECTS[k][0], "bench": "ab"[i % 2]}
         rows += [
             {"id": example, "model": model, "ok": int(matrix.passed[i, j]), **more}
             for j, model in enumerate(matrix.models)
@@ -71,34 +71,34 @@ def planted() -> tuple[Evidence, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def found(planted: tuple[Evidence, np.ndarray]) -> Taxonomy:
-    seen = planted[0].select_model(*planted[0].models[:-3])
-    return fit(seen, QUICK, text="text", benchmark="bench")
+def taxonomy(planted: tuple[Evidence, np.ndarray]) -> Taxonomy:
+    evidence = planted[0].select_model(*planted[0].models[:-3])
+    return fit(evidence, QUICK, text="text", benchmark="bench")
 
 
 def test_planted_modes_are_found_and_published(
-    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
-    assert found.dimensions == 2
-    assert len(found.published) == 3
-    truth = planted[1][[int(name[1:]) for name in found.matrix.examples]]
-    assert adjusted_rand(truth, found.partition.labels) > 0.75
-    assert found.partition.coverage > 0.75
-    assert {t for c in found.clusters for t in c.terms[:3]} == {
+    assert taxonomy.dimensions == 2
+    assert len(taxonomy.published) == 3
+    truth = planted[1][[int(name[1:]) for name in taxonomy.matrix.examples]]
+    assert adjusted_rand(truth, taxonomy.partition.labels) > 0.75
+    assert taxonomy.partition.coverage > 0.75
+    assert {t for c in taxonomy.clusters for t in c.terms[:3]} == {
         word for words in SUBJECTS for word in words
     }
-    assert {c.attributes[0].what for c in found.clusters} == {
+    assert {c.attributes[0].what for c in taxonomy.clusters} == {
         f"subject = {words[0]}" for words in SUBJECTS
     }
-    assert all(c.sources.keys() == {"a", "b"} for c in found.clusters)
+    assert all(c.sources.keys() == {"a", "b"} for c in taxonomy.clusters)
 
 
-def test_a_cluster_knows_who_fails_in_it_beyond_ability(found: Taxonomy) -> None:
-    cluster = found.clusters[0]
-    inside = found.partition.labels == 0
-    np.testing.assert_allclose(cluster.failure, 1 - found.matrix.values[inside].mean(axis=0))
-    weights = np.array([c.size for c in found.clusters])
-    overall = np.average([c.excess for c in found.clusters], axis=0, weights=weights)
+def test_a_cluster_knows_who_fails_in_it_beyond_ability(taxonomy: Taxonomy) -> None:
+    cluster = taxonomy.clusters[0]
+    inside = taxonomy.partition.labels == 0
+    np.testing.assert_allclose(cluster.failure, 1 - taxonomy.matrix.values[inside].mean(axis=0))
+    weights = np.array([c.size for c in taxonomy.clusters])
+    overall = np.average([c.excess for c in taxonomy.clusters], axis=0, weights=weights)
     assert np.abs(overall).max() < 0.1 < np.abs(cluster.excess).max()
 
 
@@ -142,20 +142,20 @@ def test_bends_of_strong_directions_are_not_counted(
     monkeypatch: pytest.MonkeyPatch, strengths: list[float], count: int
 ) -> None:
     matrix, _ = AbilityWorld(examples=60, models=6).draw(rng(0))
-    monkeypatch.setattr(nulls, "leading", lambda *_: np.array(strengths))
-    monkeypatch.setattr(nulls, "_strongest", lambda *_: 1.0)
-    found, test = nulls.signal(matrix, QUICK)
-    assert (found, test.observed) == (count, strengths[0])
+    monkeypatch.setattr(nulls, "measure_directions", lambda *_: np.array(strengths))
+    monkeypatch.setattr(nulls, "_find_strongest_direction", lambda *_: 1.0)
+    directions, test = nulls.count_directions(matrix, QUICK)
+    assert (directions, test.observed) == (count, strengths[0])
 
 
 @pytest.mark.slow
 def test_planted_modes_are_found_among_many_models() -> None:
     matrix, mode = AbilityWorld(examples=6000, models=120, modes=3).draw(rng(0))
-    found = fit(matrix, replace(QUICK, permutations=0, bootstraps=0))
-    assert (found.dimensions, len(found.published)) == (2, 3)
+    taxonomy = fit(matrix, replace(QUICK, permutations=0, bootstraps=0))
+    assert (taxonomy.dimensions, len(taxonomy.published)) == (2, 3)
     assert (
         adjusted_rand(
-            mode[[int(name[1:]) for name in found.matrix.examples]], found.partition.labels
+            mode[[int(name[1:]) for name in taxonomy.matrix.examples]], taxonomy.partition.labels
         )
         > 0.9
     )
@@ -180,19 +180,19 @@ def test_the_papers_rule_publishes_where_there_is_nothing(kind: AbilityWorld) ->
 def test_null_worlds_are_as_varied_as_the_data() -> None:
     matrix, _ = AbilityWorld(examples=1500, models=10).draw(rng(3))
     population = OneAbility.fit(matrix.passed, matrix.trials, tolerance=1e-5)
-    drawn = population.draw(rng(4))
-    np.testing.assert_allclose(drawn.mean(axis=0), matrix.passed.mean(axis=0), atol=0.05)
-    totals = [np.bincount(x.sum(axis=1), minlength=11) / 1500 for x in (drawn, matrix.passed)]
+    sample = population.draw(rng(4))
+    np.testing.assert_allclose(sample.mean(axis=0), matrix.passed.mean(axis=0), atol=0.05)
+    totals = [np.bincount(x.sum(axis=1), minlength=11) / 1500 for x in (sample, matrix.passed)]
     np.testing.assert_allclose(*totals, atol=0.035)
 
 
 def test_shuffled_worlds_keep_columns_and_holes() -> None:
     matrix, _ = AbilityWorld(examples=80, models=6, holes=0.2).draw(rng(0))
-    shuffled = world("column shuffle", matrix, None, rng(1))
-    np.testing.assert_array_equal(shuffled.trials, matrix.trials)
-    np.testing.assert_array_equal(shuffled.passed.sum(axis=0), matrix.passed.sum(axis=0))
-    assert (shuffled.passed <= shuffled.trials).all()
-    assert not np.array_equal(shuffled.passed, matrix.passed)
+    null_matrix = draw_world("column shuffle", matrix, None, rng(1))
+    np.testing.assert_array_equal(null_matrix.trials, matrix.trials)
+    np.testing.assert_array_equal(null_matrix.passed.sum(axis=0), matrix.passed.sum(axis=0))
+    assert (null_matrix.passed <= null_matrix.trials).all()
+    assert not np.array_equal(null_matrix.passed, matrix.passed)
 
 
 def test_processes_and_interruptions_change_nothing(
@@ -204,15 +204,15 @@ def test_processes_and_interruptions_change_nothing(
     with parallel_config("threading"):
         assert fit(matrix, settings, jobs=2).to_dict() == once
 
-    matrix_file, kept = tmp_path / "matrix.npz", tmp_path / "kept"
+    matrix_file, store = tmp_path / "matrix.npz", tmp_path / "kept"
     np.savez(matrix_file, passed=matrix.passed, trials=matrix.trials)
-    killed = subprocess.run([sys.executable, "-c", KILLED, matrix_file, kept], check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED, matrix_file, store], check=False)
     assert killed.returncode == -signal.SIGKILL
-    assert list(kept.iterdir())
-    said: list[str] = []
-    assert fit(matrix, settings, resume=kept, progress=said.append).to_dict() == once
+    assert list(store.iterdir())
+    messages: list[str] = []
+    assert fit(matrix, settings, resume=store, progress=messages.append).to_dict() == once
     assert not any(
-        text.startswith("strongest direction") for text in said
+        text.startswith("strongest direction") for text in messages
     )  # done before the end came
 
 
@@ -250,11 +250,11 @@ def test_replicates_of_something_else_are_not_taken(tmp_path: Path) -> None:
     assert ran == [0, 1, 2, 3, 4, 0, 1, 2, 3, 0]
 
 
-def test_a_taxonomy_is_read_back(found: Taxonomy, tmp_path: Path) -> None:
-    found.save(tmp_path)
+def test_a_taxonomy_is_read_back(taxonomy: Taxonomy, tmp_path: Path) -> None:
+    taxonomy.save(tmp_path)
     back = Taxonomy.load(tmp_path)
-    assert back.to_dict() == found.to_dict()
-    assert [c.rule for c in back.candidates()] == [c.rule for c in found.candidates()]
+    assert back.to_dict() == taxonomy.to_dict()
+    assert [c.rule for c in back.candidates()] == [c.rule for c in taxonomy.candidates()]
     (tmp_path / "taxonomy.json").write_text("{}")
     with pytest.raises(InputError, match="not the directory of a taxonomy"):
         Taxonomy.load(tmp_path)
@@ -263,68 +263,72 @@ def test_a_taxonomy_is_read_back(found: Taxonomy, tmp_path: Path) -> None:
 
 
 def test_clusters_are_rules_that_find_their_examples_again(
-    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
     other = planted[0].select_model(planted[0].models[-1])
-    inside = other.frame["id"].is_in(list(found.matrix.examples)).to_numpy()
-    table = add_answers(other.take(inside), found.matrix)
-    candidate = found.candidates()[0]
+    inside = other.frame["id"].is_in(list(taxonomy.matrix.examples)).to_numpy()
+    table = add_answers(other.take(inside), taxonomy.matrix)
+    candidate = taxonomy.candidates()[0]
     assert candidate.fitted_column is not None
     again = candidate.fitted_column.apply(table.frame).to_numpy()
-    mine = np.array([found.labels[name] for name in table.frame["id"]])
+    mine = np.array([taxonomy.labels[name] for name in table.frame["id"]])
     assert (np.where(again < 0, 0, again) == mine).mean() > 0.99
 
 
 def test_claims_about_models_that_were_held_out(
-    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
     evidence, _ = planted
-    held = evidence.models[-3:]
-    report = judge_claims(found, evidence, held, Plan(min_lift="0.05"))
+    holdout = evidence.models[-3:]
+    report = judge_claims(taxonomy, evidence, holdout, Plan(min_lift="0.05"))
     assert len(report.findings) == 9
-    assert {f.outcome for f in report.findings} == set(held)
+    assert {f.outcome for f in report.findings} == set(holdout)
     assert report.confirmed
-    beyond = judge_claims(found, evidence, held, Plan(min_lift="0.05"), outcome="excess")
+    beyond = judge_claims(taxonomy, evidence, holdout, Plan(min_lift="0.05"), outcome="excess")
     assert all(abs(f.full.lift or 0) <= 0.5 for f in beyond.findings)
     derivations = [each.manifest.derivation for each in (report, beyond)]
     assert [d and d.kind for d in derivations] == ["taxonomy", "taxonomy"]
     assert [d and d.settings["outcome"] for d in derivations] == ["failures", "excess"]
     with pytest.raises(InputError, match="would be circular"):
-        judge_claims(found, evidence, evidence.models[:1])
+        judge_claims(taxonomy, evidence, evidence.models[:1])
 
 
 def test_a_rule_by_what_an_example_says(
-    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
-    vectors = np.eye(3)[planted[1][[int(name[1:]) for name in found.matrix.examples]]]
-    rules = replace(found, matrix=replace(found.matrix, semantic=vectors)).text_candidates("vector")
+    vectors = np.eye(3)[planted[1][[int(name[1:]) for name in taxonomy.matrix.examples]]]
+    rules = replace(taxonomy, matrix=replace(taxonomy.matrix, semantic=vectors)).text_candidates(
+        "vector"
+    )
     frame = pl.DataFrame({"vector": pl.Series(np.eye(3).tolist(), dtype=pl.List(pl.Float64))})
     assert rules[0].fitted_column is not None
     assert sorted(rules[0].fitted_column.apply(frame).to_list()) == [1, 2, 3]
     with pytest.raises(InputError, match="without texts or vectors"):
-        found.text_candidates("vector")
+        taxonomy.text_candidates("vector")
 
 
 def test_large_clusters_are_split_once_more() -> None:
     gen = np.random.default_rng(0)
     kinds = np.array([[1, 1, 1, 1, 0, 0, 0, 0], [1, 1, 0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]])
-    passed = (kinds[np.repeat([0, 1, 2], 60)] ^ (gen.random((180, 8)) < 0.01)).astype(np.float64)
+    passes = (kinds[np.repeat([0, 1, 2], 60)] ^ (gen.random((180, 8)) < 0.01)).astype(np.float64)
     labels = np.repeat([0, 0, 1], 60)
     settings = Settings.preset("paper", split=100, min_cluster_size=30)
-    parts = _split(labels, passed, None, settings)
+    parts = _split_large(labels, passes, None, settings)
     assert np.array_equal(parts[120:], labels[120:])  # small enough
     assert adjusted_rand(np.repeat([0, 1], 60), parts[:120]) > 0.9
     same = np.ones((180, 8))
-    assert np.array_equal(_split(labels, same, None, settings), labels)  # nothing to split by
+    assert np.array_equal(_split_large(labels, same, None, settings), labels)  # nothing to split by
     by_words = np.eye(3)[np.repeat([0, 1, 2], 60)] + gen.normal(0, 0.01, (180, 3))
     assert (
-        adjusted_rand(np.repeat([0, 1], 60), _split(labels, same, by_words, settings)[:120]) == 1.0
+        adjusted_rand(np.repeat([0, 1], 60), _split_large(labels, same, by_words, settings)[:120])
+        == 1.0
     )
 
 
-def test_reports_escape_what_came_from_data(found: Taxonomy) -> None:
+def test_reports_escape_what_came_from_data(taxonomy: Taxonomy) -> None:
     hostile = replace(
-        found, clusters=(replace(found.clusters[0], terms=("<script>alert(1)</script>", "a|b")),)
+        taxonomy,
+        clusters=(replace(taxonomy.clusters[0], terms=("<script>alert(1)</script>", "a|b")),),
     )
     content = page(hostile, "<b>title</b>")
     text = html(content)
@@ -338,31 +342,31 @@ def test_reports_escape_what_came_from_data(found: Taxonomy) -> None:
 
 
 def test_claims_name_the_model_also_where_it_is_the_only_one(
-    found: Taxonomy, planted: tuple[Evidence, np.ndarray]
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
     model = planted[0].models[-1]
-    told = page(found, claims=judge_claims(found, planted[0], [model]).data)
-    (section,) = (s for s in told.sections if s.title.startswith("Models that"))
+    content = page(taxonomy, claims=judge_claims(taxonomy, planted[0], [model]).data)
+    (section,) = (s for s in content.sections if s.title.startswith("Models that"))
     assert {row[1] for row in section.tables[0].rows} == {model}
 
 
 @pytest.mark.parametrize("outcome", ["failures", "excess"])
 def test_claims_can_be_verified(
-    found: Taxonomy, planted: tuple[Evidence, np.ndarray], tmp_path: Path, outcome: Any
+    taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray], tmp_path: Path, outcome: Any
 ) -> None:
     planted[0].frame.write_parquet(tmp_path / "answers.parquet")
     evidence = Evidence.from_table(
         tmp_path / "answers.parquet", outcome="ok", positive_is_good=True, id="id", model="model"
     )
-    report = judge_claims(found, evidence, evidence.models[-2:], outcome=outcome)
+    report = judge_claims(taxonomy, evidence, evidence.models[-2:], outcome=outcome)
     assert any("half of the excess" in hint for hint in report.hints) == (outcome == "excess")
-    found.save(tmp_path)
+    taxonomy.save(tmp_path)
     report.write(tmp_path / "claims")
-    checked = verify(tmp_path / "claims")
-    assert checked.reproduces, checked.differences
-    passed = found.matrix.passed.copy()
-    passed[0] = found.matrix.trials[0] - passed[0]
-    replace(found, matrix=replace(found.matrix, passed=passed)).save(tmp_path)
+    verification = verify(tmp_path / "claims")
+    assert verification.reproduces, verification.differences
+    passes = taxonomy.matrix.passed.copy()
+    passes[0] = taxonomy.matrix.trials[0] - passes[0]
+    replace(taxonomy, matrix=replace(taxonomy.matrix, passed=passes)).save(tmp_path)
     assert not verify(tmp_path / "claims").reproduces
 
 
@@ -387,9 +391,9 @@ def test_command_writes_and_bad_input_does_not(
     quick = ["--worlds", "19", "--refits", "2", "--bootstraps", "1", "--permutations", "19"]
     out = tmp_path / "out"
     ledger = tmp_path / "ledger.db"
-    held = ["--hold-out", evidence.models[-1], "--ledger", str(ledger)]
+    holdout = ["--hold-out", evidence.models[-1], "--ledger", str(ledger)]
     ran = CliRunner().invoke(
-        command, ["fit", *base, *quick, *held, "--out", str(out)], catch_exceptions=False
+        command, ["fit", *base, *quick, *holdout, "--out", str(out)], catch_exceptions=False
     )
     assert ran.exit_code == 0
     assert "clusters are published" in ran.output
@@ -410,7 +414,7 @@ def test_command_writes_and_bad_input_does_not(
     two = ["--model", evidence.models[0], "--model", evidence.models[1]]
     one_benchmark = tmp_path / "one.parquet"
     evidence.frame.with_columns(bench=pl.lit("a")).write_parquet(one_benchmark)
-    for wrong, said in [
+    for wrong, message in [
         ([*base, *two], "needs at least 3 of them, not 2"),
         ([*base, "--benchmark", "subject2"], "no attribute 'subject2'"),
         ([str(one_benchmark), *base[1:], "--benchmark", "bench"], "one benchmark only"),
@@ -420,13 +424,13 @@ def test_command_writes_and_bad_input_does_not(
         ([*base, "--frontier", "nobody"], "no results of model 'nobody'"),
         ([*base, "--hold-out", "nobody"], "no such model"),
         ([*base, "--unstable"], "is about claims"),
-        ([*base, *held, "--preset", "paper", "--alpha", "0"], "by answers alone"),
+        ([*base, *holdout, "--preset", "paper", "--alpha", "0"], "by answers alone"),
         ([*base, "--examples", str(table)], "more than once"),
     ]:
         nothing = tmp_path / "nothing"
         ran = CliRunner().invoke(command, ["fit", *wrong, "--out", str(nothing)])
         assert isinstance(ran.exception, GroundfaultError)
-        assert said in str(ran.exception)
+        assert message in str(ran.exception)
         assert not nothing.exists()
 
 
@@ -443,7 +447,7 @@ def test_umap_is_an_extra() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"alpha": 2}, "alpha must be in"),
         ({"worlds": 3}, "at least 19 null worlds"),
@@ -452,23 +456,23 @@ def test_umap_is_an_extra() -> None:
         ({"colour": 1}, "not the settings of a taxonomy"),
     ],
 )
-def test_settings_that_cannot_be(changes: dict[str, object], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
+def test_settings_that_cannot_be(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
         Settings.preset("default", **changes)
 
 
 def test_terms_and_attributes_are_those_of_the_cluster() -> None:
     labels = np.array([0] * 20 + [1] * 20 + [-1] * 5)
     texts = ["red apple now"] * 20 + ["green pear now"] * 20 + [None] * 5
-    assert set(contrasting_terms(texts, labels)[0]) == {"red", "apple"}
-    assert contrasting_terms(["1 2"] * 45, labels) == ((), ())
+    assert set(find_contrasting_terms(texts, labels)[0]) == {"red", "apple"}
+    assert find_contrasting_terms(["1 2"] * 45, labels) == ((), ())
     table = pl.DataFrame(
         {"fruit": ["a"] * 20 + ["p"] * 25, "n": np.arange(45) % 9, "same": [1] * 45}
     )
-    marked = enriched(table, labels)
-    assert marked[0][0].what == "fruit = a"
-    assert (marked[0][0].inside, marked[0][0].outside) == (1.0, 0.0)
-    assert all("same" not in a.what for row in marked for a in row)
+    attributes = find_enriched_attributes(table, labels)
+    assert attributes[0][0].what == "fruit = a"
+    assert (attributes[0][0].inside, attributes[0][0].outside) == (1.0, 0.0)
+    assert all("same" not in a.what for row in attributes for a in row)
 
 
 def test_attributes_of_no_relation_are_seldom_enriched() -> None:
@@ -476,7 +480,7 @@ def test_attributes_of_no_relation_are_seldom_enriched() -> None:
     hits = 0
     for _ in range(40):
         table = pl.DataFrame({f"f{i}": gen.integers(0, 2, 90) for i in range(8)})
-        hits += any(enriched(table, gen.integers(0, 3, 90)))
+        hits += any(find_enriched_attributes(table, gen.integers(0, 3, 90)))
     assert hits <= 5
 
 
@@ -488,17 +492,17 @@ TABLE_5 = [
 
 
 def test_table_5_has_the_papers_silhouettes() -> None:
-    found = profile_silhouettes(TABLE_5)
-    assert {k: round(v, 3) for k, v in found.items()} == {2: 0.455, 3: 0.712, 4: 0.617}
+    silhouettes = profile_silhouettes(TABLE_5)
+    assert {k: round(v, 3) for k, v in silhouettes.items()} == {2: 0.455, 3: 0.712, 4: 0.617}
 
 
 def test_a_judge_that_is_at_fault() -> None:
-    said = [1] * 30 + [0] * 30 + [1] * 20
-    shown = [0] * 30 + [1] * 9 + [0] * 21 + [1] * 20
+    verdicts = [1] * 30 + [0] * 30 + [1] * 20
+    results = [0] * 30 + [1] * 9 + [0] * 21 + [1] * 20
     table = pl.DataFrame(
-        {"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "judge": said, "ran": shown}
+        {"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "judge": verdicts, "ran": results}
     )
-    v35, v39, v41 = judge_gaps(table, judge="judge", execution="ran", by=["attack"])
+    v35, v39, v41 = grader_gaps(table, grader="judge", execution="ran", by=["attack"])
     assert (v35.gap, v39.gap, v41.gap) == (1.0, -0.3, 0.0)
     assert v35.at_fault
     assert v39.at_fault  # inverted: it misses nine that ran
@@ -506,7 +510,7 @@ def test_a_judge_that_is_at_fault() -> None:
     assert v39.p == 0.00390625
     assert v39.adjusted == pytest.approx(2 * v39.p)
     with pytest.raises(InputError, match="other numbers than 0 and 1"):
-        judge_gaps(table.with_columns(judge=pl.lit(0.5)), judge="judge", execution="ran")
+        grader_gaps(table.with_columns(judge=pl.lit(0.5)), grader="judge", execution="ran")
 
 
 EPISODES = pl.DataFrame(
@@ -563,7 +567,7 @@ def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
 
     EPISODES.filter(pl.col("try") == 0).write_csv(tmp_path / "episodes.csv")
     columns = "--id id --model-column model --repeat turns --outcome ok --positive-is-good".split()
-    said = run(
+    output = run(
         "depth",
         str(tmp_path / "episodes.csv"),
         *columns,
@@ -572,13 +576,13 @@ def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
         "--out",
         str(tmp_path / "d.csv"),
     )
-    assert "80% [49%, 94%]" in said
+    assert "80% [49%, 94%]" in output
     assert pl.read_csv(tmp_path / "d.csv").height == 6
     traces = pl.DataFrame(
         {"attack": ["01"] * 30 + ["2"] * 9, "judge": [1] * 39, "ran": [0] * 30 + [1] * 9}
     )
     traces.write_csv(tmp_path / "traces.csv")
-    asked = [
+    arguments = [
         str(tmp_path / "traces.csv"),
         "--judge",
         "judge",
@@ -587,12 +591,14 @@ def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
         "--by",
         "attack",
     ]
-    said = run("gaps", *asked, "--out", str(tmp_path / "g.jsonl"))
-    assert "disagree in 1 of 2 cells: there the instrument is at fault" in " ".join(said.split())
-    assert "+1.00 [+0.84, +1.00]" in said
-    assert "100% [89%, 100%]" in said
-    kept = pl.read_ndjson(tmp_path / "g.jsonl")
-    assert kept.select("attack", "judge_only", "judged", "executed_high", "at_fault").row(0) == (
+    output = run("gaps", *arguments, "--out", str(tmp_path / "g.jsonl"))
+    assert "disagree in 1 of 2 cells: there the instrument is at fault" in " ".join(output.split())
+    assert "+1.00 [+0.84, +1.00]" in output
+    assert "100% [89%, 100%]" in output
+    table_out = pl.read_ndjson(tmp_path / "g.jsonl")
+    assert table_out.select("attack", "judge_only", "judged", "executed_high", "at_fault").row(
+        0
+    ) == (
         "01",
         30,
         1.0,
@@ -604,8 +610,8 @@ def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
 def test_the_finder_proposes_rules_that_hold_on_other_examples() -> None:
     matrix, mode = AbilityWorld(examples=400, models=24, modes=3, strength=1.5).draw(rng(2))
     evidence = evidence_of(matrix, mode)
-    spread = np.random.default_rng(0).normal(0, 0.05, (400, 3))
-    vector = {f"e{i:06d}": (np.eye(3)[k] + spread[i]).tolist() for i, k in enumerate(mode)}
+    noise = np.random.default_rng(0).normal(0, 0.05, (400, 3))
+    vector = {f"e{i:06d}": (np.eye(3)[k] + noise[i]).tolist() for i, k in enumerate(mode)}
     frame = evidence.frame.with_columns(
         embedding=pl.Series(
             [vector[name] for name in evidence.frame["id"]], dtype=pl.List(pl.Float64)

@@ -52,19 +52,19 @@ def losses(units):
     ],
 )
 def test_a_draw_is_what_comes_through_the_front_door(world):
-    drawn = world.draw(np.random.default_rng(5))
+    draw = world.draw(np.random.default_rng(5))
     evidence, library = world.evidence(np.random.default_rng(5))
     read = Units.of(Marks.of(evidence, library), average_losses(evidence))
     assert (len(read), len(library)) == world.size
-    np.testing.assert_array_equal(read.marks.on, drawn.marks.on)
-    assert (read.marks.valid is None) == (drawn.marks.valid is None)
+    np.testing.assert_array_equal(read.marks.on, draw.marks.on)
+    assert (read.marks.valid is None) == (draw.marks.valid is None)
     if read.marks.valid is not None:
-        np.testing.assert_array_equal(read.marks.valid, drawn.marks.valid)
-    assert read.denominator == drawn.denominator
-    np.testing.assert_allclose(read.losses, drawn.losses, rtol=1e-12)
-    assert (read.scored is None) == (drawn.scored is None)
+        np.testing.assert_array_equal(read.marks.valid, draw.marks.valid)
+    assert read.denominator == draw.denominator
+    np.testing.assert_allclose(read.losses, draw.losses, rtol=1e-12)
+    assert (read.scored is None) == (draw.scored is None)
     if read.scored is not None:
-        np.testing.assert_array_equal(read.scored, drawn.scored)
+        np.testing.assert_array_equal(read.scored, draw.scored)
 
 
 def test_planted_effects_have_their_size_and_leave_the_rest_alone():
@@ -156,13 +156,13 @@ def test_worlds_of_the_contract_are_told_apart():
 @settings(max_examples=20, deadline=None)
 def test_permuting_evidence_keeps_candidates_and_the_outcomes_of_a_unit_together(seed):
     units = World(units=30, candidates=3, outcomes=2, gaps=0.2).draw(np.random.default_rng(seed))
-    drawn = Permuted(units).draw(np.random.default_rng(seed))
-    assert drawn.marks is units.marks
+    draw = Permuted(units).draw(np.random.default_rng(seed))
+    assert draw.marks is units.marks
 
     def pairs(u):
         return sorted(zip(*u.losses.tolist(), *u.scored.tolist(), strict=True))
 
-    assert pairs(drawn) == pairs(units)
+    assert pairs(draw) == pairs(units)
 
 
 # ------------------------------------------------------------------------------- calibration, cards
@@ -177,21 +177,23 @@ def test_parallel_equals_serial():
 
 
 def test_resumed_equals_uninterrupted():
-    kept = []
+    cards = []
 
     def interrupted(card):
-        kept.append(Card.from_json(card.to_json()))
-        if len(kept) == 3:
+        cards.append(Card.from_json(card.to_json()))
+        if len(cards) == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         calibrate("bh", worlds=SMALL, replicates=70, progress=interrupted)
     whole = calibrate("bh", worlds=SMALL, replicates=70)
-    assert 0 < sum(row.replicates for row in kept[-1].rows) < 140
-    assert calibrate("bh", worlds=SMALL, replicates=70, resume=kept[-1]) == whole
-    seen = []
-    assert calibrate("bh", worlds=SMALL, replicates=70, resume=whole, progress=seen.append) == whole
-    assert not seen, "nothing was left to run"
+    assert 0 < sum(row.replicates for row in cards[-1].rows) < 140
+    assert calibrate("bh", worlds=SMALL, replicates=70, resume=cards[-1]) == whole
+    calls = []
+    assert (
+        calibrate("bh", worlds=SMALL, replicates=70, resume=whole, progress=calls.append) == whole
+    )
+    assert not calls, "nothing was left to run"
     more = calibrate("bh", worlds=SMALL, replicates=90, resume=whole)
     assert more == calibrate("bh", worlds=SMALL, replicates=90)
 
@@ -229,9 +231,9 @@ def test_nothing_to_run_is_an_error():
 def test_cards_survive_json_and_refuse_other_text():
     card = calibrate("janus-a", worlds=SMALL, replicates=10)
     assert Card.from_json(card.to_json()) == card
-    said = json.loads(card.to_json())
-    assert said["passed"] is card.passed
-    assert [row["world"] for row in said["rows"]] == [row.world for row in card.rows]
+    content = json.loads(card.to_json())
+    assert content["passed"] is card.passed
+    assert [row["world"] for row in content["rows"]] == [row.world for row in card.rows]
     for text in ("", "[]", '{"groundfault_card": 1}'):
         with pytest.raises(InputError, match="not a groundfault calibration card"):
             Card.from_json(text)
@@ -298,7 +300,7 @@ def test_intervals_and_margins_are_the_textbook_ones():
     ],
 )
 def test_what_counts_as_a_broken_promise(promise, row, words):
-    counted = CardRow(
+    card_row = CardRow(
         **{
             "world": "w",
             "units": 1,
@@ -309,7 +311,7 @@ def test_what_counts_as_a_broken_promise(promise, row, words):
         }
         | row
     )
-    failures = counted.failures(promise)
+    failures = card_row.failures(promise)
     assert len(failures) == (1 if words else 0)
     assert not words or words in failures[0]
 
@@ -567,9 +569,9 @@ def test_bad_finders_are_caught(finder, words, table):
 
 
 def test_a_rule_that_breaks_on_unseen_rows_is_caught(table):
-    seen = Plan().discovery_units(table)
+    is_discovery = Plan().discovery_units(table)
     frame = table.frame.with_columns(
-        pl.when(pl.Series(seen)).then("code").otherwise(pl.lit("n/a")).alias("code")
+        pl.when(pl.Series(is_discovery)).then("code").otherwise(pl.lit("n/a")).alias("code")
     )
     with pytest.raises(AssertionError, match="does not apply to rows it has not seen"):
         check_finder(Proposer(("CAST(code AS INT) > 30",)), replace(table, frame=frame))

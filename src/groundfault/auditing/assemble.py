@@ -80,7 +80,7 @@ def _make_finding(
     assert discovery is not None
     assert full is not None
     guarantee = messages.describe_guarantee(audit.judge, audit.plan, len(ruling.hypotheses))
-    lead = representatives.get(h)
+    representative = representatives.get(h)
     return Finding(
         candidate.name,
         candidate.rule,
@@ -102,14 +102,16 @@ def _make_finding(
         holdout,
         full,
         aliases=results.aliases[j],
-        representative=None if lead is None else audit.library[lead // len(audit.outcomes)].name,
-        decoys=_expected_decoys(results, h, j),
+        representative=None
+        if representative is None
+        else audit.library[representative // len(audit.outcomes)].name,
+        decoys=_count_decoys(results, h, j),
         sensitivity={name: str(r.verdicts[h]) for name, r in results.sensitivity.items()},
         frequency=None if results.frequency is None else float(results.frequency.confirmed[h]),
     )
 
 
-def _expected_decoys(results: AuditResults, h: int, j: int) -> float | None:
+def _count_decoys(results: AuditResults, h: int, j: int) -> float | None:
     """Decoys expected at or above a hypothesis' effect; None for candidates mined here."""
     screening, position = results.ruling.screening, results.positions.get(h)
     if screening is None or position is None or screening.decoys is None:
@@ -121,7 +123,7 @@ def _expected_decoys(results: AuditResults, h: int, j: int) -> float | None:
 
 def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportData:
     audit, full, opening = results.audit, results.full, results.opening
-    scored = full.scored.sum() if full.scored is not None else full.losses.size
+    n_scored = full.scored.sum() if full.scored is not None else full.losses.size
     detectable_lifts = _detectable_lifts(results)
     usual_lift = detectable_lifts[detectable.USUAL_PREVALENCE]
     confirmed = sum(f.confirmed for f in findings)
@@ -133,7 +135,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         rows=len(audit.evidence),
         unit="group" if audit.evidence.roles.group else "example",
         outcomes=tuple(audit.outcomes),
-        error_rate=float(full.losses.sum() / (full.denominator or 1) / scored),
+        error_rate=float(full.losses.sum() / (full.denominator or 1) / n_scored),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         judge=audit.judge.name,
         guarantee=messages.describe_guarantee(
@@ -154,7 +156,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         robustness=None
         if results.frequency is None
         else Robustness(splits=results.frequency.splits, nonempty=results.frequency.nonempty),
-        ledger=None if opening is None else _recorded_opening(opening),
+        ledger=None if opening is None else _make_opening(opening),
         hints=write_hints(results),
         examples=_examples(results, findings),
         hashes=ReportHashes(
@@ -169,7 +171,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     )
 
 
-def _recorded_opening(opening: Opening) -> RecordedOpening:
+def _make_opening(opening: Opening) -> RecordedOpening:
     return RecordedOpening(**asdict(opening), sentence=opening.sentence)
 
 
@@ -209,12 +211,12 @@ def _candidate_counts(results: AuditResults) -> CandidateCounts:
 
 def _effective_tests(results: AuditResults) -> float | None:
     """Independent tests that the tested candidates amount to; None for large libraries."""
-    tested = np.unique(results.ruling.hypotheses // len(results.audit.outcomes))
-    if len(tested) > _MAX_CORRELATED:
+    candidates = np.unique(results.ruling.hypotheses // len(results.audit.outcomes))
+    if len(candidates) > _MAX_CORRELATED:
         return None
     marks = results.audit.marks
     words = bits.words(min(marks.size, _MAX_CORRELATED_UNITS))
-    on = np.ascontiguousarray(marks.on[tested, :words])
+    on = np.ascontiguousarray(marks.on[candidates, :words])
     rows = bits.unpack(on, min(marks.size, 64 * words))
     return round(multiple.count_effective_tests(rows), 1)
 
@@ -240,9 +242,9 @@ def _baselines(results: AuditResults) -> Baselines | None:
     audit, ruling = results.audit, results.ruling
     if ruling.screening is None or results.holdout is None:
         return None
-    tested = [h for h, v in enumerate(ruling.verdicts) if v is not Verdict.UNTESTABLE]
+    testable = [h for h, v in enumerate(ruling.verdicts) if v is not Verdict.UNTESTABLE]
     survivors = [
-        h for h in tested if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.NOT_REPLICATED)
+        h for h in testable if ruling.verdicts[h] in (Verdict.CONFIRMED, Verdict.NOT_REPLICATED)
     ]
     tables, min_lift = results.discovery.tables, exact(audit.plan.min_lift or 0)
     size, reaches = np.abs(tables.lift), tables.reaches(min_lift)
@@ -252,10 +254,10 @@ def _baselines(results: AuditResults) -> Baselines | None:
         return tuple(audit.library[h // len(audit.outcomes)].name for h in hypotheses)
 
     return Baselines(
-        fixed_lift=names([h for h in tested if reaches[h]]),
-        top_k=names(sorted(tested, key=lambda h: -size[h])[:_TOP_K]),
+        fixed_lift=names([h for h in testable if reaches[h]]),
+        top_k=names(sorted(testable, key=lambda h: -size[h])[:_TOP_K]),
         decoy_only=names(survivors),
-        full=names([h for h in tested if ruling.verdicts[h] is Verdict.CONFIRMED]),
+        full=names([h for h in testable if ruling.verdicts[h] is Verdict.CONFIRMED]),
         survivor_mean_abs_lift=None
         if not survivors
         else SurvivorLifts(
@@ -270,13 +272,13 @@ def _examples(results: AuditResults, findings: Sequence[Finding]) -> dict[str, t
     audit = results.audit
     units = audit.evidence.unit_names
     places = {c.name: j for j, c in enumerate(audit.library)}
-    failed = np.nan_to_num(results.losses) > 0
+    failures = np.nan_to_num(results.losses) > 0
     examples = {}
     for finding in findings:
         if finding.confirmed:
             on = bits.unpack(audit.marks.on[[places[finding.name]]], audit.marks.size)[0]
             side = on if (finding.full.lift or 0) > 0 else ~on
-            on_side = np.flatnonzero(side & failed[audit.outcomes.index(finding.outcome)])
+            on_side = np.flatnonzero(side & failures[audit.outcomes.index(finding.outcome)])
             examples[finding.key] = tuple(str(units[int(i)]) for i in on_side[:_MAX_EXAMPLES])
     return examples
 

@@ -39,7 +39,7 @@ def _p_values(
 ) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Plain and adjusted p-values of every hypothesis, NaN where there is none."""
     audit, ruling = results.audit, results.ruling
-    p, adjusted, holdout_p, holdout_adjusted = (
+    p, adjusted_p, holdout_p, holdout_adjusted = (
         np.full(len(ruling.verdicts), np.nan) for _ in range(4)
     )
     for h, i in results.positions.items():
@@ -49,15 +49,15 @@ def _p_values(
         if screening and screening.p is not None:
             p[h] = screening.p[i]
         if screening and screening.p_adjusted is not None:
-            adjusted[h] = screening.p_adjusted[i]
+            adjusted_p[h] = screening.p_adjusted[i]
         if ruling.holdout_result:
             holdout_p[h] = ruling.holdout_result.p[i]
             holdout_adjusted[h] = ruling.holdout_result.p_adjusted[i]
-    return {"discovery": (p, adjusted), "holdout": (holdout_p, holdout_adjusted)}
+    return {"discovery": (p, adjusted_p), "holdout": (holdout_p, holdout_adjusted)}
 
 
 def _cells_of(
-    units: Units, plan: Plan, p: NDArray[np.float64], adjusted: NDArray[np.float64]
+    units: Units, plan: Plan, p: NDArray[np.float64], adjusted_p: NDArray[np.float64]
 ) -> list[Cell]:
     tables = units.tables
     low, high = _intervals(units, plan)
@@ -70,7 +70,7 @@ def _cells_of(
             _round_whole(total[h] - on_sum[h]),
             number_or_none(tables.lift[h]),
             number_or_none(p[h]),
-            number_or_none(adjusted[h]),
+            number_or_none(adjusted_p[h]),
             None if np.isnan(low[h]) else (float(low[h]), float(high[h])),
         )
         for h in range(len(tables))

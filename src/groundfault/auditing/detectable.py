@@ -31,10 +31,10 @@ def make_designs(
     judge : Judge
     plan : Plan
         Resolved.
-    seen : Units
+    discovery : Units
         Discovery units, or all for a judge that holds nothing out; error rate and floor come from
         these alone.
-    held : int
+    n_holdout : int
         Units held out.
     hypotheses : intp array
         What competes: the library's eligible hypotheses.
@@ -44,7 +44,7 @@ def make_designs(
     rate = float(present.mean())
     variance = None if discovery.denominator == 1 else float(present.var())
     lifted = plan.effect == "risk_difference"
-    least = float(exact(plan.min_lift or 0)) if lifted else log(exact(plan.min_ratio))
+    min_effect = float(exact(plan.min_lift or 0)) if lifted else log(exact(plan.min_ratio))
     n, size = len(discovery) + n_holdout, max(1, len(hypotheses))
     if n_holdout == 0:
         level = _first_level(judge.name, plan, size)
@@ -53,11 +53,11 @@ def make_designs(
             on=on,
             error_rate=rate,
             level=level,
-            min_effect=least,
+            min_effect=min_effect,
             effect=plan.effect,
             variance=variance,
         )
-    floor = least
+    floor = min_effect
     if judge.lift_ranked and len(hypotheses):
         floor = _lone_floor(judge, plan, discovery, hypotheses)
     return lambda on: Design.split(
@@ -66,7 +66,7 @@ def make_designs(
         error_rate=rate,
         floor=floor,
         level=float(exact(plan.alpha)) if judge.confirmation == "exact" else 1.0,
-        min_effect=least,
+        min_effect=min_effect,
         holdout=n_holdout / n,
         effect=plan.effect,
         variance=variance,

@@ -171,15 +171,15 @@ def gate(
         key: _match(row, then.verdicts.get(key[:2]) if then else None)
         for key, row in now.rows.items()
     }
-    known_keys = set(then.rows) if then else set()
-    new = tuple(match for key, match in matches.items() if key not in known_keys)
+    baseline_keys = set(then.rows) if then else set()
+    new = tuple(match for key, match in matches.items() if key not in baseline_keys)
     detectable = now.report.minimum_detectable_lift
     blind = must_detect is not None and (detectable is None or detectable > must_detect)
     return Gate(
         passed=not new and not blind,
         fail_on=fail_on,
         new=new,
-        known=tuple(match for key, match in matches.items() if key in known_keys),
+        known=tuple(match for key, match in matches.items() if key in baseline_keys),
         gone=tuple(row["name"] for key, row in then.rows.items() if key not in matches)
         if then
         else (),
@@ -237,11 +237,11 @@ def _row(report: ReportData, finding: Finding) -> dict[str, Any]:
 def _read(report: ReportData | str | Path | Mapping[str, Any]) -> ReportData:
     if isinstance(report, ReportData):
         return report
-    stored = parse_report(report) if isinstance(report, Mapping) else read_report(report)
-    least = stored.data.minimum_detectable_lift
-    if least is not None and not math.isfinite(least):
+    content = parse_report(report) if isinstance(report, Mapping) else read_report(report)
+    min_lift = content.data.minimum_detectable_lift
+    if min_lift is not None and not math.isfinite(min_lift):
         raise InputError("a report holds a number that is not finite; no audit writes such")
-    return stored.data
+    return content.data
 
 
 def _table(rows: list[dict[str, Any]]) -> pl.DataFrame:

@@ -27,7 +27,7 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
     ruling : Ruling
     whole : Marks
         Of all units.
-    judged : Units
+    confirming : Units
         Those that confirmations rest on: held out, or all.
 
     Notes
@@ -59,7 +59,7 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
         ]
         if lead in groups or not rest:
             continue
-        grouped = (alike[a, rest] >= OVERLAP) | _explained(
+        grouped = (alike[a, rest] >= OVERLAP) | _find_explained(
             confirming, slices[rest], slices[a], lead % outcomes
         )
         groups |= {confirmed[b]: lead for b, under in zip(rest, grouped, strict=True) if under}
@@ -86,7 +86,7 @@ def _alike(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
         return np.abs(np.corrcoef(bits.unpack(marks.on[slices], marks.size).astype(np.float32)))
 
 
-def _explained(
+def _find_explained(
     units: Units, slices: NDArray[np.intp], lead: int, outcome: int
 ) -> NDArray[np.bool_]:
     """Which candidates have next to no lift among units that are alike in the lead."""
@@ -95,12 +95,12 @@ def _explained(
     marks, losses = units.marks.select(np.append(slices, lead)), units.losses[outcome]
     on = bits.unpack(marks.on, marks.size)
     defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
-    scored = defined if units.scored is None else defined & units.scored[outcome]
+    is_scored = defined if units.scored is None else defined & units.scored[outcome]
     strata = np.zeros(len(losses), dtype=np.int64) if units.strata is None else units.strata
     within = 3 * strata + on[-1] + defined[-1]
-    rest = on[:-1] & scored[:-1]
-    plain, _ = stratified.lift(rest, losses, strata, scored[:-1])
-    lift_within, z = stratified.lift(rest, losses, within, scored[:-1])
+    rest = on[:-1] & is_scored[:-1]
+    plain, _ = stratified.lift(rest, losses, strata, is_scored[:-1])
+    lift_within, z = stratified.lift(rest, losses, within, is_scored[:-1])
     side = np.sign(plain)
     return np.asarray(
         (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))

@@ -90,7 +90,7 @@ def _count_at_the_edge(results: AuditResults) -> int:
     n, on = results.audit.marks.counts()
     share = on / np.maximum(n, 1)
     # standard deviation of a share in a sample of the discovery's size without replacement
-    spread = np.sqrt(
+    deviation = np.sqrt(
         share
         * (1 - share)
         / len(results.discovery)
@@ -98,5 +98,5 @@ def _count_at_the_edge(results: AuditResults) -> int:
         / results.audit.evidence.unit_count
     )
     edges = [float(exact(edge)) for edge in results.audit.plan.prevalence or ()]
-    near = [np.abs(share - edge) < 2 * spread for edge in edges if 0 < edge < 1]
+    near = [np.abs(share - edge) < 2 * deviation for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0

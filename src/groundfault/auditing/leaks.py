@@ -46,62 +46,60 @@ def find_leaks(
     dict of str to float
         Those of at least `LEAK`, each with its lambda in (0, 1].
     """
-    scored = evidence.loss.is_not_null().to_numpy()
+    is_scored = evidence.loss.is_not_null().to_numpy()
     sample_rows = take_sample(
-        pl.DataFrame({"row": np.flatnonzero(scored if rows is None else scored & rows)})
+        pl.DataFrame({"row": np.flatnonzero(is_scored if rows is None else is_scored & rows)})
     )["row"]
-    failed = evidence.loss[sample_rows].to_numpy() > 0.5
-    rarer = min(int(failed.sum()), int((~failed).sum()))
+    failures = evidence.loss[sample_rows].to_numpy() > 0.5
+    rarer = min(int(failures.sum()), int((~failures).sum()))
     if rarer < MIN_FAILURES:
         return {}
     leaks = {}
     for name in columns:
-        share = 1 - _count_mistakes(evidence.frame[name][sample_rows], failed) / rarer
+        share = 1 - _count_mistakes(evidence.frame[name][sample_rows], failures) / rarer
         if share >= LEAK:
             leaks[name] = share
     return leaks
 
 
-def _count_mistakes(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
     """Fewest observations that the column gets wrong."""
     levels = 0 if values.dtype.is_nested() else values.n_unique()
-    best = len(failed)
+    best = len(failures)
     if levels < 2:
         return best
     if levels <= LEVELS:
-        best = _mistakes_by_level(values, failed)
+        best = _mistakes_by_level(values, failures)
     if values.dtype.is_numeric():
-        best = min(best, _mistakes_by_cut(values, failed))
+        best = min(best, _mistakes_by_cut(values, failures))
     return best
 
 
-def _mistakes_by_level(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+def _mistakes_by_level(values: pl.Series, failures: NDArray[np.bool_]) -> int:
     codes = values.cast(pl.String).fill_null("\0").rank("dense").to_numpy().astype(np.intp)
     size = np.bincount(codes)
-    fails = np.bincount(codes, weights=failed)
+    fails = np.bincount(codes, weights=failures)
     rarer = np.minimum(fails, size - fails)
-    tied = (
-        np.abs(2 * fails - size) <= 1
-    )  # left out of the count, either observation of such a level is told wrong
-    return int(np.where(tied, size, rarer).sum())
+    # predicted from the others of its level, each observation of a tied level is predicted wrong
+    is_tied = np.abs(2 * fails - size) <= 1
+    return int(np.where(is_tied, size, rarer).sum())
 
 
-def _mistakes_by_cut(values: pl.Series, failed: NDArray[np.bool_]) -> int:
+def _mistakes_by_cut(values: pl.Series, failures: NDArray[np.bool_]) -> int:
     defined = values.is_not_null().to_numpy()
     if defined.sum() < 2 or not defined.any():
-        return len(failed)
-    missing = failed[~defined]
+        return len(failures)
+    missing = failures[~defined]
     aside = min(int(missing.sum()), int((~missing).sum()))
     numbers = values.filter(pl.Series(defined)).to_numpy().astype(float)
     order = np.argsort(numbers, kind="stable")
-    numbers, fails = numbers[order], failed[defined][order]
+    numbers, fails = numbers[order], failures[defined][order]
     below = np.cumsum(fails)[:-1]  # failures up to each cut
     count = np.arange(1, len(fails))
-    right = below + (
-        (len(fails) - count) - (fails.sum() - below)
-    )  # "fails below the cut" gets these right
+    # correct predictions of "fails below the cut"; its opposite is correct on the others
+    right = below + ((len(fails) - count) - (fails.sum() - below))
     cuts = numbers[1:] > numbers[:-1]
     if not cuts.any():
-        return len(failed)
+        return len(failures)
     best = np.maximum(right, len(fails) - right)[cuts].max()
     return aside + len(fails) - int(best)

@@ -70,7 +70,7 @@ def write_sentence(
     discovery: Cell,
     holdout: Cell | None,
     plan: Plan,
-    guaranteed: str,
+    guarantee: str,
 ) -> str:
     """What may be said of one finding, in full; ``what`` is counted: errors, errors of a model, a
     kind of change.
@@ -88,7 +88,7 @@ def write_sentence(
         return (
             f"Confirmed association: {what} are {more} frequent when {meaning} "
             f"(on {_share(cell, 'on')}, off {_share(cell, 'off')}; "
-            f"{where}lift {format_lift(cell.lift)}{interval}{chance}; {guaranteed})."
+            f"{where}lift {format_lift(cell.lift)}{interval}{chance}; {guarantee})."
         )
     if verdict is Verdict.NOT_REPLICATED:
         return (

@@ -39,7 +39,7 @@ class PreparedAudit:
     discovery_evidence : Evidence, optional
         Results of the models for discovery, where models are held out; ``evidence`` is then of the
         held-out models alone.
-    known_leaks : mapping of str to float, optional
+    precomputed_leaks : mapping of str to float, optional
         `leaks` where they were computed already: they are the same for any library.
     """
 
@@ -49,7 +49,7 @@ class PreparedAudit:
     judge: Judge
     compare: tuple[str, str] | None = None
     discovery_evidence: Evidence | None = None
-    known_leaks: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
+    precomputed_leaks: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
@@ -127,8 +127,8 @@ class PreparedAudit:
     @cached_property
     def leaks(self) -> dict[str, float]:
         """Columns that predict the outcome almost perfectly, so likely consequences of it."""
-        if self.known_leaks is not None:
-            return dict(self.known_leaks)
+        if self.precomputed_leaks is not None:
+            return dict(self.precomputed_leaks)
         roles = self.evidence.roles
         columns = dict.fromkeys([*self.evidence.attributes, *roles.instrument])
         rows = self.discovery_mask[self.evidence.unit_index]
@@ -172,7 +172,7 @@ class PreparedAudit:
         Parameters
         ----------
         finders : sequence of finder or str
-        named : sequence of Candidate
+        declarations : sequence of Candidate
             Whose names are taken, and what conjunctions are made of.
         """
         proposals: list[Candidate] = []
@@ -186,8 +186,8 @@ class PreparedAudit:
                 c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
             )
             new = unique_names(candidates, [c.name for c in so_far])
-            mined = getattr(finder, "uses_outcomes", False)
-            proposals.extend([replace(c, mined=self.origin) for c in new] if mined else new)
+            is_mined = getattr(finder, "uses_outcomes", False)
+            proposals.extend([replace(c, mined=self.origin) for c in new] if is_mined else new)
         return proposals
 
 
@@ -239,7 +239,7 @@ def prepare(
     for candidate in library:
         _require_cause(start, candidate)
     _require_fresh_holdout(start, library)
-    return replace(start, library=library, known_leaks=start.leaks)
+    return replace(start, library=library, precomputed_leaks=start.leaks)
 
 
 def start_audit(
@@ -306,9 +306,9 @@ def _make_finder(name: str, so_far: Sequence[Candidate]) -> Any:
     return get(plain)(tuple(so_far), order=tuple(range(2, int(order or 3) + 1)))
 
 
-def _require_cause(case: PreparedAudit, candidate: Candidate) -> None:
+def _require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
     """A candidate must not explain failures by failing."""
-    roles, columns = case.evidence.roles, set(candidate.columns)
+    roles, columns = audit.evidence.roles, set(candidate.columns)
     if columns & {roles.outcome, roles.status}:
         raise RuleError(
             f"candidate {candidate.name!r} reads the outcome: {candidate.rule!r} explains "
@@ -319,27 +319,27 @@ def _require_cause(case: PreparedAudit, candidate: Candidate) -> None:
             f"candidate {candidate.name!r} reads {column!r}, which was declared to follow from "
             "the outcome"
         )
-    for column in sorted(columns & set(case.leaks)):
+    for column in sorted(columns & set(audit.leaks)):
         raise RuleError(
             f"candidate {candidate.name!r} reads {column!r}, which tells "
-            f"{case.leaks[column]:.0%} of the outcomes and "
+            f"{audit.leaks[column]:.0%} of the outcomes and "
             "so is likely to follow from them; allow_leakage (--allow-leakage) lets it be "
             "judged all the same"
         )
 
 
-def _require_fresh_holdout(case: PreparedAudit, library: Library) -> None:
+def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
     """A mined candidate may be judged on units that its finder did not see, or on other outcomes
     altogether.
     """
     for candidate in library:
-        if not candidate.mined or case.is_mined_here(candidate):
+        if not candidate.mined or audit.is_mined_here(candidate):
             continue
-        if candidate.mined.partition("/")[0] == case.origin.partition("/")[0]:
+        if candidate.mined.partition("/")[0] == audit.origin.partition("/")[0]:
             raise PlanError(
                 f"candidate {candidate.name!r} was mined from other units of this evidence than "
                 "judge "
-                f"{case.judge.name} now sees, so that the others are not fresh to it: take a "
+                f"{audit.judge.name} now sees, so that the others are not fresh to it: take a "
                 "judge with a holdout and "
                 "split as then (--seed, --holdout, --split), or other evidence"
             )

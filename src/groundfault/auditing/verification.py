@@ -106,8 +106,8 @@ def verify(
         If the judge or the reader is not known by the name in the report, and was not passed.
     """
     place = Path(directory)
-    stored = read_report(place)
-    data, library = stored.data, Library.load(place / "library.json")
+    report_file = read_report(place)
+    data, library = report_file.data, Library.load(place / "library.json")
     repeat = partial(_repeat_audit, data, library, judge)
     sources = read_evidence_again(data, place, evidence, reader)
     if data.manifest.derivation is None:
@@ -117,7 +117,7 @@ def verify(
         report = repeat(sources)
     else:
         report = _rerun_of(data.manifest)(sources, data.manifest, place, repeat)
-    texts = stored.schema_version == SCHEMA_VERSION and data.groundfault_version == version(
+    texts = report_file.schema_version == SCHEMA_VERSION and data.groundfault_version == version(
         "groundfault"
     )
     before, after = (_comparable(each, texts=texts) for each in (data, report.data))

@@ -1,6 +1,4 @@
-"""Database: where a ledger lives, an SQLite file or PostgreSQL, one writer at a time and with
-errors in plain words.
-"""
+"""Database: a ledger's SQLite file or PostgreSQL, one writer at a time, plain errors."""
 
 from __future__ import annotations
 
@@ -68,8 +66,7 @@ class Database:
 
     @property
     def _reader(self) -> Engine:
-        """As `_engine`; but a file that may not be written to, and that nobody writes to, is read
-        as it stands.
+        """As `_engine`; but a read-only file that nobody writes to is read as it stands.
 
         To read through the write-ahead log SQLite has to make files beside it.
         """
@@ -107,8 +104,7 @@ class Database:
 
     @contextmanager
     def transaction(self, table: Table) -> Iterator[Connection]:
-        """One writer at a time, from its first read to its last write; makes the table where there
-        is none.
+        """One writer at a time, from first read to last write; creates a missing table.
 
         Raises
         ------

@@ -19,6 +19,7 @@ def write_bytes(path: Path, data: bytes) -> None:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # beside the target, as a rename is one step only within one file system
         handle, temporary = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
         )
@@ -26,7 +27,9 @@ def write_bytes(path: Path, data: bytes) -> None:
             with os.fdopen(handle, "wb") as stream:
                 stream.write(data)
                 stream.flush()
+                # to the disk before the rename, or a power cut could leave an empty file
                 os.fsync(stream.fileno())
+            # mkstemp makes files that only their owner reads
             Path(temporary).chmod(0o666 & ~_umask())
             Path(temporary).replace(path)
         except BaseException:
@@ -51,6 +54,7 @@ def save_text(text: str, path: str | Path | None) -> str:
 
 
 def _umask() -> int:
+    # the mask can be read only by setting it
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -9,9 +9,7 @@ _TOLERANCE = 1e-9
 
 
 def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
-    """Where two pieces of JSON differ, and how; numbers by more than the last digits that machines
-    disagree on.
-    """
+    """Where two pieces of JSON differ, and how; numbers beyond rounding in the last digits."""
     if isinstance(a, dict) and isinstance(b, dict):
         # hashes first: that the evidence is another one explains all the rest
         for key in sorted(set(a) | set(b), key=lambda key: (key != "hashes", key)):
@@ -20,6 +18,7 @@ def differences_of(a: Any, b: Any, where: str = "") -> Iterator[str]:
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             yield from differences_of(x, y, f"{where}[{i}]")
     elif isinstance(a, float) and isinstance(b, float | int):
+        # not "abs > tolerance", which NaN would pass
         if not abs(a - b) <= _TOLERANCE * max(1.0, abs(a)):
             yield f"{where}: {a!r}, {b!r}"
     elif a != b:

@@ -1,5 +1,4 @@
-"""Ledger: an append-only, hash-chained record of what was done, above all of every opening of a
-holdout.
+"""Ledger: an append-only, hash-chained record, above all of every holdout opening.
 
 Each event carries the hash of the one before it, so an event that was edited, removed or moved
 breaks the chain. What a chain cannot show by itself is that its last events were cut off, or that
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 OPENED = "holdout_opened"
 REPLAYED = "holdout_replayed"
 
+# stands for the predecessor of the first event
 _START = "0" * 64
 
 
@@ -155,6 +155,7 @@ class Ledger:
 
     def extend(self, kind: str, bodies: Sequence[Mapping[str, Any]]) -> list[Event]:
         """Record several events of one kind, all of them or none; errors as of `append`."""
+        # before the transaction: a body that is no JSON must not hold the lock
         texts = [_canonical(body) for body in bodies]
         with self._database.transaction(_table()) as connection:
             return [_append(connection, kind, text) for text in texts]
@@ -252,9 +253,12 @@ class Ledger:
             "plan": plan_hash,
         }
         with self._database.transaction(_table()) as connection:
+            # read inside the transaction: two audits at once must see each other's opening
             rows = _rows(connection)
             self._verify(rows)
             openings = (_event(row) for row in rows if row.kind == OPENED)
+            # by outcomes: new attributes or another version of the evidence do not make labels
+            # fresh
             before = [event for event in openings if event.body.get("outcome") == outcome_hash]
             replay = any(
                 all(event.body.get(key) == value for key, value in hashes.items())
@@ -375,12 +379,14 @@ def _event(row: Row[Any]) -> Event:
 
 
 def _hash(entry: Any) -> str:
+    # a list, not joined text: no two entries have the same JSON
     parts = [entry.previous, entry.seq, entry.time, entry.actor, entry.kind, entry.body]
     return hashlib.sha256(json.dumps(parts, default=repr).encode()).hexdigest()
 
 
 def _canonical(body: Mapping[str, Any]) -> str:
     try:
+        # canonical, as it is hashed; NaN is no JSON, and other readers would refuse it
         return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"only JSON can be recorded in a ledger: {error}") from None

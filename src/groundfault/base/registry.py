@@ -67,6 +67,7 @@ class Registry:
             place = self.built_in.get(point.name) or (earlier.value if earlier else None)
             if place is None:
                 points[point.name] = point
+            # the built-in one wins: a package must not silently change what an audit does
             elif place != point.value:
                 message = f"two are named {point.name!r} in {self.group}: {place} is used"
                 warnings.warn(f"{message}, not {point.value}", stacklevel=3)

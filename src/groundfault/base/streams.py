@@ -19,5 +19,6 @@ def stream(seed: int, purpose: str, counter: int = 0) -> np.random.Generator:
     counter : int
         The number of the draw, at least 0, where one purpose needs several streams.
     """
+    # sha256, since Python's hash of a text differs from process to process
     word = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big")
     return np.random.default_rng([seed, word, counter])

@@ -16,6 +16,7 @@ def enough_threads(work: int) -> Iterator[None]:
     """One compiled thread below twenty million descriptor-unit pairs, all of them above."""
     import numba
 
+    # restored afterwards: the number is global, and callers may have set it
     before = numba.get_num_threads()
     if work < _SMALL:
         numba.set_num_threads(1)
@@ -26,8 +27,7 @@ def enough_threads(work: int) -> Iterator[None]:
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """One thread for many small products, so that the last digit is the same on any number of
-    cores.
+    """One thread for many small products, so that no digit depends on the number of cores.
 
     The libraries are looked up once a process: cheap enough to be entered at every step.
     """

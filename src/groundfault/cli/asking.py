@@ -20,8 +20,8 @@ def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = No
     ----------
     query : Query
     columns : sequence of str
-        What is shown of it; all but ``hidden``, where left out.
-    hidden : str, optional
+        What is shown of it; all but ``score_column``, where left out.
+    score_column : str, optional
         A column with a score that is known already.
 
     Raises

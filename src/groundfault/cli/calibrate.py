@@ -80,7 +80,7 @@ def calibrate(**options: Any) -> None:
 
     card = run(
         options["judge"],
-        _simulated(options),
+        _run_worlds(options),
         like=like,
         replicates=options["replicates"],
         seed=options["seed"],
@@ -95,7 +95,7 @@ def calibrate(**options: Any) -> None:
     sys.exit(0 if card.passed else 1)
 
 
-def _simulated(options: dict[str, Any]) -> Plan:
+def _run_worlds(options: dict[str, Any]) -> Plan:
     """The plan, with the fewer permutations and splits of a simulation unless they are named."""
     from groundfault.testing.calibration import SIMULATED
 

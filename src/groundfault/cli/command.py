@@ -75,14 +75,14 @@ class GroupedCommand(click.Command):
             return
         by_name = {option.name: option for options in groups.values() for option in options}
         _write(ctx, formatter, "Options", [*(by_name[name] for name in self.first), *helps])
-        left = {
+        other_groups = {
             group: ", ".join(o.opts[0] for o in options if o.name not in self.first)
             for group, options in groups.items()
         }
         with formatter.section("More options, which --help-all describes"):
-            width = formatter.width - formatter.current_indent - max(map(len, left)) - 4
+            width = formatter.width - formatter.current_indent - max(map(len, other_groups)) - 4
             formatter.write_dl(
-                [(group, _wrap(flags, width)) for group, flags in left.items() if flags]
+                [(group, _wrap(flags, width)) for group, flags in other_groups.items() if flags]
             )
 
     def _help_all(self) -> click.Option:

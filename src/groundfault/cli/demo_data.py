@@ -40,15 +40,15 @@ def digits_results() -> pl.DataFrame:
     data = load_digits()
     images, labels = data.images, data.target
     model = LogisticRegression(max_iter=500).fit(data.data[:TRAINED_ON] / 16, labels[:TRAINED_ON])
-    tested = slice(TRAINED_ON, None)
-    wrong = model.predict(data.data[tested] / 16) != labels[tested]
-    image = images[tested]
+    test_rows = slice(TRAINED_ON, None)
+    wrong = model.predict(data.data[test_rows] / 16) != labels[test_rows]
+    image = images[test_rows]
     inked = image > 4
     return pl.DataFrame(
         {
             "image": [f"digit-{i:04d}" for i in range(TRAINED_ON, len(labels))],
             "error": wrong.astype(np.int64),
-            "digit": labels[tested].astype(str),
+            "digit": labels[test_rows].astype(str),
             "ink": image.sum(axis=(1, 2)).astype(np.int64),
             "width": inked.any(axis=1).sum(axis=1),
             "height": inked.any(axis=2).sum(axis=1),

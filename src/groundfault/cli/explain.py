@@ -25,7 +25,7 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
 
 
 @click.command(
-    cls=GroupedCommand, first="outcome id positive_is_good text finder most names json_path"
+    cls=GroupedCommand, first="outcome id positive_is_good text finder max_slices names json_path"
 )
 @evidence_options
 @option("--text", required=True, metavar="COL", group=COLUMNS, help="Column of the texts.")
@@ -39,7 +39,7 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
 )
 @option(
     "-k",
-    "most",
+    "max_slices",
     type=click.IntRange(1),
     default=10,
     show_default=True,
@@ -105,9 +105,9 @@ def explain(**options: Any) -> None:
         configure_finder(options["finder"], _settings(options)),
     )
     with echo_warnings(), show_progress(quiet) as progress:
-        evidence = _embedded(read_evidence(options), finder, options["text"])
+        evidence = _embed(read_evidence(options), finder, options["text"])
         progress(f"searching with {options['finder']}")
-        slices = propose(evidence, finder, plan, options["most"]).library.candidates
+        slices = propose(evidence, finder, plan, options["max_slices"]).library.candidates
         names = [name.strip() for name in options["names"].split(",") if name.strip()]
         explanation = run(
             evidence,
@@ -131,7 +131,7 @@ def _settings(options: dict[str, Any]) -> dict[str, Any]:
     return usual | {name: read_value(value) for name, value in read_settings(options["settings"])}
 
 
-def _embedded(evidence: Evidence, finder: Any, text: str) -> Evidence:
+def _embed(evidence: Evidence, finder: Any, text: str) -> Evidence:
     """The evidence, with an embedding of the texts where the finder needs one and has none."""
     import polars as pl
 
@@ -155,7 +155,7 @@ def _has(evidence: Evidence, pattern: str) -> bool:
 
 def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
     from groundfault.language import DEFAULT
-    from groundfault.language.explain import LEAST
+    from groundfault.language.explain import MIN_TEXTS
     from groundfault.render.words import clean, listing, plural
 
     click.echo(
@@ -164,7 +164,7 @@ def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
         f"errors; {explanation.features} features, {explanation.permutations:,} permutations"
     )
     if not explanation.slices:
-        click.echo(f"{finder} found no slice of {LEAST} examples or more; {_instead(finder)}")
+        click.echo(f"{finder} found no slice of {MIN_TEXTS} examples or more; {_instead(finder)}")
         return
     for one in explanation.slices:
         click.echo(
@@ -199,7 +199,7 @@ def lines(part: SliceProfile, level: float) -> Iterator[str]:
     """The features of a slice: those significant after correction, then those before it only."""
     from groundfault.render.words import plural
 
-    sure, marks = part.marked(level), part.marked(level, corrected=False)
+    sure, marks = part.select_marks(level), part.select_marks(level, corrected=False)
     unsure = [mark for mark in marks if mark not in sure]
     if not marks:
         yield "no feature marks it"

@@ -78,12 +78,12 @@ def features(**options: Any) -> None:
     """
     from groundfault.exports.slices import write_table
     from groundfault.language import (
-        chosen,
         feature_table,
         load_memory,
         load_pipeline,
         read_norms,
         save_memory,
+        select_features,
     )
     from groundfault.readers.table import read_table
 
@@ -94,7 +94,7 @@ def features(**options: Any) -> None:
             f"cannot tell from {options['out']!r} how to write a table; "
             "name it .parquet, .csv or .jsonl"
         )
-    names = chosen([name.strip() for name in options["names"].split(",") if name.strip()])
+    names = select_features([name.strip() for name in options["names"].split(",") if name.strip()])
     if not names:
         raise PlanError("--set names no feature")
     norms = read_norms(options["norms"]) if options["norms"] else None

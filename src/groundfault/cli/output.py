@@ -49,10 +49,10 @@ def write_json(text: str, path: str | None) -> bool:
 @contextmanager
 def echo_warnings() -> Iterator[None]:
     """Print the warnings of a block as notes on standard error, each once, when it ends."""
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as messages:
         warnings.simplefilter("always", UserWarning)
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
+    for message in dict.fromkeys(str(warning.message) for warning in messages):
         click.echo(f"note: {message}", err=True)
 
 

@@ -200,7 +200,9 @@ def _review_sections(audit: ReviewedRuns) -> list[Any]:
         return []
     return [
         make_review_section(
-            audit.resolutions, agreement(audit.decisions, seed=audit.queue.seed), audit.missed
+            audit.resolutions,
+            agreement(audit.decisions, seed=audit.queue.seed),
+            audit.control_errors,
         )
     ]
 

@@ -44,7 +44,7 @@ _HELP = (
     "Model: wrong if its final answer is not equivalent to the expected one.",
     "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one.",
 )
-_MOST = 8000  # characters of a text that are shown at first
+_MAX_LENGTH = 8000  # characters of a text that are shown at first
 _WIDTH = 100
 
 
@@ -109,7 +109,7 @@ def _decide(session: Session, console: Console, read_key: Callable[[], str]) -> 
         elif pressed == "t":
             note = click.prompt("note", default=note, show_default=bool(note))
         elif pressed == "a":
-            _texts(item, console, most=None)
+            _texts(item, console, max_length=None)
         else:
             for line in _HELP:
                 console.print(Padding(Text(line), (0, 0, 0, 2)), width=_width(console))
@@ -133,39 +133,39 @@ def _show(session: Session, item: Item, console: Console) -> None:
     who = "adjudication, " if session.role == "adjudicator" else ""
     title = Text(clean(f"{who}{session.total - session.remaining} of {session.total} decided"))
     console.print(Rule(title, align="left"), width=_width(console))
-    _texts(item, console, most=_MOST)
+    _texts(item, console, max_length=_MAX_LENGTH)
     if session.previous is not None:
         console.print(Text(f"you said: {_describe(session.previous)}", style="italic"))
     console.print(Rule(), width=_width(console))
 
 
-def _texts(item: Item, console: Console, most: int | None) -> None:
+def _texts(item: Item, console: Console, max_length: int | None) -> None:
     """What the item shows, as text and nothing but text."""
     copy = f" (copy {item.copy})" if item.copy > 1 else ""
     _text("task", item.task, console)
     if item.question:
         _text("question", item.question, console)
-    _text("prompt", item.prompt, console, most)
-    _text(f"response{copy}", item.response, console, most)
+    _text("prompt", item.prompt, console, max_length)
+    _text(f"response{copy}", item.response, console, max_length)
     _text("expected answer", item.answer, console)
     _text(
         "answer as read",
         "none was read" if item.extracted is None else item.extracted,
         console,
-        most,
+        max_length,
     )
 
 
-def _text(name: str, text: str, console: Console, most: int | None = None) -> None:
+def _text(name: str, text: str, console: Console, max_length: int | None = None) -> None:
     console.print(Text(name, style="bold cyan"))
-    console.print(Padding(Text(_lines(text, most)), (0, 0, 0, 2)), width=_width(console))
+    console.print(Padding(Text(_lines(text, max_length)), (0, 0, 0, 2)), width=_width(console))
 
 
-def _lines(text: str, most: int | None) -> str:
+def _lines(text: str, max_length: int | None) -> str:
     """A text line by line, cleaned; of a long one its start and its end."""
-    if most is not None and len(text) > most:
-        n_cut = len(text) - most
-        start, end = text[: most // 2], text[-(most // 2) :]
+    if max_length is not None and len(text) > max_length:
+        n_cut = len(text) - max_length
+        start, end = text[: max_length // 2], text[-(max_length // 2) :]
         text = f"{start}\n[... {n_cut:,} characters are not shown; a shows all ...]\n{end}"
     return "\n".join(clean(line) for line in text.split("\n")) or "(empty)"
 

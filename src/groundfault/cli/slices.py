@@ -22,7 +22,7 @@ _PERMUTATIONS = 200
 
 @click.command(
     cls=GroupedCommand,
-    first="outcome id positive_is_good finder most settings library json_path",
+    first="outcome id positive_is_good finder max_slices settings library json_path",
 )
 @evidence_options
 @option(
@@ -35,7 +35,7 @@ _PERMUTATIONS = 200
 )
 @option(
     "-k",
-    "most",
+    "max_slices",
     type=click.IntRange(1),
     default=10,
     show_default=True,
@@ -86,7 +86,7 @@ def slices(**options: Any) -> None:
     with echo_warnings(), show_progress(quiet) as progress:
         evidence = read_evidence(options)
         progress(f"searching with {options['finder']}")
-        proposals = propose(evidence, finder, plan, options["most"])
+        proposals = propose(evidence, finder, plan, options["max_slices"])
     if options["library"]:
         proposals.library.freeze(options["library"])
     text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
@@ -109,7 +109,7 @@ def _finder(options: dict[str, Any]) -> Any:
     settings = {
         name: options[name] for name in ("max_level", "permutations") if options[name] is not None
     }
-    usual = {"k": options["most"], "permutations": _PERMUTATIONS}
+    usual = {"k": options["max_slices"], "permutations": _PERMUTATIONS}
     settings = {name: value for name, value in usual.items() if name in types} | settings
     for name, value in read_settings(options["settings"]):
         many = "tuple" in types.get(name, "")

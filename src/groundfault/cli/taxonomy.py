@@ -157,7 +157,7 @@ def fit(**options: Any) -> None:
     groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 \\
         --preset paper --reducer pca --out paper/
     """
-    from groundfault.render.taxonomy import write
+    from groundfault.render.taxonomy_page import write
     from groundfault.taxonomy.fitting.fit import fit as run
     from groundfault.taxonomy.fitting.settings import Settings
 
@@ -171,7 +171,7 @@ def fit(**options: Any) -> None:
         discovery = evidence
         if plan is not None:
             discovery = evidence.select_model(*plan.split_models(evidence)[0])
-        fitted_taxonomy = run(
+        clusters = run(
             discovery,
             settings,
             examples=options["examples"],
@@ -184,19 +184,17 @@ def fit(**options: Any) -> None:
             progress=progress,
         )
         claims_report = (
-            None
-            if plan is None
-            else _judge_claims(fitted_taxonomy, evidence, plan, options, progress)
+            None if plan is None else _judge_claims(clusters, evidence, plan, options, progress)
         )
         progress("writing the report")
         write(
-            fitted_taxonomy,
+            clusters,
             place,
             title=", ".join(Path(source).name for source in options["sources"]),
             claims=claims_report,
         )
     shutil.rmtree(resume, ignore_errors=True)
-    _say(fitted_taxonomy, claims_report, place, options)
+    _print_result(clusters, claims_report, place, options)
 
 
 taxonomy_use.attach(taxonomy)
@@ -213,17 +211,17 @@ def _some(evidence: Any) -> str:
 
 
 def _judge_claims(
-    fitted_taxonomy: Any, evidence: Any, plan: Plan, options: dict[str, Any], progress: Any
+    result: Any, evidence: Any, plan: Plan, options: dict[str, Any], progress: Any
 ) -> Any:
     """The report on claims about held-out models; None where there is no cluster to judge."""
     from groundfault.cli.audit import choose_ledger
     from groundfault.taxonomy.use.claims import judge_claims
 
-    if not (fitted_taxonomy.clusters if options["unstable"] else fitted_taxonomy.published):
+    if not (result.clusters if options["unstable"] else result.published):
         return None
     of: Any = "excess" if options["beyond_ability"] else "failures"
     return judge_claims(
-        fitted_taxonomy,
+        result,
         evidence,
         plan.holdout_models,
         plan,
@@ -256,19 +254,17 @@ def _plan_claims(options: dict[str, Any], settings: Any, evidence: Any) -> Plan 
     return Plan(holdout_axis="models", holdout_models=holdout_models) if holdout_models else None
 
 
-def _say(fitted_taxonomy: Any, claims_report: Any, place: Path, options: dict[str, Any]) -> None:
+def _print_result(result: Any, claims_report: Any, place: Path, options: dict[str, Any]) -> None:
     from groundfault.render import words
-    from groundfault.render.taxonomy import set_apart
+    from groundfault.render.taxonomy_page import set_apart
 
-    click.echo(fitted_taxonomy.verdict)
-    for cluster in fitted_taxonomy.clusters:
+    click.echo(result.verdict)
+    for cluster in result.clusters:
         mark = "published" if cluster.published else "unstable"
         click.echo(
             f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}"
         )
-    aside = ", ".join(
-        f"{len(names):,} {what}" for what, names in set_apart(fitted_taxonomy).items()
-    )
+    aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(result).items())
     if aside:
         click.echo(f"set apart: {aside}")
     if claims_report is not None:

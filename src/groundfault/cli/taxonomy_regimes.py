@@ -57,7 +57,7 @@ def depth(
     groundfault taxonomy depth mint.parquet --id id --model-column model --outcome error \\
         --repeat turns --depth turns
     """
-    from groundfault.render.regimes import depths
+    from groundfault.render.regimes_page import depths
     from groundfault.taxonomy.use.regimes import depth_profile
 
     require_writable(out)
@@ -104,13 +104,13 @@ def gaps(
     groundfault taxonomy gaps traces.csv --grader graded --execution ran --by attack --by model
     """
     from groundfault.readers.table import read_table
-    from groundfault.render.regimes import gap_table
-    from groundfault.render.regimes import gaps as page
-    from groundfault.taxonomy.use.regimes import judge_gaps
+    from groundfault.render.regimes_page import gap_table
+    from groundfault.render.regimes_page import gaps as page
+    from groundfault.taxonomy.use.regimes import grader_gaps
 
     require_writable(out)
-    gap_rows = judge_gaps(
-        read_table(traces, text=by)[0], judge=judge, execution=execution, by=by, level=level
+    gap_rows = grader_gaps(
+        read_table(traces, text=by)[0], grader=judge, execution=execution, by=by, level=level
     )
     _say(page(gap_rows, by, Path(traces).name, level), gap_table(gap_rows, by), out)
 

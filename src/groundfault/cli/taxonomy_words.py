@@ -77,8 +77,8 @@ def label(
     groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
     """
     from groundfault.render import words
-    from groundfault.render.taxonomy import write_labels
     from groundfault.render.taxonomy_labels import sentences
+    from groundfault.render.taxonomy_page import write_labels
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.labeller import label as run
 
@@ -87,7 +87,7 @@ def label(
     with show_progress(False) as progress:
         asking = _options(options, directory)
         labelling = run(
-            taxonomy, model, second=second, text=text, shown=shown, progress=progress, **asking
+            taxonomy, model, second=second, text=text, members=shown, progress=progress, **asking
         )
     write_labels(taxonomy, directory, labelling)
     for each in labelling.labels:
@@ -194,14 +194,14 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
     from groundfault.render import words
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.generation import generate as run
-    from groundfault.taxonomy.words.texts import text_column
+    from groundfault.taxonomy.words.texts import find_text_column
 
     require_writable(options["record"])
     require_writable(out, directory=True)
     taxonomy = Taxonomy.load(directory)
     names = "clusters model solver kinds text answer solution count variants solves".split()
     with show_progress(False) as progress:
-        column = text_column(
+        column = find_text_column(
             taxonomy.matrix, options["text"], (options["answer"], options["solution"])
         )
         texts = {name: text for file in against for name, text in _texts(file, column)}

@@ -81,6 +81,7 @@ class Candidate:
                 f"{self.fitted_column.name!r}"
             )
         if not self.meaning:
+            # a frozen dataclass may be completed in __post_init__ only this way
             object.__setattr__(self, "meaning", self.rule)
 
     @property
@@ -127,6 +128,7 @@ class Library(Sequence[Candidate]):
         merged: dict[str, Candidate] = {}
         for candidate in candidates:
             first = merged.setdefault(candidate.name, candidate)
+            # the same candidate from two finders is one candidate, tested once
             if (first.rule, first.missing) != (candidate.rule, candidate.missing):
                 raise RuleError(
                     f"two candidates are named {candidate.name!r} "
@@ -146,6 +148,7 @@ class Library(Sequence[Candidate]):
     @property
     def hash(self) -> str:
         """SHA-256 of the candidates, whatever their order."""
+        # sorted, and without meaning or source: only what decides who is on the slice is sealed
         rows = sorted(
             json.dumps([c.name, c.rule, c.missing], ensure_ascii=False) for c in self.candidates
         )
@@ -185,6 +188,7 @@ class Library(Sequence[Candidate]):
             raise
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{where}: not a frozen groundfault library ({error})") from None
+        # a library is frozen before outcomes are seen; an edit afterwards has to show
         if digest != library.hash:
             raise InputError(
                 f"{where}: the candidates do not match the hash they were frozen with; "
@@ -253,12 +257,12 @@ def _some(names: Sequence[str], max_names: int = 12) -> str:
 
 def unique_names(candidates: Iterable[Candidate], reserved: Iterable[str] = ()) -> list[Candidate]:
     """Number the candidates whose name is in use, so that finders can be combined."""
-    used = set(reserved)
+    names_in_use = set(reserved)
     out = []
     for candidate in candidates:
         name, count = candidate.name, 2
-        while name in used:
+        while name in names_in_use:
             name, count = f"{candidate.name} ({count})", count + 1
-        used.add(name)
+        names_in_use.add(name)
         out.append(candidate if name == candidate.name else replace(candidate, name=name))
     return out

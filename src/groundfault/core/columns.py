@@ -1,6 +1,4 @@
-"""Columns: what each attribute of the examples is, so that finders propose what makes sense for it
-and nothing else.
-"""
+"""Columns: what kind each attribute is, so that finders propose only what makes sense."""
 
 from __future__ import annotations
 
@@ -23,7 +21,9 @@ from groundfault.errors import InputError
 LEVELS = 60
 """A column of words with more levels than this is not a category."""
 
+# rows that tell a category from prose; beyond them a profile would take longer than the audit
 _SAMPLE = 20_000
+# distinct values in a sample up to which all rows are counted
 _COUNTED = 1_000
 _NAMES_A_THING = re.compile(
     r"(^|[_\W])(id|ids|idx|index|uuid|guid|hash|sha\d*|md5|seed)$", re.IGNORECASE
@@ -90,8 +90,7 @@ def take_sample(table: pl.DataFrame, max_rows: int = _SAMPLE) -> pl.DataFrame:
 
 
 def match_attributes(evidence: Evidence, patterns: Sequence[str]) -> dict[str, str]:
-    """Attributes that names or globs such as ``d__*`` stand for, each with the pattern that named
-    it first.
+    """Attributes that names or globs such as ``d__*`` select, with the first pattern of each.
 
     Raises
     ------
@@ -146,7 +145,7 @@ def profile(table: pl.DataFrame, max_levels: int = LEVELS) -> tuple[Column, ...]
     ----------
     table : polars.DataFrame
         One row an example, from `examples`.
-    most_levels : int
+    max_levels : int
         Words of more levels are no labels.
     """
     part = take_sample(table)
@@ -235,8 +234,7 @@ def _kind(
 
 
 def _never_repeats(measures: dict[str, Any]) -> bool:
-    """Whether integers number the examples: none repeats, though among n of a range r chance alone
-    would repeat some.
+    """Whether integers number the examples: none repeats where chance would repeat some.
 
     The chance of no repeat is about exp(-n^2 / 2r); the line is drawn at one in a thousand.
     Integers too large for a double are hashes."""
@@ -252,8 +250,7 @@ def flag_rule(name: str, dtype: pl.DataType) -> str:
 def propose_missing(
     table: pl.DataFrame, columns: Sequence[Column], source: str
 ) -> Iterator[Candidate]:
-    """An "is missing" candidate for each pattern of missing values, named after the first column
-    that has it.
+    """An "is missing" candidate for each pattern, named after the first column that has it.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Equivalence: whether two answers say the same, by a rule that a task names; each verdict has a
-reason.
-"""
+"""Equivalence: whether two answers are the same by a task's rule, with a reason."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ class EquivalenceVerdict:
 def compare(
     answer: str, key: str, rule: str, tolerance: Fraction = Fraction(0)
 ) -> EquivalenceVerdict:
-    """Whether ``answer`` is equivalent to ``key`` by one of `RULES`; ``tolerance`` is for
-    ``numeric`` alone.
-    """
+    """Whether ``answer`` equals ``key`` by one of `RULES`; ``tolerance`` is for ``numeric``."""
     if len(answer) > _MOST:
         return EquivalenceVerdict(None, f"the answer has more than {_MOST:,} characters")
     return RULES[rule](normal(answer), normal(key), tolerance)
@@ -80,9 +76,7 @@ def natural_rule(key: str) -> str:
 
 
 def normal(text: str) -> str:
-    """Text without what makes no difference: case, spaces, mark-up, quotes and the punctuation at
-    its end.
-    """
+    """Text without case, extra spaces, mark-up, quotes and final punctuation."""
     # not NFKC, which makes 52 of 5²
     plain = unicodedata.normalize("NFC", text).replace("−", "-")
     plain = _WRAPPED.sub(lambda match: match[1] or "", plain)
@@ -95,8 +89,9 @@ def numbers(text: str) -> list[Fraction]:
 
 
 def _numbers(text: str) -> list[tuple[Fraction, bool]]:
-    """Numbers of a normalised text, and whether each is a percentage; a word only where it is the
-    whole text.
+    """Numbers of a normalised text, and whether each is a percentage.
+
+    A number word counts only as the whole text.
     """
     if text in _WORDS:
         return [(Fraction(_WORDS.index(text)), False)]
@@ -141,6 +136,7 @@ def _number(answer: str, key: str, tolerance: Fraction) -> EquivalenceVerdict:
         return EquivalenceVerdict(
             None, "no number" if not values else f"{len(values)} different numbers"
         )
+    # "it is not 5" holds the number 5
     if re.search(r"\bnot\b|n't\b", answer):
         return EquivalenceVerdict(None, "says what it is not")
     if values[0][1] != target[1]:
@@ -164,6 +160,7 @@ def _set(answer: str, key: str, _: Fraction) -> EquivalenceVerdict:
 
 
 def _items(text: str) -> frozenset[str]:
+    # order and repeats do not matter in a set
     parts = re.split(r"[,;\n]|\band\b|&", text.strip("{}[]()"))
     return frozenset(filter(None, (_ARTICLE.sub("", part.strip(_QUOTES + ".-")) for part in parts)))
 

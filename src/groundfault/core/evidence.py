@@ -235,12 +235,16 @@ class Evidence:
         frame, roles = add_id(frame, roles)
         check_keys(frame, roles, where)
         key = [column for column in (roles.id, roles.model, roles.repeat) if column]
+        # NaN and NULL both mean "missing" in data, but compare differently in rules: only NULL is
+        # kept
         floats = [c for c, t in frame.schema.items() if t.is_float() and c != roles.outcome]
         # names are text, so that a table sorts and splits alike whether its file kept 1 as a number
         # or as a word
         frame = frame.with_columns(pl.col(floats).fill_nan(None)).sort(
             pl.col(c).cast(pl.String) for c in key
         )
+        # rows in the order of their keys: whatever order a file has, masks, splits and hashes are
+        # the same
         loss, status = read_outcomes(frame, roles, where)
         return cls(frame, roles, loss, status, provenance, account, reading)
 
@@ -266,6 +270,7 @@ class Evidence:
         names = [c for c in self.frame.columns if c not in others]
         if self.frame.height == self.frame[self.roles.id or ""].n_unique():
             return tuple(names)
+        # a column that differs between models or repeats of one example describes answers
         ranges = self.frame.group_by(self.roles.id).agg(
             pl.col(c).n_unique().alias(c) for c in names
         )
@@ -278,11 +283,13 @@ class Evidence:
     @cached_property
     def unit_names(self) -> pl.Series:
         """Names of the units (groups, else examples), as text and in its order."""
+        # by name: a random split then depends on names and the seed, not on the order of rows
         return self._units.unique().sort()
 
     @cached_property
     def unit_index(self) -> NDArray[np.intp]:
         """The unit each row belongs to: whole numbers from 0, in the order of `unit_names`."""
+        # one row a unit, in order: the common case, without ranking a million names
         if self._units.is_sorted() and self.unit_count == len(self):
             return np.arange(len(self), dtype=np.intp)
         return (self._units.rank("dense").to_numpy() - 1).astype(np.intp)
@@ -311,6 +318,8 @@ class Evidence:
     def _digest(self, columns: Sequence[str]) -> str:
         digest = hashlib.sha256()
         key = [c for c in (self.roles.id, self.roles.model, self.roles.repeat) if c]
+        # in this order; names of columns are part of the content, so that two swapped columns
+        # differ
         for name, series in [
             *((f"key {i}", self.frame[c].cast(pl.String)) for i, c in enumerate(key)),
             ("loss", self.loss),
@@ -378,6 +387,7 @@ class Evidence:
     def blind(self) -> Evidence:
         """The same rows without their outcomes, for finders that must not see them."""
         loss = pl.repeat(None, len(self), dtype=pl.Float64, eager=True).alias("loss")
+        # dropped, not blanked: a finder that reads it by mistake fails instead of finding nothing
         frame = self.frame.drop(self.roles.outcome)
         return replace(self, frame=frame, loss=loss, fixed_attributes=self.attributes)
 
@@ -414,14 +424,18 @@ def feed(digest: Any, name: str, series: pl.Series) -> None:
         )
     else:
         series = series.cast(pl.String)
+    # name, type and length in front: no two tables give the same bytes
     kind = "text" if series.dtype == pl.String else str(series.dtype)
     digest.update(f"{name}\0{kind}\0{len(series)}\0".encode())
+    # in parts, which bounds memory; bytes of the parts are the bytes of the whole
     for start in range(0, len(series), 1 << 18):
         part = series.slice(start, 1 << 18)
         if part.dtype == pl.String:
+            # lengths first, so that ["ab", "c"] and ["a", "bc"] differ, and NULL (-1) from ""
             lengths = part.str.len_bytes().fill_null(-1).cast(pl.Int64)
             digest.update(lengths.to_numpy().tobytes())
             digest.update("".join(part.fill_null("")).encode("utf-8", "surrogatepass"))
         else:
+            # the mask of missing values, as they are stored as 0 below
             digest.update(np.packbits(part.is_null().to_numpy()).tobytes())
             digest.update(np.ascontiguousarray(part.fill_null(0).to_numpy()).tobytes())

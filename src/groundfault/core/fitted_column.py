@@ -68,9 +68,11 @@ class FittedColumn:
     @cached_property
     def name(self) -> str:
         """The column's name, different for different content."""
+        # named after its content: two fits never share a column, and the same fit is computed once
         digest = hashlib.sha256(repr((self.function, self.columns)).encode())
         for key, array in sorted(self.arrays.items()):
             digest.update(f"{key}{array.shape}".encode())
+            # little-endian by name: the hash is the same on every machine
             digest.update(np.ascontiguousarray(array, dtype="<f8").tobytes())
         return f"{self.source}_{digest.hexdigest()[:16]}"
 
@@ -93,6 +95,7 @@ class FittedColumn:
         complete = np.zeros(frame.height, dtype=np.bool_)
         for start in range(0, frame.height, _ROWS):
             values = matrix(frame[start : start + _ROWS], self.columns)
+            # a row with a gap belongs to no slice, and is NULL instead of a guess
             here = ~np.isnan(values).any(axis=1)
             try:
                 if here.any():
@@ -190,6 +193,7 @@ def _lists(column: pl.Series) -> NDArray[np.float64]:
 
 def encode_array(array: NDArray[np.float64]) -> dict[str, Any]:
     """An array as words and numbers that JSON can hold."""
+    # bytes, not decimals: what is read back is equal to the last bit
     data = np.ascontiguousarray(array, dtype="<f8").tobytes()
     return {"shape": list(array.shape), "float64": base64.b64encode(data).decode("ascii")}
 

@@ -68,7 +68,8 @@ class Judge(Protocol):
     def screen(
         self, units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
     ) -> Screening:
-        """Judge the hypotheses on these units; one answer each, in their order, the same for the
-        same generator.
+        """Judge the hypotheses on these units: one answer each, in their order.
+
+        The same generator gives the same answers.
         """
         ...

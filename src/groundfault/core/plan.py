@@ -125,6 +125,7 @@ class Plan:
     judge_settings: Mapping[str, Any] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
+        # levels become exact fractions: comparisons at the boundary must not depend on rounding
         for name in ("q", "alpha", "holdout"):
             self._store(name, low=0, high=1, open_ends=True)
         if self.min_lift is not None:
@@ -214,6 +215,7 @@ class Plan:
             if isinstance(self.judge, str)
             else _list_settings(self.judge)
         )
+        # a seal is a hash of this: a new setting at its default must not change old seals
         unset = {key for key, default in _LATER_SETTINGS.items() if plain[key] == default}
         return {key: value for key, value in plain.items() if key not in unset}
 
@@ -230,17 +232,18 @@ class Plan:
 
     def seal(self) -> str:
         """SHA-256 of everything decided: equal plans, equal seals."""
+        # sorted keys make the text canonical: one plan, one text, one hash
         return hashlib.sha256(json.dumps(self.settings, sort_keys=True).encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
-        """A generator of its own for each purpose, so that no random act depends on how many came
-        before it.
-        """
+        """A generator for one purpose, whatever other random acts came before."""
         return stream(self.seed, purpose, counter)
 
     def resolve(self, *, lift_ranked: bool, gated: bool) -> Plan:
         """The plan with what was left to the judge filled in, so that the seal covers it."""
         window: tuple[Number, Number] = (
+            # a rule that ranks by lift favours rare slices, whose lifts scatter most: the paper's
+            # window
             (Fraction(1, 10), Fraction(9, 10)) if lift_ranked else (Fraction(0), Fraction(1))
         )
         return replace(
@@ -276,6 +279,8 @@ class Plan:
         if evidence.roles.split is None and self.holdout_column is not None:
             return earlier_units(evidence, self.holdout_column, float(self.holdout))
         if evidence.roles.split is None:
+            # a drawn split: units by number in the order of their names, so that rows may come in
+            # any order
             count = evidence.unit_count
             holdout_size = int(Fraction(str(self.holdout)) * count) if count > 1 else 0
             if holdout_size == 0 or holdout_size == count:
@@ -310,6 +315,7 @@ class Plan:
                     "name the model column with model= or --model-column"
                 )
             count = max(int(Fraction(str(self.holdout)) * len(models)), 1)
+            # a stream of its own, so that drawing models does not move the split of examples
             order = self.rng("holdout models").permutation(len(models))
             holdout = {models[i] for i in order[:count]}
         discovery = tuple(name for name in models if name not in holdout)
@@ -349,6 +355,7 @@ def _read_split(evidence: Evidence, column: str) -> NDArray[np.bool_]:
 def exact(value: Number, name: str = "the number") -> Fraction:
     """A number as the rational it is written as: 0.1 is 1/10."""
     try:
+        # by way of text: Fraction(0.1) would be the binary number next to 1/10
         return Fraction(str(value)) if not isinstance(value, Fraction) else value
     except (ValueError, ZeroDivisionError):
         raise PlanError(f"{name} must be a number, not {value!r}") from None
@@ -362,6 +369,7 @@ def _list_settings(judge: Judge) -> dict[str, Any]:
     for f in fields(judge):
         default = f.default if f.default_factory is MISSING else f.default_factory()
         value = getattr(judge, f.name)
+        # defaults stay out, so that a judge may gain settings without changing seals
         if f.init and f.name != "name" and value != default:
             settings[f.name] = _plain(value)
     return settings
@@ -369,6 +377,7 @@ def _list_settings(judge: Judge) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Fraction):
+        # "0.1" where that is exact, and "1/3" where no decimal is
         decimal = Decimal(value.numerator) / Decimal(value.denominator)
         return str(decimal.normalize()) if Fraction(decimal) == value else str(value)
     if isinstance(value, Mapping):

@@ -12,6 +12,7 @@ from groundfault.base.deprecation import rename_fields
 from groundfault.core.status import UNSCORED, Status
 from groundfault.errors import InputError
 
+# beyond this a table is most likely turned on its side
 _MOST_COLUMNS = 20_000
 
 LISTS = ("ignore", "post_outcome", "allow_leakage")
@@ -96,11 +97,11 @@ class Roles:
         return replace(self, group=group or self.group, split=split or self.split, **columns)
 
 
-def read_roles(stored: Mapping[str, Any]) -> dict[str, Any]:
+def read_roles(record: Mapping[str, Any]) -> dict[str, Any]:
     """The roles of a report or of an evidence card, also of version 0.1.0, under today's names."""
     return {
         _OLD_KEYS.get(name, name): tuple(value) if isinstance(value, list) else value
-        for name, value in stored.items()
+        for name, value in record.items()
     }
 
 

@@ -1,5 +1,4 @@
-"""Rules: SQL boolean expressions over example columns, parsed once, validated, and handed to the
-table engine.
+"""Rules: SQL boolean expressions over example columns, parsed and validated once.
 
 A rule is read by ``sqlglot`` and may contain only what `_ALLOWED` names: comparisons, logic,
 arithmetic, and functions of one row. Sub-queries, statements, window functions and anything else
@@ -21,6 +20,7 @@ from groundfault.errors import RuleError, first_line
 if TYPE_CHECKING:
     import polars as pl
 
+# a list of what is safe, not of what is not: no subqueries, no functions of other rows, no files
 _ALLOWED = frozenset(
     "Column Identifier Literal Boolean Null Paren Tuple "
     "And Or Not EQ NEQ GT GTE LT LTE Is In Between Like ILike "
@@ -30,6 +30,7 @@ _ALLOWED = frozenset(
     "Length Lower Upper Trim Substring Left Right Replace DPipe SplitPart "
     "Cast DataType".split()
 )
+# characters; the parser's time grows faster than the text
 _LONGEST = 20_000
 
 
@@ -82,6 +83,7 @@ def _parse(text: str) -> Rule:
     if len(text) > _LONGEST:
         raise RuleError(f"the rule has {len(text)} characters; at most {_LONGEST} are read")
     try:
+        # as a select, so that a comma, an alias or a second statement shows up as one
         trees = parse(f"SELECT {text}", read="postgres")
     except RecursionError:
         raise RuleError(f"{_short(text)} is nested too deeply") from None
@@ -107,6 +109,7 @@ def _parse(text: str) -> Rule:
             )
         if isinstance(node, exp.Column) and node.table:
             raise RuleError(f"{_short(text)}: write the column {node.sql()} without a table name")
+        # IS TRUE would hide NULL, which candidates treat by their own setting
         if isinstance(node, exp.Is) and not isinstance(node.expression, exp.Null):
             raise RuleError(
                 f"{_short(text)}: IS goes with NULL or NOT NULL; what is not true is not always "

@@ -25,13 +25,13 @@ from groundfault.stats.contingency import ContingencyTables, common_grid
 from groundfault.stats.null_distributions import NullDistributions
 from groundfault.stats.subsets import countable
 
+# candidates evaluated in one query, which shares the reading of columns
 _BATCH = 64
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Which units each candidate is true for; says nothing of outcomes, so it may cover held-out
-    units.
+    """Which units each candidate is true for. Holds no outcomes, so it may cover the holdout.
 
     Attributes
     ----------
@@ -63,6 +63,8 @@ class Marks:
         library.require_columns(evidence.frame.columns, where="the evidence")
         table = add_fitted_columns(evidence.frame, library)
         rows, valid, unusable = [], [], []
+        # packed batch by batch: booleans of all candidates at once would need eight times the
+        # memory
         for start in range(0, len(library), _BATCH):
             batch = library.candidates[start : start + _BATCH]
             for candidate, column in zip(batch, _evaluate(table, batch), strict=True):
@@ -73,6 +75,7 @@ class Marks:
         size = evidence.unit_count
         empty = np.zeros((0, bitset.words(size)), dtype=np.uint64)
         everywhere = bitset.pack(np.ones((1, size), dtype=np.bool_))
+        # most libraries are defined everywhere, and counting is then twice as fast
         partial = any(v is not None for v in valid)
         return cls(
             size,
@@ -131,9 +134,11 @@ class Units:
         cls, marks: Marks, losses: NDArray[np.float64], strata: NDArray[np.int64] | None = None
     ) -> Units:
         """Join marks and losses, NaN where not scored, finding the grid that the losses lie on."""
+        # NaN marks "not scored" in arrays: it cannot be mistaken for a loss, as 0 could
         scored = ~np.isnan(losses)
         grid = common_grid(losses)
         filled = np.where(scored, losses, 0.0)
+        # on a grid as whole numbers, whose sums are exact and whose ties are ties
         whole = np.rint(filled * grid).astype(np.int64) if grid else filled
         return cls(marks, whole, None if scored.all() else scored, grid, strata)
 
@@ -154,9 +159,7 @@ class Units:
         )
 
     def only(self, units: NDArray[np.bool_]) -> Units:
-        """The same units, with losses only where a mask is true: a part of them without copying the
-        marks.
-        """
+        """The same units with losses only where a mask is true; marks are not copied."""
         scored = units[None] if self.scored is None else self.scored & units
         scored = np.broadcast_to(scored, self.losses.shape)
         return Units(
@@ -171,9 +174,7 @@ class Units:
 
     @cached_property
     def tables(self) -> ContingencyTables:
-        """Counts and loss sums of all hypotheses, candidates outermost: arrays of shape (L *
-        M,).
-        """
+        """Counts and loss sums of all hypotheses, candidates outermost: shape (L * M,)."""
         marks, (_, outcomes) = self.marks, self.shape
         on_sum = bitset.sums(marks.on, self.losses)
         if marks.valid is None:
@@ -196,10 +197,9 @@ class Units:
     def null_distributions(
         self, hypotheses: NDArray[np.intp], *, pooled: bool
     ) -> tuple[NullDistributions, NDArray[np.intp], NDArray[np.float64]]:
-        """Null distributions of hypotheses: the distinct ones, which of them each has, and how many
-        have each.
-        """
+        """Distinct null distributions, which of them each hypothesis has, and their counts."""
         margins = self.tables[hypotheses]
+        # zeros and ones: hypergeometric, so that counts alone tell the distribution
         if self.denominator == 1:
             distinct, which, counts = null_distributions.find_distinct(margins)
             return null_distributions.from_errors(distinct, pooled=pooled), which, counts
@@ -225,9 +225,7 @@ class Units:
         )
 
     def population(self, hypothesis: int) -> NDArray[np.bool_]:
-        """The units that a hypothesis is about: scored, and with the candidate defined; shape
-        (m,).
-        """
+        """Units that a hypothesis is about: scored, with the candidate defined; shape (m,)."""
         candidate, outcome = divmod(hypothesis, len(self.losses))
         inside = np.ones(len(self), dtype=np.bool_) if self.scored is None else self.scored[outcome]
         if self.marks.valid is not None:
@@ -237,9 +235,7 @@ class Units:
         return inside
 
     def squares(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Sums of squared losses on each slice and over all its units, shape (L * M,); for
-        intervals.
-        """
+        """Sums of squared losses on each slice and over all its units: shape (L * M,)."""
         squared = (self.losses / (self.denominator or 1)) ** 2
         on = bitset.sums(self.marks.on, squared)
         valid = self.marks.valid
@@ -253,12 +249,12 @@ class Units:
     def populations(
         self, hypotheses: NDArray[np.intp]
     ) -> Iterator[tuple[NDArray[np.bool_], int, NDArray[np.intp]]]:
-        """The distinct populations of units: which units, which outcome, and which of the
-        hypotheses are about it.
-        """
+        """The distinct populations: their units, their outcome, and their hypotheses."""
         members: dict[tuple[int, bytes], list[int]] = {}
         for position, hypothesis in enumerate(hypotheses):
             candidate, outcome = divmod(int(hypothesis), len(self.losses))
+            # keyed by content: candidates that are defined on the same units share their
+            # distributions
             defined = b"" if self.marks.valid is None else self.marks.valid[candidate].tobytes()
             members.setdefault((outcome, defined), []).append(position)
         for (outcome, _), positions in members.items():
@@ -271,8 +267,7 @@ class Units:
     def redraw(
         self, hypotheses: NDArray[np.intp], draws: int, rng: np.random.Generator
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.float64]]]:
-        """On-slice loss sums under random permutations of the units, within strata where there are
-        some.
+        """On-slice loss sums under random permutations of units, within strata if any.
 
         Yields
         ------
@@ -298,10 +293,9 @@ class Units:
 
 
 def average_losses(evidence: Evidence) -> NDArray[np.float64]:
-    """Mean loss of each unit for each model: shape (models, units), NaN where nothing was
-    scored.
-    """
+    """Mean loss of each unit for each model, NaN where not scored: shape (models, units)."""
     models = evidence.models
+    # one row a unit, the common case: no grouping needed
     if len(evidence) == evidence.unit_count and len(models) == 1:
         out = np.full((1, evidence.unit_count), np.nan)
         out[0, evidence.unit_index] = evidence.loss.to_numpy()
@@ -322,14 +316,12 @@ def count_scored_rows(evidence: Evidence) -> NDArray[np.int64]:
     place = _model_index(evidence) * evidence.unit_count + evidence.unit_index
     has_loss = evidence.loss.is_not_null().to_numpy()
     counts = np.bincount(place[has_loss], minlength=len(evidence.models) * evidence.unit_count)
-    most: NDArray[np.int64] = counts.reshape(len(evidence.models), -1).max(axis=0)
-    return most
+    return np.asarray(counts.reshape(len(evidence.models), -1).max(axis=0), dtype=np.int64)
 
 
 def classify_sizes(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
-    """Classes of units by how many rows their loss is a mean of, each twice as wide as the last;
-    None if alike.
-    """
+    """Classes of units by their number of rows, by factors of two; None if all are alike."""
+    # the exponent of two: means of like many rows have like variances
     classes = np.frexp(np.maximum(rows, 1))[1].astype(np.int64)
     return classes if len(np.unique(classes)) > 1 else None
 
@@ -347,6 +339,7 @@ def _evaluate(table: pl.DataFrame, batch: Sequence[Candidate]) -> list[pl.Series
     expressions = [c.parsed.to_polars().alias(str(i)) for i, c in enumerate(batch)]
     try:
         frame = table.select(expressions)
+    # the batch does not say whose fault it was, so they are tried one by one
     except Exception:
         return [_evaluate_alone(table, c) for c in batch]
     return [_boolean(frame[str(i)], c, table.height) for i, c in enumerate(batch)]
@@ -372,6 +365,7 @@ def _boolean(column: pl.Series, candidate: Candidate, rows: int) -> pl.Series:
             f"candidate {candidate.name!r}: {candidate.rule!r} is {column.dtype}, not true or "
             f"false{hint}"
         )
+    # a rule without columns after simplification gives one value for all rows
     return column if len(column) == rows else column.new_from_index(0, rows)
 
 
@@ -390,11 +384,13 @@ def _unit_values(
         column = column.fill_null(False)
     on = column.to_numpy()
     if len(evidence) == evidence.unit_count:
+        # rows are in the order of keys, units in that of names, so positions are looked up
         home = np.empty(len(evidence), dtype=np.intp)
         home[evidence.unit_index] = np.arange(len(evidence))
         return on[home], None if defined is None else defined[home], reason
     size = np.bincount(evidence.unit_index, minlength=evidence.unit_count)
     votes = np.bincount(evidence.unit_index, weights=on, minlength=evidence.unit_count)
+    # a property of some rows of a unit says nothing of its mean loss
     if np.any((votes > 0) & (votes < size)):
         reason = reason or "varies_within_group"
     whole = None

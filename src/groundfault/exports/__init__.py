@@ -81,6 +81,7 @@ def get(exporter: str | Exporter, **settings: Any) -> Exporter:
     maker = _REGISTRY.get(exporter)
     try:
         instance: Exporter = maker(**settings)
+    # wrong names of settings, from the command line
     except TypeError:
         raise PlanError(
             f"the exporter {exporter!r} has no setting {', '.join(settings) or 'by default'}"

@@ -27,8 +27,7 @@ class EveryEvalEverRecords:
 
 
 def write(slices: ReportSlices, path: str | Path) -> int:
-    """Write one record an observation; the names of its slices are in its metadata as
-    ``groundfault``.
+    """Write one record per observation, its slices in the metadata ``groundfault``.
 
     Returns
     -------
@@ -39,9 +38,7 @@ def write(slices: ReportSlices, path: str | Path) -> int:
 
 
 def observations(slices: ReportSlices) -> pl.DataFrame:
-    """The evidence in the vocabulary of logs: those of `readers.log.COLUMNS`, all others, and the
-    slices.
-    """
+    """The evidence in the vocabulary of logs, `readers.log.COLUMNS`, others, and slices."""
     evidence, roles = slices.evidence, slices.evidence.roles
     frame, height = evidence.frame, len(evidence)
     source = Path(evidence.provenance[0]).stem if evidence.provenance else "evidence"
@@ -55,6 +52,7 @@ def observations(slices: ReportSlices) -> pl.DataFrame:
         "scorer": pl.repeat(roles.outcome, height, eager=True)
         if evidence.reading is None
         else None,
+        # records hold scores, of which more is better
         "value": 1 - evidence.loss,
         "status": evidence.status,
         "group": frame[roles.group] if roles.group else None,
@@ -66,8 +64,8 @@ def observations(slices: ReportSlices) -> pl.DataFrame:
             series = frame[name]
         if series is not None:
             columns.append(series.cast(dtype, strict=False).alias(name))
-    used = {*COLUMNS, *roles.columns, *_LEFT_OUT}
+    names = {*COLUMNS, *roles.columns, *_LEFT_OUT}
     on = [", ".join(slices.on(row)) for row in range(height)]
     return pl.DataFrame(
-        [*columns, *(frame[c] for c in frame.columns if c not in used), pl.Series(OURS, on)]
+        [*columns, *(frame[c] for c in frame.columns if c not in names), pl.Series(OURS, on)]
     )

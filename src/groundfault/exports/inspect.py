@@ -1,6 +1,4 @@
-"""Inspect: findings and slices written into copies of its logs, where its viewer and its data
-frames show them.
-"""
+"""Inspect: findings and slices in copies of its logs, for its viewer and data frames."""
 
 from __future__ import annotations
 
@@ -20,6 +18,7 @@ from groundfault.readers.inspect import Inspect
 from groundfault.readers.log import OURS
 
 _KINDS = {".eval": "eval", ".json": "json"}
+# importers number examples of one id from several logs this way
 _APART = re.compile(r"#[0-9a-f]{8}$")
 
 
@@ -43,8 +42,7 @@ class InspectLogs:
 
 
 def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] = ()) -> list[Path]:
-    """Write copies of Inspect logs that say of each sample which slices it is on, and of the run
-    what was found.
+    """Write copies of Inspect logs with each sample's slices and the run's findings.
 
     A sample's metadata gets ``groundfault``: the name of each slice, true or false (none where the
     candidate is not defined for it). The log gets the tag ``groundfault``, and the findings as
@@ -77,6 +75,7 @@ def annotate(slices: ReportSlices, out: str | Path, logs: Sequence[str | Path] =
     for source, copy in zip(sources, copies, strict=True):
         if copy.exists() and copy.samefile(source):
             raise InputError(f"{copy} is the log itself; name another place for the copy")
+    # drafts beside the target: a file is moved in one step only within one file system
     home = next(
         place for place in (Path(out).absolute(), *Path(out).absolute().parents) if place.is_dir()
     )
@@ -107,9 +106,7 @@ def _sources(slices: ReportSlices) -> list[Path]:
 
 
 def _copies(sources: list[Path], out: Path) -> list[Path]:
-    """Where each copy goes: under its own name, or where logs of two folders share it, under its
-    path.
-    """
+    """Paths of the copies: the log's name, or its path where two folders share the name."""
     if len(sources) == 1 and out.suffix in _KINDS and not out.is_dir():
         if out.suffix != sources[0].suffix:
             raise InputError(
@@ -170,9 +167,7 @@ def _mark(slices: ReportSlices, log: Any, source: Path) -> int:
 
 
 def _units(slices: ReportSlices, source: Path) -> dict[str, int]:
-    """The unit of each example, by its id and, of examples kept apart that share one, by that of
-    this very log.
-    """
+    """Each example's unit, by its id, and by the log where kept apart examples share one."""
     evidence = slices.evidence
     ids = evidence.frame[evidence.roles.id or ""].cast(pl.String).to_list()
     units = dict(zip(ids, evidence.unit_index.tolist(), strict=True))

@@ -11,7 +11,7 @@ from typing import Any
 
 from groundfault.base.files import write_text
 from groundfault.core.equivalence import natural_rule, normal
-from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask, plain
+from groundfault.taxonomy.words.new_tasks import GeneratedTasks, NewTask, to_row
 
 _LETTER = re.compile(r"\(?([A-Z])\)?[.:]?")
 _OPTION = re.compile(r"^\(?A[).:]", re.MULTILINE)
@@ -90,7 +90,7 @@ def write(generated: GeneratedTasks, directory: str | Path) -> None:
 
     Parameters
     ----------
-    generated : Generated
+    generated : GeneratedTasks
     directory : path
         Gets ``tasks.jsonl`` with the keyed tasks, ``tasks.py`` that Inspect runs on them,
         ``candidates.jsonl`` with every candidate and what became of it, and ``manifest.json``.
@@ -103,7 +103,7 @@ def write(generated: GeneratedTasks, directory: str | Path) -> None:
     """
     place = Path(directory)
     write_text(place / "tasks.jsonl", _lines([_sample(task) for task in generated.keyed]))
-    write_text(place / "candidates.jsonl", _lines([plain(task) for task in generated.tasks]))
+    write_text(place / "candidates.jsonl", _lines([to_row(task) for task in generated.tasks]))
     if generated.keyed:
         write_text(place / "tasks.py", _PROGRAM)
     else:
@@ -121,7 +121,7 @@ def _lines(rows: list[dict[str, Any]]) -> str:
 
 def _sample(task: NewTask) -> dict[str, Any]:
     form, target = _form(task)
-    return {**plain(task), "form": form, "target": target}
+    return {**to_row(task), "form": form, "target": target}
 
 
 def _form(task: NewTask) -> tuple[str, str]:

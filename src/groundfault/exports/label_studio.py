@@ -51,9 +51,7 @@ def tasks(slices: ReportSlices) -> list[dict[str, Any]]:
 
 
 def write(slices: ReportSlices, path: str | Path) -> int:
-    """Write the tasks as the JSON that Label Studio imports, whole or not at all; how many there
-    are.
-    """
+    """Write the tasks as Label Studio's JSON, whole or not at all; return their number."""
     rows = tasks(slices)
     write_text(Path(path), json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False))
     return len(rows)

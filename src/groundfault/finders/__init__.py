@@ -44,9 +44,7 @@ _REGISTRY = Registry("finder", GROUP, _BUILT_IN)
 
 
 class Finder(Protocol):
-    """What proposes candidates. It is given discovery rows alone, and answers the same for the same
-    rows.
-    """
+    """What proposes candidates from discovery rows: the same ones for the same rows."""
 
     @property
     def name(self) -> str:

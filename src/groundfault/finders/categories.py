@@ -1,6 +1,4 @@
-"""Labels: one candidate a level, such as "output_type is list", and one for each pattern of missing
-values.
-"""
+"""Labels: one candidate a level, and one for each pattern of missing values."""
 
 from __future__ import annotations
 
@@ -26,7 +24,9 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import literal, quote
 from groundfault.errors import InputError
 
+# distinct values up to which numbers are proposed as levels too
 _FEW = 6
+# characters of a level in a name; the rule holds all of them
 _SHOWN = 60
 
 
@@ -63,9 +63,7 @@ class Categories:
     name: str = "categories"
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``output_type = list``, column by column, then the patterns of missing
-        values.
-        """
+        """Candidates such as ``output_type = list``, then the patterns of missing values."""
         table = list_examples(discovery)
         if self.columns is not None:
             table = table.select(*match_attributes(discovery, self.columns))
@@ -117,18 +115,22 @@ class Categories:
         levels = [
             level
             for level, n in counts.items()
+            # a level of too few examples, or without too few others, could not be tested
             if self.min_size <= n <= len(values) - self.min_size
         ]
         if self.columns is None and column.kind is Kind.NUMBER:
             whole = all(float(level).is_integer() for level in counts)
+            # the smallest and the largest are what thresholds say already
             return [int(level) for level in levels if whole and min(counts) < level < max(counts)]
         if len(counts) == 2 and not column.missing:
+            # of two levels one says all: the other is its complement
             return sorted(levels, key=counts.__getitem__)[:1]
         return levels
 
     def _candidate(self, column: str, level: Any) -> Candidate:
         text = _shorten(str(level))
         rule = f"{quote(column)} = {literal(level)}"
+        # "off": a missing value is not this level, and is a candidate of its own
         return Candidate(f"{column} = {text}", rule, f"{column} is {text}", self.name, "off")
 
 

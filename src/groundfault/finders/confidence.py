@@ -1,6 +1,4 @@
-"""Confidence: examples whose largest predicted probability is low, the baseline of every finder of
-slices.
-"""
+"""Confidence: examples of low largest probability, the baseline of all slice finders."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ from groundfault.slicing.predictions import PROBABILITY
 
 @dataclass(frozen=True)
 class Confidence:
-    """Propose the examples of least confidence: the largest class probability is below a quantile
-    of discovery.
+    """Propose examples whose largest class probability is below a discovery quantile.
 
     Parameters
     ----------
@@ -56,7 +53,9 @@ class Confidence:
         largest = table.select(
             pl.max_horizontal(pl.col(name).cast(pl.Float64) for name in names)
         ).to_series()
+        # "higher" gives a value that occurs; below the smallest there is nothing
         cuts = {largest.quantile(q, "higher") for q in self.quantiles} - {None, largest.min()}
+        # six digits: readable, and the same on machines that differ in the last bits
         for cut in sorted(float(f"{c:.6g}") for c in cuts if c is not None):
             rule = " AND ".join(f"{quote(name)} < {cut}" for name in names)
             yield Candidate(

@@ -21,8 +21,7 @@ from groundfault.errors import InputError, RuleError
 
 @dataclass(frozen=True)
 class Declared:
-    """Propose what was declared in advance: columns that are candidates as they stand, and rules
-    written by hand.
+    """Propose what was declared in advance: columns as they stand, and rules written by hand.
 
     Parameters
     ----------
@@ -79,10 +78,12 @@ def _name_candidates(patterns: dict[str, str]) -> dict[str, str]:
     short = {}
     for column, pattern in patterns.items():
         prefix = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        # d__* names a family of columns, whose prefix says nothing of each
         globbed = prefix != pattern and prefix.endswith("__") and column != pattern
         short[column] = column.removeprefix(prefix) if globbed else column
     uses = Counter(short.values())
     names = {
+        # two families may have a member of the same name
         column: name if uses[name] == 1 and name.strip() else column
         for column, name in short.items()
     }
@@ -132,6 +133,7 @@ def read_candidates(path: str | Path) -> Library:
         candidates = (
             _from_toml(tomllib.loads(text)) if path.suffix == ".toml" else _from_lines(text)
         )
+        # the file's name as the source, so that a report says where a candidate came from
         return Library.of(replace(candidate, source=path.name) for candidate in candidates)
     except RuleError as error:
         raise RuleError(f"{path}: {error}") from None

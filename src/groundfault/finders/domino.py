@@ -54,10 +54,9 @@ class Domino(MixtureSlicer):
 
     @property
     def ranking_(self) -> NDArray[np.int64]:
-        """Slices by how far the prediction of one class overshoots its share of labels, the
-        farthest first.
-        """
+        """Slices by how far the predicted class share exceeds the true one, largest first."""
         labels, predictions = self._require_fit().mixture_.tables
+        # as the reference implementation ranks slices, by the most overpredicted class
         overshoot = np.abs((predictions - labels).max(axis=1))
         return np.argsort(-overshoot, kind="stable")
 

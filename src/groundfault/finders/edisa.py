@@ -1,6 +1,4 @@
-"""Edisa: slices that share an embedding, a confidence and a distance between label and
-prediction.
-"""
+"""Edisa: slices alike in embedding, confidence and distance of label from prediction."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ from groundfault.stats.mixture_predict import error_distance_joint
 
 @dataclass(kw_only=True, eq=False)
 class Edisa(MixtureSlicer):
-    """Error-distance-aware mixture of Gaussians: embedding Z, error distance E = label -
-    probability, probability.
+    """Mixture of embedding Z, error distance E = label - probability, and probability.
 
     The joint likelihood of an example and a slice is ``weight N(Z)^embedding_weight
     N(E)^error_weight N(probability)^confidence_weight``, each Gaussian diagonal. Where the label is
@@ -74,6 +71,7 @@ class Edisa(MixtureSlicer):
 
     def _views(self, embedding: Floats, label: NDArray[np.int64], probability: Floats) -> Views:
         classes = probability.shape[1]
+        # weights are exponents of densities, so that a wide embedding does not drown the labels
         features = np.hstack([embedding, np.eye(classes)[label] - probability, probability])
         exponent = (
             (self.embedding_weight,) * embedding.shape[1]

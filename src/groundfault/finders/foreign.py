@@ -20,8 +20,9 @@ from groundfault.slicing.predictions import example_losses
 @rename_fields(least_share="min_share")
 @dataclass(frozen=True)
 class Pysubgroup:
-    """Propose what pysubgroup finds: conjunctions of great (share of the examples)^exponent *
-    (error rate - overall).
+    """Propose what pysubgroup finds: conjunctions of highest quality.
+
+    Quality is (share of the examples)^exponent * (error rate - overall).
 
     Columns are cut into levels as for SliceLine, an example of a loss above one half counts as an
     error, and slices with no more errors than overall are left out.
@@ -80,6 +81,7 @@ class Pysubgroup:
         has_loss = loss.is_not_null()
         table, wrong = (
             select_searchable(discovery, self.columns),
+            # pysubgroup's targets are true or false, and losses may be graded
             (loss.filter(has_loss) > 0.5).to_numpy(),
         )
         search = _import_pysubgroup()
@@ -109,6 +111,7 @@ class Pysubgroup:
             result_set_size=self.k,
             depth=self.max_level,
             min_quality=0,
+            # at least one row: a share of few rows rounds to none
             constraints=[search.MinSupportConstraint(max(1, ceil(self.min_share * len(wrong))))],
         )
         with np.errstate(invalid="ignore"):  # of empty subgroups it divides nothing by nothing

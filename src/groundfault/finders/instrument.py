@@ -1,6 +1,4 @@
-"""The instrument: what describes an answer or how it was measured, so that a fault of the grader is
-not the model's.
-"""
+"""The instrument: properties of answers and measurement, where a grader may be at fault."""
 
 from __future__ import annotations
 
@@ -19,6 +17,7 @@ from groundfault.finders.declared import Declared
 from groundfault.finders.text import cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
 
+# names that logs and importers give to what is measured of an answer, not of the question
 _MEASURED = re.compile(
     r"(answer_|is_|un)?parsed|truncated|(finish|stop)_reason|(judge|grader)(_model|_version)?|epoch|repeat|position|order"
     r"|(response|answer|completion)_(chars|characters|length|len|words|tokens)|output_tokens|scorers_disagree|seconds|latency"
@@ -38,13 +37,13 @@ _FORMATS = {
     "has mark-up": r"\*\*|\\[a-zA-Z]+\{|\$.+\$|<[a-zA-Z/]",
     "is empty": r"^\s*$",
 }
+# differences in these are differences of form
 _LEFT_OUT = " .,;:"
 
 
 @dataclass(frozen=True)
 class Instrument:
-    """Propose properties of answers and their measurement, which explain failures without blaming
-    the model.
+    """Propose properties of answers and measurement, which need not be the model's fault.
 
     Measured columns of logs (finish reason, tokens, judge, position), the same columns of tables
     known by their names (such as ``answer_parsed``, ``response_chars``, ``judge_model``), lengths
@@ -76,10 +75,10 @@ class Instrument:
 
 def _select_measured(discovery: Evidence) -> Evidence:
     """The evidence with the measured columns as its only attributes."""
-    named = [
+    measured = [
         c for c in discovery.attributes if _MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES
     ]
-    columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *named]
+    columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *measured]
     ignored = tuple(
         c for c in discovery.frame.columns if c not in (*columns, *discovery.roles.columns)
     )

@@ -16,6 +16,7 @@ from groundfault.errors import PlanError
 from groundfault.stats import bits as bitset
 from groundfault.stats.bits import Bits
 
+# a conjunction is as strict about missing values as its strictest part
 _STRICTEST: tuple[Missing, ...] = ("reject", "drop", "off")
 
 
@@ -63,6 +64,7 @@ class Interactions:
         """Conjunctions such as ``long AND lang = de``, pairs first."""
         library = Library.of(self.bases)
         on = Marks.of(discovery, library).on
+        # a conjunction that marks the same units as its part adds nothing
         digests = {_digest(row) for row in on}
         candidates: list[Candidate] = []
         parts: list[tuple[int, ...]] = [(i,) for i in range(len(library))]
@@ -73,6 +75,7 @@ class Interactions:
                 candidates += [
                     self._conjunction(bases) for bases in combinations if _one_fit(bases)
                 ]
+            # refused, not cut: which conjunctions were left out would depend on their order
             if len(candidates) > self.max_candidates:
                 raise PlanError(
                     f"{len(library)} candidates make {len(candidates)} or more conjunctions, above "
@@ -84,9 +87,7 @@ class Interactions:
     def _extend(
         self, on: Bits, part: tuple[int, ...], digests: set[bytes]
     ) -> Iterator[tuple[int, ...]]:
-        """The part with each later base, where that leaves enough units and marks others than
-        before.
-        """
+        """Each later base's part that has enough units and differs from those before."""
         later = np.arange(part[-1] + 1, len(on))
         joint = on[later] & np.bitwise_and.reduce(on[list(part)])
         for k in np.flatnonzero(bitset.count(joint) >= self.min_size):
@@ -112,4 +113,5 @@ def _digest(row: Bits) -> bytes:
 
 
 def _one_fit(bases: list[Candidate]) -> bool:
+    # a candidate carries one fitted column at most
     return len({base.fitted_column for base in bases} - {None}) <= 1

@@ -25,6 +25,7 @@ from groundfault.errors import InputError
 
 Ints = NDArray[np.int64]
 
+# rows transposed at a time, which stay in cache
 _BLOCK = 4096
 _SHOWN = 60
 _WORDS = (pl.String, pl.Categorical, pl.Enum)
@@ -121,8 +122,7 @@ class Levels:
 
 
 def select_searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Attributes of the examples that have levels: those named, or flags, numbers and labels, but
-    no ids and no prose.
+    """Attributes with levels: the named ones, or flags, numbers and labels, not ids or prose.
 
     Where examples form groups, none that differs within one either: a group is on a slice as a
     whole, or not at all.
@@ -139,6 +139,7 @@ def select_searchable(discovery: Evidence, columns: tuple[str, ...] | None) -> p
     group = discovery.roles.group
     if group:
         within = select_example_rows(discovery).group_by(group).agg(pl.col(names).n_unique())
+        # what differs within a group cannot be tested on it
         names = [name for name in names if within[name].max() == 1]
     return table.select(names)
 
@@ -210,6 +211,7 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
     present = column.drop_nulls()
     values: list[Any] = present.unique().sort().to_list()
     if column.dtype.is_numeric() and (
+        # few distinct values are levels themselves: ranges would only blur them
         len(values) > 2 * bins or any(abs(v) == np.inf for v in values)
     ):
         cuts = _choose_cuts(present, values, bins)
@@ -226,10 +228,9 @@ def _code(column: pl.Series, bins: int, missing: str) -> tuple[NDArray[Any], lis
 
 
 def _choose_cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[Any]:
-    """Where to cut numbers so that ranges have about the same number of rows: ascending, none at
-    the smallest.
-    """
+    """Ascending cuts into ranges of about equal numbers of rows; none at the smallest value."""
     ranked = present.sort()
+    # values that occur, not interpolated ones: a cut is then true of some row
     quantiles = {ranked[min(len(ranked) - 1, len(ranked) * b // bins)] for b in range(1, bins)}
     # where one value has more rows than a range should, what is above it is a range still
     places = sorted({max(1, int(np.searchsorted(values, v))) for v in quantiles})
@@ -238,11 +239,11 @@ def _choose_cuts(present: pl.Series, values: Sequence[Any], bins: int) -> list[A
 
 
 def _round(before: Any, value: Any) -> Any:
-    """The shortest number at most ``value``, and nearer to it than to the next smaller number
-    ``before``.
-    """
+    """The shortest number at most ``value`` that is nearer to it than to ``before``."""
+    # a float could not hold it
     if isinstance(value, int) and abs(value) >= 2**53:
         return value
+    # halves first, as the sum may overflow
     middle = before / 2 + value / 2
     for digits in range(1, 17):
         short = float(f"{value:.{digits}g}")

@@ -14,6 +14,7 @@ from groundfault.core.evidence import Evidence
 from groundfault.errors import PlanError
 from groundfault.finders.levels import Levels, make_conjunction, select_searchable
 
+# draws for each candidate that is wanted; with narrow tables fewer different ones may exist
 _TRIES = 100
 
 
@@ -57,9 +58,7 @@ class Random:
             raise PlanError(f"k={self.k} and max_level={self.max_level} must be at least 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """At most k candidates such as ``lang = de AND words >= 400``, no two with the same
-        rule.
-        """
+        """At most k candidates such as ``lang = de AND words >= 400``, all of different rules."""
         table = select_searchable(discovery, self.columns)
         if table.width == 0:
             return
@@ -88,4 +87,5 @@ class Random:
         self, levels: Levels, columns: NDArray[np.int64], values: NDArray[np.int64]
     ) -> bool:
         share = float((levels.codes[columns] == values[:, None]).all(axis=0).mean())
+        # on both sides, as a slice of nearly everything cannot be tested either
         return 0 < share < 1 and self.min_share <= share <= 1 - self.min_share

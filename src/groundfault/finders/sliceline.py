@@ -80,8 +80,7 @@ class ScoredSlice:
 @rename_fields(least_share="min_share")
 @dataclass
 class SliceLine:
-    """Find the k slices of best score, exactly: a large share of the errors on rows that are not
-    too few.
+    """Find the k slices of best score, exactly: many errors on not too few rows.
 
     A slice is a conjunction of predicates "column has this value", at most one a column. Its score
     weighs how much worse its mean error is than that of all rows against how few rows it has.
@@ -209,6 +208,8 @@ class SliceLine:
         table = Levels.of(X, self.bins, self.missing)
         loss = _check_errors(errors, table.codes.shape[1])
         together = None if groups is None else _number_groups(groups, len(loss))
+        # errors as whole numbers, since sums that differ by order of addition would break ties at
+        # random
         quanta = Errors.of(loss)
         objective = quanta.objective(float(exact(self.alpha)), self._count_min_support(len(loss)))
         predicates = Predicates.of(table.codes, table.counts, objective)
@@ -227,6 +228,7 @@ class SliceLine:
             groups=together,
         )
         self.levels_ = result.levels
+        # with max_parents the search may miss slices; this bounds how good they can be
         self.missed_ = max(level.missed for level in result.levels)
         self.slices_ = self._calibrate(
             _assign_groups(self._rank(result, predicates, loss, quanta.fineness == 0, table)),
@@ -253,8 +255,7 @@ class SliceLine:
         )
 
     def find(self, discovery: Evidence) -> tuple[ScoredSlice, ...]:
-        """The slices that `propose` makes candidates of, with their scores and, where errors are
-        permuted, their p.
+        """The slices that become candidates, with scores and, after permutations, p-values.
 
         Raises
         ------
@@ -263,6 +264,7 @@ class SliceLine:
         """
         self._check()
         if discovery.loss.null_count() == len(discovery):
+            # a silent empty answer would look like "no slices found"
             raise PlanError(
                 "sliceline searches the outcomes, and this judge hides them: choose a judge that "
                 "holds examples out (such as janus), so that slices are tested on fresh ones"
@@ -274,6 +276,8 @@ class SliceLine:
         table, loss = table.filter(has_loss), loss.filter(has_loss)
         group = discovery.roles.group
         together = select_example_rows(discovery)[group].filter(has_loss) if group else None
+        # a slice below min_share could not pass the audit's own limits, so it is not worth a place
+        # among k
         min_support = max(
             self._count_min_support(len(loss)), ceil(exact(self.min_share) * len(loss))
         )
@@ -323,14 +327,14 @@ class SliceLine:
     def _rank(
         self, result: SearchResult, predicates: Predicates, loss: Floats, whole: bool, table: Levels
     ) -> list[tuple[ScoredSlice, bytes]]:
-        """The best slices, best first, each with its rows; exact where the search was merely
-        sound.
-        """
+        """The best slices with their rows, best first, in exact order."""
         add: Callable[[Floats], float] = _sum_whole if whole else _sum_exactly
         n, total, alpha = len(loss), add(loss), exact(self.alpha)
         entries: list[tuple[tuple[Any, ...], ScoredSlice, bytes]] = []
         for row in result.members:
             members = row[row >= 0]
+            # the search rounds where errors are no whole numbers: the few survivors are scored
+            # exactly
             rows = np.bitwise_and.reduce(predicates.bits[members], axis=0)
             inside = loss[np.flatnonzero(unpack(rows[None], n)[0])]
             error = add(inside)
@@ -360,6 +364,7 @@ class SliceLine:
     ) -> tuple[ScoredSlice, ...]:
         if not self.permutations:
             return tuple(slices)
+        # twice the slack: the scores on both sides are rounded
         as_good = [int(np.sum(self.null_ >= entry.score - 2 * objective.slack)) for entry in slices]
         return tuple(
             replace(entry, p=(1 + count) / (1 + self.permutations))
@@ -386,6 +391,7 @@ def _number_groups(groups: Any, n: int) -> NDArray[np.int64]:
 
 def _sum_whole(values: Floats) -> float:
     """Of whole numbers that doubles can count, which is what `Errors.of` takes for whole."""
+    # exact below 2^53, and much faster than fsum
     return float(values.sum())
 
 
@@ -419,13 +425,13 @@ def _check_errors(errors: Any, n: int) -> Floats:
 
 
 def _assign_groups(entries: Sequence[tuple[ScoredSlice, bytes]]) -> list[ScoredSlice]:
-    """Put each slice into the group of the first better one that is a part of it, that it is a part
-    of, or equals.
-    """
+    """Put each slice with the first better one that is its part, its whole, or its equal."""
     leaders: list[tuple[set[Any], bytes]] = []
     out = []
     for entry, rows in entries:
         terms = set(entry.predicates.items())
+        # a part of a slice, and one of the same rows, tell the same story; a reader wants one of
+        # each
         near = (
             g
             for g, (other, same) in enumerate(leaders)

@@ -33,8 +33,7 @@ _SURE = 1e-12  # probabilities below are taken for this, so that no loss is infi
 
 @dataclass(kw_only=True, eq=False)
 class Spotlight(Estimator):
-    """Windows over an embedding, each moved to where the losses are high that the ones before have
-    left.
+    """Windows over an embedding, each moved to high losses that earlier ones left.
 
     A slice is the ball around a window's centre that holds a given share of the examples fitted:
     unlike weights that sum to 1, it has members, also among examples not seen before.
@@ -121,6 +120,7 @@ class Spotlight(Estimator):
         embedding = check_embedding(Z)
         probability = check_probability(y_proba, len(embedding))
         label = check_labels(y_true, len(embedding), probability.shape[1])
+        # cross-entropy, the paper's loss: -log of the probability of the true class
         true = probability[np.arange(len(label)), label]
         return self.fit_losses(embedding, -np.log(np.maximum(true, _SURE)))
 
@@ -162,6 +162,7 @@ class Spotlight(Estimator):
                 square = light.find_radius(window, values, count)
                 members = window.distances(values) <= square
                 weights = window.weights(values) if self.reference else members
+                # what a window explains is taken away, so that the next one looks elsewhere
                 losses_left = losses_left * (1 - weights / weights.max())
                 windows.append(window)
                 squares.append(square)
@@ -189,9 +190,7 @@ class Spotlight(Estimator):
         Z: ArrayLike,
         y_proba: ArrayLike | None = None,  # noqa: ARG002
     ) -> NDArray[np.float64]:
-        """The largest weight of each example under a window, for the order of suspicion: shape
-        (n,).
-        """
+        """Each example's largest weight under a window, to rank suspicion: shape (n,)."""
         return np.asarray(self.weights(Z).max(axis=1))
 
     def members(self, Z: ArrayLike) -> NDArray[np.bool_]:
@@ -246,6 +245,7 @@ class Spotlight(Estimator):
         if self.reference:
             return light.climb(values, losses, size, self.steps, self.learning_rate, quadratic=True)
         middle = values.mean(axis=0)
+        # unit scale: one learning rate and one start then suit every embedding
         scale = float(np.sqrt(((values - middle) ** 2).sum(axis=1).mean())) or 1.0
         window = light.climb(
             (values - middle) / scale, losses / losses.mean(), size, self.steps, self.learning_rate
@@ -269,4 +269,5 @@ class Spotlight(Estimator):
 
 
 def _find_first(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+    # argmax of booleans is the first that is true
     return np.where(inside.any(axis=1), inside.argmax(axis=1), -1)

@@ -13,6 +13,8 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import Rule, literal, quote
 from groundfault.errors import InputError
 
+# what SQL's regular expressions can check without a language model, so that anyone can re-check a
+# rule
 _MARKS = {
     "a digit": "[0-9]",
     "a question mark": r"\?",
@@ -80,8 +82,7 @@ class Text:
 
 
 def select_texts(discovery: Evidence, columns: tuple[str, ...] | None) -> pl.DataFrame:
-    """Attributes of the examples that are texts: those named, or all that are neither categories
-    nor codes.
+    """Attributes that are texts: the named ones, or all that are no categories or codes.
 
     Raises
     ------
@@ -104,9 +105,11 @@ def cut_lengths(text: pl.Series, quantiles: tuple[float, ...]) -> Iterator[tuple
     column = quote(text.name)
     for cut in _cut_quantiles(text.str.len_chars(), quantiles):
         yield f"has over {cut} characters", f"LENGTH({column}) > {cut}"
+    # the words of SQL: no function counts them, a repetition in a pattern does
     for cut in _cut_quantiles(text.str.count_matches(r"\S+"), quantiles):
         if 0 < cut <= _MOST_WORDS:
             yield f"has over {cut} word{'s' * (cut > 1)}", rf"{column} ~ '^\s*(\S+\s+){{{cut}}}\S'"
+    # one cut, as most texts have none or few
     for cut in _cut_quantiles(text.str.count_matches("[,;]"), (0.75,)):
         rule = f"LENGTH({column}) - LENGTH(REPLACE(REPLACE({column}, ',', ''), ';', '')) > {cut}"
         yield f"has over {cut} commas or semicolons" if cut else "has a comma or semicolon", rule
@@ -137,6 +140,7 @@ def drop_uninformative(table: pl.DataFrame, candidates: list[Candidate]) -> Iter
     columns = set()
     for i, candidate in enumerate(candidates):
         values = marks[str(i)].drop_nulls()
+        # compared by value, since two patterns may mark the same texts
         bits = values.to_numpy().tobytes()
         if values.any() and not values.all() and bits not in columns:
             columns.add(bits)

@@ -25,8 +25,7 @@ from groundfault.errors import InputError
 
 @dataclass(frozen=True)
 class Thresholds:
-    """Propose "above" rules that split each numeric attribute at quantiles of the discovery
-    examples.
+    """Propose "above" rules that split numeric attributes at discovery quantiles.
 
     Only "above" is proposed, since "at most" is its complement and has the same lift with the other
     sign. Where a quantile is the largest value, the cut is put just below it. Cuts are the shortest
@@ -57,9 +56,7 @@ class Thresholds:
             raise InputError(f"quantiles={self.quantiles} must lie between 0 and 1")
 
     def propose(self, discovery: Evidence) -> Iterator[Candidate]:
-        """Candidates such as ``n_words > 400``, column by column, then the patterns of missing
-        values.
-        """
+        """Candidates such as ``n_words > 400``, then the patterns of missing values."""
         table, columns = self._numbers(discovery)
         for column, column_cuts in choose_cuts(
             table, [c.name for c in columns if c.distinct > 1], self.quantiles
@@ -86,8 +83,7 @@ class Thresholds:
 def choose_cuts(
     table: pl.DataFrame, columns: Sequence[str], quantiles: Sequence[float]
 ) -> dict[str, list[str]]:
-    """Cuts of columns, as SQL numbers in ascending order; none where a column has fewer than two
-    values.
+    """Ascending cuts of columns as SQL numbers; none for fewer than two values.
 
     Parameters
     ----------
@@ -97,6 +93,7 @@ def choose_cuts(
     quantiles : sequence of float
         In (0, 1).
     """
+    # floats, as SQL compares all numbers alike
     values = table.select(pl.col(c).cast(pl.Float64) for c in columns)
     expressions = []
     for c in columns:
@@ -122,9 +119,7 @@ def choose_cuts(
 
 
 def _shorten_cut(value: float, above: float) -> str:
-    """The shortest decimal at least ``value``, and nearer to it than to the next value
-    ``above``.
-    """
+    """The shortest decimal of at least ``value`` that is nearer to it than to ``above``."""
     middle = value / 2 + above / 2
     for digits in range(1, 18):
         for rounding in (ROUND_HALF_EVEN, ROUND_CEILING):

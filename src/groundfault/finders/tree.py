@@ -102,12 +102,12 @@ class Tree:
     def _leaves(
         self, columns: list[str], values: NDArray[np.float64], wrong: NDArray[np.bool_]
     ) -> list[tuple[Path, NDArray[np.bool_]]]:
-        """Where each leaf lies and which examples it holds, by falling product of error rate and
-        share of errors.
-        """
+        """Conditions and examples of each leaf, largest error rate times share of errors first."""
         from sklearn.tree import DecisionTreeClassifier
 
         tree = DecisionTreeClassifier(
+            # as Barlow (Singla et al. 2021) grows its trees; balanced, or rare errors would leave
+            # one leaf
             criterion="entropy",
             max_depth=self.depth,
             min_samples_leaf=min(self.min_size, len(wrong)),
@@ -134,6 +134,7 @@ def _list_leaves(
     feature = int(tree.feature[node])
     column, numbers = columns[feature], values[:, feature]
     right = numbers.astype(np.float32) > tree.threshold[node]  # as the tree compares
+    # a value that occurs instead of the tree's float32 midpoint, so that SQL splits alike
     cut = float(numbers[inside & right].min())
     cut = int(cut) if cut.is_integer() and abs(cut) < 2**53 else cut
     old = path.get(column, Range(None, None))

@@ -1,8 +1,8 @@
-"""Improve a model with what slicers say of it: leave out, relabel, or learn from the examples they
-suspect.
+"""Improve a model by its error slices: reject, relabel, or learn from the suspected examples.
 
 Nothing here judges a slice. What is measured on labelled examples comes beside the same thing done
-by confidence."""
+by confidence.
+"""
 
 from __future__ import annotations
 

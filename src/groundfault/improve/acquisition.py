@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from groundfault.base.deprecation import warn_renamed
+from groundfault.base.deprecation import rename_fields, warn_renamed
 from groundfault.errors import PlanError
 from groundfault.improve.selective import Slicer, suspect
 from groundfault.sequential import policies
@@ -35,8 +35,7 @@ _OLD_FIELDS = {
 
 @dataclass(frozen=True, eq=False)
 class AcquisitionRound:
-    """All that a policy may know: what the model says of the unlabelled pool, and of labelled
-    validation examples.
+    """All that a policy may know: the model's outputs on the pool, and on validation examples.
 
     Attributes
     ----------
@@ -76,8 +75,9 @@ class Acquisition(Protocol):
         """What it is called in curves and tables."""
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
-        """Rows of the pool, what to label first in front: a pure function of round and generator,
-        shape (n,).
+        """Rows of the pool, first those to label first: shape (n,).
+
+        A pure function of round and generator.
         """
 
 
@@ -142,10 +142,10 @@ class SuspectSlices:
         return _rank_by(error_prone + suspicion, rng)
 
 
+@rename_fields(shown="max_validation")
 @dataclass(frozen=True)
 class Auditor:
-    """What an adaptive auditor would ask about next: where it expects failures from the failures it
-    has seen.
+    """What an adaptive auditor would query next: where it expects failures after those so far.
 
     The policy of a sequential audit is shown the model's hits and misses on the validation
     examples, and asked to name at least the lowest 5 % of the pool. The batch is drawn among the
@@ -155,30 +155,32 @@ class Auditor:
     ----------
     policy : str or groundfault.sequential.policies.Policy
         Name or policy; see `groundfault.sequential.policies.get`.
-    shown : int, optional
-        Show it so many validation examples, drawn anew each round; all, where left out. A
-        policy that trains again after each score wants few.
+    max_validation : int, optional
+        Give it so many validation examples, drawn anew each round; all, where left out. A policy
+        that trains again after each score needs few.
 
     Notes
     -----
     Nothing is tested here: an audit's guarantees are about claims made before labels are seen, and
-    a model that learns from the labels is another model in the next round."""
+    a model that learns from the labels is another model in the next round.
+    """
 
     policy: str | policies.Policy = "prelearned"
-    shown: int | None = None
+    max_validation: int | None = None
     name: str = "auditor"
 
     def __post_init__(self) -> None:
-        if self.shown is not None and self.shown < 2:
+        if self.max_validation is not None and self.max_validation < 2:
             raise PlanError(
-                f"shown={self.shown!r} must be at least 2: an auditor learns from examples"
+                f"max_validation={self.max_validation!r} must be at least 2: an auditor learns "
+                "from examples"
             )
 
     def rank(self, state: AcquisitionRound, rng: np.random.Generator) -> Order:
         """What the policy names, in random order, then the rest."""
         policy = policies.get(self.policy) if isinstance(self.policy, str) else self.policy
-        if self.shown is not None:
-            some = rng.permutation(len(state.validation_label))[: self.shown]
+        if self.max_validation is not None:
+            some = rng.permutation(len(state.validation_label))[: self.max_validation]
             views = ("validation_embedding", "validation_probability", "validation_label")
             state = replace(state, **{view: getattr(state, view)[some] for view in views})
         rows, count = len(state.embedding), len(state.validation_label)
@@ -230,8 +232,8 @@ def _history(state: AcquisitionRound, least: int) -> History:
 
 def _groups(state: AcquisitionRound) -> Mapping[str, NDArray[np.bool_]]:
     """Validation and pool examples by predicted class."""
-    predicted = np.concatenate([state.validation_probability, state.probability]).argmax(axis=1)
-    return {f"class {number}": predicted == number for number in np.unique(predicted).tolist()}
+    classes = np.concatenate([state.validation_probability, state.probability]).argmax(axis=1)
+    return {f"class {number}": classes == number for number in np.unique(classes).tolist()}
 
 
 def _scale(view: Floats) -> Floats:

@@ -97,19 +97,19 @@ def active_learning(
     array([10, 15, 20, 25])
     """
     task = _Task.of(trainer, pool, validation, test, embed)
-    _require(policies, start, batch, rounds, seeds, len(task.pool))
+    _check_numbers(policies, start, batch, rounds, seeds, len(task.pool))
     for seed in range(seeds):  # before the first hour of training, not after it
         task.start(seed, start)
     settings = task.settings | {"start": start, "batch": batch, "rounds": rounds}
     policy_settings = {f"policy {policy.name}": _describe(policy) for policy in policies}
     if resume is not None:
         before = policy_settings | _renew_names(resume.settings)  # policies may be added
-        changed = [
+        differences = [
             key for key, value in (settings | policy_settings).items() if before.get(key) != value
         ]
-        if changed:
+        if differences:
             raise InputError(
-                f"the curves to resume were run with another {', '.join(changed)}; start anew"
+                f"the curves to resume were run with another {', '.join(differences)}; start anew"
             )
     settings |= policy_settings
     runs_to_make = {(policy.name, seed): policy for policy, seed in product(policies, range(seeds))}
@@ -118,7 +118,8 @@ def active_learning(
     from joblib import Parallel, delayed
 
     runs = Parallel(n_jobs=jobs, return_as="generator")(
-        delayed(_run)(task, runs_to_make[key], key[1], start, batch, rounds) for key in lacking
+        delayed(_learn_curve)(task, runs_to_make[key], key[1], start, batch, rounds)
+        for key in lacking
     )
     for key, curve in zip(lacking, runs, strict=True):
         curves[key] = curve
@@ -165,9 +166,9 @@ class _Task:
         """What curves of the same task have in common."""
         data = hashlib.sha256()
         for x, y in zip(self.x, self.y, strict=True):
-            for stored in (x.data, x.indices, x.indptr) if hasattr(x, "indptr") else (x,):
-                data.update(repr((x.shape, stored.dtype)).encode())
-                data.update((stored.astype(str) if stored.dtype == object else stored).tobytes())
+            for array in (x.data, x.indices, x.indptr) if hasattr(x, "indptr") else (x,):
+                data.update(repr((x.shape, array.dtype)).encode())
+                data.update((array.astype(str) if array.dtype == object else array).tobytes())
             data.update(self.classes[y].astype(str).tobytes())
         return {
             "trainer": _describe(self.trainer),
@@ -198,8 +199,8 @@ class _Task:
         if output.shape != (x.shape[0], len(classes)) or not np.isin(classes, self.classes).all():
             raise InputError(
                 f"predict_proba gave shape {output.shape} for {x.shape[0]} examples and "
-                f"{len(classes)} classes; it must "
-                "have a row an example and a column a class, in the order of classes_"
+                f"{len(classes)} classes; it must have a row an example and a column a class, in "
+                "the order of classes_"
             )
         full = np.zeros((len(output), len(self.classes)))
         full[:, np.searchsorted(self.classes, classes)] = output
@@ -219,13 +220,13 @@ class _Task:
     def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The same examples for all policies to start from, and the rest of the pool."""
         order = stream(seed, "active/start").permutation(len(self.pool))
-        labelled = order[:size]
-        if len(np.unique(self.pool[labelled])) < 2:
-            only = self.classes[self.pool[labelled[0]]]
+        rows = order[:size]
+        if len(np.unique(self.pool[rows])) < 2:
+            only = self.classes[self.pool[rows[0]]]
             raise PlanError(
                 f"with seed {seed} the start={size} examples are all of class {only}; raise start"
             )
-        return labelled, np.sort(order[size:])
+        return rows, np.sort(order[size:])
 
 
 def _renew_names(settings: dict[str, Any]) -> dict[str, Any]:
@@ -238,6 +239,8 @@ def _renew_names(settings: dict[str, Any]) -> dict[str, Any]:
 
 def _renew_name(description: str) -> str:
     name, bracket, parameters = description.partition("(")
+    # the description is a repr, so a renamed field changes it too
+    parameters = parameters.replace("shown=", "max_validation=")
     return _NAMES_SINCE_0_1_0.get(name, name) + bracket + parameters
 
 
@@ -254,20 +257,20 @@ def _describe(what: Any) -> str:
     return str(getattr(what, "__qualname__", description))
 
 
-def _run(
+def _learn_curve(
     task: _Task, policy: Acquisition, seed: int, start: int, batch: int, rounds: int
 ) -> tuple[float, ...]:
     """One learning curve."""
     chance = Plan(seed=seed)
-    labelled, rest = task.start(seed, start)
+    rows, rest = task.start(seed, start)
     curve = []
     for number in range(rounds + 1):
-        model = task.train(labelled, seed)
-        predicted = task.probability(model, task.x[2]).argmax(axis=1)
-        curve.append(float((predicted == task.y[2]).mean()))
+        model = task.train(rows, seed)
+        classes = task.probability(model, task.x[2]).argmax(axis=1)
+        curve.append(float((classes == task.y[2]).mean()))
         if number < rounds:
             order = policy.rank(
-                _round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number)
+                _make_round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number)
             )
             first = np.asarray(order)[:batch]
             if len(np.unique(first)) < batch or first.min() < 0 or first.max() >= len(rest):
@@ -275,11 +278,11 @@ def _run(
                     f"the policy {policy.name} must rank the {len(rest)} rows of the pool, each "
                     "once"
                 )
-            labelled, rest = np.concatenate([labelled, rest[first]]), np.delete(rest, first)
+            rows, rest = np.concatenate([rows, rest[first]]), np.delete(rest, first)
     return tuple(curve)
 
 
-def _round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> AcquisitionRound:
+def _make_round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> AcquisitionRound:
     pool, validation = task.x[0][rest], task.x[1]
     return AcquisitionRound(
         task.embedding(model, pool),
@@ -291,7 +294,7 @@ def _round(task: _Task, model: Any, rest: NDArray[np.intp], batch: int) -> Acqui
     )
 
 
-def _require(
+def _check_numbers(
     policies: Sequence[Acquisition], start: int, batch: int, rounds: int, seeds: int, size: int
 ) -> None:
     for name, value in {"start": start, "batch": batch, "rounds": rounds, "seeds": seeds}.items():
@@ -300,8 +303,7 @@ def _require(
     if start + batch * rounds > size:
         raise PlanError(
             f"start={start} and rounds={rounds} of batch={batch} need {start + batch * rounds} "
-            "examples, and the pool "
-            f"has {size}; lower one of them"
+            f"examples, and the pool has {size}; lower one of them"
         )
     names = [policy.name for policy in policies]
     if not names or len(set(names)) < len(names):

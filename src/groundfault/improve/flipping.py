@@ -8,14 +8,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.base.deprecation import rename_fields
 from groundfault.errors import InputError, PlanError
-from groundfault.improve.selective import Slicer, fit_copy, fitted_slicer, suspect
+from groundfault.improve.selective import Slicer, fit_copy, require_slicer, suspect
 from groundfault.slicing.predictions import check_embedding, check_labels, check_probability
 from groundfault.stats.improvement import Improvement, find_best_threshold, relabel
 
 Ints = NDArray[np.int64]
 
 
+@rename_fields(held="holdout_share")
 @dataclass(eq=False)
 class Flipping:
     """Relabel the examples that a slicer calls error-prone.
@@ -28,7 +30,7 @@ class Flipping:
     ----------
     slicer : Slicer
         Such as `groundfault.finders.Edisa`; a copy of it is fitted.
-    held : float
+    holdout_share : float
         Share of the examples that the threshold is chosen on, in (0, 1). Two classes need none.
     random_state : int
         Of the choice of those.
@@ -53,25 +55,27 @@ class Flipping:
     Language Processing", TACL 11, 2023, section 4.3.2. https://doi.org/10.1162/tacl_a_00617"""
 
     slicer: Slicer
-    held: float = 0.1
+    holdout_share: float = 0.1
     random_state: int = 0
     slicer_: Slicer = field(init=False, repr=False)
     threshold_: float = field(init=False, repr=False)
     majority_: dict[int, int] = field(init=False, repr=False)
 
     def fit(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Self:
-        """Fit the slicer, and choose the threshold, on labelled examples that the model was not
-        trained on.
+        """Fit the slicer, and choose the threshold, on labelled examples not used in training.
 
         Raises
         ------
         InputError
             If the data cannot be used, or are too few to hold any out.
         PlanError
-            If ``held`` is not between 0 and 1, or a parameter of the slicer is out of range.
+            If ``holdout_share`` is not between 0 and 1, or a parameter of the slicer is out of range.
         """
-        if not 0 < self.held < 1:
-            raise PlanError(f"held={self.held!r} must lie between 0 and 1: a share of the examples")
+        if not 0 < self.holdout_share < 1:
+            raise PlanError(
+                f"holdout_share={self.holdout_share!r} must lie between 0 and 1: a share of the "
+                "examples"
+            )
         embedding = check_embedding(Z)
         probability = check_probability(y_proba, len(embedding))
         label = check_labels(y_true, len(embedding), probability.shape[1])
@@ -79,10 +83,11 @@ class Flipping:
         if probability.shape[1] == 2:
             self.slicer_ = fit_copy(self.slicer, embedding, label, probability)
             return self
-        count = round(self.held * len(label))
+        count = round(self.holdout_share * len(label))
         if count == 0:
             raise InputError(
-                f"{len(label)} examples leave none to choose a threshold on; raise held or give "
+                f"{len(label)} examples leave none to choose a threshold on; raise holdout_share "
+                "or give "
                 "more"
             )
         order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
@@ -102,12 +107,11 @@ class Flipping:
 
     def predict(self, Z: ArrayLike, y_proba: ArrayLike) -> Ints:
         """The model's labels, those of error-prone examples flipped: int64, shape (n,)."""
-        error_prone = fitted_slicer(self).error_prone(Z, y_proba)
+        error_prone = require_slicer(self).error_prone(Z, y_proba)
         return self._flip(Z, y_proba, error_prone)
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
-        """Accuracy while the error-prone of other labelled examples are relabelled, against the
-        same by confidence.
+        """Accuracy when error-prone examples are relabelled, against relabelling by confidence.
 
         Parameters
         ----------
@@ -120,7 +124,7 @@ class Flipping:
         InputError
             If the data cannot be used.
         """
-        slicer = fitted_slicer(self)
+        slicer = require_slicer(self)
         error_prone, suspicion = suspect(slicer, Z, y_proba)
         new = self._flip(Z, y_proba, error_prone)
         probability = check_probability(y_proba, len(error_prone))
@@ -134,7 +138,7 @@ class Flipping:
         flips = error_prone & (probability.max(axis=1) < self.threshold_)
         if probability.shape[1] == 2:
             return np.asarray(np.where(flips, 1 - label, label), dtype=np.int64)
-        slices = fitted_slicer(self).predict(Z, y_proba)
+        slices = require_slicer(self).predict(Z, y_proba)
         other = [self.majority_.get(s, own) for s, own in zip(slices, label, strict=True)]
         return np.asarray(np.where(flips, other, label), dtype=np.int64)
 

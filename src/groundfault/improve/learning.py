@@ -1,6 +1,4 @@
-"""What active learning has shown: a learning curve for each policy and seed, and how policies
-compare.
-"""
+"""Results of active learning: a curve for each policy and seed, and comparisons of policies."""
 
 from __future__ import annotations
 

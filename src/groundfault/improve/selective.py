@@ -14,9 +14,7 @@ from groundfault.stats.improvement import Improvement, reject
 
 
 class Slicer(Protocol):
-    """What finds error slices in labelled examples and applies them to others, as
-    `groundfault.finders.Edisa` does.
-    """
+    """Finds error slices in labelled examples, and applies them to others."""
 
     @property
     def name(self) -> str:
@@ -91,14 +89,13 @@ class SelectivePrediction:
 
     def order(self, Z: ArrayLike, y_proba: ArrayLike) -> NDArray[np.intp]:
         """Rows of the error-prone examples, the most suspected first; of equals, the first."""
-        slicer = fitted_slicer(self)
+        slicer = require_slicer(self)
         error_prone, suspicion = suspect(slicer, Z, y_proba)
         rows = np.flatnonzero(error_prone)
         return rows[np.argsort(-suspicion[rows], kind="stable")]
 
     def measure(self, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Improvement:
-        """Accuracy while the error-prone of other labelled examples are rejected, against rejection
-        by confidence.
+        """Accuracy when error-prone examples are rejected, against rejection by confidence.
 
         Parameters
         ----------
@@ -111,7 +108,7 @@ class SelectivePrediction:
         InputError
             If the data cannot be used.
         """
-        slicer = fitted_slicer(self)
+        slicer = require_slicer(self)
         error_prone, suspicion = suspect(slicer, Z, y_proba)
         probability = check_probability(y_proba, len(error_prone))
         label = check_labels(y_true, len(error_prone), probability.shape[1])
@@ -140,7 +137,7 @@ def fit_copy(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike
     return copy
 
 
-def fitted_slicer(estimator: Any) -> Slicer:
+def require_slicer(estimator: Any) -> Slicer:
     """The fitted slicer.
 
     Raises

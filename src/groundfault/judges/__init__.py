@@ -49,6 +49,7 @@ def get(judge: str | Judge, settings: Mapping[str, Any] | None = None) -> Judge:
     maker = _REGISTRY.get(judge)
     try:
         instance: Judge = maker(**settings or {})
+    # wrong names of settings, from a plan or the command line
     except TypeError as error:
         raise PlanError(f"the judge {judge!r} cannot be made with its settings: {error}") from None
     return instance

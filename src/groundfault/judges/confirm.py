@@ -19,13 +19,13 @@ class HoldoutResult:
 
     Attributes
     ----------
-    stands : bool array
+    passes : bool array
         Survivors that are confirmed.
     p : float64 array
         One-sided permutation p-values in the discovery direction.
     p_adjusted : float64 array
         Their Holm adjustment among the survivors; NaN for the others.
-    failed : tuple of str
+    failure : tuple of str
         The first part of the rule that each survivor failed: "sign", "min_effect", "p"; else "".
     """
 
@@ -66,7 +66,9 @@ def confirm(
     tables = holdout.tables[hypotheses]
     p = compute_p_values(holdout, hypotheses, plan, rng, direction=direction)
     p_adjusted = np.full(len(p), np.nan)
+    # Holm over the survivors alone: discovery chose them without looking at these units
     p_adjusted[survives] = multiple.holm(p[survives])
+    # in this order: the first check that fails is the reason that the report gives
     checks = [
         ("sign", (tables.sign == direction) & (direction != 0)),
         ("min_effect", is_big_enough(tables, plan)),
@@ -84,6 +86,7 @@ def confirm(
 def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     """Which candidates have enough held-out units on both sides."""
     return np.asarray(
+        # decided by counts without outcomes, so that it cannot depend on what the holdout shows
         (tables.on >= (plan.hold_min_on or plan.min_on))
         & (tables.off >= (plan.hold_min_off or plan.min_off))
     )
@@ -91,15 +94,18 @@ def has_support(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
 
 def is_at_most(p: NDArray[np.float64], level: Number) -> NDArray[np.bool_]:
     """Which p-values are at most a level; one that equals it but for rounding is."""
+    # 9/90 computed as a sum of probabilities may come out just above 0.1
     return p <= float(exact(level)) * (1 + 1e-12)
 
 
 def is_big_enough(tables: ContingencyTables, plan: Plan) -> NDArray[np.bool_]:
     """Which effects reach the least one worth confirming."""
     if plan.effect == "risk_difference":
+        # as rationals: 0.1 as a float is larger than 1/10
         return tables.reaches(exact(plan.min_lift or 0))
     ratio = tables.ratio(plan.effect)
     min_ratio = float(exact(plan.min_ratio))
+    # a slice may have fewer errors too; direction is a check of its own
     return (ratio >= min_ratio) | (ratio <= 1 / min_ratio)
 
 
@@ -141,4 +147,6 @@ def compute_p_values(
         else:
             side = np.where(direction[at] > 0, 1, -1)
             exceed[at] += (side * draw_gap >= side * gap - slack).sum(axis=0)
+    # the data count as one draw: unbiased tests need it (Phipson and Smyth 2010,
+    # doi:10.2202/1544-6115.1585)
     return (1 + exceed) / (draws + 1)

@@ -41,6 +41,7 @@ class FullSample:
         """Confirm what is significant after correction and big enough."""
         p = compute_p_values(units, hypotheses, plan, rng)
         p_adjusted = _ADJUST[self.name](p)
+        # Holm bounds the family-wise error, the other two the false discovery rate
         level = plan.alpha if self.name == "holm" else plan.q
         return Screening(
             is_at_most(p_adjusted, level) & is_big_enough(units.tables[hypotheses], plan),

@@ -39,6 +39,7 @@ class JanusA:
         """Keep what clears the floor of Procedure A."""
         tables = units.tables[hypotheses]
         scores = tables.score(plan.effect)
+        # the floor is one of the scores: between them the counts of real candidates do not change
         levels = np.unique(scores)
         decoy_counts = count_expected_decoys(units, hypotheses, levels, plan, rng)
         floor = decoys.procedure_a(scores, decoy_counts, float(exact(plan.q)))
@@ -52,8 +53,7 @@ class JanusA:
 
 @dataclass(frozen=True)
 class Janus(JanusA):
-    """The default: the exact Procedure A and the paper's gate, and an exact one-sided holdout
-    p-value under Holm.
+    """The default: Procedure A and the gate of the paper, then exact holdout p-values under Holm.
 
     Duplicates and complements count once. Guarantee: P(any false confirmation) <= alpha when units
     are independent and held-out outcomes are exchangeable given the candidates, whatever the screen
@@ -75,9 +75,14 @@ def count_expected_decoys(
     if plan.decoys is not None:
         scores = draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
         return decoys.scale_counts(scores, levels, len(hypotheses), plan.correction)
+    # units of different size classes are not exchangeable, and the exact distribution has no strata
     if units.strata is not None:
         return decoys.scale_counts(
-            redraw_scores(units, hypotheses, plan, rng), levels, len(hypotheses), "inside"
+            # "inside" is valid for any number of draws, the paper's plain ratio only for many
+            redraw_scores(units, hypotheses, plan, rng),
+            levels,
+            len(hypotheses),
+            "inside",
         )
     distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
     return distributions.pool_tail(counts, levels, plan.effect)
@@ -87,6 +92,8 @@ def redraw_scores(
     units: Units, hypotheses: NDArray[np.intp], plan: Plan, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Sizes of effect of decoys permuted among groups of one size, equally many a hypothesis."""
+    # at least ten expected decoys at a floor of q, or the estimated proportion would be mostly
+    # noise
     draws = int(
         np.ceil(
             max(plan.permutations, 10 * len(hypotheses) / float(exact(plan.q))) / len(hypotheses)
@@ -105,11 +112,14 @@ def draw_scores(
     units: Units, hypotheses: NDArray[np.intp], count: int, effect: str, rng: np.random.Generator
 ) -> NDArray[np.float64]:
     """Sizes of effect of ``count`` drawn decoys, each hypothesis the source in turn."""
+    # every descriptor is a source equally often, as far as the count allows
     sources = hypotheses[rng.permutation(len(hypotheses))[np.arange(count) % len(hypotheses)]]
     tables = units.tables[sources]
     sums: Any = np.empty(count, dtype=units.losses.dtype)
     for i, hypothesis in enumerate(sources):
+        # hypothesis (j, o) is number j * M + o
         losses = units.losses[hypothesis % len(units.losses)][units.population(int(hypothesis))]
+        # permuting a descriptor is choosing as many random units
         sums[i] = losses[rng.permutation(len(losses))[: tables.on[i]]].sum()
     return ContingencyTables(tables.n, tables.on, tables.total, sums, tables.denominator).score(
         effect

@@ -19,8 +19,7 @@ LEVEL = 0.95  # of the paper's ablation, section 3.4
 
 @dataclass(frozen=True)
 class JanusLite:
-    """The paper's ablation: lifts strictly above the 95th percentile of decoy lifts, then the
-    holdout gate.
+    """The paper's ablation: lifts above the 95th percentile of decoys, then the holdout gate.
 
     The percentile is the smallest value that at least 95 % of decoys do not exceed, of the exact
     pooled mixture or, with ``plan.decoys``, of those drawn. Guarantee: none; a library of L null
@@ -38,6 +37,7 @@ class JanusLite:
         tables = units.tables[hypotheses]
         scores = tables.score(plan.effect)
         distinct, real = count_levels(scores)
+        # the floor's curve for the report only; the threshold below does not use it
         decoy_counts = count_expected_decoys(units, hypotheses, distinct[::-1].copy(), plan, rng)
         if plan.decoys is None and units.strata is None:
             distributions, _, counts = units.null_distributions(hypotheses, pooled=True)
@@ -48,6 +48,8 @@ class JanusLite:
                 if plan.decoys is None
                 else draw_scores(units, hypotheses, plan.decoys, plan.effect, rng)
             )
+            # the smallest decoy score that 95 % of them do not exceed, as `pool_quantile` defines
+            # it
             threshold = float(decoy_scores[int(np.ceil(LEVEL * len(decoy_scores))) - 1])
         floor = Floor(threshold, None, False, distinct, real, decoy_counts[::-1].copy())
         return Screening(

@@ -32,6 +32,7 @@ class MaxT:
     ) -> Screening:
         """Confirm what the largest of all permuted statistics seldom reaches, and is big enough."""
         outcomes = len(units.losses)
+        # a candidate's marks are packed once for all outcomes
         candidates, position = np.unique(hypotheses // outcomes, return_inverse=True)
         marks = units.marks.select(candidates)
         pairs = np.zeros((len(candidates), outcomes), dtype=np.bool_)

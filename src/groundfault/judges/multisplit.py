@@ -13,7 +13,9 @@ from groundfault.core.units import Units
 from groundfault.judges.confirm import compute_p_values, is_big_enough
 from groundfault.stats import multiple
 
+# discovery p-value above which a candidate gets no weight in that split
 _PROMISING = 0.2
+# alternatives that the likelihood ratio averages over: small effects to large ones
 _ODDS_RATIOS = (1.5, 2.0, 3.0, 5.0, 8.0)
 
 
@@ -38,8 +40,10 @@ class MultiSplit:
     ) -> Screening:
         """Confirm what e-BH selects from the averaged e-values, and is big enough."""
         e = np.zeros(len(hypotheses))
+        # an average of e-values is an e-value under any dependence, which p-values of splits lack
         for _ in range(plan.splits):
             in_discovery = np.zeros(len(units), dtype=np.bool_)
+            # halves: discovery chooses the weights, the holdout supplies the evidence
             in_discovery[rng.permutation(len(units))[: len(units) // 2]] = True
             e += (
                 _compute_split_e_values(

@@ -25,14 +25,14 @@ class Ruling:
     verdicts : tuple of Verdict
     reasons : tuple of tuple of str
         Codes: why untestable, or which part of the holdout rule failed.
-    judged : intp array, shape (H,)
+    hypotheses : intp array, shape (H,)
         The hypotheses that were screened, each once; `screening` and `confirmed` are about these.
-    leads : intp array, shape (L * M,)
+    representatives : intp array, shape (L * M,)
         The hypothesis whose answer each one carries: its own, or that of an earlier duplicate or
         complement.
     screening : Screening, optional
         None where nothing was eligible.
-    confirmed : Confirmed, optional
+    holdout_result : HoldoutResult, optional
         None where there was no holdout or nothing to hold against it.
     """
 
@@ -120,9 +120,7 @@ def _rule(
 
 
 def find_obstacles(plan: Plan, discovery: Units, whole: Marks) -> list[tuple[str, ...]]:
-    """Why each hypothesis cannot be tested, as codes; an empty tuple where it can. Looks at no
-    loss.
-    """
+    """Codes of why each hypothesis cannot be tested; none where it can. Reads no loss."""
     outcomes = len(discovery.losses)
     tables = discovery.tables
     whole_n, whole_on = (np.repeat(a, outcomes) for a in whole.counts())

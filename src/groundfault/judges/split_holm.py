@@ -15,8 +15,7 @@ from groundfault.judges.confirm import compute_p_values, is_big_enough
 
 @dataclass(frozen=True)
 class SplitHolm:
-    """Every candidate whose discovery effect is big enough goes to an exact one-sided holdout
-    p-value under Holm.
+    """Candidates with a large enough discovery effect get exact holdout p-values under Holm.
 
     Guarantee: P(any false confirmation) <= alpha when units are independent and held-out outcomes
     are exchangeable given the candidates. It holds for candidates mined on discovery, because the

@@ -5,7 +5,8 @@ Each is a small function of an annotated document; a spaCy pipeline that the use
 
 from __future__ import annotations
 
-from groundfault.language.feature import FEATURES, SETS, Feature, Need, chosen
+from groundfault.base.deprecation import rename_attributes
+from groundfault.language.feature import FEATURES, SETS, Feature, Need, select_features
 from groundfault.language.pipeline import AIDED, BLANK, DEFAULT, Pipeline, load_pipeline, read_norms
 from groundfault.language.tables import FeatureTable, feature_table, load_memory, save_memory
 
@@ -19,10 +20,12 @@ __all__ = [
     "FeatureTable",
     "Need",
     "Pipeline",
-    "chosen",
     "feature_table",
     "load_memory",
     "load_pipeline",
     "read_norms",
     "save_memory",
+    "select_features",
 ]
+
+__getattr__ = rename_attributes(__name__, {"chosen": "groundfault.language:select_features"})

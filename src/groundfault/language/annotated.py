@@ -1,6 +1,4 @@
-"""Reading annotated documents: trees, sentences and children from ``.tag_``, ``.dep_`` and
-``.head`` alone.
-"""
+"""Trees, sentences and children of annotated documents, from tags, labels and heads alone."""
 
 from __future__ import annotations
 

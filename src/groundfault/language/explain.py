@@ -1,6 +1,4 @@
-"""Explain: which linguistic features mark each error slice, tested and measured as in the benchmark
-DEIM.
-"""
+"""Explain: which linguistic features mark each error slice, measured as in the benchmark DEIM."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_members
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
@@ -19,7 +18,7 @@ from groundfault.core.fitted_column import add_fitted_columns
 from groundfault.core.plan import Plan
 from groundfault.core.rules import Rule
 from groundfault.errors import InputError
-from groundfault.language.feature import Feature, chosen
+from groundfault.language.feature import Feature, select_features
 from groundfault.language.pipeline import DEFAULT, Pipeline, load_pipeline
 from groundfault.slicing.predictions import example_losses
 from groundfault.stats import slice_features
@@ -27,7 +26,7 @@ from groundfault.stats.slice_features import average_v
 
 LEVEL = 0.05
 PERMUTATIONS = 9_999
-LEAST = 8
+MIN_TEXTS = 8
 """Smaller slices are not explained: a handful of texts has many features in common."""
 
 __all__ = [
@@ -63,8 +62,9 @@ class FeatureValues:
 
     @property
     def features_shown(self) -> NDArray[np.bool_]:
-        """Which texts show each feature, shape (F, n); see
-        `groundfault.stats.slice_features.shows`.
+        """Which texts show each feature, shape (F, n).
+
+        See `groundfault.stats.slice_features.mark_features`.
         """
         return slice_features.mark_features(self.values, [f.graded for f in self.features])
 
@@ -96,6 +96,7 @@ class Mark:
     v: float
 
 
+@rename_members(marked="select_marks")
 @dataclass(frozen=True)
 class SliceProfile:
     """A slice and the features compared in it, the smallest p first.
@@ -115,11 +116,12 @@ class SliceProfile:
     wrong: int
     marks: tuple[Mark, ...]
 
-    def marked(self, level: float = LEVEL, *, corrected: bool = True) -> tuple[Mark, ...]:
+    def select_marks(self, level: float = LEVEL, *, corrected: bool = True) -> tuple[Mark, ...]:
         """The features with a p-value below a level, corrected or as in the paper."""
         return tuple(m for m in self.marks if (m.adjusted if corrected else m.p) < level)
 
 
+@rename_members(found="select_marks")
 @dataclass(frozen=True)
 class Explanation:
     """Slices explained by linguistic features.
@@ -145,17 +147,19 @@ class Explanation:
     level: float
     permutations: int
 
-    def found(self, *, corrected: bool = True) -> tuple[Mark, ...]:
+    def select_marks(self, *, corrected: bool = True) -> tuple[Mark, ...]:
         """Every pair of slice and feature that counts as a mark."""
-        return tuple(m for s in self.slices for m in s.marked(self.level, corrected=corrected))
+        return tuple(
+            m for s in self.slices for m in s.select_marks(self.level, corrected=corrected)
+        )
 
     def summary(self, *, corrected: bool = True) -> dict[str, float]:
-        """feature-prop, and mean homogeneity, completeness and V of the marks; NaN where there is
-        none.
+        """Share of features that mark a slice, and mean scores of the marks; NaN for none.
 
         V is the mean of the V of each mark, not that of the two means. A mark that no error shows
-        has no completeness and no V, and counts in neither mean."""
-        marks = self.found(corrected=corrected)
+        has no completeness and no V, and counts in neither mean.
+        """
+        marks = self.select_marks(corrected=corrected)
         share = len({m.feature for m in marks}) / self.features if self.features else float("nan")
         means = {
             k: _mean([getattr(m, k) for m in marks]) for k in ("homogeneity", "completeness", "v")
@@ -188,8 +192,7 @@ def explain(
     level: float = LEVEL,
     progress: Callable[[str], object] = bool,
 ) -> Explanation:
-    """Say which linguistic features are larger on each slice than off it, on the discovery
-    examples.
+    """Say which linguistic features are larger on each slice than off it, in discovery examples.
 
     Parameters
     ----------
@@ -219,9 +222,10 @@ def explain(
     -----
     What marks a slice need not be what its errors come from: a slice cut by what texts are like has
     features by construction. A feature is a candidate of its own with the finder ``language``,
-    which an audit judges on the holdout."""
+    which an audit judges on the holdout.
+    """
     plan = plan or Plan()
-    frame, wrong = _compared(evidence, text, plan)
+    frame, wrong = _select_texts(evidence, text, plan)
     progress(f"reading {len(frame):,} texts")
     values = measure_features(frame[text].to_list(), sets, pipeline)
     table = add_fitted_columns(frame, slices)
@@ -254,9 +258,11 @@ def measure_features(
         As `groundfault.language.load_pipeline` and `groundfault.language.chosen`.
     """
     pipeline_used = pipeline if isinstance(pipeline, Pipeline) else load_pipeline(pipeline)
-    lacking = {f.name: reason for f in chosen(sets) if (reason := pipeline_used.lacking(f))}
-    features = tuple(f for f in chosen(sets) if f.name not in lacking)
-    return FeatureValues(features, _filled(pipeline_used.measure(texts, features).T), lacking)
+    lacking = {
+        f.name: reason for f in select_features(sets) if (reason := pipeline_used.lacking(f))
+    }
+    features = tuple(f for f in select_features(sets) if f.name not in lacking)
+    return FeatureValues(features, _fill_gaps(pipeline_used.measure(texts, features).T), lacking)
 
 
 def compare(
@@ -275,22 +281,22 @@ def compare(
     ----------
     members : bool array, shape (S, n)
         Slices that hold, or leave out, fewer than eight texts are passed over.
-    texts : Measured
+    texts : FeatureValues
         Of the n texts.
     wrong : bool array, shape (n,)
         Which are errors.
     rng : numpy.random.Generator
         Of the permutations.
-    named : sequence of (name, rule, meaning), optional
+    slices_by_name : sequence of (name, rule, meaning), optional
         Of every slice; numbers where left out.
     permutations : int
     level : float
         In (0, 1), of the p-values.
     """
     names = slices_by_name or [(str(number), "", "") for number in range(len(members))]
-    eligible = [s for s, on in enumerate(members) if LEAST <= on.sum() <= len(on) - LEAST]
+    eligible = [s for s, on in enumerate(members) if MIN_TEXTS <= on.sum() <= len(on) - MIN_TEXTS]
     on = members[eligible]
-    rows = _rows(texts, on, wrong, permutations, rng)
+    rows = _list_marks(texts, on, wrong, permutations, rng)
     profiles = [
         SliceProfile(*names[s], int(one.sum()), int((one & wrong).sum()), marks)
         for s, one, marks in zip(eligible, on, rows, strict=True)
@@ -306,10 +312,10 @@ def compare(
     )
 
 
-def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
-    """The discovery examples with a text and an outcome, and which of them are errors (a loss of a
-    half or more).
-    """
+def _select_texts(
+    evidence: Evidence, text: str, plan: Plan
+) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
+    """The discovery examples with a text and an outcome, and which of them are errors."""
     if len(evidence.models) > 1:
         raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")
     match_attributes(evidence, [text])
@@ -325,7 +331,7 @@ def _compared(evidence: Evidence, text: str, plan: Plan) -> tuple[pl.DataFrame, 
     return frame.filter(there), losses.filter(there).to_numpy() >= 0.5
 
 
-def _rows(
+def _list_marks(
     texts: FeatureValues,
     members: NDArray[np.bool_],
     wrong: NDArray[np.bool_],
@@ -355,7 +361,7 @@ def _rows(
     return out
 
 
-def _filled(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fill_gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
     there = ~np.isnan(values)
     means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
     return np.where(there, values, means[:, None])

@@ -1,10 +1,10 @@
-"""The 38 features of Table 2: what each is called and says, what it needs, and the function that
-measures it.
+"""The 38 features of Table 2: names, descriptions, needs, and the functions that measure them.
 
 References
 ----------
 Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
-Processing", TACL 11, 2023, Tables 2 and 3. https://doi.org/10.1162/tacl_a_00617"""
+Processing", TACL 11, 2023, Tables 2 and 3. https://doi.org/10.1162/tacl_a_00617
+"""
 
 from __future__ import annotations
 
@@ -66,9 +66,7 @@ class Feature:
         return bool(self.over)
 
     def above(self, cut: str) -> str:
-        """What a text does that has more than ``cut`` of it: *mentions dates*, *several dates*,
-        *over 2 dates*.
-        """
+        """Describe a text above ``cut``: *mentions dates*, *several dates*, *over 2 dates*."""
         few = {"0": "", "1": "several "}.get(cut, "over {} ")
         return self.over.replace("over {} ", few).format(cut)
 
@@ -77,7 +75,7 @@ class Feature:
         return self.function(doc) if aid is None else self.function(doc, aid)
 
 
-def _name_features(name: str, what: str, labels: frozenset[str]) -> Feature:
+def _entity_feature(name: str, what: str, labels: frozenset[str]) -> Feature:
     function = pragmatic.entities(labels)
     return Feature(
         name,
@@ -90,13 +88,13 @@ def _name_features(name: str, what: str, labels: frozenset[str]) -> Feature:
     )
 
 
-def _count_rule(name: str, what: str, function: Callable[..., float]) -> Feature:
+def _count_feature(name: str, what: str, function: Callable[..., float]) -> Feature:
     return Feature(
         name, "pragmatic", f"number of {what}", function, Need.WORDS, f"mentions over {{}} {what}"
     )
 
 
-def _mentioned(name: str, says: str) -> Feature:
+def _mention_feature(name: str, says: str) -> Feature:
     return Feature(name, "pragmatic", says, pragmatic.mentions(name), Need.WORDS)
 
 
@@ -172,14 +170,14 @@ _ALL = (
     ),
     Feature("how_question", "syntax", 'asks "how ...?"', syntax.how_question, Need.WORDS),
     Feature("why_question", "syntax", 'asks "why ...?"', syntax.why_question, Need.WORDS),
-    _mentioned("age", "mentions the age of people"),
-    _mentioned("gender", "has gendered words"),
-    _mentioned("nationality", "mentions a nationality"),
-    _mentioned("physical_appearance", "mentions how people look"),
-    _mentioned("race_ethnicity", "mentions race or ethnicity"),
-    _mentioned("religion", "mentions religion"),
-    _mentioned("socioeconomic_status", "mentions wealth or class"),
-    _mentioned("sexual_orientation", "mentions sexual orientation"),
+    _mention_feature("age", "mentions the age of people"),
+    _mention_feature("gender", "has gendered words"),
+    _mention_feature("nationality", "mentions a nationality"),
+    _mention_feature("physical_appearance", "mentions how people look"),
+    _mention_feature("race_ethnicity", "mentions race or ethnicity"),
+    _mention_feature("religion", "mentions religion"),
+    _mention_feature("socioeconomic_status", "mentions wealth or class"),
+    _mention_feature("sexual_orientation", "mentions sexual orientation"),
     Feature(
         "toxicity",
         "pragmatic",
@@ -212,20 +210,20 @@ _ALL = (
         Need.NORMS,
         "has words of a mean dominance above {}",
     ),
-    _name_features("people", "people", pragmatic.PEOPLE),
-    _name_features("organisations", "organisations", pragmatic.ORGANISATIONS),
-    _name_features("locations", "places", pragmatic.LOCATIONS),
-    _count_rule("money", "sums of money", pragmatic.money),
-    _count_rule("date", "dates", pragmatic.date),
-    _name_features("products", "products", pragmatic.PRODUCTS),
-    _count_rule("ordinal", "ordinal numbers", pragmatic.ordinal),
+    _entity_feature("people", "people", pragmatic.PEOPLE),
+    _entity_feature("organisations", "organisations", pragmatic.ORGANISATIONS),
+    _entity_feature("locations", "places", pragmatic.LOCATIONS),
+    _count_feature("money", "sums of money", pragmatic.money),
+    _count_feature("date", "dates", pragmatic.date),
+    _entity_feature("products", "products", pragmatic.PRODUCTS),
+    _count_feature("ordinal", "ordinal numbers", pragmatic.ordinal),
 )
 
 FEATURES: dict[str, Feature] = {feature.name: feature for feature in _ALL}
 """The features by name, in the order of the paper's table."""
 
 
-def chosen(names: Sequence[str]) -> tuple[Feature, ...]:
+def select_features(names: Sequence[str]) -> tuple[Feature, ...]:
     """Features by their names, or those of whole sets, each once and in the order of the table.
 
     Raises

@@ -14,14 +14,13 @@ from groundfault.core.evidence import Evidence
 from groundfault.core.rules import quote
 from groundfault.finders.text import drop_uninformative, select_texts
 from groundfault.finders.thresholds import choose_cuts
-from groundfault.language import AIDED, DEFAULT, SETS, Feature, chosen, load_pipeline
+from groundfault.language import AIDED, DEFAULT, SETS, Feature, load_pipeline, select_features
 from groundfault.language.column import LanguageColumn
 
 
 @dataclass(frozen=True)
 class Language:
-    """Propose linguistic features of text attributes: a feature that a text has, or more of one
-    than most have.
+    """Propose linguistic features of texts: a feature that a text has, or more of one than most.
 
     Features of degree are cut at quantiles of the discovery examples. What all or none of these
     have is left out, and so is what marks the same examples as an earlier candidate of its column.
@@ -57,7 +56,8 @@ class Language:
     Notes
     -----
     A candidate says what texts are like on which errors are more frequent, not that this causes
-    them: features go together, and with what texts are about."""
+    them: features go together, and with what texts are about.
+    """
 
     columns: tuple[str, ...] | None = None
     sets: tuple[str, ...] = SETS
@@ -79,7 +79,7 @@ class Language:
 
     def _features(self) -> tuple[Feature, ...]:
         pipeline = load_pipeline(self.pipeline)
-        alone = [f for f in chosen(self.sets) if f.need not in AIDED]
+        alone = [f for f in select_features(self.sets) if f.need not in AIDED]
         reasons = {f.name: pipeline.lacking(f) for f in alone}
         for reason in dict.fromkeys(filter(None, reasons.values())):
             names = ", ".join(name for name, why in reasons.items() if why == reason)

@@ -1,6 +1,4 @@
-"""Pipelines: texts become annotated documents, and these the numbers of the features, each text
-read once.
-"""
+"""Pipelines annotate texts, each text once, and measure features of the documents."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ class Pipeline:
 
     @property
     def key(self) -> str:
-        """What the numbers depend on besides the text: the pipeline and its version, and the word
-        lists.
-        """
+        """What the numbers depend on besides the text: pipeline, version and word lists."""
         meta = self.nlp.meta
         parts = (
             meta.get("lang"),
@@ -84,7 +80,10 @@ class Pipeline:
         if not needs <= self._assigned:
             return f"not available: needs {feature.need}, which {self.name} is not"
         if feature.labels and not feature.labels & self._entity_labels:
-            return f"not available: needs a pipeline that names entities as {' or '.join(sorted(feature.labels))}"
+            return (
+                "not available: needs a pipeline that names entities as "
+                f"{' or '.join(sorted(feature.labels))}"
+            )
         return ""
 
     @property
@@ -153,7 +152,7 @@ class Pipeline:
             part = different[start : start + _CHUNK]
             self._remember(part, any(f.need in _ANNOTATED for f in there), jobs, progress)
             rows |= {
-                text: self.memory[_hash(text)] | self._aided(text, there, frequent, norms)
+                text: self.memory[_hash(text)] | self._measure_aided(text, there, frequent, norms)
                 for text in part
             }
         values = [
@@ -162,7 +161,7 @@ class Pipeline:
         ]
         return np.asarray(values, dtype=np.float64).reshape(len(texts), len(features))
 
-    def _aided(
+    def _measure_aided(
         self, text: str, features: Sequence[Feature], frequent: Any, norms: Mapping[str, Any] | None
     ) -> dict[str, float]:
         """The features that depend on more than the text."""
@@ -176,9 +175,7 @@ class Pipeline:
     def _remember(
         self, texts: Sequence[str], annotate: bool, jobs: int, progress: Callable[[int], object]
     ) -> None:
-        """Read the texts that were not before, and keep all their features, or those that need no
-        annotation.
-        """
+        """Read new texts, and keep all their features, or those that need no annotation."""
         entries = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
         features = [f for f in FEATURES.values() if f.need in entries and not self.lacking(f)]
         names = {f.name for f in features}
@@ -189,14 +186,14 @@ class Pipeline:
             warnings.warn(
                 f"{texts_are} read to the first {LONGEST:,} characters only", stacklevel=3
             )
-        docs = self._annotated(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
+        docs = self._annotate(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
         for text, doc in zip(new, docs, strict=True):
             self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
             progress(1)
         for old in list(self.memory)[: max(0, len(self.memory) - _KEPT)]:
             del self.memory[old]
 
-    def _annotated(self, texts: Sequence[str], jobs: int) -> Iterator[Any]:
+    def _annotate(self, texts: Sequence[str], jobs: int) -> Iterator[Any]:
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore"
@@ -240,8 +237,8 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
         if Path(name).is_dir():
             raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
         raise MissingExtraError(
-            f"the spaCy pipeline {name} is not installed: python -m spacy download {name} "
-            "(or name a directory, or 'blank' for the features that need no parser)"
+            f"the spaCy pipeline {name} is not installed: python -m spacy download {name} (or name "
+            "a directory, or 'blank' for the features that need no parser)"
         ) from None
     except Exception as error:
         raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
@@ -249,12 +246,11 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
 
 def count_words(texts: Iterable[str]) -> Counter[str]:
     """How often each word comes in texts, in lower case."""
-    return Counter(word for text in texts for word in words.words(_read(text)))
+    return Counter(word for text in texts for word in words.find_words(_read(text)))
 
 
 def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
-    """Word norms from a CSV file with a column ``word``, and one or both of ``arousal`` and
-    ``dominance``.
+    """Word norms from a CSV file with ``word``, and ``arousal`` or ``dominance`` or both.
 
     Raises
     ------
@@ -286,8 +282,7 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
 
 
 def _read(text: str) -> str:
-    """What is read of a text: its beginning, no half of a surrogate pair, which tokenisers refuse,
-    and no endless word.
+    """The part of a text that is read: its beginning, in valid Unicode, with endless words broken.
 
     The time that a tokeniser takes for a run of marks grows with the square of its length.
     """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from groundfault.language import words
 from groundfault.language.annotated import lower
-from groundfault.language.words import listed
+from groundfault.language.words import read_words
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -68,7 +68,7 @@ def mentions(name: str) -> Callable[[Doc], float]:
     """What says whether a text has an entry of a list."""
 
     def has(doc: Doc) -> float:
-        return float(words.mentioned(name, doc.text))
+        return float(words.has_mention(name, doc.text))
 
     return has
 
@@ -84,9 +84,7 @@ def date(doc: Doc) -> float:
 
 
 def ordinal(doc: Doc) -> float:
-    """Ordinal numbers: *3rd*, *twenty-first*; not shares (*a third of*), dates, nor the second as a
-    time.
-    """
+    """Ordinal numbers: *3rd*, *twenty-first*; not shares, dates or *a second later*."""
     return float(len(_ORDINAL.findall(_SHARE.sub(" ", _DATE.sub(" ", doc.text)))))
 
 
@@ -100,10 +98,15 @@ def entities(labels: frozenset[str]) -> Callable[[Doc], float]:
 
 
 def valence(doc: Doc) -> float:
-    """Sentiment from -1 to 1: pleasant minus unpleasant words over both; up to three words after a
-    negation, turned.
+    """Sentiment from -1 to 1: pleasant minus unpleasant words over both.
+
+    A word up to three words after a negation counts as its opposite.
     """
-    negations, pleasant, unpleasant = listed("negation"), listed("pleasant"), listed("unpleasant")
+    negations, pleasant, unpleasant = (
+        read_words("negation"),
+        read_words("pleasant"),
+        read_words("unpleasant"),
+    )
     tokens = [lower(token) for token in doc]
     total, values = 0, 0
     for i, token in enumerate(tokens):
@@ -121,5 +124,5 @@ def toxicity(doc: Doc) -> float:
 
 def norm(doc: Doc, norms: Mapping[str, float]) -> float:
     """Mean norm of the words that have one; NaN where none has."""
-    values = [norms[word] for word in words.words(doc.text) if word in norms]
+    values = [norms[word] for word in words.find_words(doc.text) if word in norms]
     return sum(values) / len(values) if values else math.nan

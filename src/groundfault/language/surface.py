@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from groundfault.language.annotated import is_word
-from groundfault.language.words import words
+from groundfault.language.words import find_words
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -20,8 +20,7 @@ def length(doc: Doc) -> float:
 
 
 def zipf(counts: Mapping[str, int]) -> dict[str, float]:
-    """Frequencies of the words of a corpus on the Zipf scale, log10 of occurrences per billion
-    words; "" of a new word.
+    """Zipf frequencies, log10 of occurrences per billion words; "" stands for a new word.
 
     Each word counts as if seen once more than it was.
     """
@@ -35,7 +34,7 @@ def word_frequency(doc: Doc, frequencies: Mapping[str, float]) -> float:
 
     The paper averages raw counts, which *the* and *of* settle alone, and which grow with the
     corpus."""
-    values = words(doc.text)
+    values = find_words(doc.text)
     return (
         sum(frequencies.get(word, frequencies[""]) for word in values) / len(values)
         if values

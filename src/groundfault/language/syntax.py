@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from groundfault.language.annotated import children, depths, is_word, lower, opening, questions
-from groundfault.language.words import listed, mentioned
+from groundfault.language.words import has_mention, read_words
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc, Token
@@ -28,19 +28,17 @@ _NO_QUANTIFIER = {"RB", "RBS", "UH"}
 
 def negation(doc: Doc) -> float:
     """A word that negates: *not*, *n't*, *never*, *nobody* ..."""
-    negations = listed("negation")
+    negations = read_words("negation")
     return float(any(lower(token) in negations for token in doc))
 
 
 def reflexive(doc: Doc) -> float:
     """A reflexive or reciprocal pronoun: *myself*, *each other* ..."""
-    return float(mentioned("reflexive", doc.text))
+    return float(has_mention("reflexive", doc.text))
 
 
 def aspect(doc: Doc) -> float:
-    """Perfect aspect: a form of auxiliary *have*, and a past participle as the next of its
-    verbs.
-    """
+    """Perfect aspect: auxiliary *have*, and a past participle as the next of its verbs."""
     below = children(doc)
     for have in doc:
         if lower(have) in _HAVE and have.dep_ == "aux":
@@ -114,8 +112,9 @@ def multiple_modal(doc: Doc) -> float:
 
 
 def extra_infinitive(doc: Doc) -> float:
-    """*to* and a verb after a modal, perhaps with an adverb between: *can to kick*; *ought* takes
-    it by right.
+    """*to* and a verb after a modal, perhaps with an adverb between: *can to kick*.
+
+    *ought to* is correct English and not counted.
     """
     modals = (token for token in doc if token.tag_ == "MD" and lower(token) != "ought")
     return float(any(_is_infinitive(_next_but_adverbs(modal, doc), doc) for modal in modals))
@@ -148,24 +147,20 @@ def np_subordinate(doc: Doc) -> float:
 
 
 def quantifier(doc: Doc) -> float:
-    """A numeral (CD) or a word such as *any*, *all*, *most*; *each other* and *one another* are
-    none.
-    """
+    """A numeral (CD) or a word such as *any*, *all*, *most*; not *each other*, *one another*."""
     return float(any(_is_quantifier(token, doc) for token in doc))
 
 
 def _is_quantifier(token: Token, doc: Doc) -> bool:
     pair = " ".join(map(lower, doc[token.i : token.i + 2]))
     counts = token.tag_ == "CD" or (
-        lower(token) in listed("quantifier") and token.tag_ not in _NO_QUANTIFIER
+        lower(token) in read_words("quantifier") and token.tag_ not in _NO_QUANTIFIER
     )
     return counts and pair not in {"each other", "one another"}
 
 
 def long_distance(doc: Doc) -> float:
-    """The longest way from a word to its head, as a share of the words of their sentence; the
-    largest of all.
-    """
+    """The longest way from a word to its head, as a share of the words of their sentence."""
     _, root = depths(doc)
     words = [token for token in doc if is_word(token)]
     position = {token.i: place for place, token in enumerate(words)}
@@ -180,9 +175,7 @@ def long_distance(doc: Doc) -> float:
 
 
 def tree_depth(doc: Doc) -> float:
-    """The most heads above a word: the depth of the dependency tree, the paper's being that of
-    constituents.
-    """
+    """The depth of the dependency tree; the paper's is that of the constituents."""
     depth, _ = depths(doc)
     return float(max((depth[token.i] for token in doc if is_word(token)), default=0))
 

@@ -1,10 +1,10 @@
-"""Synthetic feature detection: errors that show one feature, among as many other examples. Are they
-found, and named?
+"""Synthetic detection: are errors that show one feature, among other examples, found and named?
 
 References
 ----------
 Hua et al., "Discover, Explain, Improve: An Automatic Slice Detection Benchmark for Natural Language
-Processing", TACL 11, 2023, sections 4.2 and 5.2. https://doi.org/10.1162/tacl_a_00617"""
+Processing", TACL 11, 2023, sections 4.2 and 5.2. https://doi.org/10.1162/tacl_a_00617
+"""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.core.plan import Plan
 from groundfault.language.explain import LEVEL, PERMUTATIONS, FeatureValues, Mark, compare
 
@@ -59,6 +60,7 @@ class DetectionScore:
         return 2 * self.precision * self.recall / (self.precision + self.recall)
 
 
+@rename_fields(found="suspects")
 @dataclass(frozen=True)
 class Detection:
     """What error slices made of a mix.
@@ -67,7 +69,7 @@ class Detection:
     ----------
     feature : str
         The gold feature.
-    targets, size, found, hits : int
+    targets, size, suspects, hits : int
         Errors that show it, examples of the mix, those that are on an error slice, and targets
         among these.
     slices : int
@@ -83,7 +85,7 @@ class Detection:
     feature: str
     targets: int
     size: int
-    found: int
+    suspects: int
     hits: int
     slices: int
     named: tuple[str, ...]
@@ -94,22 +96,25 @@ class Detection:
     def grouping(self) -> DetectionScore:
         """Of the targets on error slices: what the paper reports."""
         return DetectionScore(
-            self.hits / self.found if self.found else float("nan"), self.hits / self.targets
+            self.hits / self.suspects if self.suspects else float("nan"), self.hits / self.targets
         )
 
 
-def mixes(texts: FeatureValues, wrong: Bools, plan: Plan, *, fewest: int = FEWEST) -> list[Mix]:
+@rename_parameters(fewest="min_targets")
+def make_mixes(
+    texts: FeatureValues, wrong: Bools, plan: Plan, *, min_targets: int = FEWEST
+) -> list[Mix]:
     """One mix for each feature that enough errors show.
 
     Parameters
     ----------
-    texts : Measured
+    texts : FeatureValues
         Of n texts.
     wrong : bool array, shape (n,)
         Which are errors.
     plan : Plan
         Whose seed draws the other examples.
-    fewest : int
+    min_targets : int
         Features that fewer errors show are passed over.
 
     Notes
@@ -121,7 +126,7 @@ def mixes(texts: FeatureValues, wrong: Bools, plan: Plan, *, fewest: int = FEWES
     for feature, features_shown in zip(texts.features, texts.features_shown, strict=True):
         target = features_shown & wrong
         count = int(target.sum())
-        if count < fewest:
+        if count < min_targets:
             continue
         rest = np.flatnonzero(~target)
         sample = plan.rng(f"mix {feature.name}").permutation(rest)[:count]
@@ -147,7 +152,7 @@ def detect(
     mix : Mix
     members : bool array, shape (S, m)
         Which examples of the mix each error slice holds; slices may overlap.
-    texts : Measured
+    texts : FeatureValues
     wrong : bool array, shape (n,)
         Of all examples, as for `mixes`.
     plan : Plan
@@ -173,19 +178,18 @@ def detect(
         int(prone.sum()),
         int((prone & mix.target).sum()),
         len(explanation.slices),
-        _names(explanation.found(corrected=False)),
-        _names(explanation.found()),
+        _names(explanation.select_marks(corrected=False)),
+        _names(explanation.select_marks()),
         min((mark for one in explanation.slices for mark in one.marks), key=_order).feature
         if explanation.slices
         else "",
     )
 
 
-def naming(
+def score_naming(
     detections: Sequence[Detection], feature: str, *, corrected: bool = True
 ) -> DetectionScore:
-    """Of the mixes that name a feature, the share that were made with it; of those made with it,
-    the share that do.
+    """Precision and recall with which error slices name the feature of their mix.
 
     Parameters
     ----------
@@ -209,3 +213,12 @@ def _names(marks: Sequence[Mark]) -> tuple[str, ...]:
 
 def _order(mark: Mark) -> tuple[float, float, float]:
     return mark.adjusted, mark.p, -mark.v if mark.v == mark.v else 0.0
+
+
+__getattr__ = rename_attributes(
+    __name__,
+    {
+        "mixes": "groundfault.language.synthetic:make_mixes",
+        "naming": "groundfault.language.synthetic:score_naming",
+    },
+)

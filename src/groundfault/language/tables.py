@@ -1,6 +1,4 @@
-"""Tables of features: a column of texts becomes a column for each feature, and what was annotated
-may be kept.
-"""
+"""Tables of features: a column for each feature of a column of texts, and a cache of them."""
 
 from __future__ import annotations
 
@@ -77,13 +75,13 @@ def feature_table(
         raise InputError(f"column {texts.name!r} holds {texts.dtype}, not text")
     lacking = {f.name: reason for f in features if (reason := pipeline.lacking(f, norms))}
     there = [f for f in features if f.name not in lacking]
-    given = texts.drop_nulls().to_list()
+    present_texts = texts.drop_nulls().to_list()
     values = np.full((len(texts), len(there)), math.nan)
     values[texts.is_not_null().to_numpy()] = pipeline.measure(
-        given, there, norms=norms, jobs=jobs, progress=progress
+        present_texts, there, norms=norms, jobs=jobs, progress=progress
     )
     columns = [_column(f"{texts.name}_{f.name}", values[:, j]) for j, f in enumerate(there)]
-    different = set(given)
+    different = set(present_texts)
     return FeatureTable(
         pl.DataFrame(columns), lacking, len(different), sum(map(_sentences, different))
     )
@@ -112,8 +110,8 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
     if not Path(path).exists():
         return 0
     try:
-        stored = pl.read_parquet(path)
-        rows = stored.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
+        table = pl.read_parquet(path)
+        rows = table.filter(pl.col("pipeline") == pipeline.key).drop("pipeline")
         texts = rows.drop_in_place("text").cast(pl.String).to_list()
         memory = [
             {name: float(value) for name, value in row.items() if value is not None}
@@ -128,9 +126,7 @@ def load_memory(pipeline: Pipeline, path: str | Path) -> int:
 
 
 def save_memory(pipeline: Pipeline, path: str | Path) -> None:
-    """Write what a pipeline remembers to a Parquet file: hashes of texts and their features, no
-    text.
-    """
+    """Write a pipeline's memory to a Parquet file: hashes of texts and features, never a text."""
     rows = [
         {"pipeline": pipeline.key, "text": text, **values}
         for text, values in pipeline.memory.items()

@@ -1,6 +1,4 @@
-"""Word lists: plain files beside this one, each saying where it comes from, read once and matched
-whole words only.
-"""
+"""Word lists: plain files that name their source, matched by whole words only."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _BRACES = re.compile(r"\\\{(\w+)\\\}")
 
 
-def entries(name: str) -> tuple[str, ...]:
+def read_entries(name: str) -> tuple[str, ...]:
     """The entries of a list, one a line; what follows ``#`` is comment."""
     lines = (HERE / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     entry_lines = (line.partition("#")[0].strip() for line in lines)
@@ -21,42 +19,48 @@ def entries(name: str) -> tuple[str, ...]:
 
 
 @cache
-def listed(name: str) -> frozenset[str]:
+def read_words(name: str) -> frozenset[str]:
     """The entries of a list of single words, in lower case."""
-    return frozenset(entry.lower() for entry in entries(name))
+    return frozenset(entry.lower() for entry in read_entries(name))
 
 
 @cache
-def _pattern(name: str) -> re.Pattern[str]:
+def _compile_list(name: str) -> re.Pattern[str]:
     """What finds the entries of a list, as its group, and what only looks like them."""
-    passed_over = [_alternative(entry[1:]) for entry in entries(name) if entry.startswith("!")]
-    wanted = "|".join(_alternative(entry) for entry in entries(name) if not entry.startswith("!"))
-    return re.compile(rf"(?<!\w)(?:{'|'.join([*passed_over, f'({wanted})'])})(?!\w)")
+    exceptions = [
+        _make_alternative(entry[1:]) for entry in read_entries(name) if entry.startswith("!")
+    ]
+    mentions = "|".join(
+        _make_alternative(entry) for entry in read_entries(name) if not entry.startswith("!")
+    )
+    return re.compile(rf"(?<!\w)(?:{'|'.join([*exceptions, f'({mentions})'])})(?!\w)")
 
 
-def mentioned(name: str, text: str) -> bool:
+def has_mention(name: str, text: str) -> bool:
     """Whether a text has an entry of a list.
 
     Entries are whole words or phrases, whose words white space or a hyphen may join. One in lower
     case matches in any case; one with a capital (``Polish``) as it stands or all in capitals.
     ``{other}`` stands for any entry of the list ``other``. An entry that begins with ``!`` is what
     only looks like a mention (``!French fries``)."""
-    return any(match[1] for match in _pattern(name).finditer(text))
+    return any(match[1] for match in _compile_list(name).finditer(text))
 
 
-def words(text: str) -> list[str]:
+def find_words(text: str) -> list[str]:
     """The words of a text in lower case: runs of letters, with inner apostrophes."""
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def _alternative(entry: str) -> str:
+def _make_alternative(entry: str) -> str:
     return (
-        f"(?i:{_escaped(entry)})"
+        f"(?i:{_escape(entry)})"
         if entry == entry.lower()
-        else f"{_escaped(entry)}|{_escaped(entry.upper())}"
+        else f"{_escape(entry)}|{_escape(entry.upper())}"
     )
 
 
-def _escaped(entry: str) -> str:
+def _escape(entry: str) -> str:
     escaped = re.escape(entry).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]+")
-    return _BRACES.sub(lambda match: f"(?:{'|'.join(map(re.escape, entries(match[1])))})", escaped)
+    return _BRACES.sub(
+        lambda match: f"(?:{'|'.join(map(re.escape, read_entries(match[1])))})", escaped
+    )

@@ -1,4 +1,4 @@
-"""The one door to language models: questions in, responses out, every call on record.
+"""Asking language models: questions in, responses out, every call recorded.
 
 ::
 
@@ -10,14 +10,14 @@
 
 A target is named in one string:
 
-===============================
-==================================================================================
-``replay:calls.jsonl``          recorded answers: a record, or lines of JSON with ``prompt`` and
-``response`` ``openai/<model>``              any server that speaks OpenAI's protocol (option
-``base_url``, or OPENAI_BASE_URL) ``inspect/<provider>/<model>``  whatever Inspect's ``get_model``
-reaches: hosted providers, vllm, ollama, ... ``hf/<folder or name>``         a Hugging Face model on
-this machine, through Inspect ===============================
-==================================================================================
+``replay:calls.jsonl``
+    Recorded answers: a record, or lines of JSON with ``prompt`` and ``response``.
+``openai/<model>``
+    Any server that speaks OpenAI's protocol (option ``base_url``, or OPENAI_BASE_URL).
+``inspect/<provider>/<model>``
+    Whatever Inspect's ``get_model`` reaches: hosted providers, vllm, ollama, ...
+``hf/<folder or name>``
+    A Hugging Face model on this machine, through Inspect.
 
 Packages register more under the entry-point group ``groundfault.targets``.
 """

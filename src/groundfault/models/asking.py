@@ -1,6 +1,4 @@
-"""Asking: many questions at once, each answered once, retried within bounds, and recorded before
-anything else.
-"""
+"""Asking: many questions at once, each retried within bounds and recorded before it is used."""
 
 from __future__ import annotations
 
@@ -22,25 +20,22 @@ from groundfault.models.target import Target, get
 
 T = TypeVar("T")
 
-_FIRST_WAIT, _LONGEST_WAIT = (
-    0.5,
-    30.0,
-)  # seconds before the first retry; each further one waits twice as long
-_PATIENCE = 300.0  # a service that asks to wait longer than this is not waited for
-_IN_A_ROW = 10  # so many questions that fail for good, one after the other, are enough
-_HIDDEN = (
-    "KEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-)  # how names of environment variables that hold a secret end
+# seconds before the first retry, each further one waiting twice as long, and at most
+_FIRST_WAIT, _MAX_WAIT = 0.5, 30.0
+# where a service asks to wait longer than five minutes, as after a daily quota, the question fails
+_MAX_REQUESTED_WAIT = 300.0
+# questions in a row that fail after all retries: the service is down, and asking on costs hours
+_MAX_FAILURES = 10
+# endings of environment variables' names that hold a secret
+_SECRET_NAMES = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def ask(
     target: str | Target, prompts: Iterable[Prompt | Question], **options: Any
 ) -> list[Response]:
-    """Ask a model, and wait for the responses: `ask_async` for those who have no event loop, or are
-    in one.
+    """Ask a model, and wait for the responses; `ask_async` says what the options are.
+
+    It also works in a notebook, where an event loop is running already.
 
     Examples
     --------
@@ -73,16 +68,16 @@ async def ask_async(
     prompts : iterable of str, list of messages, or Question
         The same question twice is asked once; another ``repeat`` makes it another question.
     record : path, URL or Record, optional
-        Where every attempt is kept before its response is returned. A question that has its answer
-        there is not asked again: run again after an interruption, and only what is missing is paid
-        for.
+        Where every attempt is recorded before its response is returned. A question that has its
+        answer there is not asked again: after an interruption, run the same again and pay only for
+        what is missing.
     concurrency : int
         Most calls at a time.
     timeout : float
         Seconds for one attempt.
     retries : int
-        Further attempts after an error that may pass; waits double from 0.5 s to 30 s, and are as
-        long as the service asks for.
+        Further attempts after an error that may be temporary; waits double from 0.5 s to 30 s, or
+        are as long as the service asks for.
     progress : callable, optional
         Called with a line of text after each question.
     **settings
@@ -105,8 +100,9 @@ async def ask_async(
 
     Notes
     -----
-    Calls on their way when the process is killed, at most ``concurrency`` of them, may have been
-    paid for and are asked again: their replies never arrived."""
+    Calls in progress when the process is killed, at most ``concurrency`` of them, may have been
+    paid for and are asked again: their replies never arrived.
+    """
     model = get(target) if isinstance(target, str) else target
     if concurrency < 1 or retries < 0 or not timeout > 0:
         raise PlanError(
@@ -121,6 +117,7 @@ async def ask_async(
         if open_record and by_hash
         else {}
     )
+    # workers fail at the same time, so a short outage may fail twice as many as there are
     run = _Run(
         model,
         _Writer(open_record),
@@ -129,17 +126,17 @@ async def ask_async(
         progress,
         responses,
         len(by_hash),
-        max(_IN_A_ROW, 2 * concurrency),
+        max(_MAX_FAILURES, 2 * concurrency),
     )
     rest = (question for name, question in by_hash.items() if name not in responses)
     await _together(run.work(rest) for _ in range(min(concurrency, len(by_hash) - len(responses))))
-    if run.stopped:
+    if run.stop_reason:
         safe = (
             f"; what was answered is in {open_record.place}: run again to go on"
             if open_record
             else ""
         )
-        raise InputError(f"{model.name} cannot be asked: {run.stopped}{safe}")
+        raise InputError(f"{model.name} cannot be asked: {run.stop_reason}{safe}")
     return [run.responses[question.hash] for question in questions]
 
 
@@ -164,7 +161,7 @@ def _questions(prompts: Iterable[Prompt | Question], settings: dict[str, Any]) -
 
 
 async def _together(work: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """All at once; the first failure ends all, and is raised as itself."""
+    """Run coroutines at once; the first exception cancels the others and is raised unwrapped."""
     try:
         async with asyncio.TaskGroup() as group:
             for each in work:
@@ -184,47 +181,52 @@ class _Run:
     progress: Callable[[str], object] | None
     responses: dict[str, Response]
     total: int
-    most_failures: int
+    max_failures: int
     errors: int = 0
     failures: int = 0  # errors in a row
     hold: float = 0.0  # nothing is sent before this time of the loop's clock
-    stopped: str = ""
+    stop_reason: str = ""
 
     async def work(self, questions: Iterator[Question]) -> None:
         for question in questions:
             response = await self._settle(question)
             self.responses[question.hash] = response
+            # refusals and faulty questions say nothing of the service: only errors that outlasted all
+            # attempts count
             self.failures = self.failures + 1 if response.again else 0
             if response.fatal:
-                self.stopped = response.error
-            elif self.failures >= self.most_failures:
-                self.stopped = (
+                self.stop_reason = response.error
+            elif self.failures >= self.max_failures:
+                self.stop_reason = (
                     f"{self.failures} questions in a row failed, the last with: {response.error}"
                 )
             self.errors += bool(response.error)
             if self.progress:
-                failed = f", {self.errors:,} errors" if self.errors else ""
-                self.progress(f"{len(self.responses):,} of {self.total:,} asked{failed}")
-            if self.stopped:  # calls of others on their way are paid for: they finish
+                error_count = f", {self.errors:,} errors" if self.errors else ""
+                self.progress(f"{len(self.responses):,} of {self.total:,} asked{error_count}")
+            # other workers' calls in progress are paid for: each ends after its own
+            if self.stop_reason:
                 return
 
     async def _settle(self, question: Question) -> Response:
         """The response after at most ``1 + retries`` attempts."""
         for attempt in range(1, self.retries + 2):
             response = replace(await self._attempt(question), attempt=attempt)
+            # on disk before anything is done with it: what was paid for is never lost
             await self.writer.keep(Call(self.target.name, question, response, _now()))
-            if not response.again or attempt > self.retries or self.stopped:
+            if not response.again or attempt > self.retries or self.stop_reason:
                 break
-            if response.after is not None and response.after > _PATIENCE:
+            if response.after is not None and response.after > _MAX_REQUESTED_WAIT:
                 return replace(
                     response,
                     error=f"{response.error}; the service asks to wait {response.after:g} s",
                 )
             now = asyncio.get_running_loop().time()
-            if response.after is not None:  # asked of one, meant for all
+            # a rate limit is the account's, so every worker waits
+            if response.after is not None:
                 self.hold = max(self.hold, now + response.after)
             await asyncio.sleep(max(_wait(question, attempt), self.hold - now))
-            if self.stopped:
+            if self.stop_reason:
                 break
         return response
 
@@ -244,14 +246,15 @@ class _Run:
 
 @dataclass
 class _Writer:
-    """Keeps calls in a record: those that come while one transaction is on its way go together into
-    the next.
+    """Records calls; those that come during one transaction go together into the next.
+
+    One transaction a call would make the disk the bottleneck at high concurrency.
     """
 
     record: Record | None
     waiting: list[Call] = field(default_factory=list)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    broken: bool = False
+    failed_write: bool = False
 
     async def keep(self, call: Call) -> None:
         """Return once the call is on disk."""
@@ -259,34 +262,38 @@ class _Writer:
             return
         self.waiting.append(call)
         async with self.lock:
-            if not any(
-                other is call for other in self.waiting
-            ):  # whoever held the lock has taken it along
-                if self.broken:
+            # by identity: equal calls are separate attempts. One that no longer waits was written by
+            # the worker that held the lock before
+            if not any(other is call for other in self.waiting):
+                if self.failed_write:
                     raise InputError(f"the record {self.record.place} could not be written to")
                 return
             batch, self.waiting = self.waiting, []
             try:
                 await asyncio.to_thread(self.record.add, batch)
             except BaseException:
-                self.broken = True
+                self.failed_write = True
                 raise
 
 
 def _wait(question: Question, attempt: int) -> float:
-    """Seconds before the next attempt: doubled each time, and spread so that those that failed
-    together part.
-    """
-    spread = 0.5 + int(question.hash[:8], 16) / 2**33
-    return min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * spread
+    """Seconds before the next attempt: doubled each time, with jitter."""
+    # jitter, so that calls that failed together do not return together; from the hash and not from a
+    # random generator, so that a run can be repeated
+    jitter = 0.5 + int(question.hash[:8], 16) / 2**33
+    return min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * jitter
 
 
 def _secrets() -> set[str]:
-    """What the environment holds under a name like OPENAI_API_KEY."""
+    """Values of environment variables with names like OPENAI_API_KEY.
+
+    Services repeat keys in error messages, and errors are recorded and printed. Values below eight
+    characters are no keys, and removing them would garble messages.
+    """
     return {
         value
         for name, value in os.environ.items()
-        if name.upper().endswith(_HIDDEN) and len(value) >= 8
+        if name.upper().endswith(_SECRET_NAMES) and len(value) >= 8
     }
 
 
@@ -295,11 +302,11 @@ def _now() -> str:
 
 
 def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end from ordinary code, also where an event loop is running already,
-    as in a notebook.
+    """Run a coroutine to its end from code that is not async, also inside a running event loop.
 
-    All of them run on one loop: clients keep their connections from call to call, and those are
-    bound to a loop."""
+    All run on one loop: clients keep their connections from call to call, and these are bound to
+    the loop they were made on.
+    """
     future = asyncio.run_coroutine_threadsafe(work, _loop(os.getpid()))
     try:
         return future.result()
@@ -310,7 +317,7 @@ def _on_a_loop(work: Coroutine[Any, Any, T]) -> T:
 
 @cache
 def _loop(process: int) -> asyncio.AbstractEventLoop:
-    """The loop of this process: one that was there before a fork has lost its thread."""
+    """The loop of this process: after a fork, the parent's loop has no thread to run it."""
     loop = asyncio.new_event_loop()
     threading.Thread(
         target=loop.run_forever, name=f"groundfault-models-{process}", daemon=True

@@ -12,15 +12,11 @@ from groundfault.errors import MissingExtraError, PlanError, first_line
 from groundfault.models.openai_server import public
 from groundfault.models.question import Question, Response, whole_text
 
-_MANY = 1000  # connections: the bound on concurrency is ours
+# connections of the provider's client; `ask` has the bound on concurrency
+_MANY = 1000
 _CUT = ("max_tokens", "model_length")
-_HIDDEN = (
-    "do_sample",
-    "key",
-    "token",
-    "secret",
-    "password",
-)  # options that are no part of the name
+# endings of options that are no part of the name: secrets, and what a question's temperature decides
+_HIDDEN = ("do_sample", "key", "token", "secret", "password")
 
 
 class InspectModel:
@@ -43,8 +39,9 @@ class InspectModel:
 
     Notes
     -----
-    Inspect would retry without end and keep replies as pickles; here it tries once and keeps
-    nothing."""
+    Inspect would retry without end and cache replies as pickles; here it tries once and caches
+    nothing: retries and the record belong to `groundfault.models.ask`.
+    """
 
     def __init__(self, model: str, **options: Any) -> None:
         try:
@@ -54,9 +51,8 @@ class InspectModel:
                 "this target needs Inspect: pip install 'groundfault[inspect]'"
             ) from None
         self._local = model.startswith("hf/")
-        if (
-            self._local
-        ):  # greedy unless a temperature is asked for; transformers refuses a temperature of 0
+        # greedy unless a question sets a temperature: transformers refuses a temperature of 0
+        if self._local:
             options = {"do_sample": False, **options}
         config = GenerateConfig(max_retries=0, max_connections=None if self._local else _MANY)
         try:
@@ -68,9 +64,8 @@ class InspectModel:
         except Exception as error:  # each provider raises its own
             raise PlanError(f"inspect/{model} cannot be opened: {_describe_error(error)}") from None
         client: Any = getattr(self._model.api, "client", None)
-        if hasattr(
-            client, "max_retries"
-        ):  # below Inspect's retries, the libraries of most providers have their own
+        # below Inspect's retries, the libraries of most providers have their own
+        if hasattr(client, "max_retries"):
             client.max_retries = 0
         self.name = _name(
             model, {**options, "base_url": getattr(self._model.api, "base_url", None)}
@@ -85,7 +80,7 @@ class InspectModel:
         messages = [
             kinds.get(m["role"], ChatMessageSystem)(content=m["content"]) for m in question.messages
         ]
-        model = self._drawing() if self._local and question.temperature else self._model
+        model = self._sampling_model() if self._local and question.temperature else self._model
         if self._local:
             _check_local(question)
         try:
@@ -96,8 +91,10 @@ class InspectModel:
             return self._failure(error)
         return self._read(output, question)
 
-    def _drawing(self) -> Any:
+    def _sampling_model(self) -> Any:
         """The same weights, with answers drawn at random."""
+        # do_sample belongs to the model's object in Inspect and not to a call: shallow copies share
+        # the weights
         model = copy(self._model)
         model.api = copy(model.api)
         model.api.do_sample = True
@@ -124,6 +121,7 @@ class InspectModel:
         status = getattr(error, "status_code", None)
         if not isinstance(error, Exception):
             raise error
+        # the provider's own judgement: a bool, or an object with the time that the service asks for
         decision = self._model.api.should_retry(error)
         return Response.failed(
             _describe_error(error),
@@ -150,11 +148,13 @@ class InspectModel:
             logprobs=tuple(_logprobs(choice.logprobs.content)) if choice.logprobs else (),
             raw=raw,
         )
-        return self._of_its_batch(response, question) if self._local else response
+        return self._correct_batch(response, question) if self._local else response
 
-    def _of_its_batch(self, response: Response, question: Question) -> Response:
-        """A local model answers in batches, and Inspect counts the padding to the longest answer as
-        its tokens.
+    def _correct_batch(self, response: Response, question: Question) -> Response:
+        """Remove the padding of a batch from a local model's answer.
+
+        Inspect counts padding to the longest answer of the batch as the answer's tokens, so usage
+        and finish are not reliable either.
         """
         ends = [
             i
@@ -171,9 +171,7 @@ class InspectModel:
 
 
 def hugging_face(path: str, **options: Any) -> InspectModel:
-    """A Hugging Face model on this machine: a folder, or a name on the Hub; options as for
-    Inspect's ``hf``.
-    """
+    """A Hugging Face model on this machine, from a folder or the Hub; options as in Inspect."""
     from pathlib import Path
 
     if Path(path).is_dir():
@@ -182,7 +180,7 @@ def hugging_face(path: str, **options: Any) -> InspectModel:
 
 
 def _name(model: str, options: dict[str, Any]) -> str:
-    """The model, and what else decides its answers; no key, and no password in an address."""
+    """The model and the options that decide its answers, without keys and passwords."""
     settings = {
         name: value
         for name, value in options.items()
@@ -217,12 +215,12 @@ def _logprobs(tokens: Any) -> Iterator[dict[str, Any]]:
 
 
 def _usage(usage: Any) -> dict[str, int]:
-    cached = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
-    return {"input": usage.input_tokens + cached, "output": usage.output_tokens}
+    cache_tokens = (usage.input_tokens_cache_read or 0) + (usage.input_tokens_cache_write or 0)
+    return {"input": usage.input_tokens + cache_tokens, "output": usage.output_tokens}
 
 
 def _describe_error(error: BaseException) -> str:
-    """What an error says, without the request that Inspect prints above it."""
+    """The message of an error, without the request that Inspect prints above it."""
     return (
         str(getattr(error, "provider_message", None) or "")
         or f"{type(error).__name__}: {first_line(error)}"

@@ -1,6 +1,4 @@
-"""The ``openai`` target: any server that speaks OpenAI's chat protocol, through the maintained
-SDK.
-"""
+"""The ``openai`` target: any server that speaks OpenAI's chat protocol, through its SDK."""
 
 from __future__ import annotations
 
@@ -27,7 +25,8 @@ _FILTERS = (
     "ResponsibleAIPolicyViolation",
     "moderation",
 )
-_EMPTY_PURSE = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
+# codes of an account that cannot pay: status 429 like a rate limit, but waiting does not help
+_NO_CREDIT = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active")
 
 
 class OpenAIServer:
@@ -86,20 +85,20 @@ class OpenAIServer:
         import openai
 
         try:
-            reply = await self._connected().chat.completions.with_raw_response.create(
+            reply = await self._connect().chat.completions.with_raw_response.create(
                 **self._request(question)
             )
             return _read(reply.text).without(self._secrets)
         except openai.APIStatusError as error:
-            return _declined(
+            return _read_error(
                 error.status_code, error.response.headers, error.response.text
             ).without(self._secrets)
         except openai.APIConnectionError as error:
             message = f"no connection: {first_line(error.__cause__ or error)}"
             return Response.failed(message, again=True).without(self._secrets)
 
-    def _connected(self) -> openai.AsyncOpenAI:
-        """The client, whose connections belong to the loop it was made on."""
+    def _connect(self) -> openai.AsyncOpenAI:
+        """The client; a new one on another event loop, as connections belong to a loop."""
         import openai
 
         loop = asyncio.get_running_loop()
@@ -131,7 +130,8 @@ class OpenAIServer:
 
 
 def _read(body: str) -> Response:
-    """What a reply with status 200 says."""
+    """The response of a reply with status 200."""
+    # gateways answer 200 with an error inside; it may be temporary, like one with status 500
     try:
         data = json.loads(body)
         if data.get("error"):
@@ -157,9 +157,11 @@ def _read(body: str) -> Response:
         )
 
 
-def _declined(status: int, headers: Mapping[str, str], body: str) -> Response:
-    """What a reply with an error's status says: of this question, of the moment, or of all
-    questions.
+def _read_error(status: int, headers: Mapping[str, str], body: str) -> Response:
+    """The response of a reply with an error's status.
+
+    It is about this question (a filter, a bad request), about the moment (retry), or about all
+    questions (fatal).
     """
     try:
         data = json.loads(body)
@@ -169,10 +171,10 @@ def _declined(status: int, headers: Mapping[str, str], body: str) -> Response:
     message = f"{status}: {_describe_error(data) or body[:200] or 'no message'}"
     if status in (400, 403) and any(f'"{word}"' in code for word in _FILTERS):
         return Response("", finish="content_filter", refused=True, raw=body)
-    if status in (401, 403, 404) or any(f'"{word}"' in code for word in _EMPTY_PURSE):
+    if status in (401, 403, 404) or any(f'"{word}"' in code for word in _NO_CREDIT):
         return Response.failed(message, raw=body, fatal=True)
     if status in (408, 409, 425, 429) or status >= 500:
-        return Response.failed(message, raw=body, again=True, after=seconds_asked(headers))
+        return Response.failed(message, raw=body, again=True, after=read_retry_after(headers))
     return Response.failed(message, raw=body)
 
 
@@ -183,7 +185,7 @@ def _describe_error(data: Any) -> str:
     return str(message or "")
 
 
-def seconds_asked(headers: Mapping[str, str]) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """How long a server asks to wait: seconds, milliseconds, or a date."""
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name)
@@ -202,9 +204,7 @@ def seconds_asked(headers: Mapping[str, str]) -> float | None:
 
 
 def _text(content: Any) -> str:
-    """Text, or the texts of a list of parts; empty where there is none, as beside a call of a
-    tool.
-    """
+    """Text, or the texts of a list of parts; empty where there is none, as with a tool call."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part.get("type") == "text")
     if content is not None and not isinstance(content, str):
@@ -222,6 +222,7 @@ def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
         value = float(entry["logprob"])
         return {
             "token": whole_text(str(entry["token"])),
+            # OpenAI's own number for a token that is very unlikely; JSON has no infinity
             "logprob": value if math.isfinite(value) else -9999.0,
         }
 
@@ -235,7 +236,7 @@ def _logprobs(logprobs: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def _credentials(url: str | None) -> tuple[str, ...]:
-    """What of a URL is secret: the password, and the query, which may hold a key."""
+    """The secret parts of a URL: the password, and the query, which may hold a key."""
     if url is None:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Questions and responses: what is asked of a language model, and what came back."""
+"""Questions to a language model, and its responses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ _ROLES = ("system", "developer", "user", "assistant")
 
 @dataclass(frozen=True)
 class Question:
-    """A prompt and the settings it is asked with. What is left at None is left to the model's
-    server.
+    """A prompt and its settings; a setting of None is left to the model's server.
 
     Attributes
     ----------
@@ -100,7 +99,7 @@ class Question:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings that were given; neither messages nor repeat."""
+        """The settings that are not at their defaults; neither messages nor repeat."""
         settings = {
             f.name: getattr(self, f.name)
             for f in fields(self)
@@ -112,11 +111,11 @@ class Question:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of messages, settings and repeat: what a record knows the question by."""
+        """SHA-256 of messages, settings and repeat: the key of the question in a record."""
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """The question as plain JSON values."""
         return {
             "messages": [dict(m) for m in self.messages],
             "settings": self.settings,
@@ -125,14 +124,13 @@ class Question:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Question:
-        """What `to_dict` made."""
+        """The question that `to_dict` stored."""
         return cls(data["messages"], repeat=data.get("repeat", 0), **data.get("settings", {}))
 
 
 @dataclass(frozen=True)
 class Response:
-    """What came back: an answer, a refusal, or an error, which is a failure of the service and not
-    of the model.
+    """An answer, a refusal, or an error, which is a failure of the service and not the model.
 
     Attributes
     ----------
@@ -159,7 +157,7 @@ class Response:
     attempt : int
         1, 2, 3, ...
     again : bool
-        The error may pass: to ask again makes sense.
+        The error may be temporary, so that another attempt makes sense.
     fatal : bool
         No question will be answered before somebody acts: a wrong key, an unknown model.
     after : float or None
@@ -189,9 +187,8 @@ class Response:
         return cls(None, error=" ".join(error.split())[:500], **more)
 
     def without(self, secrets: Iterable[str]) -> Response:
-        """Itself; where it is an error, without these words: servers repeat in errors what they
-        were sent.
-        """
+        """The response; an error without these secrets, which servers repeat in messages."""
+        # the longest first: a secret may contain another
         error, raw = self.error, self.raw
         for secret in sorted(filter(None, secrets), key=len, reverse=True) if error else ():
             error, raw = error.replace(secret, "[hidden]"), raw.replace(secret, "[hidden]")
@@ -199,18 +196,19 @@ class Response:
 
     @property
     def status(self) -> Literal["answered", "refused", "error"]:
-        """What is to be done with it: only an answer can be scored."""
+        """Answered, refused or error: only an answer can be scored."""
         return "error" if self.error else "refused" if self.refused else "answered"
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it; what is as ever is left out."""
+        """The response as plain JSON values, without fields at their defaults."""
         plain = asdict(Response(None))
         data = {k: v for k, v in asdict(self).items() if v != plain[k] and k != "recorded"}
         return {"text": self.text, **data}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Response:
-        """What `to_dict` made, marked as recorded."""
+        """The response that `to_dict` stored, marked as recorded."""
+        # unknown keys are ignored: a newer version may have written the record
         names = {f.name for f in fields(cls)}
         values = {k: v for k, v in data.items() if k in names}
         if not isinstance(data.get("text"), str | None):

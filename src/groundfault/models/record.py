@@ -1,4 +1,4 @@
-"""Records: every call of a model, kept before anything is made of its reply."""
+"""Records: every call of a model, stored before its reply is used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from groundfault.models.question import Question, Response
 if TYPE_CHECKING:
     from sqlalchemy import Row, Table
 
-_MOST = 500  # hashes in one query
+# hashes in one query: SQLite's limit of parameters was 999 for long
+_MAX_HASHES = 500
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Call:
     Attributes
     ----------
     target : str
-        Whom was asked.
+        The name of the target.
     question : Question
     response : Response
     time : str
@@ -40,7 +41,7 @@ class Call:
     time: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As a line of JSON holds it."""
+        """The call as plain JSON values."""
         question = {
             "time": self.time,
             "target": self.target,
@@ -61,8 +62,9 @@ class Record:
 
     Notes
     -----
-    A call is found again by the hash of target, messages, settings and repeat. A process killed
-    while it records leaves a call whole or absent. Keys and headers are not recorded."""
+    A call is looked up by the target and the hash of messages, settings and repeat. A process
+    killed while it records leaves a call whole or absent. Keys and headers are not recorded.
+    """
 
     def __init__(self, path_or_url: str | Path) -> None:
         self._database = Database(path_or_url)
@@ -73,7 +75,7 @@ class Record:
         return self._database.place
 
     def add(self, calls: Sequence[Call]) -> None:
-        """Keep calls, all of them or none.
+        """Store calls, all of them or none.
 
         Raises
         ------
@@ -94,22 +96,25 @@ class Record:
             connection.execute(_table().insert(), rows)
 
     def answers(self, target: str, hashes: Sequence[str]) -> dict[str, Response]:
-        """Answers and refusals of a target to questions of these hashes, the first of each; errors
-        are none.
+        """The first answer or refusal of a target to each question of these hashes.
+
+        Errors are no answers: a question that has only errors is asked again.
 
         Raises
         ------
         InputError
-            If the place cannot be written to: better to know before anything is asked.
+            If the place cannot be written to, which is checked here, before anything is paid for.
         LedgerError
             If a call cannot be read.
         """
         table = _table()
         responses: dict[str, Response] = {}
         with self._database.transaction(table) as connection:
-            for start in range(0, len(hashes), _MOST):
-                wanted = table.c.question.in_(hashes[start : start + _MOST])
-                query = table.select().where(wanted, table.c.target == target).order_by(table.c.seq)
+            for start in range(0, len(hashes), _MAX_HASHES):
+                condition = table.c.question.in_(hashes[start : start + _MAX_HASHES])
+                query = (
+                    table.select().where(condition, table.c.target == target).order_by(table.c.seq)
+                )
                 for row in connection.execute(query):
                     response = self._call(row).response
                     if not response.error:
@@ -144,6 +149,7 @@ class Record:
             raise LedgerError(
                 f"the record {self.place} was altered: call {row.seq} cannot be read"
             ) from None
+        # whoever edits a prompt in the database would replay an answer to another question
         if question.hash != row.question:
             raise LedgerError(
                 f"the record {self.place} was altered: call {row.seq} is not about what it says"

@@ -20,7 +20,7 @@ _TEXTS = ("response", "text", "answer", "output", "completion")
 
 
 class Replay:
-    """Gives the answers that were recorded, and asks nobody.
+    """Returns recorded answers and calls no model.
 
     Parameters
     ----------
@@ -38,8 +38,9 @@ class Replay:
     Notes
     -----
     A record answers the same messages under the same settings and the same repeat. Lines without
-    ``settings`` answer whatever the settings; the same prompt for the second time is repeat 1, and
-    so on."""
+    ``settings`` answer whatever the settings; the second line of the same prompt is repeat 1, and
+    so on.
+    """
 
     def __init__(self, source: str, *, target: str | None = None) -> None:
         self._exact: dict[str, Response] = {}
@@ -58,6 +59,8 @@ class Replay:
             raise InputError(
                 f"{source} holds answers of {', '.join(sorted(whose))}; say whose (target=)"
             )
+        # part of the name, and so of every question's key in a record: answers of another file are
+        # not mistaken for these
         contents = [
             sorted((key, r.text or "") for key, r in answers.items())
             for answers in (self._exact, self._loose)

@@ -1,4 +1,4 @@
-"""Targets: whoever answers questions. `get` finds one by name."""
+"""Targets: models and recordings that answer questions. `get` finds one by name."""
 
 from __future__ import annotations
 
@@ -23,18 +23,19 @@ _REGISTRY = Registry(
 
 @runtime_checkable
 class Target(Protocol):
-    """Answers questions, one at a time; many may be asked at once.
+    """Answers questions; several calls may run at once.
 
     Attributes
     ----------
     name : str
-        What a record knows it by: all that decides its answers, and no secret.
+        Its key in a record: everything that decides its answers, and no secret.
 
     Notes
     -----
     It tries once and waits as long as it takes: retries, time-outs, the bound on concurrency and
-    the record belong to `groundfault.models.ask`. What goes wrong on the way to the model is a
-    `Response` with an ``error``, no answer."""
+    the record belong to `groundfault.models.ask`. A failure on the way to the model is a
+    `Response` with an ``error``, no exception.
+    """
 
     @property
     def name(self) -> str: ...  # noqa: D102

@@ -1,8 +1,9 @@
-"""Readers: each knows the logs of one tool, one format a file.
+"""Readers: each knows the logs of one tool, one format a module.
 
 A reader is an ordinary class with ``sniff`` and ``read``; packages register theirs under the
 entry-point group ``groundfault.readers``. None of the readers here imports the tool whose logs it
-reads."""
+reads.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from groundfault.readers.log import Log
 
 GROUP = "groundfault.readers"
 
-# the first that knows a file reads it: a table of no tool in particular comes last
+# the first that knows a file reads it: formats with a distinct signature come first, a table of no
+# tool in particular last
 _BUILT_IN: dict[str, str] = {
     "inspect": "groundfault.readers.inspect:Inspect",
     "helm": "groundfault.readers.helm:Helm",
@@ -48,11 +50,13 @@ class Reader(Protocol):
 
     A reader may name files that its tool writes beside its logs, and that are no logs, by an
     attribute ``companions``: patterns such as ``("results_*.json",)``. The account does not list
-    them as unread."""
+    them as unread.
+    """
 
     def sniff(self, path: Path) -> bool:
-        """Whether this is one log of the tool: a file, or a directory that is one run. Quick, and
-        never an error.
+        """Whether this is one log of the tool: a file, or a directory that is one run.
+
+        It is asked of every file of a folder, so it reads little and never raises.
         """
 
     def read(self, path: Path) -> Log:

@@ -7,9 +7,11 @@ from dataclasses import asdict, dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
+from groundfault.base.deprecation import rename_members
+
 T = TypeVar("T")
 
-_MOST_SAID = 5
+_MAX_LINES = 5
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class LogRead:
     observations : int
         Rows read, scored or not, of all scorers.
     notes : tuple of str
-        What the reader has to say of it.
+        Remarks of the reader, such as a run that was cut short.
     """
 
     path: str
@@ -36,6 +38,7 @@ class LogRead:
     notes: tuple[str, ...] = ()
 
 
+@rename_members(lines="to_lines")
 @dataclass(frozen=True)
 class Account:
     """What became of everything that was read.
@@ -56,11 +59,11 @@ class Account:
     duplicated : int
         Rows dropped because the same row was there already.
     conflicting : int
-        Rows that contradicted another and were kept apart, as was asked for.
+        Rows that contradicted another and were kept apart, by ``conflicts="keep"``.
     retried : int
         Rows dropped because the answer, missing or ended in an error, is in another log.
     beside : int
-        Rows of scorers that are not the outcome; what they said stands beside it.
+        Rows of scorers that are not the outcome; their scores stand in columns beside it.
     left_out : int
         Rows of answers that have no score by the scorer that is the outcome.
     notes : tuple of str
@@ -94,64 +97,68 @@ class Account:
             **{**data, "logs": logs, "unread": tuple(data["unread"]), "notes": tuple(data["notes"])}
         )
 
-    def lines(self) -> list[str]:
+    def to_lines(self) -> list[str]:
         """The account in sentences, the most important first."""
-        read = sum(log.observations for log in self.logs)
-        said = [
-            f"{_count(read, 'row')} from {_count(len(self.logs), 'log')}; "
+        n_rows = sum(log.observations for log in self.logs)
+        lines = [
+            f"{_count(n_rows, 'row')} from {_count(len(self.logs), 'log')}; "
             f"{_count(self.examples, 'example')}"
         ]
         if self.missing:
-            said.append(
+            lines.append(
                 f"matched: {_count(self.matched, 'example')} answered by each of "
                 f"{len(self.missing)} models"
             )
         lacking = {model: n for model, n in self.missing.items() if n}
-        said += [
+        lines += [
             f"missing: {model} has no row for {_count(n, 'example')}"
             for model, n in _some(lacking.items())
         ]
-        if len(lacking) > _MOST_SAID:
-            said.append(f"missing: {_count(len(lacking) - _MOST_SAID, 'more model')} lack examples")
-        said += self.notes
+        if len(lacking) > _MAX_LINES:
+            lines.append(
+                f"missing: {_count(len(lacking) - _MAX_LINES, 'more model')} lack examples"
+            )
+        lines += self.notes
         if self.beside:
-            said.append(f"beside: {_count(self.beside, 'row')} of scorers that are not the outcome")
+            lines.append(
+                f"beside: {_count(self.beside, 'row')} of scorers that are not the outcome"
+            )
         if self.retried:
-            said.append(
+            lines.append(
                 f"retried: {_count(self.retried, 'row')} without an answer, which another log has"
             )
         if self.duplicated:
-            said.append(f"duplicated: {_count(self.duplicated, 'row')} found twice, counted once")
+            lines.append(f"duplicated: {_count(self.duplicated, 'row')} found twice, counted once")
         if self.conflicting:
-            said.append(
+            lines.append(
                 f"conflicting: {_count(self.conflicting, 'row')} contradicted another and were "
                 "kept apart"
             )
         if self.unread:
             more = f" and {len(self.unread) - 3:,} more" if len(self.unread) > 3 else ""
-            said.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
-        return [*said, *self._of_logs()]
+            lines.append(f"not read, as no reader knows them: {', '.join(self.unread[:3])}{more}")
+        return [*lines, *self._log_lines()]
 
-    def _of_logs(self) -> list[str]:
-        """What there is to say of single logs, once for those of which the same is to be said."""
+    def _log_lines(self) -> list[str]:
+        """The notes on single logs, each note once with the log or the number of logs it is on."""
         about: dict[str, list[str]] = {}
         for log in self.logs:
             for note in log.notes:
                 about.setdefault(note, []).append(log.path)
         often = sorted(about.items(), key=lambda item: -len(item[1]))
-        said = [
+        lines = [
             f"in {paths[0] if len(paths) == 1 else _count(len(paths), 'log')}: {note}"
             for note, paths in often
         ]
-        more = len(said) - _MOST_SAID
+        more = len(lines) - _MAX_LINES
         return [
-            *_some(said),
+            *_some(lines),
             *([f"of other logs: {_count(more, 'more note')}"] if more > 0 else []),
         ]
 
 
 def _some(items: Iterable[T]) -> list[T]:
-    return list(islice(items, _MOST_SAID))
+    return list(islice(items, _MAX_LINES))
 
 
 def _count(n: int, noun: str) -> str:

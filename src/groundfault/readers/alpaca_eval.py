@@ -26,12 +26,12 @@ class _Annotation(msgspec.Struct):
 
 
 class AlpacaEval:
-    """Reads ``annotations.json``: 1 where the grader prefers the model, 0 where the baseline, 0.5 a
-    tie.
+    """Reads ``annotations.json``: 1 is a win of the model over the baseline, 0.5 a tie.
 
-    The preference lies between 1 (the baseline's) and 2 (the model's); a grader that gives
-    probabilities lands between. There are no ids: an example is named by a hash of its instruction.
-    No preference is ``missing``."""
+    The file's preference lies between 1 (the baseline is better) and 2 (the model is better);
+    graders that give probabilities use the numbers between. There are no ids: an example is named
+    by a hash of its instruction. No preference is ``missing``.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether it is a list of objects with an instruction, two outputs and two generators."""
@@ -51,7 +51,7 @@ class AlpacaEval:
 def _observations(annotations: list[_Annotation]) -> Iterator[Observation]:
     for position, one in enumerate(annotations, 1):
         preference = number(one.preference)
-        # 0 is what old graders wrote for an answer they could not read
+        # older graders write 0 where their own reply could not be read: neither a tie nor a loss
         value = None if preference is None or not 1 <= preference <= 2 else preference - 1
         status = (
             Status.SCORED

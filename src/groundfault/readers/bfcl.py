@@ -15,17 +15,17 @@ from groundfault.readers.values import drop_empty, listing, mapping, text, texts
 
 _NAME = re.compile(r"(?P<version>BFCL_v\d+)_(?P<category>.+)_score")
 _FIRST = re.compile(rb'\s*\{\s*"accuracy"\s*:[^{}]*"correct_count"\s*:[^{}]*"total_count"\s*:')
+# the tool counts these as wrong; there was no function call to compare with the right one
 _NO_CALL = ("ast_decoder:decoder_failed", "ast_decoder:decoder_wrong_output_format")
 
 
 class Bfcl:
-    """Reads ``BFCL_v*_<category>_score.json``, and from the result file of the same run those that
-    passed.
+    """Reads ``BFCL_v*_<category>_score.json``, and passes from the result file of the same run.
 
     The result file is looked for beside the score file, and under ``result/`` where that is under
-    ``score/``. Without it the denominator is unknown, and the notes say how many passed without a
-    name. An answer that is no call at all is ``unparsed``; an error in calling the model is
-    ``error``."""
+    ``score/``. Without it the passes have no names and the denominator is unknown; a note says so.
+    An answer that is no call at all is ``unparsed``; an error in calling the model is ``error``.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether the first line gives accuracy and counts."""
@@ -52,23 +52,24 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
         raise InputError(
             f"{path}: the first line does not give accuracy and counts, as score files of BFCL do"
         )
+    # the score file lists failures only: passes are the entries of the result file that it lacks
     results = _results(path)
-    failed = {_id(row, results): row for row in lines}
+    failures = {_id(row, results): row for row in lines}
     if not results:
         notes.append(
-            f"only failures are in this file, {len(failed):,} of {header['total_count']} entries: "
-            "the denominator is unknown without the result file"
+            f"only failures are in this file, {len(failures):,} of {header['total_count']} "
+            "entries: the denominator is unknown without the result file"
         )
     for position, name in enumerate(
-        [*results, *(name for name in failed if name not in results)], 1
+        [*results, *(name for name in failures if name not in results)], 1
     ):
-        row, result = failed.get(name), results.get(name, {})
+        row, result = failures.get(name), results.get(name, {})
         status, value = _outcome(row, result)
         prompt = mapping(row.get("prompt")).get("question", row.get("prompt")) if row else None
         user_turns = [
             words for turn in [prompt, *listing(prompt)] for words in texts_by(turn, "user")
         ]
-        measured = {
+        measurements = {
             "position": position,
             "error_type": text(row.get("error_type") or mapping(row.get("error")).get("error_type"))
             if row
@@ -84,18 +85,20 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             value,
             status,
             scorer="valid",
+            # folders are named org_model, since a name with a slash would be two folders
             model=model.replace("_", "/", 1),
             task=category,
             prompt=user_turns[-1] if user_turns else None,
             response=text(answer),
             target=text(row.get("possible_answer")) if row else None,
             attributes={"category": category},
-            measured=drop_empty(measured),
+            measured=drop_empty(measurements),
         )
 
 
 def _outcome(row: dict[str, Any] | None, result: dict[str, Any]) -> tuple[Status, float | None]:
     kind = str(row.get("error_type") or mapping(row.get("error")).get("error_type")) if row else ""
+    # a failed request is written as the answer's text, and scored as a wrong call
     if kind.endswith(":inference_error") or str(result.get("result")).startswith(
         "Error during inference"
     ):
@@ -123,9 +126,7 @@ def _results(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def _id(row: dict[str, Any], results: dict[str, dict[str, Any]]) -> str:
-    """The entry's own id; failures of the (ir)relevance categories give the number of the row, from
-    1.
-    """
+    """The entry's own id; categories of (ir)relevance give the number of the row, from 1."""
     own = mapping(row.get("prompt")).get("id")
     if isinstance(own, str):
         return own

@@ -51,6 +51,7 @@ class _Case(msgspec.Struct, rename="camel"):
 
 
 class _Run(msgspec.Struct, rename="camel"):
+    # some files hold the same fields one level down, in testRunData
     test_cases: list[_Case] | None = None
     conversational_test_cases: list[_Case] | None = None
     hyperparameters: dict[str, Any] | None = None
@@ -63,7 +64,8 @@ class DeepEval:
     """Reads test runs: the scorer ``success`` for the case as a whole, and one scorer a metric.
 
     A value is whether the metric's threshold was met, since in some metrics a low score is the good
-    one; the score itself is measured beside it. A metric that raised an error is ``error``."""
+    one; the score itself stands in a column beside it. A metric that raised is ``error``.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether it has test cases with metrics data."""
@@ -94,8 +96,9 @@ def _observations(cases: list[_Case], run: _Run) -> Iterator[Observation]:
         )
         example_ids.add(name)
         metrics = case.metrics_data or []
-        failed = bool(metrics) and all(metric.error is not None for metric in metrics)
-        overall = _Metric("success", case.success, error=metrics[0].error if failed else None)
+        # where every metric raised, nothing was measured, whatever the success of the case says
+        is_error = bool(metrics) and all(metric.error is not None for metric in metrics)
+        overall = _Metric("success", case.success, error=metrics[0].error if is_error else None)
         for metric in (overall, *metrics):
             yield _observation(case, metric, name, run, position)
 
@@ -106,7 +109,7 @@ def _observation(case: _Case, metric: _Metric, name: str, run: _Run, position: i
     if metric.error is not None:
         value, status = None, Status.ERROR
     turns = case.turns or []
-    measured = {
+    measurements = {
         "position": position,
         "score": number(metric.score),
         "threshold": number(metric.threshold),
@@ -133,7 +136,7 @@ def _observation(case: _Case, metric: _Metric, name: str, run: _Run, position: i
         response=text(case.actual_output) or "\n".join(texts_by(turns, "assistant")) or None,
         target=text(case.expected_output) or case.expected_outcome,
         attributes=drop_empty(attributes),
-        measured=drop_empty(measured),
+        measured=drop_empty(measurements),
     )
 
 

@@ -27,14 +27,14 @@ class _Results(msgspec.Struct):
 
 
 class EvalPlus:
-    """Reads the results of ``evalplus.evaluate``, ``evalplus.evalperf`` and
-    ``bigcodebench.evaluate``.
+    """Reads results of ``evalplus.evaluate``, ``evalplus.evalperf``, ``bigcodebench.evaluate``.
 
-    EvalPlus has two scorers: ``base``, and ``plus``, which like its own table wants the base tests
-    passed as well. A time-out of the program is a failure of the program. EvalPerf's brief files
+    EvalPlus has two scorers: ``base``, and ``plus``, which like its own table requires the base
+    tests as well. A time-out of the program is a failure of the program. EvalPerf's brief files
     have no outcome of a single answer: ``pass@1`` is the share of a task's answers that pass,
     ``dps`` and ``dps_norm`` are its scores of speed, both over 100; a task with too few right
-    answers to be timed is ``missing`` there."""
+    answers to be timed is ``missing`` there.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether ``eval`` maps names of tasks such as HumanEval/0 to results."""
@@ -74,7 +74,7 @@ def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Obs
         }
         for epoch, answer in enumerate(answers or [{}], 1):
             for scorer, value in _values(mapping(answer)).items():
-                measured = {
+                measurements = {
                     "position": position,
                     "test_status": _test_status(mapping(answer), scorer),
                 }
@@ -85,25 +85,26 @@ def _observations(path: Path, tasks: dict[str, Any], model: str) -> Iterator[Obs
                     scorer=scorer,
                     epoch=epoch,
                     response=text(mapping(answer).get("solution")),
-                    measured=drop_empty(measured),
+                    measured=drop_empty(measurements),
                 )
 
 
 def _answers(task_data: dict[str, Any]) -> list[Any]:
-    """The answers to a task in EvalPerf's full files, and in files of EvalPlus 0.1 (``base``,
-    ``plus``: lists).
-    """
+    """The answers to a task, in files of EvalPerf and of EvalPlus 0.1 too."""
     if isinstance(task_data.get("results"), list) and task_data["results"]:
         return list(task_data["results"])
+    # EvalPlus 0.1: lists of [status, details], one list for each kind of test
     if isinstance(base := task_data.get("base"), list):
         plus = task_data["plus"] if isinstance(task_data.get("plus"), list) else []
         first = [
             [each[0] if isinstance(each, list) and each else None for each in kind]
             for kind in (base, plus)
         ]
-        padded = first[1] + [None] * (len(first[0]) - len(first[1]))
+        # plus may be empty or shorter, as where only the base tests were run
+        plus_statuses = first[1] + [None] * (len(first[0]) - len(first[1]))
         return [
-            {"base_status": b, "plus_status": p} for b, p in zip(first[0], padded, strict=False)
+            {"base_status": b, "plus_status": p}
+            for b, p in zip(first[0], plus_statuses, strict=False)
         ]
     return [task_data]
 
@@ -113,6 +114,7 @@ def _values(answer: dict[str, Any]) -> dict[str, float | None]:
         base = _as_value(answer["base_status"])
         if (plus := _as_value(answer.get("plus_status"))) is None:
             return {"base": base}
+        # as in EvalPlus' table: an answer passes plus only if it passes base
         return {"base": base, "plus": None if base is None else base * plus}
     if "status" in answer:
         return {"pass": _as_value(answer["status"])}
@@ -129,5 +131,5 @@ def _as_value(status: Any) -> float | None:
 
 
 def _test_status(answer: dict[str, Any], scorer: str) -> str | None:
-    """What the tests said: pass, fail or timeout."""
+    """The status of the tests: pass, fail or timeout."""
     return text(answer.get(f"{scorer}_status", answer.get("status")))

@@ -24,6 +24,8 @@ SCHEMA = "0.2.2"
 _FIELDS = (b'"sample_id"', b'"evaluation_id"', b'"model_id"', b'"evaluation_name"')
 _REFUSED = re.compile(r"refus|content.?filter|safety", re.IGNORECASE)
 _WORDS = {"true": True, "false": False}
+# stricter than int() and float(): "007", "1_000" and "nan" are names more often than numbers; 18
+# digits fit into 64 bits
 _INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})")
 _DECIMAL = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 # what a record has its own place for, or what `write` notes so that it can be read again
@@ -53,9 +55,11 @@ class _Record(msgspec.Struct):
 class EveryEvalEver:
     """Reads instance-level records: one observation a line.
 
-    The scorer is the record's ``evaluation_result_id``, else the method that took the answer. A
-    record with an error is one, or refused where the error says so, and no score of it is used.
-    Metadata is all text in this format: what reads as a number or a truth value becomes one."""
+    The scorer is the record's ``evaluation_result_id``, else the method that extracted the answer.
+    A record with an error has status ``error``, or ``refused`` where the error says so, and its
+    score is not used. Metadata is all text in this format: what reads as a number or a truth value
+    becomes one.
+    """
 
     def sniff(self, path: Path) -> bool:
         """By the fields of the first line."""
@@ -84,7 +88,7 @@ def _observations(path: Path, log: Log) -> Iterator[Observation]:
 
 def _observation(record: _Record, position: int) -> Observation:
     question_data, evaluation = mapping(record.input), mapping(record.evaluation)
-    noted = {key: _typed(value) for key, value in mapping(record.metadata).items()}
+    noted = {key: _parse_value(value) for key, value in mapping(record.metadata).items()}
     attribution = _terminal(record.answer_attribution)
     value = number(evaluation.get("score"))
     value = number(evaluation.get("is_correct")) if value is None else value
@@ -99,7 +103,7 @@ def _observation(record: _Record, position: int) -> Observation:
     group, logprob, confidence = (
         noted.pop(name, None) for name in ("group", "logprob", "confidence")
     )
-    measured = {
+    measurements = {
         key.removeprefix(_MEASURED): noted.pop(key)
         for key in list(noted)
         if key.startswith(_MEASURED)
@@ -124,7 +128,7 @@ def _observation(record: _Record, position: int) -> Observation:
         confidence=number(confidence),
         logprob=number(logprob),
         attributes=attributes,
-        measured={**_measurements(record, evaluation, position), **measured},
+        measured={**_measurements(record, evaluation, position), **measurements},
     )
 
 
@@ -148,7 +152,8 @@ def _measurements(record: _Record, evaluation: dict[str, Any], position: int) ->
 
 
 def _status(error: Any) -> str:
-    """What an error says: one of our own words, a refusal, or an error."""
+    """The status that an error stands for."""
+    # `write` puts our own status in front of the message
     word = str(error).partition(":")[0]
     if word in UNSCORED:
         return word
@@ -171,8 +176,8 @@ def _response(record: _Record) -> str | None:
     return answers[-1] if answers else None
 
 
-def _typed(value: Any) -> Any:
-    """A number or truth value written as text."""
+def _parse_value(value: Any) -> Any:
+    """The number or truth value that a text spells; other text as it is."""
     if not isinstance(value, str):
         return value
     if _INTEGER.fullmatch(value):
@@ -203,7 +208,8 @@ def write(frame: pl.DataFrame, path: str | Path, *, measured: Collection[str] = 
     Notes
     -----
     The format has no unscored record: one is written with its status as ``error`` and a score of 0,
-    which who reads it must not count. `EveryEvalEver` reads it back as what it was."""
+    which readers must not count. `EveryEvalEver` reads it back with its status.
+    """
     lines = [
         json.dumps(_to_record(row, measured), ensure_ascii=False, allow_nan=False)
         for row in frame.iter_rows(named=True)
@@ -226,8 +232,10 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
     keys = [key for key in row if (key not in COLUMNS or key in _NOTED) and key not in _PLACED]
     names = {key: f"{_MEASURED}{key}" if key in measured else key for key in keys}
     metadata = {names[key]: _as_text(row[key]) for key in keys if row[key] is not None}
+    # 1 is the default on reading: files of runs without repeats stay as other tools write them
     if row.get("epoch") in (None, 1):
         metadata.pop("epoch", None)
+    # sample_hash is of the question alone, so that files of several models can be joined by it
     hashed = json.dumps(
         {"raw": prompt, "reference": references}, sort_keys=True, separators=(",", ":")
     )
@@ -239,6 +247,7 @@ def _to_record(row: dict[str, Any], measured: Collection[str]) -> dict[str, Any]
         "evaluation_result_id": scorer,
         "sample_id": row["example_id"],
         "sample_hash": hashlib.sha256(hashed.encode()).hexdigest(),
+        # multi_turn records need every message, which a table of observations does not hold
         "interaction_type": "single_turn",
         "input": {"raw": prompt, "reference": references},
         "output": {"raw": [] if row.get("response") is None else [row["response"]]},

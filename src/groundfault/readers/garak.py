@@ -12,20 +12,17 @@ from groundfault.readers.safely import head, json_lines
 from groundfault.readers.values import listing, mapping, name_of, number, text
 
 _DETECTED = 2
-"""The status of an attempt whose outputs the detectors have seen; the report has every attempt
-before that, too.
-"""
+"""Status of an attempt that went through the detectors; the report has each attempt before, too."""
 
 
 class Garak:
-    """Reads ``*.report.jsonl``: one observation an output and detector, 1 where the model withstood
-    it, else 0.
+    """Reads ``*.report.jsonl``: one observation an output and detector, 1 where the attack failed.
 
     A detector's score says how surely an output is a hit; the value is one minus it. Outputs of one
     prompt are its epochs. A prompt is named by its probe and a hash of its text, since garak's ids
-    are drawn anew in every run. An output that is not there is ``error``, one that the detector
-    could not score ``missing``; attempts that were sent and never looked at are ``missing``, and
-    the notes say so."""
+    are random in every run. An output that is not there is ``error``, one that the detector could
+    not score ``missing``; attempts that were sent and never judged are ``missing``, with a note.
+    """
 
     companions = ("*.hitlog.jsonl", "*.report.html")
 
@@ -49,39 +46,44 @@ def _observations(path: Path, log: Log) -> Iterator[Observation]:
     for row in json_lines(path, dict[str, Any]):
         kind = row.get("entry_type")
         if kind == "start_run setup":
+            # newer versions write target_name, older ones model_name
             model = text(row.get("plugins.target_name") or row.get("plugins.model_name")) or ""
         elif kind == "init":
             log.harness = f"garak {text(row.get('garak_version')) or ''}".strip()
         elif kind == "attempt" and row.get("status") == _DETECTED:
             waiting.pop(str(row.get("uuid")), None)
-            yield from _detected(row, model, epochs)
+            yield from _observations_of_attempt(row, model, epochs)
         elif kind == "attempt":
             waiting[str(row.get("uuid"))] = row
         finished = finished or kind == "completion"
+    # an interrupted run: leaving these out would make the model look safer than was observed
     for row in waiting.values():
-        yield from _detected(row, model, epochs)
+        yield from _observations_of_attempt(row, model, epochs)
     if waiting:
         log.notes.append(f"{len(waiting):,} attempts were sent and never judged")
     if not finished:
         log.notes.append("the run did not end: no completion in the report")
 
 
-def _detected(row: dict[str, Any], model: str, epochs: dict[str, int]) -> Iterator[Observation]:
+def _observations_of_attempt(
+    row: dict[str, Any], model: str, epochs: dict[str, int]
+) -> Iterator[Observation]:
     probe, prompt = text(row.get("probe_classname")) or "", _prompt(row.get("prompt"))
     name = f"{probe}:{name_of(prompt or '')}"
     outputs = listing(row.get("outputs"))
     results = mapping(row.get("detector_results")) or {"": []}
+    # a probe may send the same prompt in several attempts: their outputs go on counting
     first = epochs.get(name, 0)
     for detector, scores in results.items():
-        listed = listing(scores)
-        for i in range(max(len(outputs), len(listed), 1)):
-            score = number(listed[i]) if i < len(listed) else None
+        score_list = listing(scores)
+        for i in range(max(len(outputs), len(score_list), 1)):
+            score = number(score_list[i]) if i < len(score_list) else None
             output = _text(outputs[i]) if i < len(outputs) else None
-            lost = i < len(outputs) and outputs[i] is None
+            is_lost = i < len(outputs) and outputs[i] is None
             yield Observation(
                 name,
-                None if score is None or lost else 1 - score,
-                Status.ERROR if lost else Status.MISSING if score is None else Status.SCORED,
+                None if score is None or is_lost else 1 - score,
+                Status.ERROR if is_lost else Status.MISSING if score is None else Status.SCORED,
                 scorer=detector,
                 model=model,
                 task=probe.partition(".")[0],

@@ -17,9 +17,7 @@ class Gsm8k:
     """Reads ``example_model_solutions.jsonl``; a question is named by a hash of its text."""
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first line has a question, the ground truth and solutions marked right or
-        wrong.
-        """
+        """Whether the first line has a question, the ground truth and graded solutions."""
         first = head(path).partition(b"\n")[0]
         return (
             first.startswith(b'{"question"')
@@ -39,6 +37,7 @@ def _observations(path: Path) -> Iterator[Observation]:
             raise InputError(f"{path}, line {position} has no question")
         target = text(row.get("ground_truth"))
         for model, answer in row.items():
+            # every key that is no model lacks it: question, ground_truth
             if "is_correct" not in mapping(answer):
                 continue
             value = number(mapping(answer)["is_correct"])
@@ -51,6 +50,7 @@ def _observations(path: Path) -> Iterator[Observation]:
                 task="GSM8K",
                 prompt=question,
                 response=text(mapping(answer).get("solution")),
+                # the ground truth is a worked solution that ends in "A: <number>"
                 target=target.rpartition("\nA: ")[2] if target else None,
                 measured={"position": position},
             )

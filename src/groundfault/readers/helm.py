@@ -1,4 +1,4 @@
-"""HELM: the folder of one run, with ``run_spec.json`` and what each instance came to."""
+"""HELM: the folder of one run, with ``run_spec.json`` and the results of each instance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from groundfault.readers.values import mapping, number, text, texts_by
 _STATS, _STATES = "per_instance_stats.json", "scenario_state.json"
 _SHOWN, _INSTANCES = "display_predictions.json", "instances.json"
 
-# of the answer and how it was measured, not of how good it is
+# statistics of the request, of the answer's length and of the harness: they are no measure of how
+# good the answer is, and become columns or are left out
 _NO_SCORE = re.compile(
     r"(num|training|inference|finish_reason|logprob|perplexity|bits_per_byte|denoised|estimated)(_.*)?"
     r"|batch_size|max_prob|predicted_index|prompt_truncated"
@@ -27,7 +28,7 @@ _NO_SCORE = re.compile(
 _FILTERED = re.compile(r"content.?(filter|block|polic|moderat)|safety|blocked", re.IGNORECASE)
 
 Key = tuple[str, str, int]
-"""Instance, perturbation and trial, as HELM tells its rows apart."""
+"""Instance, perturbation and trial, which identify a row in HELM's files."""
 
 
 class _Spec(msgspec.Struct):
@@ -84,7 +85,8 @@ class Helm:
     trials with other in-context examples are epochs. The task is the run's name without the model.
     A request that failed is an error, one that was blocked is refused, and an instance without
     statistics is missing. Where ``scenario_state.json`` is absent, as in published runs,
-    ``instances.json`` and ``display_predictions.json`` are read in its place."""
+    ``instances.json`` and ``display_predictions.json`` are read in its place.
+    """
 
     companions = (
         "run_specs.json",
@@ -96,9 +98,7 @@ class Helm:
     )
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a folder with a run's specification and the statistics or predictions of
-        its instances.
-        """
+        """Whether it is a folder with a run's specification and statistics or predictions."""
         return (path / "run_spec.json").is_file() and any(
             (path / name).is_file() for name in (_STATS, _SHOWN)
         )
@@ -125,6 +125,7 @@ class _Run:
             self.notes.append(f"no {_STATES} or {_INSTANCES}: the questions are unknown")
         if not entries and not states:
             self.notes.append("no samples")
+        # instances that also occur perturbed: the variants of one are a group
         varied = {key[0] for key in (*states, *entries) if key[1]}
         for position, key in enumerate(dict.fromkeys([*states, *entries]), 1):
             scores = _means(entries[key]) if key in entries else {}
@@ -138,37 +139,36 @@ class _Run:
         for entry in json_file(self.path / name, list[_Entry]):
             key = (str(entry.instance_id), _variant(entry.perturbation), entry.train_trial_index)
             if key in entries and isinstance(entry.stats, list):
-                # each metric writes a list of its own
+                # each metric writes its own list of the same instance: together they are the row
                 before = entries[key].stats
                 entry.stats = [*(before if isinstance(before, list) else []), *entry.stats]
             entries[key] = entry
         return entries
 
     def _states(self) -> dict[Key, list[_State]]:
-        """Requests by what they are about; several where each choice is asked about on its own."""
+        """Requests of each key; several where each choice is a request of its own."""
         if (self.path / _STATES).is_file():
-            listed = json_file(self.path / _STATES, _States).request_states
+            states_list = json_file(self.path / _STATES, _States).request_states
         elif (self.path / _INSTANCES).is_file():
-            listed = [
+            states_list = [
                 _State(instance) for instance in json_file(self.path / _INSTANCES, list[_Instance])
             ]
         else:
-            listed = []
+            states_list = []
         states: dict[Key, list[_State]] = {}
-        for state in listed:
+        for state in states_list:
             key = (
                 str(state.instance.id),
                 _variant(state.instance.perturbation),
                 state.train_trial_index,
             )
+            # a calibration request asks a choice without its question, to normalise by
             if state.request_mode != "calibration":
                 states.setdefault(key, []).append(state)
         return states
 
     def _best_state(self, states: list[_State], scores: dict[str, float | None]) -> _State | None:
-        """The request of the answer: where each choice was asked about, of the choice that the
-        metric took.
-        """
+        """The request of the answer: of several choices, the one that the metric took."""
         index = scores.get("predicted_index")
         return next(
             (s for s in states if index is not None and s.reference_index == index),
@@ -193,7 +193,7 @@ class _Run:
             else None
         )
         logprob = number(completion.get("logprob"))
-        # 0 is what HELM writes where the model gives none
+        # HELM writes a log-probability of 0 where the model gives none
         certain = scores.get("max_prob") if logprob else None
         base = Observation(
             example_id=f"{key[0]}/{key[1]}" if key[1] else key[0],
@@ -211,6 +211,7 @@ class _Run:
             confidence=certain if certain is not None and 0 <= certain <= 1 else None,
             attributes=self._attributes(instance, key[1]),
         )
+        # multiple choice in one request: the output is a letter, which output_mapping translates
         choices = mapping(state.output_mapping) if state else {}
         answer = (
             choices.get(response.strip())
@@ -234,8 +235,9 @@ class _Run:
         return base
 
     def _task(self) -> str:
-        """The run's name without what names the model: instances of two subjects share their
-        ids.
+        """The run's name without the model.
+
+        Its other arguments stay, such as the subject: instances of two subjects share their ids.
         """
         name, _, arguments = self.spec.name.partition(":")
         parts = [
@@ -269,7 +271,7 @@ class _Run:
 def _observations(
     base: Observation, scores: dict[str, float | None], state: _State | None
 ) -> Iterator[Observation]:
-    """A row a metric, or one that says why there is none."""
+    """A row a metric, or one row with the reason why there is none."""
     result = mapping(state.result) if state else {}
     if result.get("success") is False:
         error = str(result.get("error") or "")
@@ -308,10 +310,10 @@ def _measurements(
     state: _State | None, completion: dict[str, Any], scores: dict[str, float | None], position: int
 ) -> dict[str, Any]:
     finish_reason = mapping(completion.get("finish_reason")).get("reason")
-    marked = (
+    reasons = (
         name[14:] for name, value in scores.items() if name.startswith("finish_reason_") and value
     )
-    reason = finish_reason or next(marked, None)
+    reason = finish_reason or next(reasons, None)
     measurements = {
         "position": position,
         "finish_reason": reason,
@@ -327,19 +329,20 @@ def _measurements(
 
 
 def _means(entry: _Entry) -> dict[str, float | None]:
-    """The statistics of one instance by name; of several of a name, the first that was observed."""
+    """The statistics of one instance by name; of several of a name, the first with a value."""
     if isinstance(entry.stats, dict):
         return {name: number(value) for name, value in entry.stats.items()}
     means: dict[str, float | None] = {}
     for stat in entry.stats:
         name = str(mapping(stat.name).get("name", stat.name))
         if means.get(name) is None:
+            # a count of 0 has a mean of 0, which was never measured
             means[name] = number(stat.mean) if stat.count != 0 else None
     return means
 
 
 def _question(question: Any) -> str | None:
-    """The text of an input; of a conversation, the last thing that the user said."""
+    """The text of an input; of a conversation, the user's last message."""
     if isinstance(question, str):
         return question
     users = texts_by(mapping(question).get("messages"), "user")
@@ -375,7 +378,7 @@ def _reference_text(reference: dict[str, Any]) -> str | None:
 
 
 def _variant(perturbation: Any) -> str:
-    """The name of a perturbation with what sets it apart from others of the name."""
+    """The name of a perturbation with its settings, which tell several of one name apart."""
     details = mapping(perturbation)
     name = str(details.pop("name", ""))
     settings = {
@@ -383,7 +386,8 @@ def _variant(perturbation: Any) -> str:
         for k, v in sorted(details.items())
         if isinstance(v, str | int | float) and not isinstance(v, bool)
     }
-    set_to = ",".join(
+    # computed_on and prefix are no settings: they differ between the files of one run
+    arguments = ",".join(
         f"{key}={value}" for key, value in settings.items() if key not in ("computed_on", "prefix")
     )
-    return f"{name}({set_to})" if name and set_to else name
+    return f"{name}({arguments})" if name and arguments else name

@@ -1,4 +1,4 @@
-"""Importing: logs of any tool become one table, with an account of everything that was read."""
+"""Importing: logs of any tool as one table, with an account of every row that was read."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ LogFile = tuple[Path, str, readers.Reader]
 
 CONFLICTS = ("error", "keep")
 _TABLE, _CARD = "observations.parquet", "evidence.json"
+# a pattern that matches a whole disk should end in a message, not in hours of reading
 _MAX_LOGS = 100_000
 
 
@@ -41,7 +42,7 @@ class ImportedLogs:
     ----------
     frame : polars.DataFrame
     roles : Roles
-        Which column plays which part, as far as the logs tell.
+        The roles of the columns, as far as the logs determine them.
     account : Account, optional
     provenance : tuple of str
     reading : dict
@@ -97,17 +98,17 @@ def read_logs(
         else map
     )
     logs, unread = _find(sources, _readers(reader, mapped), reader, report)
-    table, measured, read, verdicts = _read_all(logs, report)
+    table, measured_columns, log_accounts, verdicts = _read_all(logs, report)
     report("putting the logs together")
     rows_of = {
         str(name): int(rows) for name, rows in table["scorer"].value_counts(sort=True).iter_rows()
     }
-    chosen, others, left_out, notes = merge.select_scorer(table, scorers, verdicts)
-    counts = {"left_out": left_out, "beside": table.height - chosen.height - left_out}
-    table = merge.add_other_scores(merge.rescale(chosen, scale), table, others)
-    table, changed = merge.reconcile(merge.prefix_tasks(table), conflicts, read)
-    account = merge.account(table, read, unread, rows_of, counts | changed, notes)
-    frame, roles = _with_roles(table, measured)
+    answers, others, n_left_out, notes = merge.select_scorer(table, scorers, verdicts)
+    counts = {"left_out": n_left_out, "beside": table.height - answers.height - n_left_out}
+    table = merge.add_other_scores(merge.rescale(answers, scale), table, others)
+    table, changes = merge.reconcile(merge.prefix_tasks(table), conflicts, log_accounts)
+    account = merge.account(table, log_accounts, unread, rows_of, counts | changes, notes)
+    frame, roles = _with_roles(table, measured_columns)
     reading: dict[str, Any] = {"reader": readers.name_of(reader) if reader else None}
     reading |= {"map": asdict(mapped) if mapped else None, "scorer": list(scorers) or None}
     reading |= {"scale": scale, "conflicts": conflicts}
@@ -128,27 +129,27 @@ def _readers(
 def _read_all(
     logs: Sequence[LogFile], report: Progress
 ) -> tuple[pl.DataFrame, set[str], list[LogRead], list[str]]:
-    """The rows of all logs, the names of their measured columns, what each log was, and its tool's
-    own verdict.
-    """
-    frames, measured, read, verdicts = [], set[str](), [], []
+    """The rows of all logs, their measured columns, and of each log its account and verdict."""
+    frames, measured_columns, log_accounts, verdicts = [], set[str](), [], []
     for i, (path, name, reader) in enumerate(logs):
         report(f"reading log {i + 1:,} of {len(logs):,}: {path.name}")
         log = reader.read(path)
         rows = 0
         for frame, columns in log.tables():
             frames.append(frame.with_columns(pl.lit(i, pl.Int32).alias("log")))
-            measured |= columns
+            measured_columns |= columns
             rows += frame.height
-        read.append(LogRead(str(path), _sha256(path), name, log.harness, rows, tuple(log.notes)))
+        log_accounts.append(
+            LogRead(str(path), _sha256(path), name, log.harness, rows, tuple(log.notes))
+        )
         verdicts.append(log.verdict)
     if not frames:
-        where = read[0].path if len(read) == 1 else f"{len(read)} logs"
+        where = log_accounts[0].path if len(log_accounts) == 1 else f"{len(log_accounts)} logs"
         raise InputError(
             f"{where}: no observations; "
-            f"{'; '.join(note for r in read for note in r.notes) or 'empty'}"
+            f"{'; '.join(note for r in log_accounts for note in r.notes) or 'empty'}"
         )
-    return stack(frames), measured, read, verdicts
+    return stack(frames), measured_columns, log_accounts, verdicts
 
 
 def write_directory(
@@ -187,9 +188,12 @@ def write_directory(
             new.mkdir()
             frame.write_parquet(new / _TABLE)
             write_text(new / _CARD, json.dumps(card, indent=1, ensure_ascii=False))
+            # the table first: killed between the two, the old card does not fit the new table, and
+            # reading says so
             for name in (_TABLE, _CARD) if occupied else ():
                 (new / name).replace(place / name)
             if not occupied:
+                # an empty folder in its place would make the rename fail on some systems
                 if place.is_dir():
                     place.rmdir()
                 new.rename(place)
@@ -252,9 +256,9 @@ def _find(
         others = f", but {len(unread):,} other files, such as {unread[0]}" if unread else ""
         names = ", ".join(str(s) for s in sources)
         raise InputError(f"{names}: no log that a reader knows{others}")
-    used = {name for _, name, _ in logs.values()}
+    reader_names = {name for _, name, _ in logs.values()}
     companions = [
-        pattern for name in used for pattern in getattr(candidates[name], "companions", ())
+        pattern for name in reader_names for pattern in getattr(candidates[name], "companions", ())
     ]
     return list(logs.values()), [
         str(p) for p in unread if not any(p.match(pattern) for pattern in companions)
@@ -266,9 +270,9 @@ def _expand(source: str | Path) -> list[Path]:
     if path.exists():
         return [path]
     if glob.has_magic(str(source)):
-        matched = sorted(glob.glob(str(source), recursive=True))  # noqa: PTH207 - patterns may be absolute
-        if matched:
-            return [Path(name) for name in matched]
+        names = sorted(glob.glob(str(source), recursive=True))  # noqa: PTH207 - patterns may be absolute
+        if names:
+            return [Path(name) for name in names]
         raise InputError(f"no file matches {source}")
     raise InputError(f"{path} does not exist")
 
@@ -276,7 +280,7 @@ def _expand(source: str | Path) -> list[Path]:
 def _recognise(
     path: Path, candidates: dict[str, readers.Reader], unread: list[Path], *, top: bool = False
 ) -> Iterator[LogFile]:
-    # a mapping says what a file is: a file named together with it is not asked
+    # a mapping was written for these files, so those that are named are read by it without a sniff
     if top and path.is_file() and "map" in candidates:
         yield path, "map", candidates["map"]
         return
@@ -288,6 +292,7 @@ def _recognise(
         with readable(path):
             children = sorted(path.iterdir())
         for child in children:
+            # symbolic links to folders may form circles
             if not child.name.startswith(".") and not (child.is_dir() and child.is_symlink()):
                 yield from _recognise(child, candidates, unread)
     elif not top:
@@ -311,6 +316,8 @@ def _unknown(path: Path, reader: str | None) -> str:
 
 
 def _sha256(path: Path) -> str:
+    # of a run in a folder: every file's digest in the order of the paths; names do not count, so
+    # that a copy elsewhere has the same hash
     digest = hashlib.sha256()
     for part in [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file()):
         with part.open("rb") as stream:
@@ -318,9 +325,10 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _with_roles(table: pl.DataFrame, measured: set[str]) -> tuple[pl.DataFrame, Roles]:
-    """The table without columns that no log filled, and the part that each column plays."""
+def _with_roles(table: pl.DataFrame, measured_columns: set[str]) -> tuple[pl.DataFrame, Roles]:
+    """The table without columns that no log filled, and the roles of its columns."""
     if table["group"].null_count() < table.height:
+        # an example that no log puts into a group is a group of its own
         table = table.with_columns(pl.coalesce("group", "example_id").alias("group"))
     bare = [
         c
@@ -330,10 +338,12 @@ def _with_roles(table: pl.DataFrame, measured: set[str]) -> tuple[pl.DataFrame, 
     table = table.drop(bare)
     bookkeeping = [c for c in ("scorer", "epoch", "question_hash", "log") if c in table.columns]
     answers = ["response", "answer", "confidence", "logprob"]
+    # columns about the answer or its scoring are instruments: finders report them apart from
+    # attributes of the examples
     of_answers = [
         c
         for c in table.columns
-        if c in {*measured, *answers, merge.DISAGREE} or c.startswith("score_")
+        if c in {*measured_columns, *answers, merge.DISAGREE} or c.startswith("score_")
     ]
     repeats = "epoch" in table.columns and table["epoch"].n_unique() > 1
     roles = Roles(

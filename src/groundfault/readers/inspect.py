@@ -26,13 +26,14 @@ from groundfault.readers.values import mapping, number, text, texts_by
 _FIRST_ENTRY = re.compile(
     rb"PK\x03\x04.{26}(_journal/start|header|summaries|reductions|samples/.+_epoch_\d+)", re.DOTALL
 )
-# all of them stand before the list of sample ids, which may be long
+# keys that come before the list of sample ids: that may be longer than the part of the file read
 _JSON = (b'"eval"', b'"task_id"', b'"run_id"', b'"created"', b'"dataset"')
 _ATTACHMENT = "attachment://"
 
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0}
 _WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _NO_ANSWER = "N"
+# why Inspect gave no score; none of these is a wrong answer of the model
 _REASONS = {
     "refusal": Status.REFUSED,
     "invalid_response_format": Status.UNPARSED,
@@ -40,32 +41,31 @@ _REASONS = {
     "grader_failed": Status.ERROR,
     "scoring_failed": Status.ERROR,
 }
-# before 2026 a grader's reply without a grade was scored "I", and only the explanation said so
+# before 2026 a grader's reply without a grade was scored "I", as if the answer were wrong; only the
+# explanation tells the difference
 _NO_GRADE = "Grade not found in model output"
 _GRADED = "model_graded"
 _GRADER_KEYS = ("model", "grader_model", "judge_model", "grader", "judge", "models")
-_MOST_EPOCHS = 10_000
-_LONGEST = 200
+_MAX_EPOCHS = 10_000
+_MAX_REMARK = 200
 """Characters of a scorer's own remark that still becomes a column."""
 
 
 class Inspect:
-    """Reads an Inspect log: one observation a sample, epoch and scorer; a scorer of several values
-    gives one a value.
+    """Reads an Inspect log: one observation a sample, epoch, scorer and value of the scorer.
 
     ``C`` is 1, ``P`` 0.5, ``I`` 0. ``N`` is refused. A reason that Inspect gives with a score
     (``refusal``, ``invalid_response_format``, ``grader_failed``...) makes it refused, unparsed or
     an error, and so does an answer stopped by a content filter (refused): neither is a failure. A
     score of 1 stands whatever the reason. Of a sample with an error no score is used; one without
     scores is missing. Samples that the run set out to do and that are not in the log are missing
-    too. Edited scores are read as last edited. Reductions over epochs are not read."""
+    too. Edited scores are read as last edited. Reductions over epochs are not read.
+    """
 
     companions = ("logs.json", "eval-set.json")
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is an archive with Inspect's entries, or JSON that begins with the description
-        of a run.
-        """
+        """Whether it is an archive with Inspect's entries, or JSON that describes a run."""
         first = head(path)
         if first.startswith(b"PK"):
             return path.suffix == ".eval" or _FIRST_ENTRY.match(first) is not None
@@ -98,22 +98,22 @@ class _Run:
         clusters = {
             text(mapping(m.get("options")).get("cluster")) for m in _metrics(spec.scorers or [])
         } - {None}
-        # the metadata by which standard errors are clustered says which samples depend on each
-        # other
+        # the author of the task says by `cluster` which samples depend on each other; where metrics
+        # name several, there is no one grouping
         self.cluster = clusters.pop() if len(clusters) == 1 else None
 
     def observations(self, samples: Iterator[tuple[Sample, Attachments]]) -> Iterator[Observation]:
-        """What each sample came to, then the samples that never came to anything."""
+        """The scores of each sample, then the samples that the log lacks."""
         names: set[str] = set()
         keys: set[tuple[str, int]] = set()
         for position, (sample, attachments) in enumerate(samples, 1):
             keys.add((str(sample.id), sample.epoch))
             base = self._sample(sample, attachments, position)
-            scored = list(self._scores(sample, base, attachments))
-            names.update(row.scorer for row in scored)
-            yield from scored
-            if len(scored) < len(names) or not scored:
-                # of the scorer that is not there; who reads the log takes it for any
+            rows = list(self._scores(sample, base, attachments))
+            names.update(row.scorer for row in rows)
+            yield from rows
+            if len(rows) < len(names) or not rows:
+                # a row without a scorer stands for whichever scorer is chosen later
                 status = base.status if base.status != Status.SCORED else Status.MISSING
                 yield _like(base, status=status)
         if keys and not names:
@@ -121,12 +121,15 @@ class _Run:
         yield from self._absent(keys)
 
     def _absent(self, keys: set[tuple[str, int]]) -> Iterator[Observation]:
-        """The samples that were to be run and are not in the log."""
+        """The samples that were to be run and are not in the log.
+
+        A run that broke off on its hard samples must not look better than one that went on.
+        """
         header, spec = self.header, self.header.eval
         ids, epochs = mapping(spec.dataset).get("sample_ids"), mapping(spec.config).get("epochs")
         ids = [str(each) for each in ids] if isinstance(ids, list) else []
         times = (
-            range(1, epochs + 1) if isinstance(epochs, int) and 0 < epochs <= _MOST_EPOCHS else (1,)
+            range(1, epochs + 1) if isinstance(epochs, int) and 0 < epochs <= _MAX_EPOCHS else (1,)
         )
         planned = [(each, epoch) for epoch in times for each in ids]
         missing = [key for key in planned if key not in keys]
@@ -152,15 +155,15 @@ class _Run:
         """What the rows of a sample share."""
         output = sample.output or Output()
         choice = output.choices[0] if output.choices else Choice()
-        metadata = _resolved(sample.metadata or {}, attachments)
+        metadata = _resolve(sample.metadata or {}, attachments)
         base = Observation(
             example_id=str(sample.id),
             model=self.header.eval.model,
             task=self.header.eval.task,
             epoch=sample.epoch,
-            prompt=_resolved(_prompt(sample.input), attachments),
-            response=_resolved(_response(output), attachments),
-            target=_resolved(text(sample.target), attachments),
+            prompt=_resolve(_prompt(sample.input), attachments),
+            response=_resolve(_response(output), attachments),
+            target=_resolve(text(sample.target), attachments),
             logprob=_logprob(choice.logprobs),
             attributes={"choices": len(sample.choices), **metadata} if sample.choices else metadata,
             measured=self._measurements(sample, output, choice, position),
@@ -179,7 +182,7 @@ class _Run:
         messages = sample.messages or []
         turns = sample.turn_count or sum(m.role == "assistant" for m in messages)
         limit = mapping(sample.limit).get("type")
-        # with one turn the last call is the answer; with more, all calls of the model count
+        # with one turn the last call is the answer; with more, tokens of all calls are summed
         all_calls = (
             mapping(mapping(sample.model_usage).get(self.header.eval.model)) if turns > 1 else {}
         )
@@ -210,13 +213,13 @@ class _Run:
         scores = sample.scores or {}
         if sample.score is not None:
             scores = {next(iter(self.scorers), "score"): sample.score}
-        filtered = base.measured["finish_reason"] == "content_filter"
+        is_blocked = base.measured["finish_reason"] == "content_filter"
         for name, score in scores.items():
             reason = _reason(score)
             remarks = self._remarks(name, score, reason)
-            answer = _resolved(text(score.answer), attachments)
+            answer = _resolve(text(score.answer), attachments)
             for scorer, raw in _single(name, score.value):
-                value, status = _value(raw, reason, filtered)
+                value, status = _value(raw, reason, is_blocked)
                 if base.status != Status.SCORED:
                     value, status = None, base.status
                 row = _like(base, status, scorer, answer)
@@ -233,17 +236,19 @@ class _Run:
                 yield row
 
     def _remarks(self, name: str, score: Score, reason: str | None) -> dict[str, Any]:
-        """What is known of how this score came about."""
+        """How this score was made: parsed, edited, graded by which model."""
         metadata = mapping(score.metadata)
         remarks = {f"{name}_{key}": value for key, value in metadata.items() if _short(value)}
         if isinstance(score.answer, str):
+            # an empty answer is the scorer's sign that it found none
             remarks["parsed"] = bool(score.answer.strip())
         if reason:
             remarks["reason"] = reason
         if isinstance(score.history, list) and len(score.history) > 1:
             remarks["edited"] = True
-        graded = metadata.get("grading")
-        graders = [mapping(m).get("model") for m in graded] if isinstance(graded, list) else []
+        # the conversation with the grader; its replies name the exact version that answered
+        grading = metadata.get("grading")
+        graders = [mapping(m).get("model") for m in grading] if isinstance(grading, list) else []
         version = next((model for model in reversed(graders) if model), None)
         if (
             version
@@ -254,9 +259,7 @@ class _Run:
         return remarks
 
     def _grader(self, name: str) -> str | None:
-        """The model that graded: the one the scorer names, else the one in its role, else the model
-        itself.
-        """
+        """The grading model: the scorer's, else the one in its role, else the model itself."""
         options = self.scorers.get(name, {})
         grader_names = (_model_name(options.get(key)) for key in _GRADER_KEYS)
         role = options.get("model_role", "grader")
@@ -268,7 +271,7 @@ class _Run:
 def _like(
     base: Observation, status: str = Status.SCORED, scorer: str = "", answer: str | None = None
 ) -> Observation:
-    """The same sample under another scorer."""
+    """A row of the same sample for another scorer."""
     return Observation(
         base.example_id,
         None,
@@ -290,7 +293,7 @@ def _like(
 
 
 def _single(name: str, value: Any) -> list[tuple[str, Any]]:
-    """A score of several values as several of one."""
+    """A score of several values as several scores of one value."""
     if isinstance(value, Mapping):
         return [(f"{name}.{key}", each) for key, each in value.items()]
     if isinstance(value, list):
@@ -298,7 +301,7 @@ def _single(name: str, value: Any) -> list[tuple[str, Any]]:
     return [(name, value)]
 
 
-def _value(raw: Any, reason: str | None, filtered: bool) -> tuple[float | None, str]:
+def _value(raw: Any, reason: str | None, is_blocked: bool) -> tuple[float | None, str]:
     """The number that a score stands for, or the status that says why there is none."""
     value = number(raw)
     if isinstance(raw, str):
@@ -308,11 +311,12 @@ def _value(raw: Any, reason: str | None, filtered: bool) -> tuple[float | None, 
                 value = number(float(raw))
             except ValueError:
                 value = None
+    # a full score stands: the scorer found a right answer, whatever happened on the way
     if value == 1:
         return value, Status.SCORED
     if reason in _REASONS:
         return None, _REASONS[reason]
-    if filtered or raw == _NO_ANSWER:
+    if is_blocked or raw == _NO_ANSWER:
         return None, Status.REFUSED
     return value, Status.SCORED if value is not None else Status.MISSING
 
@@ -343,7 +347,7 @@ def _response(output: Output) -> str | None:
 
 
 def _logprob(logprobs: Any) -> float | None:
-    """Of the whole answer: the sum over its tokens."""
+    """Log-probability of the whole answer: the sum over its tokens; None if one lacks it."""
     tokens = mapping(logprobs).get("content")
     each = (
         [number(mapping(token).get("logprob")) for token in tokens]
@@ -353,14 +357,14 @@ def _logprob(logprobs: Any) -> float | None:
     return sum(x for x in each if x is not None) if each and None not in each else None
 
 
-def _resolved(value: Any, attachments: Attachments) -> Any:
-    """A text in place of the reference to it; in a mapping, of its values."""
+def _resolve(value: Any, attachments: Attachments) -> Any:
+    """Replace references to attachments by their text, also in the values of a mapping."""
     if isinstance(value, str) and value.startswith(_ATTACHMENT):
         return attachments().get(value.removeprefix(_ATTACHMENT), value)
     if isinstance(value, dict) and any(
         isinstance(v, str) and v.startswith(_ATTACHMENT) for v in value.values()
     ):
-        return {key: _resolved(each, attachments) for key, each in value.items()}
+        return {key: _resolve(each, attachments) for key, each in value.items()}
     return value
 
 
@@ -379,7 +383,7 @@ def _model_name(model: Any) -> str | None:
 
 def _short(value: Any) -> bool:
     return isinstance(value, bool | int | float) or (
-        isinstance(value, str) and len(value) <= _LONGEST
+        isinstance(value, str) and len(value) <= _MAX_REMARK
     )
 
 

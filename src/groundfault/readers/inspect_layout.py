@@ -14,6 +14,7 @@ from groundfault.errors import InputError
 from groundfault.readers.safely import Archive, head, json_file
 
 _SAMPLE = re.compile(r"samples/(.+)_epoch_\d+(\.json|/sample\.json)")
+# an interrupted run has no header.json yet, only the journal's
 _HEADERS = ("header.json", "_journal/start.json")
 
 
@@ -29,7 +30,7 @@ class Score(msgspec.Struct):
 
 
 class Message(msgspec.Struct):
-    """One message, without what it says."""
+    """One message; its text is not read."""
 
     role: Any = None
     tool_calls: list[Any] | None = None
@@ -53,7 +54,7 @@ class Output(msgspec.Struct):
 
 
 class Sample(msgspec.Struct):
-    """One sample; what is not named here, its events above all, is passed over."""
+    """One sample; other keys, above all its events, are skipped while decoding."""
 
     id: str | int
     epoch: int = 1
@@ -74,12 +75,14 @@ class Sample(msgspec.Struct):
     invalidation: Any = None
 
 
+# attachments are most of a log's size and rarely referred to: they are decoded in a second pass,
+# and only when a text is a reference to one
 class _Attached(msgspec.Struct):
     attachments: dict[str, str] | None = None
 
 
 class Eval(msgspec.Struct):
-    """What was run."""
+    """The description of the run."""
 
     task: str
     model: str
@@ -111,7 +114,7 @@ Attachments = Callable[[], Mapping[str, str]]
 
 
 def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
-    """What a log says of its run, and its samples, each with a way to what is attached to it.
+    """Read the header of a log, and its samples, each with a function that gives attachments.
 
     Raises
     ------
@@ -119,35 +122,35 @@ def open_log(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
         If it is no log of Inspect, or damaged.
     """
     if not head(path).startswith(b"PK"):
-        return _of_json(path)
+        return _read_json(path)
     archive = Archive(path)
     header_name = next((name for name in _HEADERS if name in archive), None)
     if header_name is None:
         raise InputError(f"{path} has neither {' nor '.join(_HEADERS)}; is it a log of Inspect?")
-    return archive.json(header_name, Header), _of_archive(archive)
+    return archive.json(header_name, Header), _read_archive(archive)
 
 
-def _of_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
+def _read_archive(archive: Archive) -> Iterator[tuple[Sample, Attachments]]:
     for name in archive.names():
         name_match = _SAMPLE.fullmatch(name)
         if not name_match:
             continue
         sample = archive.json(name, Sample)
         if name_match[2] == ".json":
-            yield sample, partial(_beside, archive, name)
+            yield sample, partial(_read_attachments, archive, name)
         else:
-            # a sample in parts, each an entry of its own
+            # large samples are written in parts, each an entry of its own
             folder = name.removesuffix("sample.json")
             if f"{folder}metadata.json" in archive:
                 sample.metadata = archive.json(f"{folder}metadata.json", dict[str, Any])
-            yield sample, partial(_in_parts, archive, f"{folder}attachments/")
+            yield sample, partial(_read_attachment_parts, archive, f"{folder}attachments/")
 
 
-def _beside(archive: Archive, name: str) -> dict[str, str]:
+def _read_attachments(archive: Archive, name: str) -> dict[str, str]:
     return archive.json(name, _Attached).attachments or {}
 
 
-def _in_parts(archive: Archive, folder: str) -> dict[str, str]:
+def _read_attachment_parts(archive: Archive, folder: str) -> dict[str, str]:
     """Attachments of a sample in parts: lists of texts, referred to by number."""
     starts = [
         name[len(folder) : -5]
@@ -161,14 +164,14 @@ def _in_parts(archive: Archive, folder: str) -> dict[str, str]:
     return part_names
 
 
-def _of_json(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
+def _read_json(path: Path) -> tuple[Header, Iterator[tuple[Sample, Attachments]]]:
     whole = json_file(path, _Whole)
-    attached: list[_Attached] = []
+    parts: list[_Attached] = []
 
     def attachments(i: int) -> Mapping[str, str]:
-        if not attached:
-            attached.extend(json_file(path, _WholeAttached).samples or [])
-        return attached[i].attachments or {}
+        if not parts:
+            parts.extend(json_file(path, _WholeAttached).samples or [])
+        return parts[i].attachments or {}
 
     samples = whole.samples or []
     return whole, ((sample, partial(attachments, i)) for i, sample in enumerate(samples))

@@ -23,19 +23,17 @@ _MIN = {"id", "annotator", "annotation_id", "lead_time", "created_at", "updated_
 
 
 class LabelStudio:
-    """Reads what reviewers said: one observation a task, annotation and control; the scorer is the
-    control's name.
+    """Reads annotations: one observation a task, annotation and control, which is the scorer.
 
-    A choice is a value where it says correct, right, pass, incorrect, wrong or fail; other choices
-    are ``missing`` and kept as ``label``. Ratings and numbers are left as they are. A skipped task,
-    and one without annotations, is ``missing``. Several annotations of a task are its epochs, and
-    ``judge`` is who made one. ``example_id``, ``model``, ``prompt`` and the like are taken from the
-    task's data where they are there."""
+    The choices correct, right, pass, incorrect, wrong and fail are values; others are ``missing``
+    and stand in the column ``label``. Ratings and numbers are read as they are. A skipped task, and
+    one without annotations, is ``missing``. Several annotations of a task are its epochs, and
+    ``judge`` names the annotator. ``example_id``, ``model``, ``prompt`` and the like are read from
+    the task's data where it has them.
+    """
 
     def sniff(self, path: Path) -> bool:
-        """Whether it has tasks with annotations and their results, or the columns of the short
-        exports.
-        """
+        """Whether it has tasks with annotations, or the columns of JSON-MIN and CSV."""
         names = keys(path)
         return {"annotations", "data", "was_cancelled"} <= names or names >= _MIN
 
@@ -49,6 +47,7 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     labels: set[str] = set()
     epochs: dict[str, int] = {}
     for position, row in enumerate(rows(path), 1):
+        # JSON-MIN and CSV have a row an annotation, the task's data and controls side by side
         short = "annotations" not in row
         data = (
             {name: value for name, value in row.items() if name not in _MIN}
@@ -74,7 +73,8 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
 
 
 def _decisions(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Control and decision; what marks a part of a text or image is no decision on an answer."""
+    """Control and decision of each result that is about the whole answer."""
+    # results of other kinds mark a part of a text or image
     if annotation.get("was_cancelled"):
         return
     for each in listing(annotation.get("result")):
@@ -87,8 +87,9 @@ def _decisions(annotation: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _short(data: dict[str, Any]) -> list[tuple[str, Any]]:
-    """In the short exports every column that is no part of the task may be a control; those with
-    verdicts are.
+    """Controls of a row of JSON-MIN or CSV, whose columns do not tell them from the task's data.
+
+    A column counts as a control where it holds a verdict or a rating.
     """
     values = {name: parse_cell(value) for name, value in data.items() if name not in _OURS}
     ratings = [(name, mapping(value).get("rating", value)) for name, value in values.items()]
@@ -110,7 +111,7 @@ def _observation(
         for ours, names in _WORDS.items()
     }
     who = annotation.get("completed_by", annotation.get("annotator"))
-    measured = {
+    measurements = {
         "judge": text(
             mapping(who).get("email")
             or mapping(who).get("id")
@@ -133,5 +134,5 @@ def _observation(
         attributes={
             key: content for key, content in data.items() if key not in _OURS and key != scorer
         },
-        measured=drop_empty(measured),
+        measured=drop_empty(measurements),
     )

@@ -1,6 +1,4 @@
-"""Langfuse: exported scores, traces and observations (JSON, JSONL, CSV), and downloads of one
-trace.
-"""
+"""Langfuse: exported scores, traces and observations, and downloads of one trace."""
 
 from __future__ import annotations
 
@@ -26,11 +24,12 @@ _COLUMNS = set(
 
 
 class Langfuse:
-    """Reads one observation a score. An example is the observation that is scored, else its trace.
+    """Reads one observation a score; an example is the observation that has it, else its trace.
 
-    Scores of one trace are one group. Categories are values where they say correct, pass, incorrect
-    or fail, and are ``missing`` otherwise. Exports of traces and observations hold their scores as
-    columns of lists, several scores of a name being several epochs."""
+    Scores of one trace are one group. The categories correct, pass, incorrect and fail are values;
+    others are ``missing``. Exports of traces and observations hold their scores as columns of
+    lists; several scores of one name are several epochs. JSON, JSONL and CSV are read.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether it has the keys of scores, or of traces or observations of a project."""
@@ -52,9 +51,9 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     categories: set[str] = set()
     position = 0
     for row in rows(path):
-        for traced, score, epoch in _score_rows(row):
+        for source, score, epoch in _score_rows(row):
             position += 1
-            observation = _observation(traced, score, epoch, position)
+            observation = _observation(source, score, epoch, position)
             if observation.status == Status.MISSING and observation.measured.get("category"):
                 categories.add(f"{observation.scorer}={observation.measured['category']}")
             yield observation
@@ -65,16 +64,19 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
 
 
 def _score_rows(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any], int]]:
-    """What is scored, a score of it, and which of the scores of that name."""
+    """The scored trace or observation, a score of it, and its number among those of the name."""
     trace = mapping(row.get("trace")) or row
+    # an export of scores; with the API the trace is an object inside each
     if _either(row, "dataType", "data_type") is not None:
         yield mapping(row.get("trace")) | {"traceId": _either(row, "traceId", "trace_id")}, row, 1
+    # the download of one trace
     elif isinstance(scores := row.get("scores", trace.get("scores")), list):
         parts = listing(row.get("observations", trace.get("observations")))
         by_id = {str(mapping(part).get("id")): mapping(part) for part in parts}
         for score in map(mapping, scores):
-            scored = by_id.get(str(_either(score, "observationId", "observation_id")), trace)
-            yield {"traceId": trace.get("id")} | scored, score, 1
+            observation = by_id.get(str(_either(score, "observationId", "observation_id")), trace)
+            yield {"traceId": trace.get("id")} | observation, score, 1
+    # a table of traces or observations: any column that is not Langfuse's own is a score
     else:
         columns = {name: parse_cell(value) for name, value in row.items() if name not in _COLUMNS}
         lists = {name: values for name, values in columns.items() if isinstance(values, list)}
@@ -86,43 +88,44 @@ def _score_rows(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str,
 
 
 def _observation(
-    traced: dict[str, Any], score: dict[str, Any], epoch: int, position: int
+    source: dict[str, Any], score: dict[str, Any], epoch: int, position: int
 ) -> Observation:
-    trace = text(_either(traced, "traceId", "trace_id"))
+    trace = text(_either(source, "traceId", "trace_id"))
     raw = score.get("value")
     value = _number(raw)
     category = text(_either(score, "stringValue", "string_value")) or (
         raw if isinstance(raw, str) else None
     )
+    # the number beside a category is one that the project assigned to it, not a measure
     if (
         _either(score, "dataType", "data_type") in ("CATEGORICAL", "TEXT", "CORRECTION")
         or value is None
     ):
         value = verdict(category)
-    measured = {
+    measurements = {
         "position": position,
         "category": category if value is None else None,
         "source": text(score.get("source")),
-        "seconds": number(traced.get("latency")),
-        "output_tokens": traced.get("outputTokens") or traced.get("completionTokens"),
+        "seconds": number(source.get("latency")),
+        "output_tokens": source.get("outputTokens") or source.get("completionTokens"),
     }
     return Observation(
-        text(_either(score, "observationId", "observation_id") or traced.get("id")) or trace or "",
+        text(_either(score, "observationId", "observation_id") or source.get("id")) or trace or "",
         value,
         Status.MISSING if value is None else Status.SCORED,
         scorer=text(score.get("name")) or "",
-        model=text(traced.get("model")) or "",
-        task=text(_either(score, "traceName", "trace_name") or _either(traced, "traceName", "name"))
+        model=text(source.get("model")) or "",
+        task=text(_either(score, "traceName", "trace_name") or _either(source, "traceName", "name"))
         or "",
         epoch=epoch,
         group=trace,
-        prompt=plain(traced.get("input")),
-        response=plain(traced.get("output")),
+        prompt=plain(source.get("input")),
+        response=plain(source.get("output")),
         attributes={
-            **mapping(parse_cell(traced.get("metadata"))),
-            "tags": parse_cell(traced.get("tags")),
+            **mapping(parse_cell(source.get("metadata"))),
+            "tags": parse_cell(source.get("tags")),
         },
-        measured=drop_empty(measured),
+        measured=drop_empty(measurements),
     )
 
 

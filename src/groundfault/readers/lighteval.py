@@ -12,7 +12,7 @@ import polars as pl
 
 from groundfault.core.status import Status
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import escaped, head
+from groundfault.readers.safely import escape_pattern, head
 from groundfault.readers.table import read_table
 from groundfault.readers.values import listing, mapping, number, text
 
@@ -22,6 +22,7 @@ _LAYOUTS = (
     {"example", "predictions", "metrics"},
     {"example", "predictions", "gold"},
 )
+# the first leaderboard wrote one column a metric, which its name alone tells from other columns
 _METRICS = ("acc", "em", "exact_match", "f1", "mc1", "mc2", "bits_per_byte", "rouge", "bleu")
 
 
@@ -30,15 +31,16 @@ class LightEval:
 
     Layouts: structs ``doc``, ``model_response`` and ``metric`` (since 0.10), columns ``example``,
     ``predictions`` and ``metrics`` (before), and the first leaderboard's with one column a metric.
-    The model is the folder's between ``details`` and the time. Where each choice has a
-    log-probability, confidence is their softmax."""
+    The model is the folder between ``details`` and the time. Where each choice has a
+    log-probability, confidence is their softmax.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether it is a Parquet file with the columns of details."""
         if path.suffix != ".parquet" or not head(path).startswith(b"PAR1"):
             return False
         try:
-            columns = set(pl.read_parquet_schema(escaped(path)))
+            columns = set(pl.read_parquet_schema(escape_pattern(path)))
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
             return False
         return any(layout <= columns for layout in _LAYOUTS)
@@ -59,7 +61,7 @@ def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator
             name_match["task"].replace("|", ":") if name_match else path.stem
         )
         choices = _choices(doc, response)
-        shared: dict[str, Any] = {
+        common: dict[str, Any] = {
             "example_id": str(doc.get("id") or position - 1),
             "model": model,
             "task": task,
@@ -76,7 +78,7 @@ def _observations(path: Path, frame: pl.DataFrame, notes: list[str]) -> Iterator
             status = Status.MISSING if value is None else Status.SCORED
             words = text(next(iter(listing(response.get("text"))), response.get("text")))
             yield Observation(
-                **shared, **choices, value=value, status=status, scorer=scorer, response=words
+                **common, **choices, value=value, status=status, scorer=scorer, response=words
             )
 
 
@@ -123,6 +125,7 @@ def _choices(doc: dict[str, Any], response: dict[str, Any]) -> dict[str, Any]:
     if len(choices) != len(logs) or len(logs) < 2 or any(number(log) is None for log in logs):
         return {}
     best = max(range(len(logs)), key=logs.__getitem__)
+    # the largest is subtracted first: exp of a sum over hundreds of tokens would be 0
     total = sum(math.exp(log - logs[best]) for log in logs)
     return {"answer": text(choices[best]), "logprob": float(logs[best]), "confidence": 1 / total}
 
@@ -135,8 +138,8 @@ def _target(doc: dict[str, Any]) -> str | None:
 
 
 def _length(tokens: Any) -> int | None:
-    listed = listing(tokens)
-    return len(listing(listed[0])) or 1 if listed else None
+    token_lists = listing(tokens)
+    return len(listing(token_lists[0])) or 1 if token_lists else None
 
 
 def _model(path: Path) -> str:

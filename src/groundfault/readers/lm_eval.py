@@ -19,7 +19,7 @@ from groundfault.readers.safely import head, json_file, json_lines
 from groundfault.readers.values import mapping, number, text
 
 _NAME = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d:.-]+))?\.jsonl?")
-# `metrics` names them since 2024; before, every other key is one
+# since 2024 a row lists its metrics under `metrics`; before, every key but these is a metric
 _NOT_METRICS = {
     "doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics",
     "doc_hash", "prompt_hash", "target_hash",
@@ -29,11 +29,11 @@ _QUESTIONS = (
     "goal", "sentence", "text", "premise",
 )  # fmt: skip
 _NO_ANSWER = "[invalid]"
-"""What the harness's regex filters give where nothing matches."""
+"""The answer that the harness's regex filters return where nothing matches."""
 
 
 class _Results(msgspec.Struct):
-    """The results file of a run, of which only these are read."""
+    """The results file of a run; other keys are skipped."""
 
     results: dict[str, Any] = {}
     configs: dict[str, Any] = {}
@@ -44,7 +44,7 @@ class _Results(msgspec.Struct):
     lm_eval_version: Any = None
 
     def model(self) -> str | None:
-        """The model's name, else what the model's arguments say."""
+        """The model's name, else the model among its arguments."""
         arguments = self.config.get("model_args")
         if isinstance(arguments, str):
             arguments = dict(pair.partition("=")[::2] for pair in arguments.split(","))
@@ -59,21 +59,20 @@ class _Results(msgspec.Struct):
 
 
 class LmEval:
-    """Reads ``samples_<task>_<time>.jsonl``, and from the results file beside it the model and the
-    filters.
+    """Reads ``samples_<task>_<time>.jsonl``; model and filters from the results file beside it.
 
     One observation a document, filter and metric: a task with two filters writes every document
     twice, and the scorer of each is ``metric,filter`` (``metric`` alone for the filter ``none``).
     Metrics of a whole task, such as F1, leave no number a document and are named in the notes.
     Multiple choice gives the softmax of the choices' log-likelihoods as confidence. An answer in
-    which a regex filter found nothing is ``unparsed``, though the harness scores it 0."""
+    which a regex filter found nothing is ``unparsed``, though the harness scores it 0.
+    """
 
     companions = ("*results*.json",)
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first line, or what is at the start of a list, has a document, its id and the
-        responses.
-        """
+        """Whether the first row has a document, its id and the responses."""
+        # a first row longer than what was read may have its responses after that
         start = head(path) if path.suffix in (".jsonl", ".json") else b""
         first = start if start.startswith(b"[") else start.partition(b"\n")[0]
         return b'"doc_id"' in first and (
@@ -106,8 +105,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Results, list[str]]:
-    """The task, the results of the same run (of the same time, else the latest that knows the
-    task), and notes.
+    """The task, the results of the same run, and notes.
+
+    Of several results files the one of the same time is taken, else the latest with the task.
     """
     beside = sorted(p for p in path.parent.glob("*.json") if "results" in p.name and p != path)
     if date:
@@ -121,7 +121,8 @@ def _companion(path: Path, task: str | None, date: str | None) -> tuple[str, _Re
                 _Results(),
                 [f"the results file beside it is not read: {error}"],
             )
-        # files of before 2024-06 are named <arguments of the model>_<task>.jsonl
+        # until June 2024 samples were named <arguments of the model>_<task>.jsonl, in which nothing
+        # marks the start of the task
         tasks = [
             name
             for name in {**results.results, **results.configs}
@@ -157,16 +158,18 @@ class _Run:
                 self.notes.append(f"{metric}: lower is better (--scale 1 0 reads it so)")
 
     def _scores(self, row: dict[str, Any], position: int) -> Iterator[Observation]:
-        filtered = self._filter(row)
+        filter_name = self._filter(row)
         names = row.get("metrics") or [key for key in row if key not in _NOT_METRICS]
         names = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-        metrics = {name: row.get(name) for name in names if self._one_number(name, row.get(name))}
+        metrics = {
+            name: row.get(name) for name in names if self._is_per_document(name, row.get(name))
+        }
         if not metrics:
             metrics = {"": None}
         doc = mapping(row.get("doc"))
         choices = _Choices.of(row)
         prompt = _argument(row, 0, 0)
-        shared = {
+        common = {
             "example_id": self._id(doc, row["doc_id"]),
             "model": self.model,
             "task": self.task,
@@ -176,25 +179,27 @@ class _Run:
             "attributes": doc,
         }
         for metric, value in metrics.items():
-            scorer = metric if filtered == "none" or not metric else f"{metric},{filtered}"
-            yield _observation(shared, scorer, value, choices, row, position)
+            scorer = metric if filter_name == "none" or not metric else f"{metric},{filter_name}"
+            yield _observation(common, scorer, value, choices, row, position)
 
     def _filter(self, row: dict[str, Any]) -> str:
-        """The filter of a row; files of early 2024 do not name it, and write one block of rows a
-        filter.
+        """The filter of a row.
+
+        Files of early 2024 do not name it: they write all rows once for each filter.
         """
         if "filter" in row:
             return str(row["filter"])
         repeat = self.rows[str(row["doc_id"])] = self.rows.get(str(row["doc_id"]), -1) + 1
-        listed = mapping(self.results.configs.get(self.task)).get("filter_list")
-        names = [mapping(each).get("name") for each in listed] if isinstance(listed, list) else []
+        filters = mapping(self.results.configs.get(self.task)).get("filter_list")
+        names = [mapping(each).get("name") for each in filters] if isinstance(filters, list) else []
         return (
             str(names[repeat])
             if repeat < len(names)
             else ("none" if repeat == 0 else f"filter {repeat + 1}")
         )
 
-    def _one_number(self, metric: str, value: Any) -> bool:
+    def _is_per_document(self, metric: str, value: Any) -> bool:
+        # metrics such as F1 leave a pair or list a row, from which the task's number is computed
         note = f"{metric} is computed over the whole task, not for each document: it is left out"
         if metric == "bypass":
             note = "predicted only (--predict_only): nothing is scored"
@@ -205,8 +210,9 @@ class _Run:
         return False
 
     def _id(self, doc: dict[str, Any], doc_id: Any) -> str:
-        """The document's own id, else its number in the task; one id of two documents gets the
-        number behind it.
+        """The document's own id, else its number in the task.
+
+        Where two documents share an id, the second gets its number behind the id.
         """
         own = doc.get("id")
         if not isinstance(own, str | int) or isinstance(own, bool) or own == "":
@@ -228,7 +234,7 @@ class _Run:
 
 
 def _observation(
-    shared: dict[str, Any],
+    common: dict[str, Any],
     scorer: str,
     value: Any,
     choices: _Choices | None,
@@ -236,7 +242,7 @@ def _observation(
     position: int,
 ) -> Observation:
     observation = Observation(
-        **shared, scorer=scorer, value=number(value), measured={"position": position}
+        **common, scorer=scorer, value=number(value), measured={"position": position}
     )
     if choices:
         choice = choices.best(scorer.startswith("acc_norm"))
@@ -272,7 +278,8 @@ class _Choices:
         """Those of a row; None where it is no multiple choice."""
         responses = row.get("filtered_resps")
         logs = [_log(pair) for pair in responses] if isinstance(responses, list) else []
-        # mutual information asks for every choice again, without the question
+        # acc_mutual_info requests every choice again without the question, to normalise by: a
+        # request with an empty context is no choice
         positions = [i for i in range(len(logs)) if _argument(row, i, 0) != ""] or list(
             range(len(logs))
         )
@@ -281,6 +288,7 @@ class _Choices:
             return None
         words = [_argument(row, i, 1) or "" for i in positions]
         labels = [word.strip() for word in words]
+        # with one continuation after several contexts, as in Winogrande, only numbers are distinct
         distinct = len(set(labels)) == len(labels)
         return cls(
             labels if distinct else [str(i) for i in range(len(labels))],
@@ -289,9 +297,7 @@ class _Choices:
         )
 
     def best(self, by_length: bool) -> int:
-        """Which the model chose; ``by_length`` divides by the characters of the choice, as
-        ``acc_norm`` does.
-        """
+        """The index of the model's choice; ``by_length`` divides by its characters, as acc_norm."""
         scores = (
             [log / n for log, n in zip(self.logs, self.lengths, strict=True)]
             if by_length
@@ -301,13 +307,14 @@ class _Choices:
 
     def share(self, which: int) -> float | None:
         """The softmax of the log-likelihoods, at one of them."""
+        # the largest is subtracted: exp(-800), a usual sum over an answer, is 0 in floating point
         top = max(self.logs)
         if not math.isfinite(top):
             return None
         return math.exp(self.logs[which] - top) / sum(math.exp(log - top) for log in self.logs)
 
     def label(self, target: Any) -> str | None:
-        """The target as a choice's text, where it is the number of a choice."""
+        """The target; where it is the number of a choice, the choice's text."""
         label = text(target)
         if (
             label is not None
@@ -320,9 +327,8 @@ class _Choices:
 
 
 def _log(pair: Any) -> float | None:
-    """The log-likelihood of ``[log-likelihood, is_greedy]``: in quotes since 2024, as in
-    ``["-3.37", "False"]``.
-    """
+    """The log-likelihood of a pair ``[log-likelihood, is_greedy]``."""
+    # since 2024 both are in quotes: ["-3.37", "False"]
     if (
         not isinstance(pair, list)
         or len(pair) != 2
@@ -337,9 +343,8 @@ def _log(pair: Any) -> float | None:
 
 
 def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
-    """An argument of a request: ``{"gen_args_0": {"arg_0": ...}}``, or lists of lists in old
-    files.
-    """
+    """An argument of a request."""
+    # {"gen_args_0": {"arg_0": ...}}, and lists of lists in files before 2024
     arguments = row.get("arguments")
     if isinstance(arguments, dict):
         argument = mapping(arguments.get(f"gen_args_{request}")).get(f"arg_{which}")
@@ -348,7 +353,7 @@ def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
             argument = arguments[request][which]  # type: ignore[index]
         except (TypeError, IndexError, KeyError):
             return None
-    # a conversation is one text of JSON in a list
+    # of a chat model the argument is a list with the whole conversation as one text of JSON
     return (
         argument
         if isinstance(argument, str)
@@ -359,11 +364,11 @@ def _argument(row: dict[str, Any], request: int, which: int) -> str | None:
 
 
 def _question(doc: dict[str, Any], prompt: str | None) -> str | None:
-    """The question of the document where the prompt holds it, else the whole prompt, with its
-    few-shot examples.
+    """The question of the document where the prompt holds it, else the whole prompt.
 
-    Models that are asked by other templates, or with other examples, are then still asked the same
-    question."""
+    The prompt has few-shot examples and a template, which may differ between models that were asked
+    the same question.
+    """
     whole = prompt or ""
     for key in _QUESTIONS:
         question = doc.get(key)

@@ -1,4 +1,4 @@
-"""What a reader gives: observations, in one vocabulary whatever tool wrote the log."""
+"""Logs as readers return them: observations in one vocabulary, whatever tool wrote the log."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ COLUMNS: dict[str, Any] = {
 """The columns every log is read into, beside the attributes of its examples."""
 
 OURS = "groundfault"
-"""The name under which findings are written into logs: when these are read again, it is no
-attribute of an example.
-"""
+"""The key under which exports write findings into logs; never read as an attribute of examples."""
 
 _CHUNK = 50_000
-_MOST_ATTRIBUTES = 2_000
+# a log with more is most likely a mapping keyed by id where a list should be
+_MAX_ATTRIBUTES = 2_000
 _NUMBERS = {int, float}
 _PLAIN = {str, int, float, bool, type(None)}
 
@@ -53,7 +52,7 @@ class Observation:
         Stable from run to run: the id that the log gives, never a position where there is an id.
     value : float, optional
         1 is right, 0 is wrong, between them partly right; None where the answer was not scored. A
-        scorer of another range is left as it is: whoever reads the log is asked for the range.
+        scorer of another range is read as it is; importing then asks for ``scale``.
     status : str
         A `Status`. ``error`` is a failure of the evaluation, ``unparsed`` an answer in which the
         scorer found none.
@@ -64,7 +63,7 @@ class Observation:
     group : str, optional
         Examples that depend on each other, such as variants of one question.
     prompt, response, answer, target : str, optional
-        The question; all that the model said; the answer taken from it; what was expected.
+        The question; the model's whole output; the answer extracted from it; the expected answer.
     confidence, logprob : float, optional
         Probability in [0, 1], or natural-log probability, that the model gave its answer.
     attributes : mapping
@@ -102,8 +101,8 @@ class Log:
     harness : str
         The tool that wrote it and its version, such as ``inspect_ai 0.3.285``.
     notes : list of str
-        What a person should know of this log, each in a few words; may grow until it is read to its
-        end.
+        Remarks for the account, such as a run that was cut short; complete once the observations
+        have been read to the end.
     verdict : str
         The scorer whose score the tool itself calls pass or fail, where it scores by several and
         has such a one. It is the outcome unless another is chosen.
@@ -115,9 +114,8 @@ class Log:
     verdict: str = ""
 
     def tables(self) -> Iterator[tuple[pl.DataFrame, frozenset[str]]]:
-        """The observations as tables of up to 50,000 rows, each with the names of its measured
-        columns.
-        """
+        """The observations as tables of up to 50,000 rows, each with its measured columns."""
+        # in chunks, so that a log larger than memory's worth of Python objects can be read
         rows = iter(self.observations)
         while chunk := list(islice(rows, _CHUNK)):
             yield _table(chunk)
@@ -150,23 +148,27 @@ def _table(rows: list[Observation]) -> tuple[pl.DataFrame, frozenset[str]]:
             for name, dtype in COLUMNS.items()
         ]
         names = set(COLUMNS)
-        measured = _as_columns([row.measured for row in rows], names)
-        described = _as_columns([row.attributes for row in rows], names)
+        measurements = _as_columns([row.measured for row in rows], names)
+        attributes = _as_columns([row.attributes for row in rows], names)
     except RecursionError:
         raise InputError(
             f"something about {rows[0].example_id!r} or an example after it is nested too deeply"
         ) from None
-    return pl.DataFrame([*columns, *described, *measured]), frozenset(s.name for s in measured)
+    return pl.DataFrame([*columns, *attributes, *measurements]), frozenset(
+        s.name for s in measurements
+    )
 
 
 def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Series]:
-    """Mappings as columns, whose names become taken; one that is taken already gets ``_given`` at
-    its end.
+    """Mappings as columns; a name that another column has gets ``_given`` at its end.
+
+    The names are added to ``names``.
     """
     values: dict[str, list[Any]] = {}
     for i, row in enumerate(rows):
         for key, value in row.items():
             column = values.get(key)
+            # the common case, without recursion: this loop sees every attribute of every row
             if column is not None and type(value) in _PLAIN:
                 column[i] = value
                 continue
@@ -188,8 +190,8 @@ def _as_columns(rows: list[Mapping[str, Any]], names: set[str]) -> list[pl.Serie
 
 
 def _allow(name: str, values: dict[str, Any]) -> None:
-    if len(values) >= _MOST_ATTRIBUTES:
-        raise InputError(f"its examples have over {_MOST_ATTRIBUTES} attributes, the last {name!r}")
+    if len(values) >= _MAX_ATTRIBUTES:
+        raise InputError(f"its examples have over {_MAX_ATTRIBUTES} attributes, the last {name!r}")
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -211,7 +213,7 @@ def _series(name: str, values: list[Any]) -> pl.Series:
         try:
             numbers = [None if v is None or math.isnan(v) else float(v) for v in values]
             return pl.Series(name, numbers, dtype=pl.Float64)
-        except OverflowError:  # a whole number beyond any float is kept as its digits
+        except OverflowError:  # a whole number beyond any float becomes text, its digits
             pass
     return _make_series(name, [_text(v) for v in values] if kinds != {str} else values, pl.String)
 
@@ -230,16 +232,14 @@ def _text(value: Any) -> Any:
 
 
 def _clean(value: Any) -> Any:
-    """Half a surrogate pair is no character: a table cannot hold it."""
+    """Text without halves of surrogate pairs, which are no characters: a table cannot hold them."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "replace").decode()
     return value
 
 
 def stack(frames: list[pl.DataFrame]) -> pl.DataFrame:
-    """Tables one under the other; a column of several types is a number if all are, and text
-    otherwise.
-    """
+    """Tables one under the other; a column of several types is numeric if all are, else text."""
     types: dict[str, set[Any]] = {}
     for frame in frames:
         for name, dtype in frame.schema.items():

@@ -1,6 +1,4 @@
-"""Tables of any layout, by a small mapping file that says in groundfault's words what their columns
-are.
-"""
+"""Tables of any layout, by a mapping file that assigns their columns to groundfault's words."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ import polars as pl
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
 from groundfault.readers.log import COLUMNS, TableLog, stack
-from groundfault.readers.safely import escaped, json_file
+from groundfault.readers.safely import escape_pattern, json_file
 from groundfault.readers.table import read_table
 
 _TEXTS = [name for name, dtype in COLUMNS.items() if dtype == pl.String]
@@ -120,7 +118,7 @@ class Mapped:
 
     def read(self, path: Path) -> TableLog:
         """The table in the columns of a log."""
-        frame = _unnested(_read(path, tuple(self.columns.values())))
+        frame = _unnest(_read(path, tuple(self.columns.values())))
         where = str(path)
         lacking = [
             c
@@ -134,15 +132,15 @@ class Mapped:
             )
         frame = frame.drop(self.ignore)
         if self.wide:
-            frame = self._long(frame, where)
-        frame = _renamed(frame, self.columns)
+            frame = self._melt(frame, where)
+        frame = _rename(frame, self.columns)
         frame = frame.with_columns(pl.lit(v).alias(word) for word, v in self.constants.items())
-        frame = self._valued(frame, where)
+        frame = self._convert_values(frame, where)
         if "example_id" not in frame.columns:
             raise InputError(f"{where}: the mapping does not say which column is the example_id")
-        return TableLog(frame=_typed(frame, where), measured=frozenset(self.measured))
+        return TableLog(frame=_cast(frame, where), measured=frozenset(self.measured))
 
-    def _long(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    def _melt(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
         models = [c for c in frame.columns if any(fnmatchcase(c, pattern) for pattern in self.wide)]
         models = [c for c in models if c not in self.columns.values()]
         if not models:
@@ -151,13 +149,13 @@ class Mapped:
         clash = {"model", "value"} & set(index)
         if clash:
             raise InputError(
-                f"{where}: column {clash.pop()!r} stands beside one column a model; leave it out "
-                "by ignore"
+                f"{where}: column {clash.pop()!r} cannot be there beside one column a model; leave "
+                "it out by ignore"
             )
         words = frame.with_columns(pl.col(models).cast(pl.String))
         return words.unpivot(models, index=index, variable_name="model", value_name="value")
 
-    def _valued(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    def _convert_values(self, frame: pl.DataFrame, where: str) -> pl.DataFrame:
         """The value as a number, and a status for every row."""
         if "value" not in frame.columns:
             raise InputError(f"{where}: the mapping does not say which column is the value")
@@ -173,15 +171,15 @@ class Mapped:
         )
         value = pl.select(pl.coalesce(value, number.fill_nan(None))).to_series()
         status = self._status(frame, words, value, where)
-        scored = status == Status.SCORED
-        bad = frame.filter(scored & value.is_null())
+        is_scored = status == Status.SCORED
+        bad = frame.filter(is_scored & value.is_null())
         if bad.height:
+            word = words.filter(is_scored & value.is_null())[0]
             raise InputError(
-                f"{where}: value {words.filter(scored & value.is_null())[0]!r} ({bad.height} such "
-                "rows) is no number; "
-                "say what it means under [values] or [statuses] of the mapping"
+                f"{where}: value {word!r} ({bad.height} such rows) is no number; say what it means"
+                " under [values] or [statuses] of the mapping"
             )
-        value = pl.select(pl.when(scored).then(value)).to_series()
+        value = pl.select(pl.when(is_scored).then(value)).to_series()
         return frame.with_columns(value.alias("value"), status.alias("status"))
 
     def _status(
@@ -216,7 +214,7 @@ class Canonical:
             if kind not in (".parquet", ".arrow") or not path.is_file():
                 return False
             columns = (
-                pl.read_parquet_schema(escaped(path))
+                pl.read_parquet_schema(escape_pattern(path))
                 if kind == ".parquet"
                 else pl.read_ipc_schema(path)
             )
@@ -241,10 +239,10 @@ def _read(path: Path, text: tuple[str, ...]) -> pl.DataFrame:
         raise InputError(f"{path} is no list of alike records: {first_line(error)}") from None
 
 
-def _unnested(frame: pl.DataFrame) -> pl.DataFrame:
+def _unnest(frame: pl.DataFrame) -> pl.DataFrame:
     """Structures as columns named ``outer_inner``; lists as JSON."""
-    while nested := [name for name, dtype in frame.schema.items() if dtype == pl.Struct]:
-        name = nested[0]
+    while struct_columns := [name for name, dtype in frame.schema.items() if dtype == pl.Struct]:
+        name = struct_columns[0]
         inner = frame[name].struct.unnest()
         inner = inner.rename({c: f"{name}_{c}" for c in inner.columns})
         clash = set(inner.columns) & set(frame.columns)
@@ -257,22 +255,20 @@ def _unnested(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _renamed(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
-    """The mapped columns under their words; a column that had the word for a name gets ``_given``
-    at its end.
-    """
+def _rename(frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
+    """The mapped columns under their words; others of these names get ``_given`` at the end."""
     clashes = {
         word: f"{word}_given" for word, c in columns.items() if word in frame.columns and word != c
     }
     frame = frame.rename(
         {name: new for name, new in clashes.items() if name not in columns.values()}
     )
-    wanted = [pl.col(column).alias(word) for word, column in columns.items()]
+    word_columns = [pl.col(column).alias(word) for word, column in columns.items()]
     others = [c for c in frame.columns if c not in columns.values()]
-    return frame.select(*wanted, *(c for c in others if c not in columns))
+    return frame.select(*word_columns, *(c for c in others if c not in columns))
 
 
-def _typed(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+def _cast(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     """Every column of a log, in its order and type."""
     empty = pl.DataFrame(schema=COLUMNS)
     casts = []
@@ -280,13 +276,13 @@ def _typed(frame: pl.DataFrame, where: str) -> pl.DataFrame:
         if name in frame.columns:
             casts.append(pl.col(name).cast(COLUMNS[name], strict=False))
     try:
-        typed = frame.with_columns(casts)
+        cast_frame = frame.with_columns(casts)
     except pl.exceptions.PolarsError as error:
         raise InputError(f"{where}: {first_line(error)}") from None
     for name in (c for c in COLUMNS if c in frame.columns and COLUMNS[c] != pl.String):
-        lost = frame[name].is_not_null() & typed[name].is_null()
-        if lost.any():
-            raise InputError(f"{where}: {name} {frame[name].filter(lost)[0]!r} is no number")
-    whole = stack([empty, typed])
+        unreadable = frame[name].is_not_null() & cast_frame[name].is_null()
+        if unreadable.any():
+            raise InputError(f"{where}: {name} {frame[name].filter(unreadable)[0]!r} is no number")
+    whole = stack([empty, cast_frame])
     blank = pl.col("task", "model", "scorer").fill_null("")
     return whole.with_columns(blank, pl.col("epoch").fill_null(1))

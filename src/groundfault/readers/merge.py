@@ -1,6 +1,4 @@
-"""Merging: the rows of many logs as one table with one row for each answer, and nothing lost on the
-way.
-"""
+"""Merging: the rows of many logs as one table with one row for each answer."""
 
 from __future__ import annotations
 
@@ -17,16 +15,14 @@ from groundfault.readers.log import stack
 
 _KEY = ("example_id", "model", "epoch")
 _ANSWER = (*_KEY, "task", "log")
-_MOST_OTHERS = 50
-_MOST_SAID = 12
-# what another log may have made good: an answer that never came, and one that ended in an error
+_MAX_OTHERS = 50
+_MAX_NAMES = 12
+# statuses that a later run may have replaced: no answer, and an answer that ended in an error
 _TO_RETRY = {str(Status.MISSING): 0, str(Status.ERROR): 1}
 _SETTLED = 2
 
 DISAGREE = "scorers_disagree"
-"""The column that says whether another scorer's score is at least one half away from the chosen
-one's.
-"""
+"""Column: whether another scorer's score differs by at least one half from the chosen one's."""
 
 
 def select_scorer(
@@ -37,7 +33,7 @@ def select_scorer(
     Parameters
     ----------
     table : polars.DataFrame
-    chosen : tuple of str
+    scorers : tuple of str
         Scorers; none where there is nothing to choose, or the tools' own verdicts will do.
     verdicts : sequence of str
         For each log the scorer that is its tool's own verdict, or nothing.
@@ -46,16 +42,16 @@ def select_scorer(
     -------
     polars.DataFrame, list of str, int, tuple of str
         The rows; the other scorers; rows of answers that the chosen ones did not score, which are
-        left out; what to say of all that.
+        left out; notes for the account.
     """
-    scored_rows = table.filter(pl.col("scorer") != "")
-    present = sorted(scored_rows["scorer"].unique())
+    score_rows = table.filter(pl.col("scorer") != "")
+    present = sorted(score_rows["scorer"].unique())
     unknown = [name for name in scorers if name not in present]
     if unknown:
         raise InputError(f"no scorer {unknown[0]!r}; there are {_some(present) or 'none'}")
     notes = []
     if not scorers:
-        scorers = _verdicts(scored_rows, verdicts)
+        scorers = _verdicts(score_rows, verdicts)
         if not scorers:
             return table, [], 0, ()
         notes.append(
@@ -71,37 +67,40 @@ def select_scorer(
     if both.height:
         names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
         raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one of them")
-    # an answer that came to nothing has no scorer: it is a row of whichever one is chosen, where
-    # that one scored at all
+    # an answer that ended in an error has no scorer: it counts under whichever one is chosen, in
+    # those runs which that scorer scored
     nobody = table.filter(pl.col("scorer") == "").join(
         mine, on=_ANSWER, how="anti", maintain_order="left"
     )
     run = ["task", "model", "log"]
     nobody = nobody.join(
-        scored_rows.join(mine, on=run, how="anti"), on=run, how="anti", maintain_order="left"
+        score_rows.join(mine, on=run, how="anti"), on=run, how="anti", maintain_order="left"
     )
     answers = stack([mine, nobody])
-    left_out = table.select(_ANSWER).join(answers, on=_ANSWER, how="anti")
-    if left_out.height:
-        n_lost = left_out.unique().height
+    skipped_rows = table.select(_ANSWER).join(answers, on=_ANSWER, how="anti")
+    if skipped_rows.height:
+        n_lost = skipped_rows.unique().height
         subject = "1 answer has" if n_lost == 1 else f"{n_lost:,} answers have"
         notes.append(
             f"{subject} no score by {' or '.join(map(repr, scorers))} and "
             f"{'was' if n_lost == 1 else 'were'} left out"
         )
-    return answers, [name for name in present if name not in scorers], left_out.height, tuple(notes)
+    return (
+        answers,
+        [name for name in present if name not in scorers],
+        skipped_rows.height,
+        tuple(notes),
+    )
 
 
-def _verdicts(scored_rows: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
-    """The scorers that are the outcome where none was chosen; none where there is but one of each
-    task.
-    """
-    runs = scored_rows.group_by("task", "model", "log").agg(pl.col("scorer").n_unique())
+def _verdicts(score_rows: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
+    """The scorers to take where none was chosen; none where each task has only one."""
+    runs = score_rows.group_by("task", "model", "log").agg(pl.col("scorer").n_unique())
     ambiguous = runs.filter(pl.col("scorer") > 1)["log"].unique().to_list()
     own = {verdicts[i] for i in ambiguous}
-    if not own <= set(scored_rows["scorer"].unique()):
-        raise InputError(_several(scored_rows))
-    alone = scored_rows.filter(~pl.col("log").is_in(ambiguous))
+    if not own <= set(score_rows["scorer"].unique()):
+        raise InputError(_several(score_rows))
+    alone = score_rows.filter(~pl.col("log").is_in(ambiguous))
     # one task, scored by one in one log and by another in another, would compare models by
     # different measures
     others = alone.filter(~pl.col("scorer").is_in(list(own)))
@@ -110,10 +109,10 @@ def _verdicts(scored_rows: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, 
     return tuple(sorted({*alone["scorer"].unique(), *own})) if own else ()
 
 
-def _several(scored_rows: pl.DataFrame) -> str:
+def _several(score_rows: pl.DataFrame) -> str:
     by_task = {
         task: sorted(names)
-        for task, names in scored_rows.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
+        for task, names in score_rows.group_by("task").agg(pl.col("scorer").unique()).iter_rows()
     }
     if len(set(map(tuple, by_task.values()))) == 1:
         names = _some([repr(name) for name in next(iter(by_task.values()))])
@@ -123,7 +122,7 @@ def _several(scored_rows: pl.DataFrame) -> str:
         )
     by_task_text = "; ".join(
         f"{_some([repr(name) for name in names])} of {task!r}"
-        for task, names in sorted(by_task.items())[:_MOST_SAID]
+        for task, names in sorted(by_task.items())[:_MAX_NAMES]
     )
     return (
         f"several scorers: {by_task_text}; choose one of each task (scorer=[...], or --scorer A "
@@ -132,21 +131,20 @@ def _several(scored_rows: pl.DataFrame) -> str:
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f", and {len(names) - _MOST_SAID} more" if len(names) > _MOST_SAID else ""
-    return ", ".join(names[:_MOST_SAID]) + more
+    more = f", and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def add_other_scores(
     answers: pl.DataFrame, table: pl.DataFrame, others: Sequence[str]
 ) -> pl.DataFrame:
-    """The answers with what other scorers said of them in columns ``score_...``, and whether one of
-    them disagrees.
+    """The answers with other scorers' values as columns ``score_...``, and `DISAGREE`.
 
     A scorer whose values are not all in [0, 1] does not count as disagreeing.
     """
-    columns = {name: f"score_{name}" for name in others[:_MOST_OTHERS]}
-    scored = pl.col("scorer").is_in(list(columns)) & (pl.col("status") == Status.SCORED)
-    scores = table.filter(scored).select(
+    columns = {name: f"score_{name}" for name in others[:_MAX_OTHERS]}
+    is_scored = pl.col("scorer").is_in(list(columns)) & (pl.col("status") == Status.SCORED)
+    scores = table.filter(is_scored).select(
         *_ANSWER, pl.format("score_{}", "scorer").alias("scorer"), "value"
     )
     if not scores.height:
@@ -184,7 +182,7 @@ def rescale(table: pl.DataFrame, scale: tuple[float, float] | None) -> pl.DataFr
 
 
 def prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
-    """Ids that tell the examples of several tasks apart."""
+    """Ids with the task in front where there are several tasks, which may share their ids."""
     if table["task"].n_unique() > 1:
         prefix = pl.when(pl.col("task") == "").then(pl.lit("")).otherwise(pl.format("{}/", "task"))
         return table.with_columns(pl.concat_str(prefix, "example_id").alias("example_id"))
@@ -192,16 +190,18 @@ def prefix_tasks(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def reconcile(
-    table: pl.DataFrame, conflicts: str, read: Sequence[LogRead]
+    table: pl.DataFrame, conflicts: str, logs: Sequence[LogRead]
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The table with one row for each answer, and how many rows were retried, there twice, and kept
-    apart.
+    """The table with one row for each answer, and the numbers of rows that were put aside.
+
+    They are the rows ``retried``, ``duplicated`` and ``conflicting`` of `Account`.
     """
     table = table.with_columns(_hashes(table["prompt"]))
     last = _last_tries(table)
     same = [*_KEY, "scorer", "value", "status", "question_hash", "response"]
     if conflicts == "keep":
-        # repeats within a log may come out alike; only another log can hold the same row again
+        # repeats within one log may have equal answers, and count; the same row in another log is a
+        # copy, and does not
         nth = pl.int_range(pl.len()).over(*same, "log").alias("\0nth")
         unique = (
             last.with_columns(nth)
@@ -215,7 +215,7 @@ def reconcile(
     other_text = unique.filter(texts)
     if other_text.height and conflicts == "error":
         raise InputError(
-            f"same id, other text: {_example(other_text, read)}; if they are different examples, "
+            f"same id, other text: {_example(other_text, logs)}; if they are different examples, "
             "conflicts='keep' "
             "(--conflicts keep) reads them as such"
         )
@@ -232,7 +232,7 @@ def reconcile(
     again = unique.filter(pl.struct(_KEY).is_duplicated())
     if again.height and conflicts == "error":
         raise InputError(
-            f"same example and model, other result: {_example(again, read)}; name one of the logs, "
+            f"same example and model, other result: {_example(again, logs)}; name one of the logs, "
             "or read them as "
             "repeats by conflicts='keep' (--conflicts keep)"
         )
@@ -243,12 +243,11 @@ def reconcile(
 
 
 def _last_tries(table: pl.DataFrame) -> pl.DataFrame:
-    """Without the rows of answers that never came, or ended in an error, where another log has the
-    same answer.
-    """
+    """Without missing answers and errors that another log replaces."""
     if table["log"].n_unique() == 1 or not table["status"].is_in(list(_TO_RETRY)).any():
         return table
     reached = pl.col("status").replace_strict(_TO_RETRY, default=_SETTLED, return_dtype=pl.Int8)
+    # of an answer that failed in every log one row stays, so that it stays in the denominator
     best = (reached == reached.max().over(_KEY)) & (
         (reached == _SETTLED) | pl.col("status").is_first_distinct().over(_KEY)
     )
@@ -263,28 +262,28 @@ def _hashes(prompts: pl.Series) -> pl.Series:
     )
 
 
-def _example(rows: pl.DataFrame, read: Sequence[LogRead]) -> str:
+def _example(rows: pl.DataFrame, logs: Sequence[LogRead]) -> str:
     ids = rows["example_id"].unique(maintain_order=True)
-    logs = rows.filter(pl.col("example_id") == ids[0])["log"].unique(maintain_order=True)
-    places = ", ".join(os.path.relpath(read[i].path) for i in logs[:3])
+    log_numbers = rows.filter(pl.col("example_id") == ids[0])["log"].unique(maintain_order=True)
+    places = ", ".join(os.path.relpath(logs[i].path) for i in log_numbers[:3])
     return f"{len(ids)} examples, such as {ids[0]!r} in {places}"
 
 
 def account(
     table: pl.DataFrame,
-    read: list[LogRead],
+    logs: list[LogRead],
     unread: list[str],
     scorers: dict[str, int],
     counts: dict[str, int],
     notes: tuple[str, ...],
 ) -> Account:
-    """What became of everything that was read."""
+    """Count where every row that was read has gone."""
     answers = table.select("example_id", "model").unique()
     examples = answers["example_id"].n_unique()
     rows_of = dict(answers["model"].value_counts().sort("model").iter_rows())
     each = answers["example_id"].value_counts()
-    matched = int((each["count"] == len(rows_of)).sum())
+    n_matched = int((each["count"] == len(rows_of)).sum())
     missing = {str(m): examples - int(n) for m, n in rows_of.items()} if len(rows_of) > 1 else {}
     return Account(
-        tuple(read), tuple(unread), scorers, examples, matched, missing, **counts, notes=notes
+        tuple(logs), tuple(unread), scorers, examples, n_matched, missing, **counts, notes=notes
     )

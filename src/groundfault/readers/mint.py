@@ -40,8 +40,7 @@ class _Row(msgspec.Struct):
 
 
 class Mint:
-    """Reads ``results.jsonl``; an episode that ended in an error of the service or its context is
-    ``error``.
+    """Reads ``results.jsonl``; an episode that an error of the service ended is ``error``.
 
     The file does not name the model: it is taken from
     ``<model>/F=.../max5_.../<task>/results.jsonl``, or from ``<model>_max5_<task>.results.jsonl``.
@@ -71,13 +70,14 @@ def _observations(path: Path, model: str, task: str) -> Iterator[Observation]:
             mapping(row.state.agent_action_count),
             mapping(row.state.token_counter),
         )
-        failed = state.error is not None or state.terminate_reason == "error"
-        value = None if failed or state.success is None else float(state.success)
+        # success is false then, but the agent was stopped, not wrong
+        is_error = state.error is not None or state.terminate_reason == "error"
+        value = None if is_error or state.success is None else float(state.success)
         turns = texts_by(state.history, "assistant")
         yield Observation(
             str(row.task.task_id),
             value,
-            Status.ERROR if failed else Status.MISSING if value is None else Status.SCORED,
+            Status.ERROR if is_error else Status.MISSING if value is None else Status.SCORED,
             scorer="success",
             model=model,
             task=task,

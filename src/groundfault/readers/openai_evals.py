@@ -35,9 +35,10 @@ class OpenAIEvals:
     """Reads ``match`` events, and the numbers of ``metrics`` events as one scorer each.
 
     Prompt and response are those of the first ``sampling`` event of a sample: later ones may be a
-    grader's. A choice that a grader left ``__invalid__`` is ``unparsed``; a sample with an
-    ``error`` event and no score is ``error``, and one that was only sampled is ``missing``. A log
-    without a final report was cut short, and the notes say so."""
+    grader's. Where a grader's choice is ``__invalid__`` the status is ``unparsed``; a sample with
+    an ``error`` event and no score is ``error``, and one with samplings alone is ``missing``. A log
+    without a final report was cut short, and a note says so.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether the first line is the specification of a run."""
@@ -61,7 +62,7 @@ class _Run:
 
     def observations(self) -> Iterator[Observation]:
         finished = False
-        scored: set[str] = set()
+        names_with_score: set[str] = set()
         for line in json_lines(self.path, _Line):
             self.spec = line.spec or self.spec
             finished = finished or line.final_report is not None
@@ -69,14 +70,15 @@ class _Run:
                 continue
             name = str(line.sample_id)
             if line.type == "sampling":
+                # the first: a model-graded eval writes the grader's sampling under the same sample
                 self.samplings.setdefault(name, _exchange(line.data))
             elif line.type == "error":
                 self.errors[name] = text(line.data.get("message")) or "error"
             elif line.type in ("match", "metrics"):
-                scored.add(name)
+                names_with_score.add(name)
                 yield from self._scores(name, line.type, line.data)
         for name in [*self.samplings, *(n for n in self.errors if n not in self.samplings)]:
-            if name not in scored:
+            if name not in names_with_score:
                 status = Status.ERROR if name in self.errors else Status.MISSING
                 yield self._observation(name, "", None, status, {"error": self.errors.get(name)})
         if not finished:
@@ -85,13 +87,13 @@ class _Run:
     def _scores(self, name: str, kind: str, data: dict[str, Any]) -> Iterator[Observation]:
         if kind == "match":
             names = ("correct", "score", "expected", "picked", "sampled", "prompt")
-            measured = {key: value for key, value in data.items() if key not in names}
+            measurements = {key: value for key, value in data.items() if key not in names}
             observation = self._observation(
                 name,
                 "match",
                 number(data.get("correct", data.get("score"))),
                 Status.MISSING,
-                measured,
+                measurements,
             )
             observation.answer, observation.target = (
                 text(data.get("picked")),
@@ -112,10 +114,11 @@ class _Run:
         scorer: str,
         value: float | None,
         unscored: Status,
-        measured: dict[str, Any],
+        measurements: dict[str, Any],
     ) -> Observation:
         prompt, response = self.samplings.get(name, (None, None))
         epoch = self.epochs[name, scorer] = self.epochs.get((name, scorer), 0) + 1
+        # the last completion function of a model-graded eval is its grader
         models = self.spec.completion_fns
         grader = models[-1] if len(models) > 1 else None
         return Observation(
@@ -128,7 +131,7 @@ class _Run:
             epoch=epoch,
             prompt=prompt,
             response=response,
-            measured=drop_empty({**measured, "judge": grader}),
+            measured=drop_empty({**measurements, "judge": grader}),
         )
 
 

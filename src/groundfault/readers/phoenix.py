@@ -1,6 +1,4 @@
-"""Phoenix: downloaded experiments (JSON, CSV), experiments saved from its client, and annotations
-of spans.
-"""
+"""Phoenix: experiments, downloaded or saved from its client, and annotations of spans."""
 
 from __future__ import annotations
 
@@ -21,8 +19,9 @@ class Phoenix:
     """Reads one observation a run and annotation; the scorer is the annotation's name.
 
     A value is the annotation's score, else 1 or 0 where its label says correct, pass, incorrect or
-    fail; other labels are ``missing`` and kept as ``label``. A task or an evaluator that raised is
-    ``error``. The file does not name the model."""
+    fail; other labels are ``missing`` and stand in the column ``label``. A task or an evaluator
+    that raised is ``error``. The file does not name the model.
+    """
 
     def sniff(self, path: Path) -> bool:
         """Whether it has the keys of an experiment's runs, or of annotated spans."""
@@ -44,7 +43,7 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
     labels: set[str] = set()
     position = 0
     for row in rows(path):
-        for run, annotation in _annotated(row):
+        for run, annotation in _pair_annotations(row):
             position += 1
             observation = _observation(run, annotation, position)
             if observation.status == Status.MISSING and annotation.get("label"):
@@ -54,8 +53,9 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
         notes.append(f"labels that are no verdict are missing: {', '.join(sorted(labels)[:5])}")
 
 
-def _annotated(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _pair_annotations(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Each annotation of a row, with the run it is about; an empty one where there is none."""
+    # an experiment saved by the client: one object, whose evaluations refer to runs by id
     if "evaluation_runs" in row:
         runs = {str(mapping(run).get("id")): mapping(run) for run in listing(row.get("task_runs"))}
         for evaluation in map(mapping, listing(row["evaluation_runs"])):
@@ -65,12 +65,14 @@ def _annotated(row: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, 
                 evaluation | mapping(evaluation.get("result")),
             )
         return
+    # annotations of spans, as a data frame of the client: columns such as result.score
     if "span_id" in row and "annotator_kind" in row:
-        spread = {name.removeprefix("result."): value for name, value in row.items()}
-        yield spread | {"example_id": row["span_id"]}, spread | mapping(row.get("result"))
+        span = {name.removeprefix("result."): value for name, value in row.items()}
+        yield span | {"example_id": row["span_id"]}, span | mapping(row.get("result"))
         return
-    listed = row.get("annotations")
-    annotations = [mapping(each) for each in listed] if isinstance(listed, list) else _columns(row)
+    # an experiment downloaded from the server: a row a run, with a list or columns of annotations
+    values = row.get("annotations")
+    annotations = [mapping(each) for each in values] if isinstance(values, list) else _columns(row)
     for annotation in annotations or [{}]:
         yield row, annotation
 
@@ -90,8 +92,9 @@ def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int)
     status = Status.MISSING if value is None else Status.SCORED
     if run.get("error") or annotation.get("error"):
         value, status = None, Status.ERROR
+    # repetition_number counts from 1, as epochs do
     latency, repetition = number(run.get("latency_ms")), run.get("repetition_number")
-    measured = {
+    measurements = {
         "position": position,
         "label": text(annotation.get("label")),
         "annotator_kind": text(annotation.get("annotator_kind")),
@@ -110,5 +113,5 @@ def _observation(run: dict[str, Any], annotation: dict[str, Any], position: int)
         response=plain(run.get("output")),
         target=plain(run.get("reference_output")),
         attributes=mapping(parse_cell(run.get("metadata"))),
-        measured=drop_empty(measured),
+        measured=drop_empty(measurements),
     )

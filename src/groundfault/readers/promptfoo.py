@@ -15,12 +15,13 @@ import polars as pl
 from groundfault.core.status import Status
 from groundfault.errors import InputError, first_line
 from groundfault.readers.log import Log, Observation
-from groundfault.readers.safely import escaped, head, json_file, json_lines
+from groundfault.readers.safely import escape_pattern, head, json_file, json_lines
 from groundfault.readers.values import mapping, name_of, number, text, texts_by
 
 PASS = "pass"
-"""The scorer that says whether all assertions held; metrics that the tests name stand beside it."""
+"""The scorer of whether all assertions held; named metrics are scorers of their own."""
 
+# ResultFailureReason in promptfoo: 0 none, 1 an assertion failed, 2 the evaluation failed
 _ERROR = 2
 _JSON = re.compile(rb'"results"\s*:\s*\{.*"(prompts|results)"\s*:', re.DOTALL)
 _LINE = (b'"success"', b'"prompt"', b'"vars"', b'"namedScores"')
@@ -49,7 +50,7 @@ class _Row(msgspec.Struct, rename="camel"):
 
     @property
     def label(self) -> str:
-        """What the prompt is called: its template where it has no name."""
+        """The name of the prompt, else its template."""
         prompt = mapping(self.prompt)
         return str(
             prompt.get("label") or prompt.get("display") or prompt.get("raw") or self.prompt or ""
@@ -66,13 +67,13 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 class Promptfoo:
-    """Reads promptfoo results: one observation a test, prompt and provider, as ``pass``, and one a
-    named metric.
+    """Reads results: one observation a test, prompt and provider, and one a named metric.
 
     Results with ``failureReason`` 2 are errors of the evaluation, not failures. A test under
     several prompts is several examples of one group. Tests that ``--repeat`` ran again are epochs
-    of one example. The weighted score stands beside as ``score``: a test passes or fails by its
-    assertions and threshold."""
+    of one example. The weighted score is the column ``score``: a test passes or fails by its
+    assertions and threshold.
+    """
 
     def sniff(self, path: Path) -> bool:
         """By the fields of a result, or the columns of the CSV."""
@@ -95,8 +96,8 @@ class Promptfoo:
         rows: Callable[[], Iterable[_Row]]
         harness = "promptfoo"
         if path.suffix == ".csv":
-            listed = list(_of_csv(path))
-            rows = lambda: listed  # noqa: E731
+            csv_rows = list(_read_csv(path))
+            rows = lambda: csv_rows  # noqa: E731
         elif head(path).lstrip()[:200].find(b'"results"') >= 0:
             file = json_file(path, _File)
             rows = lambda: file.results.results  # noqa: E731
@@ -126,7 +127,7 @@ class _Run:
         test, response = mapping(row.test_case), _response(row)
         variables = {k: v for k, v in mapping(row.vars).items() if k != "sessionId"}
         model = _name(row.provider)
-        # a test is told by what it holds: run again, it gets another number
+        # --repeat gives a test another number each time, so its content identifies it
         content = json.dumps(
             [variables, test.get("description"), test.get("assert")], sort_keys=True, default=str
         )
@@ -140,6 +141,7 @@ class _Run:
         attributes = {**metadata, "vars": variables}
         if test.get("description"):
             attributes["description"] = test["description"]
+        # one test under several prompts: the same question in other words, so one group
         example, group = test_id, None
         if len(labels) > 1:
             short = row.label if _NAME.fullmatch(row.label) else name_of(row.label)[:8]
@@ -166,24 +168,24 @@ class _Run:
 def _observations(row: _Row, base: Observation) -> Iterator[Observation]:
     response = _response(row)
     grading = mapping(row.grading_result)
-    passed = row.success if isinstance(row.success, bool) else grading.get("pass")
+    is_pass = row.success if isinstance(row.success, bool) else grading.get("pass")
     if row.failure_reason == _ERROR or (row.failure_reason is None and row.error and not grading):
         base.status = Status.ERROR
         base.measured = {
             **base.measured,
             "error": first_line(ValueError(text(row.error) or "error")),
         }
-    elif not passed and (
+    elif not is_pass and (
         response.get("isRefusal") is True or response.get("finishReason") == "content_filter"
     ):
         base.status = Status.REFUSED
-    elif passed is None:
+    elif is_pass is None:
         base.status = Status.MISSING
     if base.status != Status.SCORED:
         yield base
         return
     metrics = mapping(row.named_scores) or mapping(grading.get("namedScores"))
-    for name, raw in {PASS: passed, **metrics}.items():
+    for name, raw in {PASS: is_pass, **metrics}.items():
         value = number(raw)
         status = Status.SCORED if value is not None else Status.MISSING
         yield Observation(
@@ -250,7 +252,7 @@ def _name(provider: Any) -> str:
 
 
 def _prompt(prompt: Any) -> str | None:
-    """The prompt as sent; of a conversation, the last thing that the user said."""
+    """The prompt that was sent; of a conversation, the user's last message."""
     raw = mapping(prompt).get("raw") if not isinstance(prompt, str) else prompt
     if isinstance(raw, str) and raw.lstrip().startswith("["):
         try:
@@ -269,15 +271,17 @@ def _target(test: dict[str, Any]) -> str | None:
     return text(list(dict.fromkeys(texts))) if texts else None
 
 
-def _of_csv(path: Path) -> Iterator[_Row]:
-    """The wide table: a row a test; after the variables, for each prompt and provider its output
-    and its columns.
+def _read_csv(path: Path) -> Iterator[_Row]:
+    """The rows of the wide table, which has a row a test and columns a prompt and provider.
+
+    The variables come first; then, for each prompt and provider, the output and what is about it.
     """
     try:
-        table = pl.read_csv(escaped(path), has_header=False, infer_schema=False)
+        table = pl.read_csv(escape_pattern(path), has_header=False, infer_schema=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise InputError(f"{path} cannot be read as CSV: {first_line(error)}") from None
     header = [str(name) for name in next(table.iter_rows(), ())]
+    # the column before Status holds the output; its heading is "[provider] prompt"
     starts = [i - 1 for i, name in enumerate(header) if name == "Status" and i]
     if not starts:
         raise InputError(f"{path} has no column Status; is it a table of promptfoo?")

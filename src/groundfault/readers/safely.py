@@ -2,7 +2,8 @@
 
 Logs come from other people's machines. Nothing is unpickled, nothing is unpacked to disk, JSON is
 decoded into typed structures, and what is too large, too deep, truncated or not UTF-8 is an
-`InputError` that says which file."""
+`InputError` that names the file.
+"""
 
 from __future__ import annotations
 
@@ -24,20 +25,25 @@ from groundfault.errors import InputError, first_line
 
 T = TypeVar("T")
 
-MOST_LINE = 64 << 20
+# far above any honest log, and bounded at all because a document takes several times its size in
+# memory once it is decoded
+MAX_LINE = 64 << 20
 """Bytes of one line of JSONL."""
-MOST_JSON = 2 << 30
+MAX_JSON = 2 << 30
 """Bytes of one JSON document."""
-MOST_ENTRY = 512 << 20
+MAX_ENTRY = 512 << 20
 """Bytes of one entry of an archive, uncompressed."""
-MOST_ENTRIES = 1_000_000
-MOST_RATIO = 250
-"""Uncompressed to compressed bytes of an archive, beyond its first 256 MB."""
+MAX_ENTRIES = 1_000_000
+MAX_RATIO = 250
+"""Uncompressed to compressed bytes of an archive, beyond its first 256 MB.
+
+Logs, which repeat themselves, stay below; what is made to fill a memory reaches a thousand.
+"""
 
 _BOM = b"\xef\xbb\xbf"
 _ZSTD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
-# what Python writes as JSON and JSON does not allow
+# what Python's json writes although JSON does not allow it
 _LENIENT = re.compile(rb"NaN|Infinity|\\u[dD][89a-fA-F]")
 
 
@@ -48,8 +54,9 @@ def _head(path: str, size: int, modified: int) -> bytes:  # noqa: ARG001
 
 
 def head(path: Path, size: int = 1 << 16) -> bytes:
-    """The first bytes of a file without a byte-order mark, to tell what it is; none where it is no
-    readable file.
+    """The first bytes of a file without a byte-order mark; none where it cannot be read.
+
+    A folder's files are sniffed by some twenty readers, so the last few are remembered.
     """
     try:
         if not path.is_file():
@@ -69,16 +76,16 @@ def json_file(path: Path, type: type[T]) -> T:
     """
     with readable(path):
         size = path.stat().st_size
-        if size > MOST_JSON:
+        if size > MAX_JSON:
             raise InputError(
-                f"{path} is one JSON document of {size:,} bytes; at most {MOST_JSON:,} are read"
+                f"{path} is one JSON document of {size:,} bytes; at most {MAX_JSON:,} are read"
             )
         data = path.read_bytes()
-    return decoded(data.removeprefix(_BOM), type, str(path))
+    return decode(data.removeprefix(_BOM), type, str(path))
 
 
 def json_lines(path: Path, type: type[T]) -> Iterator[T]:
-    """The lines of a JSONL file, decoded one at a time; blank lines are passed over.
+    """The lines of a JSONL file, decoded one at a time; blank lines are skipped.
 
     Raises
     ------
@@ -89,27 +96,27 @@ def json_lines(path: Path, type: type[T]) -> Iterator[T]:
     with readable(path), path.open("rb") as stream:
         for number, line in enumerate(_lines(path, stream), 1):
             if line.strip():
-                yield decoded(line, type, f"{path}, line {number}", decoder)
+                yield decode(line, type, f"{path}, line {number}", decoder)
 
 
 def _lines(path: Path, stream: Any) -> Iterator[bytes]:
     number = 0
-    while line := stream.readline(MOST_LINE + 1):
+    while line := stream.readline(MAX_LINE + 1):
         number += 1
-        if len(line) > MOST_LINE:
+        if len(line) > MAX_LINE:
             raise InputError(
-                f"{path}, line {number} is longer than {MOST_LINE:,} bytes, the most that is read"
+                f"{path}, line {number} is longer than {MAX_LINE:,} bytes, the most that is read"
             )
         yield line.removeprefix(_BOM) if number == 1 else line
 
 
-def escaped(path: Path) -> str:
-    """A path for a library that would take brackets and stars in it for a pattern."""
+def escape_pattern(path: Path) -> str:
+    """A path for polars, which would read brackets and stars in it as a pattern."""
     return glob.escape(str(path))
 
 
-def bounded(path: Path) -> None:
-    """Look through a text file before another library reads it as a whole.
+def check_lines(path: Path) -> None:
+    """Check the length of a text file's lines before another library reads it as a whole.
 
     Raises
     ------
@@ -120,21 +127,20 @@ def bounded(path: Path) -> None:
     with readable(path), path.open("rb") as stream:
         while part := stream.read(1 << 24):
             first, last = part.find(b"\n"), part.rfind(b"\n")
-            if length + (first if first >= 0 else len(part)) > MOST_LINE:
+            if length + (first if first >= 0 else len(part)) > MAX_LINE:
                 raise InputError(
-                    f"{path} has a line longer than {MOST_LINE:,} bytes, the most that is read"
+                    f"{path} has a line longer than {MAX_LINE:,} bytes, the most that is read"
                 )
             length = length + len(part) if last < 0 else len(part) - last - 1
 
 
-def decoded(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
-    """JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are let pass, as
-    Python writes them.
+def decode(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
+    """JSON bytes decoded into a type; NaN, Infinity and half surrogate pairs are accepted.
 
     Raises
     ------
     InputError
-        Naming ``where``.
+        If that is impossible; the message begins with ``where``.
     """
     if not data.strip():
         raise InputError(f"{where} is empty")
@@ -144,6 +150,7 @@ def decoded(data: bytes, type: type[T], where: str, decoder: Any = None) -> T:
         except msgspec.ValidationError:
             raise
         except msgspec.DecodeError:
+            # Python's own decoder is slower and takes more memory: only for what it alone accepts
             if not _LENIENT.search(data):
                 raise
             return msgspec.convert(json.loads(data), type)
@@ -185,13 +192,14 @@ class Archive:
                 f"{path} is not a readable ZIP archive, or is cut short: {first_line(error)}"
             ) from None
         self._entries = {entry.filename: entry for entry in entries}
+        # a zstd frame names the window to allocate: unbounded, a tiny file could ask for gigabytes
         self._unzstd = zstandard.ZstdDecompressor(max_window_size=1 << 28)
         self._check(entries)
 
     def _check(self, entries: list[zipfile.ZipInfo]) -> None:
-        if len(entries) > MOST_ENTRIES:
+        if len(entries) > MAX_ENTRIES:
             raise InputError(
-                f"{self.path} has {len(entries):,} entries; at most {MOST_ENTRIES:,} are read"
+                f"{self.path} has {len(entries):,} entries; at most {MAX_ENTRIES:,} are read"
             )
         for entry in entries:
             name = PurePosixPath(entry.filename.replace("\\", "/"))
@@ -204,14 +212,15 @@ class Archive:
                 raise InputError(
                     f"{self.path} has an encrypted entry, {entry.filename!r}; decrypt it first"
                 )
-            if entry.file_size > MOST_ENTRY:
+            if entry.file_size > MAX_ENTRY:
                 raise InputError(
                     f"{self.path}: {entry.filename!r} has {entry.file_size:,} bytes; at most "
-                    f"{MOST_ENTRY:,} are read"
+                    f"{MAX_ENTRY:,} are read"
                 )
+        # entries that together are longer than the file share bytes: a bomb of overlapping entries
         size = self.path.stat().st_size
         full, packed = (sum(getattr(e, k) for e in entries) for k in ("file_size", "compress_size"))
-        if packed > size or full > (256 << 20) + MOST_RATIO * size:
+        if packed > size or full > (256 << 20) + MAX_RATIO * size:
             raise InputError(
                 f"{self.path}: {size:,} bytes that claim to hold {full:,}; it is not read"
             )
@@ -229,13 +238,13 @@ class Archive:
         Raises
         ------
         InputError
-            If it is damaged, or larger than it says.
+            If it is damaged, or larger than the archive's directory says.
         """
         entry = self._entries[name]
         where = f"{self.path}: {name!r}"
         try:
-            packed = self._packed(entry)
-            data = _unpacked(packed, entry, where, self._unzstd)
+            packed = self._read_packed(entry)
+            data = _unpack(packed, entry, where, self._unzstd)
         except (zlib.error, zstandard.ZstdError, struct.error, OSError) as error:
             raise InputError(f"{where} is damaged or cut short: {first_line(error)}") from None
         if len(data) != entry.file_size or zlib.crc32(data) != entry.CRC:
@@ -244,34 +253,36 @@ class Archive:
 
     def json(self, name: str, type: type[T]) -> T:
         """One entry decoded into a type."""
-        return decoded(self.read(name), type, f"{self.path}: {name!r}")
+        return decode(self.read(name), type, f"{self.path}: {name!r}")
 
-    def _packed(self, entry: zipfile.ZipInfo) -> bytes:
+    def _read_packed(self, entry: zipfile.ZipInfo) -> bytes:
         with self.path.open("rb") as stream:
             stream.seek(entry.header_offset)
             magic, name_size, extra_size = _LOCAL_HEADER.unpack(stream.read(_LOCAL_HEADER.size))
+            # zipfile cannot read zstd before Python 3.14, so the local header is read here
             if magic != b"PK\x03\x04":
                 raise OSError("no entry where the directory says")
             stream.seek(name_size + extra_size, 1)
             return stream.read(entry.compress_size)
 
 
-def _unpacked(
+def _unpack(
     packed: bytes, entry: zipfile.ZipInfo, where: str, unzstd: zstandard.ZstdDecompressor
 ) -> bytes:
-    most = entry.file_size + 1  # one byte over tells a liar
+    # one byte more than declared: an entry that goes on is found out without unpacking the rest
+    max_bytes = entry.file_size + 1
     if entry.compress_type == zipfile.ZIP_STORED:
         return packed
     if entry.compress_type == zipfile.ZIP_DEFLATED:
-        return zlib.decompressobj(-15).decompress(packed, most)
+        return zlib.decompressobj(-15).decompress(packed, max_bytes)
     if entry.compress_type == _ZSTD:
         if zstandard.frame_content_size(packed) <= entry.file_size:
-            data = unzstd.decompress(packed, max_output_size=most)
+            data = unzstd.decompress(packed, max_output_size=max_bytes)
             if len(data) == entry.file_size:
                 return data
-        # several frames, or one that says it is larger than the archive says
+        # several frames, or one that declares more bytes than the archive's directory
         with unzstd.stream_reader(packed, read_across_frames=True) as stream:
-            return stream.read(most)
+            return stream.read(max_bytes)
     raise InputError(
         f"{where} is compressed by method {entry.compress_type}, which is not read; deflate or "
         "zstd are"
@@ -279,8 +290,9 @@ def _unpacked(
 
 
 class readable:
-    """Turns the system's refusals into one line; a pipe or a device, which may never end, is
-    refused too.
+    """Turn errors of the file system into an `InputError` of one line.
+
+    A pipe or a device, which may never end, is refused too.
     """
 
     def __init__(self, path: Path) -> None:

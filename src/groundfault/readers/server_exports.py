@@ -17,14 +17,13 @@ from groundfault.readers.table import read_table
 from groundfault.readers.values import listing, mapping, text
 
 _KEY = re.compile(rb'"((?:[^"\\]|\\.){1,80})"\s*:')
+# only words that cannot mean anything else: "good" or "yes" depend on the question
 _VERDICTS = {"correct": 1.0, "right": 1.0, "pass": 1.0, "passed": 1.0}
 _VERDICTS |= {"incorrect": 0.0, "wrong": 0.0, "fail": 0.0, "failed": 0.0}
 
 
 def keys(path: Path) -> frozenset[str]:
-    """Names near the start of a file: the columns of a CSV file, else the keys of its first JSON
-    objects.
-    """
+    """The columns of a CSV file, else the keys of its first JSON objects."""
     return _keys(head(path), path.suffix)
 
 

@@ -30,8 +30,9 @@ _LISTS = {
     "submitted": (None, Status.MISSING),
     "generated": (None, Status.MISSING),
 }
-"""The lists of a run report (``resolved_ids``, or ``resolved`` before 2024), and what they say of
-an instance.
+"""Value and status of the instances in each list of a run report.
+
+The lists are called ``resolved_ids`` and so on, and ``resolved`` before 2024.
 """
 _RUN = re.compile(rb'"(resolved_ids|no_generation)"\s*:')
 
@@ -42,12 +43,11 @@ class SweBench:
     A run without a patch is ``unparsed``: there was no answer to test. A failure of the harness or
     of its environment is ``error``, an instance that was not run ``missing``; none of them is a
     failure of the model. The version that SWE-bench Pro puts behind some ids (``-v<hash>``,
-    ``-vnan``) is left off, so that agents can be compared."""
+    ``-vnan``) is removed, so that agents can be compared.
+    """
 
     def sniff(self, path: Path) -> bool:
-        """Whether the first key is an instance with an outcome, or there is a list of resolved
-        ones.
-        """
+        """Whether the first key is an instance with an outcome, or there is a resolved list."""
         start = head(path)
         run = _RUN.search(start) or (b'"total_instances"' in start and b'"completed_ids"' in start)
         return path.suffix == ".json" and bool(_FIRST.match(start) or run)
@@ -70,7 +70,8 @@ def _list(name: str) -> str | None:
 
 
 def _run(path: Path, lists: dict[str | None, list[Any]]) -> Iterator[Observation]:
-    """Every id once: a failure of the environment first, then by the first list that has it."""
+    """Every id once: by the list of failures of the environment, else the first that has it."""
+    # an instance may stand in several lists, such as submitted and resolved
     outcomes: dict[str, tuple[float | None, Status]] = {}
     for name in ("infra_failure", *_LISTS):
         for instance in lists.get(name, []):
@@ -110,7 +111,7 @@ def _map(path: Path, content: dict[str, Any]) -> Iterator[Observation]:
 
 
 def _observation(
-    instance: str, model: str, value: float | None, status: Status, measured: dict[str, Any]
+    instance: str, model: str, value: float | None, status: Status, measurements: dict[str, Any]
 ) -> Observation:
     name_match = _INSTANCE.fullmatch(instance)
     attributes = {"repo": f"{name_match['org']}/{name_match['repo']}"} if name_match else {}
@@ -123,5 +124,5 @@ def _observation(
         model=model.replace("__", "/"),
         task="SWE-bench Pro" if instance.startswith("instance_") else "SWE-bench",
         attributes=attributes | ({"version": version[2:]} if version else {}),
-        measured=measured,
+        measured=measurements,
     )

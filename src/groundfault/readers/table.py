@@ -1,6 +1,4 @@
-"""Tables: CSV, JSONL, Parquet and Arrow files, directories of them, and frames of other
-libraries.
-"""
+"""Tables: CSV, JSONL, Parquet and Arrow files, folders of them, and frames in memory."""
 
 from __future__ import annotations
 
@@ -12,14 +10,15 @@ from typing import Any
 import polars as pl
 
 from groundfault.errors import InputError, first_line
-from groundfault.readers.safely import bounded, escaped, json_lines, readable
+from groundfault.readers.safely import check_lines, escape_pattern, json_lines, readable
 
 Read = Callable[[Path, Sequence[str]], pl.DataFrame]
 
 
 def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
     separator = "\t" if path.suffix == ".tsv" else ","
-    header = pl.read_csv(escaped(path), separator=separator, n_rows=0).columns
+    header = pl.read_csv(escape_pattern(path), separator=separator, n_rows=0).columns
+    # polars renames the second column of a name instead of refusing it
     doubled = [
         c
         for c in header
@@ -31,24 +30,27 @@ def _read_csv(path: Path, text: Sequence[str]) -> pl.DataFrame:
         )
     schema = {column: pl.String for column in text if column in header}
     return pl.read_csv(
-        escaped(path), separator=separator, infer_schema_length=10_000, schema_overrides=schema
+        escape_pattern(path),
+        separator=separator,
+        infer_schema_length=10_000,
+        schema_overrides=schema,
     )
 
 
 def _read_jsonl(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
     try:
-        return pl.read_ndjson(escaped(path), infer_schema_length=10_000)
+        return pl.read_ndjson(escape_pattern(path), infer_schema_length=10_000)
     except pl.exceptions.PolarsError:
-        # NaN, as Python writes it, or a line that can be named
+        # slower, but it reads NaN as Python writes it, and names the line that is wrong
         return pl.DataFrame(list(json_lines(path, dict[str, Any])), infer_schema_length=None)
 
 
 def _read_parquet(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_parquet(escaped(path))
+    return pl.read_parquet(escape_pattern(path))
 
 
 def _read_arrow(path: Path, text: Sequence[str]) -> pl.DataFrame:  # noqa: ARG001
-    return pl.read_ipc(escaped(path))
+    return pl.read_ipc(escape_pattern(path))
 
 
 _READERS: dict[str, Read] = {
@@ -82,7 +84,7 @@ def read_table(source: Any, *, text: Sequence[str] = ()) -> tuple[pl.DataFrame, 
     source : path, or a polars, pandas, Arrow or DuckDB table
         A file, or a directory whose files are all of one kind and share their columns.
     text : sequence of str
-        Columns of names: kept as they are written in a CSV file, so that 01 is not 1.
+        Columns of names: read as text from a CSV file, so that 01 is not 1.
 
     Returns
     -------
@@ -142,18 +144,18 @@ def _read_path(path: Path, text: Sequence[str]) -> tuple[pl.DataFrame, tuple[str
 
 
 def _read_file(path: Path, text: Sequence[str]) -> pl.DataFrame:
-    read = _READERS.get(path.suffix.lower())
-    if read is None:
+    read_kind = _READERS.get(path.suffix.lower())
+    if read_kind is None:
         raise InputError(
             f"{path}: cannot tell the kind of file from {path.suffix!r}; {_KINDS} files are read"
         )
     with readable(path):
         if path.stat().st_size == 0:
             raise InputError(f"{path} is empty")
-    if read in (_read_csv, _read_jsonl):
-        bounded(path)
+    if read_kind in (_read_csv, _read_jsonl):
+        check_lines(path)
     try:
-        return read(path, text)
+        return read_kind(path, text)
     except InputError:
         raise
     except pl.exceptions.NoDataError:

@@ -19,6 +19,7 @@ _NAME = re.compile(
     r"(?:(?:tool-calling|act|react|few-shot)-(?P<model>.+?)-[\d.]+_range_.*|(?P<short>.+)-(?:airline|retail).*)"
 )
 _POLICY = re.compile(r"#\s*(\w+) agent policy", re.IGNORECASE)
+# termination reasons that tau2-bench leaves out of its metrics: the agent did not end the episode
 _NOT_EVALUABLE = {
     "infrastructure_error",
     "context_window_exceeded",
@@ -56,13 +57,12 @@ class TauBench:
     """Reads the list of episodes that tau-bench checkpoints, and the results of tau2-bench.
 
     Trials of a task are its epochs. An episode that ended in an exception of the harness has reward
-    0 in the file; it is ``error`` here, and so is what tau2-bench itself leaves out as not
-    evaluable."""
+    0 in the file; it is ``error`` here, as are those that tau2-bench itself excludes as not
+    evaluable.
+    """
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a list of episodes with task and reward, or holds simulations with
-        rewards.
-        """
+        """Whether it is a list of episodes with task and reward, or of simulations."""
         start = head(path)
         if path.suffix != ".json":
             return False
@@ -81,19 +81,20 @@ class TauBench:
 def _episodes(path: Path, episodes: list[_Episode]) -> Iterator[Observation]:
     name_match = _NAME.fullmatch(path.stem)
     model = (name_match["model"] or name_match["short"]) if name_match else path.stem
+    # the file names no domain: the system prompt begins with "# Retail agent policy"
     policies = (
         _POLICY.match(words) for each in episodes for words in texts_by(each.traj[:1], "system")
     )
     domain = next((policy[1].lower() for policy in policies if policy), "")
     for position, one in enumerate(episodes, 1):
         task = mapping(one.info.get("task"))
-        failed = "error" in one.info
-        value = None if failed else number(one.reward)
+        is_error = "error" in one.info
+        value = None if is_error else number(one.reward)
         actions = task.get("actions")
         yield Observation(
             str(one.task_id),
             value,
-            Status.ERROR if failed else Status.MISSING if value is None else Status.SCORED,
+            Status.ERROR if is_error else Status.MISSING if value is None else Status.SCORED,
             scorer="reward",
             model=model,
             task=f"tau-bench {domain}".strip(),
@@ -117,14 +118,14 @@ def _simulations(results: _Results) -> Iterator[Observation]:
     model = text(mapping(results.info.get("agent_info")).get("llm")) or ""
     domain = text(mapping(results.info.get("environment_info")).get("domain_name")) or ""
     for position, one in enumerate(results.simulations, 1):
-        failed = one.termination_reason in _NOT_EVALUABLE
-        value = None if failed else number(mapping(one.reward_info).get("reward"))
+        is_error = one.termination_reason in _NOT_EVALUABLE
+        value = None if is_error else number(mapping(one.reward_info).get("reward"))
         task, messages = tasks.get(str(one.task_id), {}), one.messages or []
-        measured = {"position": position, **_counts(messages), "seconds": number(one.duration)}
+        measurements = {"position": position, **_counts(messages), "seconds": number(one.duration)}
         yield Observation(
             str(one.task_id),
             value,
-            Status.ERROR if failed else Status.MISSING if value is None else Status.SCORED,
+            Status.ERROR if is_error else Status.MISSING if value is None else Status.SCORED,
             scorer="reward",
             model=model,
             task=f"tau2-bench {domain}".strip(),
@@ -133,7 +134,7 @@ def _simulations(results: _Results) -> Iterator[Observation]:
             response=next(reversed(texts_by(messages, "assistant")), None),
             target=text(mapping(task.get("evaluation_criteria")).get("actions")),
             attributes={"description": mapping(task.get("description")).get("purpose")},
-            measured={**measured, "termination_reason": one.termination_reason},
+            measured={**measurements, "termination_reason": one.termination_reason},
         )
 
 

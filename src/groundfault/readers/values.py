@@ -13,6 +13,7 @@ def number(value: Any) -> float | None:
     """A finite number or a true/false; None for anything else, also NaN and numbers in quotes."""
     if isinstance(value, bool | int | float):
         try:
+            # a JSON integer may have thousands of digits
             result = float(value)
         except OverflowError:
             return None
@@ -40,14 +41,12 @@ def listing(value: Any) -> list[Any]:
 
 
 def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that hold something."""
+    """The entries that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def texts_by(messages: Any, role: str) -> list[str]:
-    """What one role said in a conversation, message by message; parts that are no text are left
-    out.
-    """
+    """The messages of one role in a conversation; parts that are no text are left out."""
     contents = [
         mapping(m).get("content") for m in listing(messages) if mapping(m).get("role") == role
     ]

@@ -31,18 +31,16 @@ _KNOWN = {
 
 
 class ZeroEval:
-    """Reads answers, and grades them by ZeroEval's own rule, since its result files hold no
-    verdicts.
+    """Reads answers and grades them by ZeroEval's rule: its result files hold no verdicts.
 
-    The answer is that of the JSON object in the output; without one the status is ``unparsed``. In
-    ``crux`` it has to be the target to the letter, quotes apart; in ``gsm``, ``math-l5`` and
+    The answer is read from the JSON object in the output; without one the status is ``unparsed``.
+    In ``crux`` it has to equal the target except for quotes; in ``gsm``, ``math-l5`` and
     ``numersense-v2`` the first number has to be the same. Other data sets are not graded here:
-    their answers are ``missing``, and the notes say so. Deviation: fractions are not computed."""
+    their answers are ``missing``, with a note. Deviation: fractions are not computed.
+    """
 
     def sniff(self, path: Path) -> bool:
-        """Whether it is a list of objects with a session, a chat history, an output and a
-        generator.
-        """
+        """Whether it is a list of objects with a session, a chat history and a model input."""
         start = head(path)
         first = start.lstrip()[:400]
         is_chat = first.startswith(b"[") and b'"session_id"' in first and b'"chat_history"' in start
@@ -90,7 +88,8 @@ def _observations(rows: list[dict[str, Any]]) -> Iterator[Observation]:
 
 
 def _answer(output: str) -> str | None:
-    """The answer of the first JSON object, else of what looks like one."""
+    """The answer in the JSON object of the output, else in text that resembles one."""
+    # models break lines inside strings, which JSON forbids
     start, end = output.find("{"), output.rfind("}")
     try:
         data = json.loads(output[start : end + 1].replace("\n", ""))
@@ -116,7 +115,5 @@ def _grade(dataset: str, answer: str | None, target: str | None) -> tuple[float 
 
 
 def _bare(words: str) -> str:
-    """Without quotes, which models leave off, and with line breaks written as in a Python
-    literal.
-    """
+    """Without outer quotes, and with line breaks as in a Python literal."""
     return words.strip("'\"").replace("\n", "\\n")

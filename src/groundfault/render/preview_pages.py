@@ -88,7 +88,7 @@ def make_import_page(evidence: Evidence, written: str | Path | None = None) -> P
     )
     mean = scored.mean()
     rate = f"; error rate {words.rate(float(mean))}" if isinstance(mean, float) else ""
-    lines = account.lines()
+    lines = account.to_lines()
     lead: tuple[Block, ...] = (
         _logs(account),
         Paragraph((f"Rows by status: {counts}{rate}.",)),

@@ -34,7 +34,7 @@ def compare_policies(summary: Summary) -> Table:
             one, two = results.pool(policy, model), results.pool(summary.control, model)
             if not (one.runs and two.runs):
                 continue
-            shared = results.shared(policy, summary.control, model)
+            shared = results.compare_keys(policy, summary.control, model)
             rows.append(
                 (
                     model or ALL_MODELS,

@@ -13,9 +13,8 @@ LEVEL = 0.05
 """Of the test of the primary endpoint."""
 
 LIMITS = (
-    "A routing signal says that an answer differs from its key, or cannot be read. It is no error: "
-    "only a row that "
-    "review confirmed is counted as one.",
+    "A routing signal says that an answer differs from its key, or cannot be read. It is no "
+    "error: only a row that review confirmed is counted as one.",
     "Rows are queries, keys are prompts. A prompt that was asked again is no second discovery.",
     "What a policy finds within its budget is no rate of failures: a policy that adapts looks "
     "where it saw mismatches.",
@@ -52,8 +51,8 @@ def list_open_points(summary: Summary) -> Iterator[str]:
     if keys.open:
         most = len(keys.confirmed) + len(keys.open)
         yield (
-            f"{words.plural(len(keys.open), 'prompt key')} {_is(len(keys.open))} open: "
-            f"the unique audited keys are {len(keys.confirmed):,} now and at most {most:,}."
+            f"{words.plural(len(keys.open), 'prompt key')} {_is(len(keys.open))} open: the unique "
+            f"audited keys are {len(keys.confirmed):,} now and at most {most:,}."
         )
     short = [run for run in summary.results.runs if run.rows.queries < run.budget]
     if short:
@@ -69,9 +68,8 @@ def draw_conclusions(summary: Summary) -> Iterator[str]:
     rows, keys = results.rows, results.keys
     yield (
         f"Of {words.count(rows.queries)} queries, {words.count(rows.routed)} rows were routed to "
-        "review by a machine. "
-        f"Review confirmed {words.plural(rows.confirmed, 'model error row')} and excluded "
-        f"{words.count(rows.excluded)}."
+        f"review by a machine. Review confirmed {words.plural(rows.confirmed, 'model error row')} "
+        f"and excluded {words.count(rows.excluded)}."
     )
     tasks = words.plural(len(keys.tasks), "task")
     yield f"The confirmed errors are of {_keys(len(keys.confirmed))}, in {tasks}."
@@ -97,20 +95,18 @@ def compare(summary: Summary, policy: str, model: str | None) -> str:
     if difference.p <= LEVEL:
         more = "more" if difference.mean > 0 else "fewer"
         sentence = (
-            f"With the same budget {quoted_policy} finds {more} unique audited prompt keys "
-            f"than {control}: {numbers}."
+            f"With the same budget {quoted_policy} finds {more} unique audited prompt keys than "
+            f"{control}: {numbers}."
         )
     else:
         sentence = (
             f"There is no matched-budget evidence that {quoted_policy} finds more unique audited "
-            f"prompt keys than {control}: "
-            f"{numbers}."
+            f"prompt keys than {control}: {numbers}."
         )
         if difference.min_p > LEVEL:
             sentence += (
                 " So few seeds cannot give any: the smallest p they allow is "
-                f"{words.p_value(difference.min_p)}. At least "
-                "6 are needed, better 20."
+                f"{words.p_value(difference.min_p)}. At least 6 are needed, better 20."
             )
     open_keys = [summary.results.pool(name, model).keys.open for name in (policy, summary.control)]
     return sentence + (" This may change while prompt keys are open." if any(open_keys) else "")

@@ -37,7 +37,10 @@ def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         *map(TableColumn, heads),
         TableColumn("Tasks told apart"),
     )
-    note = "Tasks told apart: right decisions of the second labeller, told the label alone, with Wilson's interval."
+    note = (
+        "Tasks told apart: right decisions of the second labeller, told the label alone, with "
+        "Wilson's interval."
+    )
     table = Table(
         "Labels", columns, rows, note if labelling.membership else ""
     ).drop_empty_columns()
@@ -49,9 +52,8 @@ def sentences(labelling: Labelling) -> list[str]:
     read = sum(each.status == "read" for each in labelling.labels)
     said = [
         f"{labelling.model} labelled {read} of {words.plural(len(labelling.labels), 'cluster')} "
-        "from the tasks nearest "
-        "to each centre. It saw no answers: a failure mode is its guess from what is asked, and no "
-        "finding."
+        "from the tasks nearest to each centre. It saw no answers: a failure mode is its guess "
+        "from what is asked, and no finding."
     ]
     if not labelling.second:
         return [*said, "No second labeller checked this."]
@@ -80,8 +82,7 @@ def sentences(labelling: Labelling) -> list[str]:
         )
         said.append(
             f"Told a label, it tells the cluster's tasks from others in {words.rate(mean)} of "
-            f"decisions{reach}, over "
-            f"{words.plural(count, 'cluster')}; guessing gives half."
+            f"decisions{reach}, over {words.plural(count, 'cluster')}; guessing gives half."
         )
     return said
 
@@ -100,7 +101,7 @@ def _checked(each: Membership | None) -> str:
     if each.status != "read":
         return f"{each.status}: {each.reason}"
     low, high = each.interval
-    return f"{each.right} of {each.shown} ({words.rate(low)} to {words.rate(high)})"
+    return f"{each.right} of {each.decisions} ({words.rate(low)} to {words.rate(high)})"
 
 
 def _ends(interval: tuple[float, float] | None) -> str:

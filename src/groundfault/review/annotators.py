@@ -36,7 +36,7 @@ class AnnotatorPanel:
     --------
     >>> from groundfault.sequential import Pool
     >>> audit = Audit(Pool.from_arrays(range(20)), threshold=0.8)
-    >>> panel = Panel(audit, ["ann", "ben"], "cy")
+    >>> panel = AnnotatorPanel(audit, ["ann", "ben"], "cy")
     >>> query = audit.ask()
     >>> panel.judge("ann", query, 1), panel.judge("ben", query, 0), panel.waiting()
     (False, False, ('cy',))

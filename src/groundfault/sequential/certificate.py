@@ -176,8 +176,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def unlabelled(self) -> tuple[str, ...]:
         """Ids of the cases that were never labelled, in the pool's order."""
-        labelled = {point.id for point in self.rounds if point.closed}
-        return tuple(name for name in self.pool.ids if name not in labelled)
+        labelled_ids = {point.id for point in self.rounds if point.closed}
+        return tuple(name for name in self.pool.ids if name not in labelled_ids)
 
     @property
     def judgements(self) -> int:

@@ -100,19 +100,19 @@ class GroupCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     total: float
 
     @property
-    def scored(self) -> int:
+    def score_count(self) -> int:
         """Labels with a score."""
         return self.labelled - self.unscored
 
     @property
     def mean(self) -> float | None:
         """Mean score of the labels; None where there is none."""
-        return self.total / self.scored if self.scored else None
+        return self.total / self.score_count if self.score_count else None
 
     @property
     def errors(self) -> float:
         """Sum of the losses: the number of failures where scores are 0 or 1."""
-        return self.scored - self.total
+        return self.score_count - self.total
 
     def __getitem__(self, key: str) -> Any:
         # audit.groups was a list of dicts in 0.1.0

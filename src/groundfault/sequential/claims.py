@@ -64,7 +64,7 @@ class Claim:
 
     Attributes
     ----------
-    plan : AuditPlan
+    plan : SequentialPlan
     pool : Pool
     conditional : bool
         Scores are tested against what the unlabelled rest of the group must have, and counting

@@ -21,7 +21,7 @@ from groundfault.sequential.confirmation_result import Confirmation, SurvivorSta
 from groundfault.sequential.plan import pick
 from groundfault.sequential.policies import Query
 from groundfault.sequential.pool import to_hex
-from groundfault.sequential.record import AuditRecord, Entry
+from groundfault.sequential.record import AuditEvent, AuditRecord
 from groundfault.sequential.slice_tests import SliceTests
 from groundfault.sequential.state import check_score
 from groundfault.stats import bits
@@ -271,7 +271,7 @@ class SequentialConfirmation:
         for entry in self.record.read_new() if self.opening else ():
             self._replay(entry)
 
-    def _replay(self, entry: Entry) -> None:
+    def _replay(self, entry: AuditEvent) -> None:
         body = {key: value for key, value in entry.body.items() if key != "audit"}
         due = self.labelled + 1
         if (

@@ -48,7 +48,7 @@ class StopEarly:
         interrupted.
     reopen : str, optional
     **settings
-        Further settings of an `AuditPlan`.
+        Further settings of an `SequentialPlan`.
 
     Attributes
     ----------

@@ -39,7 +39,7 @@ class LabelCounts:
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         groups = len(claim.pool.groups)
-        self._spent = np.zeros(len(claim.pool), dtype=np.bool_)
+        self._unavailable = np.zeros(len(claim.pool), dtype=np.bool_)
         self._label_counts = np.zeros(groups, dtype=np.int64)
         self._high, self._low = np.zeros(groups), np.zeros(groups)
         self._positions: list[int] = []
@@ -63,10 +63,10 @@ class LabelCounts:
         if self.claim.replacement:
             return np.ones(len(pool), dtype=np.bool_)
         if not self.claim.one_each:
-            return ~self._spent
+            return ~self._unavailable
         available = np.zeros(len(pool), dtype=np.bool_)
         for name, members in zip(pool.groups, pool.members, strict=True):
-            fresh = np.flatnonzero(members & ~self._spent)
+            fresh = np.flatnonzero(members & ~self._unavailable)
             if len(fresh):
                 available[
                     fresh[self.claim.plan.pick(f"offer {name}", self.rounds + 1, len(fresh))]
@@ -81,8 +81,8 @@ class LabelCounts:
     def add(self, query: Query, position: int, score: float | None) -> None:
         """Count the score of the case that was drawn; None where it could not be scored."""
         if self.claim.one_each:
-            self._spent |= self.find_available()
-        self._spent[position] = True
+            self._unavailable |= self.find_available()
+        self._unavailable[position] = True
         if not self.claim.replacement:
             inside = self.claim.pool.members[:, position]
             self._label_counts += inside

@@ -53,10 +53,10 @@ def check_ids(ids: Sequence[str]) -> None:
     """Raise `InputError` if there are none, or two are the same."""
     if not len(ids):
         raise InputError("the pool is empty: an audit needs one case or more")
-    repeated = [name for name, count in Counter(ids).items() if count > 1]
-    if repeated:
+    duplicates = [name for name, count in Counter(ids).items() if count > 1]
+    if duplicates:
         raise InputError(
-            f"{len(repeated)} ids stand for several cases, for example {repeated[0]!r}; "
+            f"{len(duplicates)} ids stand for several cases, for example {duplicates[0]!r}; "
             "ids must be unique"
         )
 

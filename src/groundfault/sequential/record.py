@@ -36,7 +36,7 @@ class Round:
         What its score is tested against, under the model's null and the auditor's.
     if_fail, if_pass : Pair
         Log e-values after a score of 0 and of 1, which is all there is to know of the bets.
-    told : bool
+    closed : bool
         Whether it has been scored; the next two say how.
     score : float, optional
         None where the case could not be scored.
@@ -108,7 +108,7 @@ def write_pair(values: EProcessPair) -> list[float | str]:
     return [float(x) if abs(x) < float("inf") else str(float(x)) for x in values]
 
 
-class Entry(NamedTuple):
+class AuditEvent(NamedTuple):
     """One event of one audit: its number in the ledger, and what it says."""
 
     seq: int
@@ -133,7 +133,7 @@ class AuditRecord:
         self._head = ""
         self._last = 0
 
-    def open(self, header: Mapping[str, Any], reopen: str | None) -> list[Entry]:
+    def open(self, header: Mapping[str, Any], reopen: str | None) -> list[AuditEvent]:
         """Open the audit, or take it up again: the events there are.
 
         Raises
@@ -164,7 +164,7 @@ class AuditRecord:
             )
         return self.read_new()
 
-    def append(self, kind: str, body: Mapping[str, Any]) -> tuple[Entry, list[Entry]]:
+    def append(self, kind: str, body: Mapping[str, Any]) -> tuple[AuditEvent, list[AuditEvent]]:
         """Write an event down; once this returns it is on disk.
 
         Returns
@@ -174,16 +174,16 @@ class AuditRecord:
         """
         if self.ledger is None:
             self._last += 1
-            entry = Entry(self._last, kind, body)
+            entry = AuditEvent(self._last, kind, body)
             return entry, [entry]
         event = self.ledger.append(kind, {"audit": self.seal, **body})
-        entry = Entry(event.seq, kind, event.body)
+        entry = AuditEvent(event.seq, kind, event.body)
         if event.previous != self._head:
             return entry, self.read_new()
         self._head, self._last = event.hash, event.seq
         return entry, [entry]
 
-    def read_new(self) -> list[Entry]:
+    def read_new(self) -> list[AuditEvent]:
         """Events of this audit written since the last look, by whichever process.
 
         Raises
@@ -197,7 +197,9 @@ class AuditRecord:
         events = [event for event in self.ledger.events() if event.seq > self._last]
         if events:
             self._head, self._last = events[-1].hash, events[-1].seq
-        return [Entry(e.seq, e.kind, e.body) for e in events if e.body.get("audit") == self.seal]
+        return [
+            AuditEvent(e.seq, e.kind, e.body) for e in events if e.body.get("audit") == self.seal
+        ]
 
     def check(self) -> dict[str, str] | None:
         """Where the record is kept, and the hash of its last event, once it is known to be whole;

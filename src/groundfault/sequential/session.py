@@ -49,7 +49,7 @@ class SequentialAudit(AuditState):
         Why these cases are audited again with other settings, where the ledger holds an audit of
         them.
     **settings
-        Further settings of an `AuditPlan`.
+        Further settings of an `SequentialPlan`.
 
     Raises
     ------

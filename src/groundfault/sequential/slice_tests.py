@@ -195,7 +195,7 @@ class SliceTests:
         ----------
         unit : int
         loss : float in [0, 1]
-        drawn_from : bool array, shape (N,)
+        eligible : bool array, shape (N,)
             The unlabelled units from which it was drawn uniformly, chosen before its loss was
             known. A slice bets where these include all unlabelled units of the unit's own side.
         """

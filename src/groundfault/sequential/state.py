@@ -18,7 +18,7 @@ from groundfault.sequential.label_counts import LabelCounts
 from groundfault.sequential.plan import SequentialPlan
 from groundfault.sequential.policies import Policy, Query
 from groundfault.sequential.pool import ALL, Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, Round, read_query
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, Round, read_query
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,7 +30,7 @@ class AuditState:
     Parameters
     ----------
     pool : Pool
-    plan : AuditPlan
+    plan : SequentialPlan
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class AuditState:
 
     # ------------------------------------------------------------------------------- --- the record
 
-    def replay(self, entry: Entry) -> None:
+    def replay(self, entry: AuditEvent) -> None:
         """Take in one event of the record; what another process wrote too late is passed over.
 
         Raises

@@ -80,7 +80,7 @@ class StoppingForecast:
     world : str
         Where cases pass at what rate; elsewhere at that of the world without a failing group.
     budget : int
-    found, passed, inconclusive : float
+    failure_rate, pass_rate, inconclusive_rate : float
         Shares of the replicates with each verdict.
     labels : tuple of three int
         10 %, 50 % and 90 % points of the cases labelled until the audit ended.
@@ -126,7 +126,7 @@ def forecast_stopping(
     Parameters
     ----------
     pool : Pool
-    plan : AuditPlan
+    plan : SequentialPlan
     budgets : sequence of int
         Values of m.
     base : float in [0, 1], optional

@@ -15,7 +15,7 @@ from groundfault.sequential import policies
 from groundfault.sequential.certificate import Certificate, certify
 from groundfault.sequential.certificate_schema import CertificateRound, Judgement
 from groundfault.sequential.pool import Pool
-from groundfault.sequential.record import ASKED, REVIEWED, TOLD, Entry, read_query
+from groundfault.sequential.record import ASKED, REVIEWED, TOLD, AuditEvent, read_query
 from groundfault.sequential.state import AuditState
 
 _MAX_DIFFERENCES = 100
@@ -95,19 +95,19 @@ def verify_certificate(
 
 def _list_entries(
     rounds: Sequence[CertificateRound], reviews: Sequence[Judgement] = ()
-) -> Iterator[Entry]:
+) -> Iterator[AuditEvent]:
     """The events that a ledger would hold of these rounds."""
     for point in rounds:
         body: dict[str, Any] = msgspec.to_builtins(point)
         # the ledger's event is written before the score is there
         for key in ("told", "score", "log_e"):
             del body[key]
-        yield Entry(0, ASKED, {key: _to_list(value) for key, value in body.items()})
+        yield AuditEvent(0, ASKED, {key: _to_list(value) for key, value in body.items()})
         for review in reviews:
             if review.step == point.step:
-                yield Entry(0, REVIEWED, msgspec.to_builtins(review))
+                yield AuditEvent(0, REVIEWED, msgspec.to_builtins(review))
         if point.closed:
-            yield Entry(0, TOLD, {"step": point.step, "id": point.id, "score": point.score})
+            yield AuditEvent(0, TOLD, {"step": point.step, "id": point.id, "score": point.score})
 
 
 def _to_list(value: Any) -> Any:
@@ -115,7 +115,7 @@ def _to_list(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _compare_choice(state: AuditState, entry: Entry) -> Iterator[str]:
+def _compare_choice(state: AuditState, entry: AuditEvent) -> Iterator[str]:
     """Where the policy, asked again, differs from the choice in the record."""
     stated = read_query(entry.body, len(state.pool))
     again = state.choose(policies.get(state.plan.policy))

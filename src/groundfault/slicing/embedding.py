@@ -1,6 +1,4 @@
-"""Embeddings of texts: fitted once, applied to the same texts or new ones, saved as plain
-numbers.
-"""
+"""Embeddings of texts: fitted once, applied to any texts, saved as plain numbers."""
 
 from __future__ import annotations
 
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
 
 TFIDF = "tfidf"
 SENTENCE = "sentence"
+# texts below which a word that occurs once is kept: there are too few words otherwise
 _FEW = 200
 _MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -155,8 +154,7 @@ def fit(
 def embed(
     texts: Iterable[str | None], how: str = TFIDF, *, dimensions: int = 64, seed: int = 0
 ) -> Floats:
-    """Texts as points, of an embedding learnt from the same texts: float64, shape (n, d). See
-    `fit`.
+    """Fit and apply an embedding to the same texts: float64, shape (n, d). See `fit`.
 
     Examples
     --------
@@ -181,6 +179,7 @@ def _fit_words(texts: list[str], dimensions: int, seed: int) -> Embedding:
             f"none of {len(texts)} texts has a word that could be learnt from"
         ) from None
     rank = min(dimensions, *weighted_words.shape)
+    # signs fixed, or the same texts would give mirrored axes on another machine
     _, _, axes = randomized_svd(weighted_words, rank, random_state=seed, flip_sign=True)
     return Embedding(
         TFIDF,
@@ -195,6 +194,7 @@ def _weigh_words(texts: list[str], words: tuple[str, ...], weights: Floats) -> A
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     same = TfidfVectorizer(ngram_range=(1, 2), vocabulary=words, sublinear_tf=True)
+    # the weights of the fit, not of these texts: a text has one place wherever it is embedded
     same.idf_ = weights
     return same.transform(texts)
 

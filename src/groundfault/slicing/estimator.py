@@ -18,8 +18,7 @@ Projection = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 class Estimator:
-    """A dataclass whose constructor only stores; what is learned ends in an underscore and is not a
-    parameter.
+    """A dataclass whose constructor only stores; what it learns ends in an underscore.
 
     It needs fields ``name``, ``pca`` and ``projection_``.
     """
@@ -30,6 +29,7 @@ class Estimator:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
         """The parameters, as scikit-learn asks for them."""
+        # without scikit-learn's base class, which would be imported for every audit
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}  # type: ignore[arg-type]
 
     def set_params(self, **params: Any) -> Self:
@@ -67,8 +67,9 @@ class Estimator:
         return np.asarray((embedding - centre) @ axes.T)
 
     def _require_whole(self, minimums: dict[str, int]) -> None:
-        """Raise `PlanError` unless parameters are whole numbers of at least so much; None passes
-        for ``pca``.
+        """Raise `PlanError` unless parameters are whole numbers of at least a minimum.
+
+        None is allowed for ``pca``.
         """
         for parameter, low in minimums.items():
             value = getattr(self, parameter)
@@ -83,9 +84,7 @@ class Estimator:
     def _require_numbers(
         self, parameters: Iterable[str], *, zero: bool = False, maximum: float = math.inf
     ) -> None:
-        """Raise `PlanError` unless parameters are finite numbers above 0, or 0 where that is
-        allowed.
-        """
+        """Raise `PlanError` unless parameters are finite and above 0, or 0 where allowed."""
         for parameter in parameters:
             value = getattr(self, parameter)
             number = (

@@ -34,14 +34,13 @@ from groundfault.stats import mixture_init
 from groundfault.stats.mixture import Floats, Mixture
 from groundfault.stats.mixture_predict import to_arrays
 
+# on average: with fewer, a component fits noise
 _EXAMPLES_A_SLICE = 20
 
 
 @dataclass(frozen=True)
 class Views:
-    """An example as a mixture sees it: Gaussian features and categorical tables, with their
-    exponents.
-    """
+    """An example as a mixture sees it: Gaussian features, tables, and their exponents."""
 
     features: Floats
     exponent: tuple[float, ...]
@@ -150,6 +149,7 @@ class MixtureSlicer(Estimator, ABC):
         label = check_labels(y_true, len(embedding), probability.shape[1])
         wrong = probability.argmax(axis=1) != label
         require_errors(wrong)
+        # one class leaves label and prediction without variance, and slices by embedding alone
         if (label == label[0]).all():
             raise InputError(
                 f"every example is of class {label[0]}; slices of errors need at least two classes"
@@ -211,15 +211,14 @@ class MixtureSlicer(Estimator, ABC):
             joint.astype(np.float64, copy=False) for joint in self._joints(Z, y_proba, y_true)
         ]
         for joint in joints:
+            # in place: joints become responsibilities
             em.responsibilities(joint)
         return np.concatenate(joints)
 
     def score_samples(
         self, Z: ArrayLike, y_proba: ArrayLike, y_true: ArrayLike | None = None
     ) -> Floats:
-        """Log-likelihood of each example, shape (n,); a density of several views, not a
-        probability.
-        """
+        """Log-likelihood of each example, shape (n,): a density, not a probability."""
         return np.concatenate(
             [em.responsibilities(joint) for joint in self._joints(Z, y_proba, y_true)]
         )
@@ -267,6 +266,7 @@ class MixtureSlicer(Estimator, ABC):
         if problem:
             warnings.warn(f"{self.name} proposes nothing: {problem}", stacklevel=2)
             return []
+        # an array of responsibilities is of other rows than discovery's
         init = self.init if isinstance(self.init, str) else "kmeans"
         slicer = dataclasses.replace(self, n_slices=n_slices, init=init)
         slicer.fit(examples.embedding, examples.label, examples.probability)
@@ -321,6 +321,7 @@ class MixtureSlicer(Estimator, ABC):
                 fitted_column=column,
             )
         if len(self.error_slices_) > 1:
+            # all error slices together: each may be too small to be confirmed alone
             numbers = ", ".join(str(number) for number in self.error_slices_.tolist())
             meaning = (
                 f"{self.name} puts the example in one of its {len(self.error_slices_)} error slices"
@@ -348,6 +349,7 @@ class MixtureSlicer(Estimator, ABC):
         embedding = check_embedding(Z)
         width = (self.mixture_.mean if self.projection_ is None else self.projection_[1]).shape[1]
         if self.projection_ is None and not self.mixture_.tables:
+            # Edisa's features are embedding, error distance and probabilities side by side
             width -= 2 * self.n_classes_
         if embedding.shape[1] != width:
             raise InputError(

@@ -112,8 +112,7 @@ class EmbeddedPredictions:
         probability_columns: dict[str, str],
         label: str,
     ) -> EmbeddedPredictions:
-        """Read a table of one row an example, given the columns of embedding and probability, each
-        with its pattern.
+        """Read a table of one row per example, by the columns of embedding and probability.
 
         Raises
         ------
@@ -148,6 +147,8 @@ class EmbeddedPredictions:
     def _of_outcomes(
         cls, evidence: Evidence, frame: pl.DataFrame, columns: tuple[str, ...]
     ) -> EmbeddedPredictions:
+        # without probabilities, pass and fail are the classes, and the same constant prediction for
+        # all
         fails = (example_losses(evidence) > 0.5).cast(pl.Float64).to_numpy()
         certain = np.tile([1.0, 0.0], (frame.height, 1))
         return cls._complete(
@@ -171,9 +172,7 @@ class EmbeddedPredictions:
 
 
 def example_losses(evidence: Evidence) -> pl.Series:
-    """Mean loss of each example over models and repeats, NULL where nothing was scored, in the
-    order of examples.
-    """
+    """Mean loss of each example over models and repeats; NULL where nothing was scored."""
     key = evidence.roles.id or ""
     losses = (
         evidence.frame.select(key)

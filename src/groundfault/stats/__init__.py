@@ -1,3 +1,1 @@
-"""Pure functions on arrays: lift, null distributions, decoy floors, permutation, multiplicity,
-intervals, power.
-"""
+"""Statistics on arrays: lifts, null distributions, decoy floors, multiplicity, power."""

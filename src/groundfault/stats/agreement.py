@@ -192,6 +192,7 @@ def _measure(
 
 def _interval(values: Floats, level: float) -> tuple[float, float, str]:
     defined = values[~np.isnan(values)]
+    # resamples without a value are not missing at random: they are the most extreme ones
     if len(defined) < (1 - _MAX_UNDEFINED) * len(values):
         return np.nan, np.nan, "no interval: too few items to resample"
     low, high = np.quantile(defined, [(1 - level) / 2, (1 + level) / 2])
@@ -216,9 +217,8 @@ def _ratio(top: Floats, bottom: Floats) -> Floats:
 
 
 def _pairs(ratings: Ratings, categories: int) -> tuple[Floats, Floats, Floats, Floats]:
-    """Counts and raters of each item, whether it has a pair of them, and the share of its pairs
-    that agree.
-    """
+    """Counts, raters, whether there is a pair, and the share of agreeing pairs, for each item."""
+    # pairs that agree, over all pairs of the item's raters (Fleiss 1971, doi:10.1037/h0031619)
     counts = _counts(ratings, categories)
     raters = counts.sum(axis=1)
     paired = (raters >= 2).astype(np.float64)
@@ -243,10 +243,12 @@ def _cohen_features(ratings: Ratings, categories: int) -> Floats:
 
 def _cohen_value(sums: Floats, categories: int) -> Floats:
     size = sums[..., -1]
-    observed = _ratio(sums[..., -2], size)
+    agreement = _ratio(sums[..., -2], size)
     first, second = sums[..., :categories], sums[..., categories : 2 * categories]
+    # chance agreement of two raters with these marginals (Cohen 1960,
+    # doi:10.1177/001316446002000104)
     chance = _ratio((first * second).sum(axis=-1), size**2)
-    return _ratio(observed - chance, 1 - chance)
+    return _ratio(agreement - chance, 1 - chance)
 
 
 def _krippendorff_features(ratings: Ratings, categories: int) -> Floats:
@@ -269,9 +271,11 @@ def _gwet_features(ratings: Ratings, categories: int) -> Floats:
 
 def _gwet_value(sums: Floats, categories: int) -> Floats:
     share = _ratio(sums[..., :categories], sums[..., [-3]])
-    observed = _ratio(sums[..., -2], sums[..., -1])
+    agreement = _ratio(sums[..., -2], sums[..., -1])
+    # Gwet 2008, doi:10.1348/000711006X126600: mean share of a category times one minus it, over
+    # categories - 1
     chance = _ratio((share * (1 - share)).sum(axis=-1), np.full(share.shape[:-1], categories - 1.0))
-    return _ratio(observed - chance, 1 - chance)
+    return _ratio(agreement - chance, 1 - chance)
 
 
 _ONE = "not defined: all ratings are of one category, and agreement by chance is certain"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+# no unit staked becomes more than this much: a threshold of 1 would allow an infinite bet
 LARGEST_BET = 1e6
 ROUNDING = 1e-9
 
@@ -52,6 +53,7 @@ def factor(score: Floats, forecast: Floats, threshold: Floats) -> Floats:
         Of conditional expectation at most 1 if forecast and threshold were fixed before the score
         was seen and the score's conditional expectation is at least the threshold.
     """
+    # not 0: the quotients below divide by it
     level = np.clip(threshold, np.finfo(float).tiny, 1.0)
     forecast = np.minimum(forecast, level)
     room = 1.0 - level
@@ -146,6 +148,7 @@ def weigh(log_weights: Floats, factors: Floats, eta: float) -> tuple[Floats, Flo
     """
     pooled = (np.exp(log_weights) * factors).sum(axis=0)
     log_weights = log_weights + eta * np.log(factors)
+    # weights only matter relative to each other; unshifted logs drift until all exponentials are 0
     log_weights -= log_weights.max(axis=0)
     return pooled, log_weights - np.log(np.exp(log_weights).sum(axis=0))
 
@@ -168,6 +171,7 @@ def agrapa(history: Floats, threshold: Floats, cap: float = 0.75) -> Floats:
     """
     count, total, squares = history
     level = np.clip(threshold, 0.0, 1.0)
+    # one pseudo-observation of 1/2, with a quarter of variance, before the first score
     gap = level - (0.5 + total) / (count + 1)
     variance = (0.25 + squares) / (count + 1)
     at_risk = np.clip(gap / (variance + gap**2) * (1.0 - level), 0.0, cap)
@@ -183,8 +187,7 @@ def observe(history: Floats, score: Floats) -> Floats:
 
 
 def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str) -> Floats:
-    """Let new starters join, then multiply: Shiryaev-Roberts where they are added, CUSUM where the
-    better one stays.
+    """Let new starters join, then multiply: they are added (Shiryaev-Roberts) or compared (CUSUM).
 
     Parameters
     ----------
@@ -200,9 +203,7 @@ def accumulate(log_arms: Floats, log_steps: Floats, log_start: float, rule: str)
 
 
 def start_weight(step: int, rule: str, budget: int) -> float:
-    """Share of the wealth that starts to bet at ``step`` (from 1): all at once, 1/m on 1..m, or
-    1/(t(t+1)).
-    """
+    """Share of the wealth that starts to bet at ``step``: all at 1, 1/m on 1..m, or 1/(t(t+1))."""
     if rule == "once":
         return 1.0 if step == 1 else 0.0
     if rule == "uniform":
@@ -211,9 +212,7 @@ def start_weight(step: int, rule: str, budget: int) -> float:
 
 
 def idle_weight(step: int, rule: str, budget: int) -> float:
-    """Share of the wealth that has not started to bet by ``step``: one minus the `start_weight` of
-    steps 1..t.
-    """
+    """Share of the wealth that bets only after ``step``: one minus each `start_weight` so far."""
     if rule == "once":
         return 0.0
     return max(0.0, 1.0 - step / budget) if rule == "uniform" else 1.0 / (step + 1)

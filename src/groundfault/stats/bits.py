@@ -13,6 +13,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 Bits = NDArray[np.uint64]
+# cells that are unpacked to bytes at a time: 64 MiB
 _BLOCK = 1 << 26
 
 
@@ -30,6 +31,7 @@ def pack(matrix: NDArray[np.bool_]) -> Bits:
     rows, m = matrix.shape
     packed = np.zeros((rows, 8 * words(m)), dtype=np.uint8)
     packed[:, : (m + 7) // 8] = np.packbits(matrix, axis=1, bitorder="little")
+    # little-endian by name: on any machine bit i of word w is unit 64 w + i
     return packed.view("<u8").astype(np.uint64, copy=False)
 
 
@@ -50,6 +52,7 @@ def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
     return np.concatenate(blocks) if blocks else np.zeros((0, words(len(index))), dtype=np.uint64)
 
 
+# numba has no popcount: this is the LLVM intrinsic, one instruction where the processor has it
 @intrinsic
 def _popcount(_: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
@@ -58,6 +61,7 @@ def _popcount(_: Any, word: Any) -> Any:
     return types.uint64(word), codegen
 
 
+# cache: compiled once per machine, not once per process
 @njit(parallel=True, cache=True, nogil=True)
 def count(bits: Bits) -> NDArray[np.int64]:  # pragma: no cover - compiled
     """How many bits each row has: shape (L,)."""
@@ -116,6 +120,7 @@ def sums(bits: Bits, values: NDArray[Any]) -> NDArray[Any]:
             for i in range(0, len(bits), step)
         ]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(values)))
+    # the sum over bit planes of 2^b times a popcount: whole numbers, so nothing is rounded
     top = int(values.max(initial=0)).bit_length()
     out = np.zeros((len(bits), len(values)), dtype=np.int64)
     for b in range(top):

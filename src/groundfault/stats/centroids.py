@@ -30,11 +30,14 @@ def find_nearest(
         Least chance, in [0, 1), that a point belongs to its centroid rather than to another, all
         being equally frequent and normal about their centroid.
     """
+    # |x - c|^2 by one matrix product: the difference of all pairs would need n * k * d numbers
     away = ((points**2).sum(axis=1)[:, None] - 2 * points @ centroids.T) + (centroids**2).sum(
         axis=1
     )
     label = away.argmin(axis=1)
     if variance > 0 and level > 0:
+        # the nearest distance is taken off first: of large distances alone, every exponential would
+        # be 0
         weight = np.exp(-(away - away.min(axis=1, keepdims=True)) / (2 * variance))
         label = np.where(1 / weight.sum(axis=1) >= level, label, -1)
     return np.asarray(label, dtype=np.int64)
@@ -55,8 +58,7 @@ def label_coordinates(arrays: Mapping[str, Floats], values: Floats) -> Labels:
 
 
 def label_answers(arrays: Mapping[str, Floats], values: Floats) -> Labels:
-    """`nearest`, of rows given as answers: shares of tries that each model passed, -1 where it was
-    not asked.
+    """Label rows of pass rates by their nearest centroid; -1 where a model was not tried.
 
     Parameters
     ----------

@@ -68,11 +68,14 @@ class ContingencyTables:
 
     @property
     def lift(self) -> NDArray[np.float64]:
-        """Mean loss on minus off: one rounded quotient of whole numbers, so that equal lifts are
-        equal floats.
+        """Mean loss on minus off.
+
+        One rounded quotient of whole numbers, so that equal lifts are equal floats.
 
         Janus, section 2 (arXiv:2606.09046). NaN where either side is empty.
         """
+        # not on_rate - off_rate: two rounded quotients would make equal lifts differ in the last
+        # digit
         return _divide(self.n * self.on_sum - self.on * self.total, self.on * self.off * self.unit)
 
     @property
@@ -81,8 +84,15 @@ class ContingencyTables:
         return np.sign(self.n * self.on_sum - self.on * self.total).astype(np.int64)
 
     def score(self, effect: str = "risk_difference") -> NDArray[np.float64]:
-        """Size of an effect, whatever its direction: |lift|, or |log ratio| with one half added to
-        each cell.
+        """Size of an effect:
+
+        lift
+
+        , or
+
+        log ratio
+
+        with one half added to each cell.
 
         Parameters
         ----------
@@ -103,8 +113,10 @@ class ContingencyTables:
 
     def reaches(self, min_effect: Fraction) -> NDArray[np.bool_]:
         """Where |lift| >= ``min_effect``, compared as rationals: exactly 0.10 reaches 0.10."""
+        # reals on no grid have no exact value to compare
         if not self.denominator:
             return np.abs(self.lift) >= float(min_effect)
+        # Python's integers, since the products exceed int64 for large n and fine grids
         hits = [
             n
             and abs(n * s - k * t) * min_effect.denominator
@@ -164,8 +176,10 @@ def common_grid(values: NDArray[np.float64], largest: int = 100) -> int:
         Losses in [0, 1]; NaN is passed over.
     """
     distinct = np.unique(values[~np.isnan(values)])
+    # multiples of 1/k in [0, 1] are at most k + 1
     if len(distinct) > largest + 1:
         return 0
+    # the least grid first: it gives the smallest numbers, and the shortest tables of sums
     for k in range(1, largest + 1):
         scaled = distinct * k
         if np.all(np.abs(scaled - np.rint(scaled)) < 1e-9 * k):

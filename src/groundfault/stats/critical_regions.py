@@ -31,8 +31,9 @@ _MAX_CELLS = 3e6
 
 @dataclass(frozen=True)
 class CriticalRegion:
-    """Which on-slice error counts pass: at most ``low[i]``, or at least ``high[i]``, of ``first +
-    i`` errors in all.
+    """Error counts on the slice that pass: up to ``low[i]``, or ``high[i]`` and more.
+
+    ``i`` counts the errors in all, from ``first``.
     """
 
     n: int
@@ -74,6 +75,7 @@ class CriticalRegion:
         probability by more than 0.001 in our checks."""
         deviation = sqrt(n * error_rate * (1 - error_rate))
         first, last = _window(n * error_rate, deviation, drift, n)
+        # atoms of all tables together, estimated from their standard deviations
         cells = (last - first + 1) * (
             2 * _WIDTH * deviation * sqrt(on * (n - on)) / n + 2 * _MARGIN
         )
@@ -96,6 +98,7 @@ class CriticalRegion:
             min_effect,
         )
         totals = np.arange(first, last + 1)
+        # bounds are nearly straight in the total, so that interpolating them is safe
         low, high = (np.rint(np.interp(totals, knots, bound)).astype(np.int64) for bound in bounds)
         return cls(n, on, first, low, high)
 
@@ -126,6 +129,7 @@ def _find_first_count(
     steps = way * (far - near)
     if steps < 0 or score_one(effect, n, on, total, float(far), 1.0) < min_effect:
         return max(near, far + 1) if way > 0 else min(near, far - 1)
+    # by bisection: away from the mean the effect grows with the count
     enough, short = steps, -1
     while enough - short > 1:
         middle = (enough + short) // 2
@@ -149,9 +153,7 @@ def _find_bounds(
     effect: int,
     min_effect: float,
 ) -> tuple[Ints, Ints]:  # pragma: no cover - compiled
-    """The last count that passes below and the first that passes above, for each distribution; out
-    of range where none does.
-    """
+    """The last count that passes below and the first above; out of range where none does."""
     low, high = np.empty(len(n), dtype=np.int64), np.empty(len(n), dtype=np.int64)
     for u in range(len(n)):
         i, j = offset[u], offset[u + 1] - 1
@@ -159,10 +161,10 @@ def _find_bounds(
         below, above = 0.0, 0.0
         while True:
             # outermost first; equal distances are in one tail together, as in the two-sided p-value
-            left_distance = -(shift + n[u] * (i - offset[u]))
-            right_distance = shift + n[u] * (j - offset[u])
-            go_left = left_distance > 0 and (sides == 1 or left_distance >= right_distance)
-            go_right = right_distance > 0 and (sides == 1 or right_distance >= left_distance)
+            low_distance = -(shift + n[u] * (i - offset[u]))
+            high_distance = shift + n[u] * (j - offset[u])
+            go_left = low_distance > 0 and (sides == 1 or low_distance >= high_distance)
+            go_right = high_distance > 0 and (sides == 1 or high_distance >= low_distance)
             if sides == 1:
                 go_left = go_left and below + pmf[i] <= level
                 go_right = go_right and above + pmf[j] <= level
@@ -196,6 +198,7 @@ def _binomial(
     if rate <= 0.0 or rate >= 1.0:
         pmf[(0 if rate <= 0.0 else count) - start] = 1.0
         return pmf
+    # ratios of neighbours, outward from the mode: no factorial, no logarithm, no underflow
     odds = rate / (1.0 - rate)
     mode = min(max(int((count + 1) * rate), start), stop)
     pmf[mode - start] = 1.0
@@ -211,9 +214,7 @@ def _binomial(
 def _sum_upper_tail(
     first: int, high: Ints, x: int, here: Floats, y: int, there: Floats
 ) -> float:  # pragma: no cover - compiled
-    """P(X >= high[X + Y - first]) for independent counts X from x on and Y from y on, with these
-    probabilities.
-    """
+    """P(X >= high[X + Y - first]) for independent counts X from x on and Y from y on."""
     totals = len(high)
     ceiling = high.copy()
     for i in range(1, totals):

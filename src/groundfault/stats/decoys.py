@@ -117,5 +117,5 @@ def scale_counts(
     count = len(decoys) - np.searchsorted(np.sort(decoys), thresholds, side="left")
     if correction == "inside":
         return np.asarray(descriptors / (len(decoys) + 1) * (1 + count), dtype=np.float64)
-    scaled = np.asarray(descriptors / len(decoys) * count, dtype=np.float64)
-    return scaled + 1 if correction == "paper" else scaled
+    estimate = np.asarray(descriptors / len(decoys) * count, dtype=np.float64)
+    return estimate + 1 if correction == "paper" else estimate

@@ -61,10 +61,9 @@ def score_discovery(
 
 
 def find_least_confident(probability: NDArray[np.float64], count: int) -> NDArray[np.bool_]:
-    """The ``count`` examples whose largest class probability is smallest; of equals, the first:
-    shape (n,).
-    """
+    """The ``count`` examples of lowest largest class probability; of equals, the first."""
     uncertain = np.zeros(len(probability), dtype=np.bool_)
+    # stable: which of equal confidences comes first must not depend on the sorting algorithm
     uncertain[np.argsort(probability.max(axis=1), kind="stable")[:count]] = True
     return uncertain
 

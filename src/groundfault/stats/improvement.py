@@ -63,9 +63,7 @@ class Improvement:
 
     @property
     def c_proportion(self) -> float:
-        """Share of steps after which accuracy is above that of confidence; NaN where there is no
-        step.
-        """
+        """Share of steps with an accuracy above that of confidence; NaN without steps."""
         return _share(self.accuracy > self.confidence + _SAME)
 
     @property
@@ -157,6 +155,7 @@ def relabel(
     https://doi.org/10.1162/tacl_a_00617"""
     n, m = len(label), int(error_prone.sum())
     right = probability.argmax(axis=1) == label
+    # the class of second-highest probability: what confidence alone would relabel to
     second = np.argsort(-probability, axis=1, kind="stable")[:, 1]
     gain, other = (np.subtract(to == label, right, dtype=np.float64) for to in (new, second))
     ours = np.where(error_prone, gain, 0.0)
@@ -179,6 +178,7 @@ def sum_in_order(score: Floats, value: Floats) -> Floats:
     >>> sum_in_order(np.array([0.5, 0.9, 0.5]), np.array([1.0, 1.0, 0.0]))
     array([1. , 1.5, 2. ])
     """
+    # equal scores have no order: their values are averaged over all of them
     _, home = np.unique(-score, return_inverse=True)
     ends = np.concatenate([[0], np.cumsum(np.bincount(home))])
     sums = np.concatenate([[0.0], np.cumsum(np.bincount(home, weights=value))])
@@ -186,8 +186,7 @@ def sum_in_order(score: Floats, value: Floats) -> Floats:
 
 
 def find_best_threshold(confidence: Floats, gain: Floats) -> float:
-    """The confidence below which relabelling gains most; of equally good ones the lowest, which
-    relabels least.
+    """The confidence below which relabelling gains most; of equally good ones the lowest.
 
     Parameters
     ----------

@@ -39,6 +39,8 @@ def newcombe(
 def wilson(p: Floats, n: Floats, level: float) -> tuple[Floats, Floats]:
     """Wilson's interval of a proportion ``p`` of ``n``: its ends."""
     z = _normal(level)
+    # the ends solve (p - x)^2 = z^2 x (1 - x) / n for x (Wilson 1927,
+    # doi:10.1080/01621459.1927.10502953)
     centre = (p + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     return centre - half, centre + half
@@ -69,6 +71,7 @@ def welch(
     with np.errstate(divide="ignore", invalid="ignore"):
         # Welch and Satterthwaite's degrees of freedom, doi:10.1093/biomet/34.1-2.28
         freedom = error**2 / (errors[0] ** 2 / spare[0] + errors[1] ** 2 / spare[1])
+    # stdtrit has no answer for NaN: without variance on both sides the width is 0 anyway
     half = np.where(
         error > 0, stdtrit(np.nan_to_num(freedom, nan=1.0, posinf=1e9), (1 + level) / 2), 0
     ) * np.sqrt(error)

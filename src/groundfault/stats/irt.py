@@ -25,7 +25,9 @@ is not resolved.
 FLOOR = 0.05
 """Least variance that a residual is divided by: one lucky answer must not outweigh a whole row."""
 
+# Newton's steps are cut to this, since far from the optimum they overshoot
 _MAX_STEP = 1.0
+# an item that separates the models perfectly has no finite slope
 _LOG_SLOPES = (-3.0, 3.0)
 
 
@@ -65,9 +67,7 @@ class ItemResponse:
         return replace(self, slope=self.slope[items], intercept=self.intercept[items])
 
     def probability(self, ability: Floats | None = None) -> Floats:
-        """Chance of a pass, items x abilities: shape (n, k); at the fitted abilities where none are
-        given.
-        """
+        """Chance of a pass, shape (n, k), at some abilities; by default the fitted ones."""
         from scipy.special import expit
 
         at = self.ability if ability is None else np.asarray(ability, dtype=np.float64)
@@ -115,6 +115,7 @@ def fit(
     state = start or _start(right, tries)
     state = replace(state, parameters=parameters, penalty=penalty, converged=False)
     for iteration in range(1, max_iterations + 1):
+        # alternating steps, standardised each time: scale and origin of ability are not identified
         step = _standardise(_ability_step(right, tries, state))
         step = _item_step(right, tries, _common_step(right, tries, step))
         change = max(
@@ -144,6 +145,7 @@ def fit_items(
         Whose abilities, penalties and centres are kept.
     """
     right, tries = _counts(passes), _counts(trials)
+    # a new item starts at the typical item
     slope, intercept = (
         np.full(len(passes), np.exp(like.centre[0])),
         np.full(len(passes), like.centre[1]),
@@ -157,8 +159,7 @@ def fit_items(
 def compute_residuals(
     passes: NDArray[np.integer[Any]], trials: NDArray[np.integer[Any]], model: ItemResponse
 ) -> Floats:
-    """Standardised residuals, shape (n, m): observed minus expected passes over their standard
-    deviation.
+    """Passes minus expected passes over their standard deviation: shape (n, m).
 
     A hole holds 0, which is what a residual is expected to be. The variance of one try is at least
     `FLOOR`."""
@@ -189,15 +190,16 @@ def compute_log_posterior(
     float64 array, shape (k, len(GRID))
         The prior, a standard normal, included: it stands for the models fitted.
     """
-    answered = (trials > 0).any(axis=1)
-    right = passes[answered].T.astype(np.float64)
-    wrong = trials[answered].T - right
-    p = np.clip(curve[answered], 1e-12, 1 - 1e-12)
+    has_trials = (trials > 0).any(axis=1)
+    right = passes[has_trials].T.astype(np.float64)
+    wrong = trials[has_trials].T - right
+    p = np.clip(curve[has_trials], 1e-12, 1 - 1e-12)
     return np.asarray(right @ np.log(p) + wrong @ np.log1p(-p) - GRID**2 / 2)
 
 
 def compute_moments(log_density: Floats) -> tuple[Floats, Floats]:
     """Mean and standard deviation of densities on `GRID`: two arrays of shape (k,)."""
+    # the largest first taken off: log densities of many answers underflow
     weight = np.exp(log_density - log_density.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     mean = weight @ GRID
@@ -210,6 +212,7 @@ def _counts(values: NDArray[np.integer[Any]]) -> Counts:
 
 def _start(passes: Counts, trials: Counts) -> ItemResponse:
     tries = np.maximum(trials.sum(axis=0), 1)
+    # half a pass and half a failure more: the logit of a perfect score is infinite
     rate = (passes.sum(axis=0) + 0.5) / (tries + 1)
     item = (passes.sum(axis=1) + 0.5) / (trials.sum(axis=1) + 1)
     slope, intercept = np.ones(len(passes)), np.log(item / (1 - item))
@@ -254,6 +257,7 @@ def _item_step(
     log_slope, (slope_sd, intercept_sd) = np.log(model.slope), model.penalty
     g_a = sums[:, 0] - (log_slope - model.centre[0]) / slope_sd**2
     g_c = sums[:, 1] - (model.intercept - model.centre[1]) / intercept_sd**2
+    # expected instead of observed information: it is positive definite everywhere (Fisher scoring)
     h_aa, h_cc, h_ac = sums[:, 2] + 1 / slope_sd**2, sums[:, 4] + 1 / intercept_sd**2, sums[:, 3]
     if model.parameters == 1:
         step_a, step_c = np.zeros(len(g_a)), g_c / h_cc
@@ -282,6 +286,7 @@ def _ability_sums(
     for i in range(n):
         for j in range(m):
             if trials[i, j]:
+                # one pass over the answers: an n x m array of chances would not fit the cache
                 p = 1.0 / (1.0 + np.exp(-(slope[i] * ability[j] + intercept[i])))
                 gradient[j] += slope[i] * (passes[i, j] - trials[i, j] * p)
                 weight[j] += slope[i] ** 2 * trials[i, j] * p * (1 - p)

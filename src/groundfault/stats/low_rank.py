@@ -21,7 +21,9 @@ Integers = NDArray[np.integer[Any]]
 # standard deviation of loadings: with wider ones the factors fit luck, and predict hidden answers
 # worse than no factor does
 _LOADING = 0.1
+# longest step in any coordinate: far from the optimum Newton's are too long
 _STEP = 1.0
+# share of answers that choose the rank
 _HIDDEN = 0.1
 _MIN_GAIN = 5e-4  # of the mean log likelihood of hidden answers, for one more factor
 
@@ -48,8 +50,7 @@ class LowRank:
         return int(self.loading.shape[1])
 
     def probability(self, place: Floats | None = None) -> Floats:
-        """Chance of a pass, items x models: shape (n, q); of the models fitted where no places are
-        given.
+        """Chance of a pass, shape (n, q), at some places; by default those of the fitted models.
 
         Parameters
         ----------
@@ -111,6 +112,7 @@ def fit(
     component analysis to the exponential family*."""
     offset = np.multiply.outer(items.slope, items.ability) + items.intercept[:, None]
     _, _, right = np.linalg.svd(irt.compute_residuals(passes, trials, items), full_matrices=False)
+    # the leading directions of the residuals are close to the optimum, and the same in every run
     skill = right[:rank].T * np.sqrt(passes.shape[1])
     loading = np.zeros((len(passes), rank))
     narrow = np.full(rank, 1 / _LOADING**2)
@@ -123,23 +125,26 @@ def fit(
 
 
 def choose_rank(passes: Integers, trials: Integers, max_rank: int = 4, *, seed: int = 0) -> int:
-    """The rank whose fit to nine tenths of the answers gives the others the highest likelihood;
-    from 0.
+    """The rank, from 0, whose fit to nine tenths of the answers predicts the others best.
 
     A further factor has to raise the mean log likelihood of the hidden answers by half a
     thousandth."""
     rng = np.random.default_rng(seed)
-    hidden = (trials > 0) & (rng.random(trials.shape) < _HIDDEN)
-    visible_trials, visible_passes = np.where(hidden, 0, trials), np.where(hidden, 0, passes)
+    test_cells = (trials > 0) & (rng.random(trials.shape) < _HIDDEN)
+    visible_trials, visible_passes = (
+        np.where(test_cells, 0, trials),
+        np.where(test_cells, 0, passes),
+    )
     items = irt.fit(visible_passes, visible_trials)
     best, best_rank = -np.inf, 0
     for rank in range(min(max_rank, trials.shape[1] - 1) + 1):
+        # a chance of 0 or 1 that is wrong once would decide the rank by itself
         p = np.clip(fit(visible_passes, visible_trials, items, rank).probability(), 1e-6, 1 - 1e-6)[
-            hidden
+            test_cells
         ]
-        right, wrong = passes[hidden], (trials - passes)[hidden]
+        right, wrong = passes[test_cells], (trials - passes)[test_cells]
         likely = float(
-            (right * np.log(p) + wrong * np.log1p(-p)).sum() / max(trials[hidden].sum(), 1)
+            (right * np.log(p) + wrong * np.log1p(-p)).sum() / max(trials[test_cells].sum(), 1)
         )
         if likely < best + _MIN_GAIN:
             break
@@ -155,13 +160,12 @@ def _newton(
     weight: Floats,
     penalty: Floats,
 ) -> tuple[Floats, float]:
-    """One step of as many penalised logistic regressions as ``passed`` has rows, and its root mean
-    square.
-    """
+    """One Newton step of a penalised logistic regression for each row, and its root mean square."""
     from scipy.special import expit
 
     p = expit(weight @ design.T + offset)
     gradient = (passes - trials * p) @ design - weight * penalty
+    # products of all pairs of columns, so that every row's curvature is one matrix product
     square = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
     k = design.shape[1]
     curvature = ((trials * p * (1 - p)) @ square).reshape(-1, k, k) + np.diag(penalty)

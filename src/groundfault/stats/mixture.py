@@ -1,5 +1,4 @@
-"""Weighted mixtures over several views of an example, fitted by expectation-maximisation in row
-blocks.
+"""Weighted mixtures over several views of an example, fitted by EM in blocks of rows.
 
 The log joint of example ``i`` and component ``j`` is a sum of views, each with an exponent of its
 own::
@@ -82,10 +81,9 @@ class Mixture:
 
     @cached_property
     def linear(self) -> Floats:
-        """Coefficients of ``[1, x, x^2]`` in the log joint of the Gaussian features, shape (1 + 2
-        D, k).
-        """
+        """Coefficients of ``[1, x, x^2]`` in the Gaussian log joint, shape (1 + 2 D, k)."""
         precision = self.exponent / self.variance
+        # expanding the square turns all densities into one matrix product with [1, x, x^2]
         spread = self.mean**2 / self.variance + np.log(2 * np.pi * self.variance)
         constant = self.log_weight - 0.5 * (spread @ self.exponent)
         return np.vstack([constant, (precision * self.mean).T, -0.5 * precision.T])
@@ -151,6 +149,7 @@ def responsibilities(joint: Floats) -> NDArray[np.float64]:
     float64 array, shape (n,)
         Log-likelihood of each example.
     """
+    # log-sum-exp: joints of wide embeddings are far below the smallest exponent
     top = joint.max(axis=1, keepdims=True)
     joint -= top
     np.exp(joint, out=joint)
@@ -193,13 +192,15 @@ def em(
 
     Returns
     -------
-    Fitted
+    MixtureFit
     """
     kind = features.dtype
     constants = np.asarray(exponent, dtype=kind), tuple(table_exponents), floor
     tables = [np.ascontiguousarray(t, dtype=kind) for t in tables]
     sums = _Sums()
     for rows, responsibility in zip(blocks(len(features)), start, strict=True):
+        # start with an M-step, as the papers' code does: initial responsibilities come in, not
+        # parameters
         sums.add(
             responsibility.astype(kind, copy=False),
             _expand(features[rows]),
@@ -289,6 +290,7 @@ def _joint(
     for probability, table, exponent in zip(
         tables, mixture.tables, mixture.table_exponents, strict=True
     ):
+        # EPS: a class that a component never saw would have a log of minus infinity
         joint += exponent * np.log(probability @ table.T + joint.dtype.type(EPS))
     return joint
 

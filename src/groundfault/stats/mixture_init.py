@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from groundfault.stats.mixture import Floats, blocks
 
+# tells repeats of a cell apart, and is small beside the probabilities
 _NOISE = 1e-3
 
 
 def from_array(start: NDArray[Any], components: int) -> Iterator[Floats]:
-    """Component numbers, shape (n,), or responsibilities, shape (n, k), as responsibilities of each
-    of `blocks`.
-    """
+    """Component numbers (n,), or responsibilities (n, k), as responsibilities of `blocks`."""
     identity = np.eye(components)
     return (
         identity[start[rows]] if start.ndim == 1 else start[rows] for rows in blocks(len(start))
@@ -34,8 +33,7 @@ def from_noise(rows: int, components: int, seed: int) -> Iterator[Floats]:
 def from_confusion_cells(
     label: NDArray[np.int64], probability: Floats, components: int, seed: int
 ) -> Iterator[Floats]:
-    """Cells of label x prediction, repeated over the components, with a little noise to tell
-    repeats apart.
+    """Cells of label x prediction, repeated over the components, with a little noise.
 
     Parameters
     ----------

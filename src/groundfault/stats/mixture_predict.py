@@ -1,5 +1,4 @@
-"""Fitted mixtures of slices applied to examples whose label is not known: the label is summed over
-all classes.
+"""Fitted mixtures applied to examples without labels: a sum over all labels.
 
 No prior of labels enters, as in the papers: each class counts once.
 """
@@ -16,8 +15,7 @@ from groundfault.stats.mixture import EPS, Floats, Mixture, blocks, log_joint
 
 
 def error_distance_joint(mixture: Mixture, embedding: Floats, probability: Floats) -> Floats:
-    """Log joint of Edisa, with the error distance summed over every label it might have been taken
-    from.
+    """Log joint of Edisa, summed over the labels that the error distance may come from.
 
     Parameters
     ----------
@@ -39,6 +37,7 @@ def error_distance_joint(mixture: Mixture, embedding: Floats, probability: Float
     joint += log_joint(mixture.view(slice(d + c, d + 2 * c)), probability)
     error = mixture.view(slice(d, d + c))
     labels = [log_joint(error, one_hot - probability) for one_hot in np.eye(c)]
+    # the sum over labels in log space: joints of many dimensions underflow as plain numbers
     joint += np.logaddexp.reduce(labels)
     joint += mixture.log_weight
     return joint
@@ -151,6 +150,7 @@ def principal_axes(
     covariance = np.zeros((values.shape[1],) * 2)
     for rows in blocks(len(values)):
         centred = values[rows] - centre
+        # block by block, so that a memory-mapped embedding is never copied whole
         covariance += centred.T @ centred
     _, vectors = np.linalg.eigh(covariance)
     axes = vectors.T[::-1][:max_axes]

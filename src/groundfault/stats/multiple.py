@@ -22,6 +22,7 @@ def benjamini_hochberg(p: Floats) -> Floats:
     doi:10.1111/j.2517-6161.1995.tb02031.x
     """
     order, rank = _order(p)
+    # step up: an adjusted p is at most that of every larger p
     stepped = p[order] * len(p) / np.arange(1, len(p) + 1)
     return np.minimum(np.minimum.accumulate(stepped[::-1])[::-1], 1.0)[rank]
 
@@ -31,6 +32,7 @@ def benjamini_yekutieli(p: Floats) -> Floats:
 
     doi:10.1214/aos/1013699998
     """
+    # what arbitrary dependence costs: the sum of 1/i, about log of the number of tests
     harmonic = float(np.sum(1.0 / np.arange(1, len(p) + 1)))
     return np.minimum(benjamini_hochberg(p) * harmonic, 1.0) if len(p) else p
 
@@ -89,10 +91,12 @@ def count_effective_tests(rows: NDArray[np.bool_]) -> float:
     varied = rows[rows.any(axis=1) & ~rows.all(axis=1)].astype(np.float64)
     if len(varied) < 2:
         return float(len(varied))
+    # rounding leaves eigenvalues that should be 0 slightly below it, where they have no root
     values = np.maximum(np.linalg.eigvalsh(np.corrcoef(varied)), 0.0)
     return float(np.sqrt(values).sum() ** 2 / values.sum())
 
 
 def _order(p: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     order = np.argsort(p, kind="stable")
+    # the inverse permutation, which puts sorted results back in place
     return order, np.argsort(order, kind="stable")

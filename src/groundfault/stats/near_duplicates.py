@@ -1,6 +1,4 @@
-"""Near-duplicates among texts: word 3-grams shared, one text within another, and fingerprints of
-their letters.
-"""
+"""Near-duplicates among texts, by shared word 3-grams, containment and fingerprints."""
 
 from __future__ import annotations
 
@@ -23,6 +21,7 @@ _COMMON, _MANY = (
     0.25,
     40,
 )  # what so large a share of so many texts has is their form: "Answer yes or no."
+# texts compared with all others at a time, which bounds memory
 _ROWS = 128
 
 
@@ -93,9 +92,7 @@ def find_near_duplicates(
 
 
 def list_trigrams(text: str) -> set[str]:
-    """Different word 3-grams of a text in lower case; all its words where there are fewer than
-    three.
-    """
+    """Distinct word 3-grams of a text in lower case; of fewer than three words, all in one."""
     words = _WORD.findall(text.lower())
     return {" ".join(words[i : i + 3]) for i in range(max(len(words) - 2, 1))} if words else set()
 
@@ -111,6 +108,7 @@ def _compare_words(
         )
     except ValueError:  # no text has a word
         return
+    # containment alone ignores common 3-grams: a short text may consist of little else
     rare = grams[:, _find_rare_columns(grams)]
     for start in range(first, len(everything), _ROWS):
         for how, threshold, table in (
@@ -118,6 +116,7 @@ def _compare_words(
             ("containment", containment, rare),
         ):
             size = np.asarray(table.sum(axis=1)).ravel()
+            # a sparse product meets only pairs that share a 3-gram, of which there are few
             both = (table[start : start + _ROWS] @ table.T).tocoo()
             row, column, shared = both.row + start, both.col, both.data
             fewer = np.minimum(size[row], size[column])
@@ -135,6 +134,7 @@ def _compare_letters(
     from sklearn.feature_extraction.text import HashingVectorizer
     from sklearn.preprocessing import normalize
 
+    # hashing needs no vocabulary of all character 4-grams; counts of colliding ones add up
     count = HashingVectorizer(
         analyzer="char",
         ngram_range=(4, 4),
@@ -149,12 +149,15 @@ def _compare_letters(
         return
     vectors = normalize(vectors[:, rare])
     prints = _fingerprints(vectors)
+    # the angle between two vectors is the share of random planes that separate them, times pi
+    # (Charikar 2002, doi:10.1145/509907.509965); fingerprints only preselect pairs
     reach = _BITS * (np.arccos(np.clip(min_cosine, -1, 1)) / np.pi + _WIDER)
     for start in range(first, len(everything), _ROWS):
         differ = prints[start : start + _ROWS, None] ^ prints[None, : start + _ROWS]
         row, column = np.nonzero(np.bitwise_count(differ).sum(axis=2, dtype=np.int64) <= reach)
         row, column = (row + start)[column < row + start], column[column < row + start]
         cosine = np.asarray(vectors[row].multiply(vectors[column]).sum(axis=1)).ravel()
+        # float32 cosines of equal texts are not quite 1
         at = np.flatnonzero(cosine >= min_cosine - 1e-6)
         yield from _pairs("letters", row[at] - first, column[at], np.minimum(cosine[at], 1.0))
 
@@ -174,6 +177,7 @@ def _find_rare_columns(table: Any) -> NDArray[np.bool_]:
 
 
 def _normalise(text: str) -> str:
+    # NFKC and casefold: full-width letters, ligatures and case are no difference
     return _BREAK.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 

@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 # atoms further than this many standard deviations from the mean weigh less than 1e-13 together
 _POOLED_WIDTH = 7.5
 _OWN_WIDTH = 38.0
+# partial sums, each over the same distributions whatever the number of threads: float sums depend
+# on their order
 _CHUNKS = 16
 
 
@@ -84,6 +86,7 @@ class NullDistributions:
         sizes = _compute_sizes(EFFECTS.index(effect), *self._arrays())
         mass = np.repeat(weights, np.diff(self.offset)) * self.pmf
         order = np.argsort(sizes, kind="stable")
+        # the slack: a cumulative sum that equals the level but for rounding reaches it
         reached = np.cumsum(mass[order]) >= level * weights.sum() * (1 - 1e-12)
         return float(sizes[order][np.argmax(reached)])
 
@@ -146,9 +149,8 @@ def concatenate(parts: Sequence[NullDistributions]) -> NullDistributions:
 
 
 def find_distinct(tables: ContingencyTables) -> tuple[ContingencyTables, NDArray[np.intp], Floats]:
-    """The distinct (n, on, total) among hypotheses, which of them each has, and how many have
-    each.
-    """
+    """The distinct (n, on, total), which of them each hypothesis has, and their counts."""
+    # one number instead of three to sort by, where all hypotheses have the same units
     fixed = (
         len(tables) and (tables.n == tables.n[0]).all() and (tables.total == tables.total[0]).all()
     )
@@ -180,6 +182,7 @@ def from_errors(tables: ContingencyTables, *, pooled: bool) -> NullDistributions
         / np.maximum(n - 1, 1)
     )
     reach = np.ceil((_POOLED_WIDTH if pooled else _OWN_WIDTH) * deviation).astype(np.int64) + 12
+    # in whole numbers: on * total stays below 2^63 for all sizes that fit in memory
     mean = on * total // np.maximum(n, 1)
     low = np.maximum(np.maximum(0, on + total - n), mean - reach)
     high = np.minimum(np.minimum(on, total), mean + reach)
@@ -232,9 +235,7 @@ def _hypergeometric(
     low: NDArray[np.int64],
     offset: NDArray[np.int64],
 ) -> Floats:  # pragma: no cover - compiled
-    """Probabilities by the ratio of neighbours, outward from the mode: nothing cancels, no
-    log-gamma is needed.
-    """
+    """Probabilities by ratios of neighbours, outward from the mode: nothing cancels."""
     pmf = np.empty(offset[-1])
     for u in prange(len(n)):
         p = pmf[offset[u] : offset[u + 1]]
@@ -248,6 +249,7 @@ def _hypergeometric(
         for i in range(mode):
             x = first + i + 1.0
             p[i] = x * (units - errors - draws + x) / ((errors - x + 1.0) * (draws - x + 1.0))
+        # the mode is the largest: nothing overflows, and what underflows is too small to matter
         p[mode] = 1.0
         mass = 1.0
         for i in range(mode + 1, len(p)):
@@ -276,9 +278,7 @@ def _pool(
     weights: Floats,
     thresholds: Floats,
 ) -> Floats:  # pragma: no cover - compiled
-    """Mass of atoms between neighbouring thresholds; a fixed number of partial sums, so threads
-    change no bit.
-    """
+    """Mass of atoms between thresholds, in partial sums that do not depend on threads."""
     rows, levels = len(n), len(thresholds)
     hist = np.zeros((_CHUNKS, levels + 1))
     if levels == 0 or rows == 0:
@@ -392,6 +392,8 @@ def _sum_tilted(
             tilt = direction[h] * log_odds[t] / unit
             normal = 0.0
             for i in range(offset[u], offset[u + 1]):
+                # relative to the observed sum: the ratio needs no large exponential of its own
                 normal += pmf[i] * np.exp(tilt * (start[u] + step[u] * (i - offset[u]) - on_sum[h]))
+            # a mean of e-values is an e-value, so the tilts need not be chosen by the data
             out[h] += 1.0 / normal / len(log_odds)
     return out

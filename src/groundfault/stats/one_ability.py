@@ -19,6 +19,7 @@ Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 Integers = NDArray[np.integer[Any]]
 
+# wide enough for the items of real benchmarks; shares go to 0 where there are none
 _SLOPES = np.exp(np.linspace(-2.0, 1.5, 8))
 _INTERCEPTS = np.linspace(-6.0, 6.0, 25)
 
@@ -54,8 +55,7 @@ class OneAbility:
         tolerance: float = 1e-6,
         max_iterations: int = 300,
     ) -> OneAbility:
-        """Fit by marginal likelihood: expectation-maximisation over a grid of items, whose shares
-        are free.
+        """Fit by marginal likelihood: EM over a grid of items with free shares.
 
         Parameters
         ----------
@@ -90,10 +90,11 @@ class OneAbility:
         return cls(ability, curve, share, posterior, np.asarray(trials, dtype=np.int64))
 
     def draw(self, rng: np.random.Generator) -> Counts:
-        """Passes of another world with the same models, tries and population: int64, shape (n,
-        m).
-        """
+        """Passes of another world of the same models and trials: int64, shape (n, m)."""
+        # inverse of the cumulative posterior: a kind for each item, as likely as its answers make
+        # it
         kind = (rng.random((len(self.posterior), 1)) > self.posterior).sum(axis=1)
+        # the last cumulative chance may be just below 1 by rounding
         p = self.curve[np.minimum(kind, len(self.curve) - 1)]
         if self.trials.max(initial=0) <= 1:
             return np.asarray((rng.random(p.shape) < p) & (self.trials > 0), dtype=np.int64)
@@ -101,26 +102,24 @@ class OneAbility:
 
 
 def _share(first: irt.ItemResponse, slope: Floats, intercept: Floats) -> Floats:
-    """Shares to start from: normal about the centre of a first fit, and wider than its single
-    items.
-    """
+    """Shares to start from: normal about the centre of a first fit, and wider."""
     deviation = max(1.0, float(first.intercept.std()))
     away = ((np.log(slope) - first.centre[0]) / 0.6) ** 2 + (
         (intercept - first.centre[1]) / deviation
     ) ** 2
+    # a share of 0 would stay 0 for ever
     weight = np.exp(-away / 2) + 1e-6
     return np.asarray(weight / weight.sum())
 
 
 def _posterior(right: Floats, tries: Floats, curve: Floats, share: Floats) -> tuple[Floats, float]:
-    """Chances that each item is of each kind, shape (n, G), and the mean log-likelihood of an
-    item.
-    """
+    """Chances of each kind for each item, shape (n, G), and the mean log-likelihood."""
     p = np.clip(curve, 1e-12, 1 - 1e-12)
     odds, wrong = np.log(p / (1 - p)), np.log1p(-p)
     weight = right @ odds.T
     weight += tries @ wrong.T
     weight += np.log(np.maximum(share, 1e-300))
+    # log-sum-exp in place: n x G numbers are held once, not three times
     top = weight.max(axis=1, keepdims=True)
     weight -= top
     np.exp(weight, out=weight)
@@ -132,7 +131,10 @@ def _posterior(right: Floats, tries: Floats, curve: Floats, share: Floats) -> tu
 def _step_abilities(items: irt.ItemResponse, right: Floats, tries: Floats) -> Floats:
     """Abilities after a Newton step, standardised."""
     p, slope = items.probability(), items.slope[:, None]
+    # a standard normal prior of abilities, hence - ability here and + 1 below: nobody runs off to
+    # infinity
     gradient = (slope * (right - tries * p)).sum(axis=0) - items.ability
     weight = (slope**2 * tries * p * (1 - p)).sum(axis=0) + 1
     ability = items.ability + np.clip(gradient / weight, -1.0, 1.0)
+    # standardised, since only slope * ability is identified
     return np.asarray((ability - ability.mean()) / max(float(ability.std()), 1e-8))

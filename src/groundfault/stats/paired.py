@@ -55,6 +55,7 @@ def student(differences: ArrayLike, level: float = 0.95) -> tuple[float, float] 
     pairs = np.asarray(differences, dtype=np.float64)
     if len(pairs) < 2 or np.ptp(pairs) == 0:
         return None
+    # 0.5 + level / 2 is the quantile of a two-sided interval
     half = float(stdtrit(len(pairs) - 1, 0.5 + level / 2) * pairs.std(ddof=1) / np.sqrt(len(pairs)))
     return float(pairs.mean()) - half, float(pairs.mean()) + half
 
@@ -98,8 +99,7 @@ def ratio(
 
 
 def more_errors(errors: int, size: int, all_errors: int, all_size: int) -> float:
-    """One-sided p-value of so many errors or more among ``size`` examples, were they drawn at
-    random.
+    """One-sided p-value of so many errors or more among ``size`` random examples.
 
     Fisher's exact test: hypergeometric, given that ``all_size`` examples have ``all_errors``.
     """
@@ -113,8 +113,8 @@ def sign_flips(differences: ArrayLike) -> Floats:
 
     The sign of all differences of a pair is flipped together; p is the share of all such flips in
     which the largest studentised mean is at least as large (step-down max-T). Exact for up to
-    `MOST_FLIPPED` pairs, where p is a multiple of 2^(1 - pairs); with more, signs are drawn and p
-    is (1 + exceedances) / (1 + draws).
+    `MAX_EXACT_PAIRS` pairs, where p is a multiple of 2^(1 - pairs); with more, signs are drawn and
+    p is (1 + exceedances) / (1 + draws).
 
     Parameters
     ----------
@@ -141,12 +141,13 @@ def sign_flips(differences: ArrayLike) -> Floats:
     pairs = np.asarray(differences, dtype=np.float64)
     length = np.sqrt((pairs**2).sum(axis=0))
     scaled = pairs / np.where(length > 0, length, 1.0)
-    observed = np.abs(scaled.sum(axis=0))
-    order = np.argsort(-observed, kind="stable")
+    total = np.abs(scaled.sum(axis=0))
+    order = np.argsort(-total, kind="stable")
+    # one set of signs for all columns keeps how they go together; that is what max-T adjusts by
     sums = np.abs(_signs(len(pairs)) @ scaled[:, order])
     largest = np.maximum.accumulate(sums[:, ::-1], axis=1)[:, ::-1]  # among it and the smaller ones
     p = np.empty(pairs.shape[1])
-    p[order] = np.maximum.accumulate((largest >= observed[order] * _TIE).mean(axis=0))
+    p[order] = np.maximum.accumulate((largest >= total[order] * _TIE).mean(axis=0))
     return p
 
 
@@ -154,6 +155,7 @@ def _signs(pairs: int) -> Floats:
     """Signs of all pairs, a row for each flip; the first row flips none."""
     # the first pair's sign stays: flipping all pairs gives the same two-sided statistic
     if pairs > MAX_EXACT_PAIRS:
+        # a fixed seed: the same pairs give the same p-value in every run
         signs = np.random.default_rng(0).choice([-1.0, 1.0], (2**MAX_EXACT_PAIRS, pairs))
     else:
         bits = np.arange(2 ** max(0, pairs - 1))[:, None] >> np.arange(pairs - 1, -1, -1)

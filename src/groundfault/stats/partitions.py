@@ -12,8 +12,7 @@ Floats = NDArray[np.float64]
 
 
 def adjusted_rand(a: Labels, b: Labels) -> float:
-    """Adjusted Rand index of two labellings, over what neither calls noise (a negative label); NaN
-    if that is nothing.
+    """Adjusted Rand index of two labellings, without noise (negative labels); NaN of nothing.
 
     1 for the same groups, about 0 by chance. Hubert and Arabie 1985, doi:10.1007/BF01908075.
     """
@@ -22,8 +21,10 @@ def adjusted_rand(a: Labels, b: Labels) -> float:
         return float("nan")
     table = _table(a[both], b[both])
     joint, rows, columns = (_pairs(x) for x in (table, table.sum(axis=1), table.sum(axis=0)))
+    # pairs that two random groupings of these sizes would share (Hubert and Arabie 1985)
     expected = rows * columns / max(_pairs(both.sum()), 1.0)
     largest = (rows + columns) / 2
+    # one group each, or all alone: the index is 0/0, and the two groupings are the same
     return 1.0 if largest == expected else (joint - expected) / (largest - expected)
 
 

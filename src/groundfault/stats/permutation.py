@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 # equal statistics computed for different hypotheses may differ in the last digits; a tie counts
 # against
 _TIE = 1 - 1e-12
+# permuted losses held at a time
 _BATCH = 1 << 20
 
 
@@ -29,7 +30,7 @@ def max_t(
     has_loss: NDArray[np.bool_] | None = None,
     blocks: NDArray[np.int64] | None = None,
     hypotheses: NDArray[np.bool_] | None = None,
-    progress: Callable[[int], object] = bool,
+    progress: Callable[[int], object] | None = None,
 ) -> Floats:
     """Step-down max-T adjusted p-values of every (descriptor, outcome) pair.
 
@@ -51,7 +52,7 @@ def max_t(
     hypotheses : bool array, shape (L, M), optional
         The pairs that are hypotheses; the others neither compete nor get a meaningful answer.
     progress : callable, optional
-        Told how many more permutations are done.
+        Called with the number of permutations done since the last call.
 
     Returns
     -------
@@ -68,16 +69,20 @@ def max_t(
     pairs = (
         np.ones((len(packed), len(losses)), dtype=np.bool_) if hypotheses is None else hypotheses
     )
-    observed = np.where(pairs, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
-    order = np.argsort(-observed, kind="stable")
-    bar = observed[order] * _TIE
-    exceed = np.zeros(len(observed), dtype=np.int64)
+    statistics = np.where(pairs, statistic([np.arange(losses.shape[1])])[0], -1.0).reshape(-1)
+    # step down: from the largest statistic on, each is compared with the maximum over itself and
+    # those below it (Ge, Dudoit and Speed 2003, algorithm 4.1)
+    order = np.argsort(-statistics, kind="stable")
+    bar = statistics[order] * _TIE
+    exceed = np.zeros(len(statistics), dtype=np.int64)
     for batch in _batches(losses.shape[1], permutations, rng, blocks, len(losses)):
         permuted = np.where(pairs, statistic(batch), -1.0).reshape(len(batch), -1)[:, order]
         exceed += (np.maximum.accumulate(permuted[:, ::-1], axis=1)[:, ::-1] >= bar).sum(axis=0)
-        progress(len(batch))
+        if progress is not None:
+            progress(len(batch))
+    # 1 + because the data are one of their own permutations; without it p could be 0
     p = np.maximum.accumulate((1 + exceed) / (permutations + 1))
-    out = np.empty(len(observed))
+    out = np.empty(len(statistics))
     out[order] = p
     return out.reshape(len(packed), -1)
 

@@ -97,8 +97,7 @@ class Design:
         effect: str = "risk_difference",
         variance: float | None = None,
     ) -> Design:
-        """All units at once: a two-sided exact p-value of at most ``level``, and an effect of at
-        least ``min_effect``.
+        """All units at once: a two-sided exact p-value, and an effect of at least ``min_effect``.
 
         With ``level`` = alpha/L this is Holm's first step over L candidates, or max-T on the safe
         side."""
@@ -186,6 +185,7 @@ class Design:
         slack = 1e-12
         if not (-slack <= min(on_rate, off_rate) and max(on_rate, off_rate) <= 1 + slack):
             return float("nan")
+        # given the rates, the stages' units are different units: their chances multiply
         up = down = 1.0
         for index in range(len(self.stages)):
             if self.variance is None:
@@ -212,8 +212,7 @@ class Design:
 
 
 def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
-    """The smallest lift that the design finds with this power, rounded up to three digits; None if
-    no possible lift is.
+    """The smallest lift found with this power, rounded up to three digits, or None.
 
     The slice is taken to be the worse side.
     """
@@ -222,6 +221,7 @@ def minimum_detectable_lift(design: Design, power: float = 0.8) -> float | None:
         return None
     if design.power(0.0) >= power:
         return 0.0
+    # power grows with the lift, so bisection finds where it crosses
     while high - low > high / 4000:
         middle = (low + high) / 2
         low, high = (low, middle) if design.power(middle) >= power else (middle, high)
@@ -246,6 +246,7 @@ def minimum_detectable_lifts(
     """
     distinct, which = np.unique(on, return_inverse=True)
     n = sum(stage.n for stage in design_of(int(distinct[0])).stages) if len(distinct) else 0
+    # on the logit scale of prevalence the lifts are nearly straight
     scale = np.log((distinct + 0.5) / (n - distinct + 0.5))
 
     def solve(index: NDArray[np.intp]) -> Floats:
@@ -303,6 +304,7 @@ def lone_floor(
     )
     if distributions.pool_tail(counts, np.array([high]), effect)[0] > q:
         return inf
+    # each round narrows the interval 256-fold: 2^-32 of the range in the end
     for _ in range(4):
         grid = np.linspace(low, high, 257)
         at = int(np.argmax(distributions.pool_tail(counts, grid, effect) <= q))
@@ -336,7 +338,9 @@ def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, f
     from scipy.special import ndtr, ndtri
 
     variance, share = float(design.variance or 0.0), design.prevalence
+    # 1/on + 1/off
     precision = stage.n / (stage.on * (stage.n - stage.on))
+    # variance of a difference of means under permutation of all units
     null = sqrt(variance * precision * stage.n / max(stage.n - 1, 1))
     # what the slice explains of the variance is not left within it
     real = sqrt(max(variance - share * (1 - share) * lift**2, 1e-300) * precision)
@@ -346,8 +350,11 @@ def _normal_chances(stage: Stage, design: Design, lift: float) -> tuple[float, f
 
 
 def _lift_at(stage: Stage, rate: float, sign: int) -> float:
-    """The |lift|, on the side of ``sign``, whose size of effect is the least that passes; infinite
-    if none is.
+    """The least
+
+    lift
+
+    , on the side of ``sign``, whose effect passes; infinite if none does.
     """
     if stage.effect == "risk_difference":
         return stage.min_effect

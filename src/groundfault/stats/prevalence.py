@@ -149,8 +149,7 @@ def _average(
 def estimate_stratified(
     values: ArrayLike, strata: ArrayLike, sizes: ArrayLike, level: float = 0.95
 ) -> Prevalence | None:
-    """The share of failures in a population, from equal chances without repeats within each
-    stratum.
+    """The share of failures, from draws without repeats of equal chance within each stratum.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ def wilson(successes: ArrayLike, trials: ArrayLike, level: float = 0.95) -> tupl
     Assumes independent tries of one chance. Wilson 1927, doi:10.1080/01621459.1927.10502953.
     """
     x, n = np.asarray(successes, dtype=np.float64), np.asarray(trials, dtype=np.float64)
+    # NaN trials carry NaN through both ends, without a warning of a division by 0
     safe = np.where(n > 0, n, np.nan)
     low, high = score_interval(x / safe, safe, level)
     return np.maximum(low, 0.0), np.where(x == safe, 1.0, high)  # which rounding may miss
@@ -44,6 +45,7 @@ def mcnemar(first_only: int, second_only: int) -> float:
     from scipy.special import bdtr
 
     total = first_only + second_only
+    # bdtr sums the binomial tail exactly; a normal tail is too small for the few pairs there are
     return min(1.0, 2 * float(bdtr(min(first_only, second_only), total, 0.5))) if total else 1.0
 
 
@@ -68,9 +70,11 @@ def newcombe_pairs(
     p, q = (a + b) / n, (a + c) / n
     (p_low, q_low), (p_high, q_high) = wilson([a + b, a + c], [n, n], level)
     product = (a + b) * (c + d) * (a + c) * (b + d)
+    # a positive correlation is lowered by n/2 for continuity, a negative one is not (Newcombe 1998)
     cross = a * d - b * c
     phi = (max(cross - n / 2, 0.0) if cross > 0 else cross) / math.sqrt(product) if product else 0.0
     down, up = p - p_low, q_high - q
+    # rounding alone can make the sum of squares negative
     below = math.sqrt(max(down**2 - 2 * phi * down * up + up**2, 0.0))
     down, up = p_high - p, q - q_low
     above = math.sqrt(max(down**2 - 2 * phi * down * up + up**2, 0.0))

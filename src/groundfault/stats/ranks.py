@@ -32,6 +32,7 @@ def tau_b(x: Floats, y: Floats) -> Floats:
     up, across = np.sign(a[..., first] - a[..., second]), np.sign(b[..., first] - b[..., second])
     defined = ~(np.isnan(up) | np.isnan(across))
     up, across = np.where(defined, up, 0.0), np.where(defined, across, 0.0)
+    # tau-b: pairs tied on one side count in neither sum of squares
     scale = np.sqrt((up**2).sum(axis=-1) * (across**2).sum(axis=-1))
     return np.where(scale > 0, (up * across).sum(axis=-1) / np.where(scale > 0, scale, 1.0), np.nan)
 
@@ -47,9 +48,7 @@ def rho(x: Floats, y: Floats) -> float:
 
 
 def area(score: Floats, positive: NDArray[np.bool_]) -> float:
-    """Chance that a positive scores above a negative, ties one half; NaN where there is only one
-    kind.
-    """
+    """Chance that a positive scores above a negative, ties one half; NaN without either."""
     from scipy.stats import rankdata
 
     yes = int(positive.sum())
@@ -57,6 +56,7 @@ def area(score: Floats, positive: NDArray[np.bool_]) -> float:
     if not yes or not no:
         return float("nan")
     rank = rankdata(np.round(score, _EXACT))
+    # Mann and Whitney's U over its largest value; mid-ranks count a tie one half
     return float((rank[positive].sum() - yes * (yes + 1) / 2) / (yes * no))
 
 
@@ -90,8 +90,11 @@ def bootstrap_bands(
     if folds < 3:
         return mean, np.full_like(mean, -np.inf), np.full_like(mean, np.inf)
     error = values.std(axis=0, ddof=1) / np.sqrt(folds)
+    # counts of each fold in a resample of folds: the bootstrap, as one matrix product
     weight = np.random.default_rng(seed).multinomial(folds, np.full(folds, 1 / folds), size=draws)
     deviation = np.abs(weight @ values / folds - mean) / np.where(error > 0, error, np.inf)
+    # the largest deviation of all columns, so that the band holds for all at once; sqrt(f / (f -
+    # 1)) because a resample of f folds varies by that much less than a sample
     reach = float(np.quantile(deviation.max(axis=1, initial=0.0), level)) * np.sqrt(
         folds / (folds - 1)
     )

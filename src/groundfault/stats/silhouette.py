@@ -15,17 +15,22 @@ Labels = NDArray[np.integer[Any]]
 SINGLE = 1e-6
 """How exact shuffled silhouettes are; nearer to one observed than this is a tie."""
 
+# columns that fit a word
 _BITS = 32
+# columns handled in one pass, and floats in a vector register of 256 bits
 _COLUMNS, _WIDE = 3, 8
+# rows of distances held at a time
 _ROWS = 256
+# the golden ratio times 2^64: splitmix64's increment (Steele, Lea and Flood 2014,
+# doi:10.1145/2660193.2660195)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _SAME = 1e-13  # of the squared norms: what rounding leaves between equal points
+# lets the compiler reorder sums, and vectorise them; infinities and NaN do not occur here
 _FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 
 def silhouette(points: Floats, labels: Labels) -> float:
-    """Mean silhouette, noise left out; -1 with fewer than two clusters, which is no clustering at
-    all.
+    """Mean silhouette without noise; -1 for fewer than two clusters.
 
     Parameters
     ----------
@@ -49,11 +54,10 @@ def shuffle_silhouettes(
     permutations: int,
     rng: np.random.Generator,
     *,
-    fixed: Floats | None = None,
+    side_values: Floats | None = None,
     weight: float = 0.0,
 ) -> Floats:
-    """Silhouettes under the same labels when every column is shuffled on its own: shape
-    (permutations,).
+    """Silhouettes under the same labels when each column is shuffled alone.
 
     Parameters
     ----------
@@ -63,7 +67,7 @@ def shuffle_silhouettes(
         Held; negative is noise, whose values take part in the shuffle.
     permutations : int
     rng : numpy.random.Generator
-    fixed : float array, shape (n, q), optional
+    side_values : float array, shape (n, q), optional
         Other coordinates of unit length, which stay where they are.
     weight : float
         Of these, in [0, 1]; the shuffled ones, scaled to unit length, have the rest.
@@ -79,7 +83,7 @@ def shuffle_silhouettes(
     order, starts = _sort_by_cluster(labels)
     if len(starts) < 3:
         return np.full(permutations, -1.0)
-    still = None if fixed is None or weight == 0 else fixed
+    still = None if side_values is None or weight == 0 else side_values
     seeds = rng.integers(0, 1 << 63, size=permutations, dtype=np.uint64)
     if still is None and values.shape[1] <= _BITS and bool(((values == 0) | (values == 1)).all()):
         place = np.full(len(labels), -1, dtype=np.int64)
@@ -98,23 +102,20 @@ def shuffle_silhouettes(
     )
 
 
-def combine(values: Floats, fixed: Floats | None = None, weight: float = 0.0) -> Floats:
-    """Rows scaled to unit length, beside other coordinates of unit length, weighted: shape (n, m +
-    q).
+def combine(values: Floats, side_values: Floats | None = None, weight: float = 0.0) -> Floats:
+    """Rows scaled to unit length, beside other unit rows, weighted: shape (n, m + q).
 
     A row of zeros stays as it is.
     """
     length = np.sqrt(np.einsum("ij,ij->i", values, values))
-    scaled = values / np.where(length == 0, 1.0, length)[:, None]
-    if fixed is None or weight == 0:
-        return np.asarray(scaled)
-    return np.hstack([(1 - weight) * scaled, weight * fixed])
+    unit_rows = values / np.where(length == 0, 1.0, length)[:, None]
+    if side_values is None or weight == 0:
+        return np.asarray(unit_rows)
+    return np.hstack([(1 - weight) * unit_rows, weight * side_values])
 
 
 def _sort_by_cluster(labels: Labels) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Points that are no noise, cluster by cluster, and where each cluster starts and the last one
-    ends.
-    """
+    """Points that are no noise, cluster by cluster, and where each cluster starts."""
     order = np.argsort(labels, kind="stable")
     order = order[labels[order] >= 0]
     starts = (
@@ -157,6 +158,8 @@ def _mean(sums: Any, starts: NDArray[np.int64]) -> float:  # pragma: no cover - 
     total = 0.0
     for own in range(clusters):
         size = starts[own + 1] - starts[own]
+        # a point alone in its cluster has silhouette 0 (Rousseeuw 1987,
+        # doi:10.1016/0377-0427(87)90125-7)
         if size < 2:
             continue
         for i in range(starts[own], starts[own + 1]):
@@ -179,8 +182,9 @@ def _squares(points: Floats) -> Floats:
 
 @njit(nogil=True, cache=True)
 def _below(limit: int, state: Any) -> Any:  # pragma: no cover - compiled
-    """A number below the limit, from a state that moves on by `_STEP`: splitmix64,
-    doi:10.1145/2660193.2660195.
+    """A number below the limit, by splitmix64, from a state that advances by `_STEP`.
+
+    doi:10.1145/2660193.2660195
     """
     z = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -213,8 +217,7 @@ def _shuffle_floats(
 def _deal_floats(
     columns: Any, share: float, order: NDArray[np.intp], seed: int
 ) -> Any:  # pragma: no cover - compiled
-    """Shuffled columns of the rows kept, which are scaled to the length ``share``; filled up with
-    zeros.
+    """Shuffled columns, rows scaled to the length ``share`` and padded with zeros.
 
     To a multiple of `_COLUMNS`, and of `_WIDE` with at least one point too many, so that loops come
     out even."""
@@ -226,6 +229,8 @@ def _deal_floats(
         column = columns[k].copy()
         for r in range(n - 1):
             state += _STEP
+            # Fisher and Yates; numba's own generators are one a thread: draws would depend on
+            # the number of threads
             pick = r + _below(n - r, state)
             column[r], column[pick] = column[pick], column[r]
         for i in range(len(order)):
@@ -334,10 +339,12 @@ def _deal_bits(
             pick = r + _below(n - r, state)
             at[r], at[pick] = at[pick], at[r]
             if place[at[r]] >= 0:
+                # xor: sets the bit where ones are dealt, clears it where zeros are
                 words[place[at[r]]] ^= bit
     return words
 
 
+# one instruction for the ones of a word, which numba lacks
 @intrinsic
 def _popcount(_: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
@@ -348,9 +355,7 @@ def _popcount(_: Any, word: Any) -> Any:
 
 @njit(nogil=True, cache=True)
 def _bit_distances(words: Any, starts: Any) -> Any:  # pragma: no cover - compiled
-    """Summed distances of each word, scaled to unit length, to those of each cluster: shape
-    (clusters, n).
-    """
+    """Summed distances of each word, scaled to unit length, to those of each cluster."""
     n = len(words)
     sums = np.zeros((len(starts) - 1, n), dtype=np.float32)
     square, scale = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.float32)
@@ -373,6 +378,7 @@ def _bit_distances(words: Any, starts: Any) -> Any:  # pragma: no cover - compil
 def _apart(
     word: Any, square: Any, scale: Any, w: Any, q: Any, s: Any
 ) -> Any:  # pragma: no cover - compiled
+    # |x - y|^2 of rows of unit length: 1 + 1 - 2 shared / sqrt(ones * ones)
     apart = square + q - float32(np.int32(_popcount(word & w))) * (scale * s)
     return np.sqrt(apart) if apart > float32(SINGLE) else float32(0)
 
@@ -381,9 +387,7 @@ def _apart(
 def _add_four(
     words: Any, square: Any, scale: Any, i: int, mine: Any
 ) -> None:  # pragma: no cover - compiled
-    """Four points at once: what the others are is loaded once for all four, and sixteen of them fit
-    a register.
-    """
+    """Add four points at once: the others are loaded once, and a register holds sixteen."""
     a, b, c, d = words[i], words[i + 1], words[i + 2], words[i + 3]
     qa, qb, qc, qd = square[i], square[i + 1], square[i + 2], square[i + 3]
     sa, sb, sc, sd = scale[i], scale[i + 1], scale[i + 2], scale[i + 3]

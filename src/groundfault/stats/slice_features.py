@@ -1,6 +1,4 @@
-"""Features of slices: which are larger inside a slice than outside, and how well slice and feature
-fit each other.
-"""
+"""Features of slices: which are larger inside than outside, and which fit a slice."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ def compare_means(
     permutations: int,
     rng: np.random.Generator,
     *,
-    progress: Callable[[int], object] = bool,
+    progress: Callable[[int], object] | None = None,
 ) -> LargerInside:
     """Permutation tests of features having a larger mean inside a slice than outside.
 
@@ -62,7 +60,7 @@ def compare_means(
         Number B of random permutations; p-values are (1 + exceedances) / (B + 1).
     rng : numpy.random.Generator
     progress : callable, optional
-        Told how many more permutations are done.
+        Called with the number of permutations done since the last call.
 
     Notes
     -----
@@ -89,19 +87,21 @@ def compare_means(
     inside = members.astype(np.float64)
     centred = values - values.mean(axis=1, keepdims=True)
     deviation = np.sqrt(np.outer(size * (n - size) / (n * (n - 1.0)), (centred**2).sum(axis=1)))
+    # a constant feature has a deviation of rounding alone, and would give huge statistics
     varies = deviation > _TIE * np.maximum(1.0, np.abs(values).max(axis=1, initial=0.0))
     scale = np.where(varies, deviation, np.inf)
     sums = inside @ centred.T
-    observed = sums / scale - _TIE
+    statistics = sums / scale - _TIE
     skew = _skew(size, centred) / scale**3
-    level = _remove_skew(observed, skew)
+    level = _remove_skew(statistics, skew)
     exceed = np.zeros(sums.shape, dtype=np.int64)
     beyond = np.zeros(sums.shape, dtype=np.int64)
     for _ in range(permutations):
         z = inside @ centred[:, rng.permutation(n)].T / scale
-        exceed += z >= observed
+        exceed += z >= statistics
         beyond += _remove_skew(z, skew).max(initial=-np.inf) >= level
-        progress(1)
+        if progress is not None:
+            progress(1)
     total = values.sum(axis=1)
     within = inside @ values.T
     return LargerInside(
@@ -123,13 +123,14 @@ def _skew(size: NDArray[np.int64], centred: Floats) -> Floats:
 
 def _remove_skew(z: Floats, skew: Floats) -> Floats:
     """Standardised values, transformed so that one size is about as rare at any skew."""
+    # the cube root of Wilson and Hilferty 1931, doi:10.1073/pnas.17.12.684; near no skew it is 0/0,
+    # and the smallest skew stands in
     s = np.where(np.abs(skew) < _EVEN, _EVEN, np.clip(skew, -_MAX_SKEW, _MAX_SKEW))
     return np.asarray((np.cbrt(1 + s * z / 2) - 1) * 6 / s + s / 6)
 
 
 def mark_features(values: Floats, graded: Sequence[bool]) -> Bools:
-    """Which examples show each feature: it is there, or, of degree, more than one deviation above
-    its mean.
+    """Examples that have each feature; of graded ones, a deviation above the mean.
 
     Parameters
     ----------
@@ -168,8 +169,7 @@ class Fit:
 
 
 def measure_fit(members: Bools, wrong: Bools, marks: Bools) -> Fit:
-    """Homogeneity, completeness and V-measure of every slice and feature (Hua et al. 2023, footnote
-    7).
+    """Homogeneity, completeness and V of slices and features (Hua et al. 2023, footnote 7).
 
     Parameters
     ----------
@@ -197,8 +197,7 @@ def v_measure(homogeneity: Floats, completeness: Floats) -> Floats:
 
 
 def average_v(proportions: Sequence[float], v: Sequence[float]) -> float:
-    """V averaged over data sets, each weighted by the share of features found (Hua et al. 2023,
-    equation 12).
+    """V over data sets, weighted by the share of features found (Hua et al. 2023, Eq. 12).
 
     Parameters
     ----------

@@ -21,12 +21,14 @@ class BestSlices:
     @property
     def floor(self) -> float:
         """No score below this is among the k best; it has to be above 0 to count at all."""
+        # twice: the k-th score and the score beside it may both be off by the slack
         return max(self._kth - 2 * self.slack, -self.slack)
 
     @property
     def _kth(self) -> float:
         if len(self.scores) < self.k:
             return -np.inf
+        # partition, as the list is offered to after every batch and need not be sorted
         return float(np.partition(self.scores, -self.k)[-self.k])
 
     def offer(self, members: Ids, scores: Floats) -> None:
@@ -48,6 +50,7 @@ class Parents:
     @classmethod
     def of(cls, members: Ids, stats: Ints, bounds: Floats) -> Parents:
         """Sort slices by their predicates."""
+        # lexsort takes its last key first; the join looks parents up by binary search in this order
         order = np.lexsort(members.T[::-1])
         return cls(
             np.ascontiguousarray(members[order]),
@@ -99,6 +102,7 @@ class Extendable:
         if not self.parts:
             return None
         self._trim(floor)
+        # the floor rose above all that was dropped: nothing was lost after all
         if self.missed < floor:
             self.dropped, self.missed = 0, -np.inf
         [(members, stats, bounds)] = self.parts

@@ -7,9 +7,12 @@ from numba import njit
 
 from groundfault.stats.bits import _popcount
 
+# words: 4 KiB, so that a parent's words stay in the first-level cache for all its children
 _BLOCK = 512
 
 
+# nogil: batches run in threads; error_model numpy: no check for division by 0, which the formulas
+# exclude, so that loops vectorise
 @njit(cache=True, nogil=True, error_model="numpy")
 def set_bits(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     """Set the bit of each row in the predicate that ``place`` gives for its code; -1 gives none."""
@@ -23,6 +26,8 @@ def set_bits(row, place, bits):  # type: ignore[no-untyped-def]  # pragma: no co
 def _bound_score(size, error, top, min_size, gain, cost, rest):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     if size < min_size or error <= 0:
         return -np.inf
+    # the bound is largest where error and rows balance, or at an end (Sagadeeva and Boehm 2021,
+    # doi:10.1145/3448016.3457323, upper bounds of the score)
     s = min(max(error / top, min_size), size)
     first = (gain * min(s * top, error) - cost) / s
     return max(first, (gain * min(size * top, error) - cost) / size) + rest
@@ -50,8 +55,7 @@ def _intersect(bits, members, start, stop, out):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def count_rows(bits, parents, parent, last, out):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """Count the rows of slices, each a parent and one more predicate: block by block, so that words
-    stay in cache.
+    """Count the rows of slices, each a parent and a predicate, in blocks that fit the cache.
 
     Parameters
     ----------
@@ -120,6 +124,8 @@ def sum_errors(bits, quanta, parents, parent, last, out):  # type: ignore[no-unt
             row = bits[last[c], start:stop]
             for w in range(stop - start):
                 word = shared[w] & row[w]
+                # bits are visited lowest first: lowest - 1 has as many ones as lowest has zeros
+                # below it
                 base = 64 * (start + w)
                 while word:
                     lowest = word & (~word + np.uint64(1))
@@ -129,9 +135,7 @@ def sum_errors(bits, quanta, parents, parent, last, out):  # type: ignore[no-unt
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _find_first(members, target, skip):  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
-    """The first row of sorted ``members`` whose beginning is not before ``target`` without its
-    element ``skip``.
-    """
+    """First of the sorted ``members`` not before ``target`` without its element ``skip``."""
     low, high = 0, len(members)
     while low < high:
         middle = (low + high) // 2
@@ -199,6 +203,8 @@ def join_parents(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
     last = np.empty(room, dtype=np.int32)
     limits = np.empty((3, room), dtype=np.int64)
     bound = np.empty(room)
+    # positions in the sorted parents, one for each predicate left out: they only move forward as
+    # the last predicate grows
     walk = np.empty(length, dtype=np.int64)
     child_count = pair_count = 0
     for i in which:
@@ -212,8 +218,11 @@ def join_parents(  # type: ignore[no-untyped-def]  # pragma: no cover - compiled
             size = min(stats[0, i], stats[0, j])
             error = min(stats[1, i], stats[1, j])
             top = min(stats[2, i], stats[2, j])
+            # of two predicates the number of shared rows is known exactly
             if length == 1 and len(pairs):
                 size = min(size, pairs[members[i, 0], a])
+            # all subsets of a slice must be parents, or one of them was ruled out and so is the
+            # slice (a priori pruning)
             whole = True
             for t in range(length - 1):
                 p = walk[t]

@@ -20,11 +20,15 @@ from groundfault.stats.slice_frontier import BestSlices, Extendable, Parents
 from groundfault.stats.slice_kernels import bound_errors, count_rows, join_parents, sum_errors
 from groundfault.stats.slices import Errors, Floats, Ids, Ints, Objective, Predicates
 
+# pairs of parents joined at a time, which bounds memory
 _JOINED = 1 << 21
+# batches grow: the first ones raise the floor, by which later ones are cut
 _FIRST_BATCH = 1 << 12
 _LAST_BATCH = 1 << 16
 _FIRST_SUMS = 1 << 6
+# words to be read below which starting threads takes longer than the counting
 _WORTH_THREADS = 1 << 22
+# predicates up to which the table of pairs, 64 MiB, is held
 _MAX_PAIRS = 4096
 _NO_PAIRS = np.zeros((0, 0), dtype=np.int32)
 
@@ -132,9 +136,7 @@ class _Search:
         return self.count(count_rows, self.predicates.bits, (), group)[0]
 
     def look(self, group: _Group, extend: bool) -> tuple[Ids, Ints, Floats] | None:
-        """Count slices and offer the good ones; give what may be extended: predicates, stats and
-        bounds.
-        """
+        """Count slices and offer the good ones; return those that may be extended."""
         objective, errors = self.objective, self.errors
         if len(errors.weights) and errors.exact and errors.weights[0] == errors.weights[-1]:
             error, top = (
@@ -157,9 +159,7 @@ class _Search:
         return group[stay].members(), np.stack([size[stay], error[stay], top[stay]]), bounds[stay]
 
     def _offer(self, group: _Group, size: Ints, error: Ints) -> None:
-        """Offer slices whose score may do; where error sums are upper bounds, the likely ones are
-        summed up first.
-        """
+        """Offer slices that may score well enough, the likely ones first."""
         scores = self.objective.score(size, error)
         near = np.flatnonzero(scores >= self.best.floor)
         step = len(near)
@@ -302,9 +302,7 @@ def _list_children(run: _Search, parents: Parents) -> Iterator[tuple[_Group, int
 
 
 def _split_batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
-    """Runs of children, by the best bound in the run; small batches first, while the floor is still
-    low.
-    """
+    """Runs of children, those of the best bound first, in batches that grow."""
     if len(parent) <= _FIRST_BATCH:
         yield np.arange(len(parent))
         return
@@ -318,9 +316,7 @@ def _split_batches(parent: Ids, bounds: Floats) -> Iterator[Ints]:
 
 
 def count_pairs(predicates: Predicates) -> NDArray[np.int32]:
-    """Rows that every two predicates share, shape (L, L); empty where that would be too large a
-    table.
-    """
+    """Rows that every two predicates share, shape (L, L); empty where L is too large."""
     if len(predicates.size) > _MAX_PAIRS:
         return _NO_PAIRS
     shared: NDArray[np.int64] = count_and(predicates.bits, predicates.bits)
@@ -359,12 +355,14 @@ def replay(
     if times == 0:
         return np.zeros(0)
     pairs = count_pairs(predicates)
+    # a stream for each replay: the answer does not depend on the number of threads
     streams = rng.spawn(times)
     decks = _stack_groups(np.arange(objective.n) if groups is None else groups)
 
     def one(stream: np.random.Generator) -> float:
         permutation = np.empty(objective.n, dtype=np.int64)
         for deck in decks:
+            # whole groups of equal size change places, so that rows of a group stay together
             permutation[deck] = deck[stream.permutation(len(deck))]
         result = search(
             predicates,

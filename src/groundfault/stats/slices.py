@@ -26,8 +26,11 @@ Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
+# bits of a quantum below the largest error: what double precision holds
 _FINEST = 52
+# sums of whole errors below this are exact in double precision too
 _COUNTED = 1 << 53
+# levels up to which one comparison for each level is faster than a count
 _FEW = 8
 
 
@@ -73,8 +76,7 @@ class Objective:
         return (gain * error - cost) / size + rest
 
     def bound(self, size: Ints, error: Ints, top: Ints) -> Floats:
-        """The best score of any slice of ``min_size`` to ``size`` rows, error sum up to ``error``,
-        errors up to ``top``.
+        """The best score of any slice with at most so many rows, errors, and largest error.
 
         For s rows it is that of error sum min(s * top, error), which rises with s while s * top is
         the smaller, and is monotone from there on: its maximum is there or at either end. -inf for
@@ -123,9 +125,11 @@ class Errors:
             total, fineness = float(quanta.sum()), 0.0
         else:
             bits = min(_FINEST, 62 - len(errors).bit_length())
+            # rounded up, so that a bound computed from quanta is never too low
             quanta, fineness = np.ceil(np.ldexp(errors / top, bits)).astype(np.int64), 2.0**-bits
             total = float(np.ldexp(fsum((errors / top).tolist()), bits))
         rows = np.flatnonzero(errors > 0)
+        # large errors first: the 64 rows of a word then have about one error, and a word one weight
         rows = rows[np.argsort(-quanta[rows], kind="stable")]
         order = _separate(rows, quanta[rows])
         quanta_in_order = np.where(order < 0, 0, quanta[order])
@@ -143,6 +147,7 @@ class Errors:
     def objective(self, alpha: float, min_size: int) -> Objective:
         """The score of slices of these rows."""
         n, top = len(self.quanta), int(self.quanta.max())
+        # largest size that the terms of a score can have, which its rounding error is relative to
         size = 1 + alpha * top * n / self.total + (1 - alpha) * n / min_size
         return Objective(
             n,
@@ -173,9 +178,7 @@ def score_exactly(size: int, error: float, n: int, total: float, alpha: Fraction
 
 
 def _separate(rows: Ints, quanta: Ints) -> Ints:
-    """Give each different error words of its own, where that leaves less than half of the places
-    empty.
-    """
+    """Give each distinct error its own words, where less than half of the places stay empty."""
     if quanta[0] == quanta[-1]:
         return rows
     starts = np.flatnonzero(np.diff(quanta, prepend=-1))
@@ -190,8 +193,7 @@ def _separate(rows: Ints, quanta: Ints) -> Ints:
 
 @dataclass(frozen=True)
 class Predicates:
-    """The predicates "column f has level v" that can be part of a slice worth finding, and the rows
-    where they hold.
+    """Predicates "column f has level v" that a slice worth finding may have, with their rows.
 
     Attributes
     ----------
@@ -217,8 +219,7 @@ class Predicates:
 
     @classmethod
     def of(cls, codes: NDArray[Any], levels: Ints, objective: Objective) -> Predicates:
-        """Keep what has support, does not hold everywhere, and may score above 0 whichever rows
-        have the errors.
+        """Keep those with support, not true everywhere, that may score above 0.
 
         Parameters
         ----------

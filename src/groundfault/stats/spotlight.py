@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 
 _START = float(np.log(1e-4))  # a window much wider than the data
 _LAST = 0.05  # of the size wanted: what the barrier stands above it in the end
+# the rate is halved after so many steps without a gain of so much
 _PATIENCE, _DECAY, _MIN_GAIN = 20, 0.5, 1e-4
 
 
@@ -29,6 +30,7 @@ class Window:
 
     def distances(self, values: Floats) -> Floats:
         """Squared distances from the centre, shape (n,)."""
+        # by the binomial formula, as one product; rounding may leave it below 0
         squares = (
             np.einsum("ij,ij->i", values, values)
             - 2 * (values @ self.centre)
@@ -73,6 +75,7 @@ def climb(
     for step, above in enumerate(np.geomspace(len(values) - size, _LAST * size, steps), start=1):
         scale = above if quadratic else None
         value, gradient = objective(window, values, losses, size + above, scale)
+        # Adam (Kingma and Ba 2015, arXiv:1412.6980), uphill, with its usual constants
         first = 0.9 * first - 0.1 * gradient
         second = 0.999 * second + 0.001 * gradient**2
         move = rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)

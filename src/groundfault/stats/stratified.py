@@ -41,6 +41,7 @@ def lift(
     One stratum gives the plain lift."""
     there = np.ones_like(on) if defined is None else defined
     home = (strata[:, None] == np.unique(strata)).astype(np.float64)
+    # matrix products over one-hot strata sum all descriptors at once, without a loop over strata
     value = losses.astype(np.float64)
     size, inside = there @ home, on @ home
     total, squares, on_sum = (
@@ -49,6 +50,7 @@ def lift(
     size_or_1 = np.maximum(size, 1.0)
     weight = inside * (size - inside) / size_or_1
     gap = (on_sum - inside * total / size_or_1).sum(axis=1)
+    # variance of the sum on the descriptor, given each stratum's losses (Mantel 1963)
     variance = (weight * (squares - total**2 / size_or_1) / np.maximum(size - 1, 1.0)).sum(axis=1)
     return _over(gap, weight.sum(axis=1)), _over(gap, np.sqrt(np.maximum(variance, 0.0)))
 

@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+# two tables of float64: a gigabyte
 _MAX_CELLS = 6e7
 _MAX_UPDATES = 3e9
+# far below any p-value that is reported, far above the smallest float: nothing turns denormal,
+# which is slow
 _NEGLIGIBLE = 1e-60
 
 
@@ -17,6 +20,7 @@ def countable(values: NDArray[np.int64], sizes: NDArray[np.int64]) -> bool:
     """Whether `subset_sums` is affordable: a few seconds and a gigabyte at most."""
     largest = min(int(sizes.max(initial=0)), len(values) // 2)
     top = float(np.sort(values)[::-1][:largest].sum())
+    # 34 standard deviations hold all probability above `_NEGLIGIBLE`, which is all that is kept
     window = min(
         top, 34.0 * float(values.std()) * np.sqrt(largest) + 2.0 * float(values.max(initial=1))
     )
@@ -58,8 +62,10 @@ def _count_subsets(
     old[0, 0] = 1.0
     low[0], high[0], new_low[0], new_high[0] = 0, 0, 0, 0
     new[0, 0] = 1.0
+    # values come sorted, the small ones first, so that windows widen as late as possible
     for i in range(1, len(values) + 1):
         v = values[i - 1]
+        # parallel over sizes: row k of the new table reads rows k and k - 1 of the old one only
         for k in prange(1, min(i, largest) + 1):
             keep, add = 1.0 - k / i, k / i
             a = min(low[k], low[k - 1] + v) if high[k - 1] >= 0 else low[k]
@@ -70,6 +76,7 @@ def _count_subsets(
                 if low[k - 1] <= s - v <= high[k - 1]:
                     p += add * old[k - 1, s - v]
                 new[k, s] = p
+            # trimmed on both sides, or the loops above would run over cells that do not matter
             while a < b and new[k, a] < _NEGLIGIBLE:
                 a += 1
             while a < b and new[k, b] < _NEGLIGIBLE:

@@ -1,5 +1,4 @@
-"""Taxonomies: clusters of examples by which models fail on them, and whether there is anything to
-them.
+"""Taxonomies: clusters of examples that models fail on together, tested against chance.
 
 ::
 

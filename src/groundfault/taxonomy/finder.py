@@ -13,8 +13,9 @@ from groundfault.errors import InputError
 
 @dataclass(frozen=True)
 class Clusters:
-    """Propose the published clusters of a taxonomy of the discovery examples, nearest mean vector
-    by nearest.
+    """Propose the published clusters of a taxonomy of the discovery examples.
+
+    An example belongs to the cluster with the nearest mean vector.
 
     Clusters are made from which models fail, on discovery examples alone; the rule for another
     example reads its vector. So the held-out axis is the example. For claims about held-out models
@@ -46,9 +47,7 @@ class Clusters:
     uses_outcomes = True
 
     def propose(self, discovery: Evidence) -> Iterable[Candidate]:
-        """Clusters of the discovery examples; none where there are fewer than three models, or no
-        failure modes.
-        """
+        """Clusters of the discovery examples; none for fewer than three models."""
         from groundfault.taxonomy.fitting.fit import fit
         from groundfault.taxonomy.fitting.settings import Settings
 

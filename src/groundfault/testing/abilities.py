@@ -1,6 +1,4 @@
-"""Worlds of models and examples: one ability, none, or failure modes beyond it, against which
-taxonomies are tested.
-"""
+"""Worlds of models and examples with known failure modes, on which taxonomies are tested."""
 
 from __future__ import annotations
 
@@ -52,9 +50,10 @@ class AbilityWorld:
         chance = 1 / (1 + np.exp(-(slope * (rng.normal(size=m) + skill[mode]) + easy)))
         if self.independent:
             chance = np.broadcast_to(rng.uniform(0.1, 0.9, m), (n, m))
-        observed = rng.random((n, m)) >= self.holes
+        has_answer = rng.random((n, m)) >= self.holes
         if self.holes:
-            observed[: n // 3, : m // 2] = False
-        passed = observed & (rng.random((n, m)) < self.guessing + (1 - self.guessing) * chance)
+            # holes as real matrices have them: older models lack the newer examples
+            has_answer[: n // 3, : m // 2] = False
+        passes = has_answer & (rng.random((n, m)) < self.guessing + (1 - self.guessing) * chance)
         names = tuple(f"e{i:06d}" for i in range(n)), tuple(f"m{j:04d}" for j in range(m))
-        return Matrix(*names, passed.astype(np.int64), observed.astype(np.int64)), mode
+        return Matrix(*names, passes.astype(np.int64), has_answer.astype(np.int64)), mode

@@ -74,6 +74,7 @@ def plant(bank: Bank, grammar: Grammar, seed: int = 0, *, model: int = 0) -> Pla
     model : int
         Another number is another model.
     """
+    # two streams: whether a prompt is invalid is the same for all models
     rng, shared = stream(seed, "planted", model), stream(seed, "planted in prompts")
     brittle = {task.id for task in bank if rng.random() < 1 / 3}
     kinds: dict[str, Kind] = {}

@@ -20,6 +20,7 @@ from groundfault.testing.worlds import Permuted, PlantedEffect, World
 
 AnyWorld = World | Permuted
 
+# replicates between two reports of progress, and between two points to resume from
 _BLOCK = 25
 
 SIMULATED = Plan(permutations=499, splits=20)
@@ -55,9 +56,7 @@ PLANTED = (
 def list_contract_worlds(
     units: Sequence[int] = (115, 160, 500, 2000), candidates: Sequence[int] = (10, 34, 200)
 ) -> tuple[World, ...]:
-    """The worlds of a full card: independent and chained candidates of every size, `SPECIAL` and
-    `PLANTED`.
-    """
+    """Worlds of a full card: independent and chained candidates, `SPECIAL`, `PLANTED`."""
     grid = (
         World(units=n, candidates=count, dependence=dependence)
         for dependence in ("independent", "chains")
@@ -149,9 +148,7 @@ def resolve_plan(judge: Judge, plan: Plan | None) -> Plan:
 
 
 def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
-    """The whole rule on one data set: split where the judge holds something out, screen,
-    confirm.
-    """
+    """The whole rule on one data set: split where there is a holdout, screen, confirm."""
     if judge.confirmation == "none":
         return rule(judge, plan, units, None, units.marks, purpose)
     order = plan.rng(f"{purpose}/split").permutation(len(units))
@@ -162,6 +159,7 @@ def run_rule(judge: Judge, plan: Plan, units: Units, purpose: str) -> Ruling:
 
 def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int) -> CardRow:
     """One draw of a world, and what the judge made of it."""
+    # seeded by the world itself: adding worlds, or running in parallel, changes no replicate
     stream = int.from_bytes(
         hashlib.sha256(repr((world.name, world.size)).encode()).digest()[:8], "big"
     )
@@ -175,6 +173,7 @@ def replicate(judge: Judge, plan: Plan, world: AnyWorld, seed: int, number: int)
         replicates=1,
         survived=int(ruling.screening is not None and ruling.screening.survives.any()),
         erred=int(false > 0),
+        # in millionths: whole numbers add up the same in any order
         false_share=round(MILLION * false / max(1, int(confirmed.sum()))),
         found=int(confirmed[world.planted].sum()),
         planted=len(world.planted) * outcomes,
@@ -190,6 +189,7 @@ def _empty(world: AnyWorld) -> CardRow:
 def _earlier(resume: Card | None, empty: Card) -> dict[tuple[str, int, int], CardRow]:
     if resume is None:
         return {}
+    # counts of two plans must not be added up
     if replace(resume, rows=()) != empty:
         raise PlanError(
             f"the card to resume is of judge {resume.judge!r} with seed {resume.seed}, or of "

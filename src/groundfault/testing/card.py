@@ -1,6 +1,4 @@
-"""Calibration cards: what a judge does in worlds whose truth is known, set beside what it
-promises.
-"""
+"""Calibration cards: a judge's errors and power in known worlds, beside its promise."""
 
 from __future__ import annotations
 
@@ -39,8 +37,9 @@ class Promise:
 
     @classmethod
     def of(cls, judge: Judge, plan: Plan, level: float | None = None) -> Promise:
-        """The promise of a built-in judge; of another, ``level`` (alpha where None) for the
-        family-wise rate.
+        """The promise of a built-in judge; of others, the family-wise rate at ``level``.
+
+        Where ``level`` is None, that is the plan's alpha.
 
         ``janus-a`` promises nothing, but with the exact floor its screen was found to let anything
         pass in 6-12 % of null audits at q = 0.10, and is held to that."""
@@ -48,6 +47,7 @@ class Promise:
         if level is not None:
             return cls("family-wise" if level < 1 else "none", level)
         if judge.name == "janus-a" and plan.decoys is None:
+            # measured in the null worlds of the card, with room for Monte Carlo error
             return cls("global null", q, survivors=1.3 * q)
         if judge.name in ("janus-a", "janus-lite"):
             return cls("none", 1.0)
@@ -141,9 +141,7 @@ class CardRow:
         return self.found / self.planted if self.planted else None
 
     def bound(self, promise: Promise) -> float | None:
-        """The most that the measured rate of false confirmations may be here; None where nothing is
-        promised.
-        """
+        """The largest allowed rate of false confirmations; None without a promise."""
         applies = self.null or promise.rate in ("family-wise", "false discovery")
         return (
             promise.level + margin(promise.level, self.replicates)
@@ -169,6 +167,7 @@ class CardRow:
 
 def margin(share: float, replicates: int) -> float:
     """Three standard errors of a share of replicates."""
+    # three, since a card has dozens of rows, and none should fail by chance
     return 3 * math.sqrt(share * (1 - share) / replicates)
 
 
@@ -177,6 +176,7 @@ def interval(share: float, replicates: int) -> tuple[float, float]:
     from scipy.special import betaincinv
 
     hits = share * replicates
+    # binomial tails in terms of the beta distribution
     low = float(betaincinv(hits, replicates - hits + 1, 0.025)) if share > 0 else 0.0
     high = float(betaincinv(hits + 1, replicates - hits, 0.975)) if share < 1 else 1.0
     return low, high
@@ -219,9 +219,7 @@ class Card:
         return not self.failures
 
     def to_json(self) -> str:
-        """Counts, the shares computed from them, and whether each row passes; `from_json` reads it
-        back.
-        """
+        """Counts, shares, and whether each row passes, as JSON for `from_json`."""
         rows = [
             asdict(row)
             | {
@@ -287,9 +285,11 @@ class Card:
             name: self.plan[name]
             for name in ("q", "alpha", "min_lift", "decoys", "permutations", "splits", "holdout")
         }
-        used = ", ".join(f"{name} {value}" for name, value in settings.items() if value is not None)
+        listing = ", ".join(
+            f"{name} {value}" for name, value in settings.items() if value is not None
+        )
         return (
-            f'Simulated with seed {self.seed} under the plan: {used}. "Allowed" is the level '
+            f'Simulated with seed {self.seed} under the plan: {listing}. "Allowed" is the level '
             "and three Monte Carlo "
             "standard errors. Power is the share of planted candidates confirmed; where "
             "something is planted, their "

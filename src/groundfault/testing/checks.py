@@ -1,6 +1,4 @@
-"""What every judge and finder has to satisfy, as functions that raise AssertionError and need no
-test framework.
-"""
+"""What every judge and finder must satisfy, as functions without a test framework."""
 
 from __future__ import annotations
 
@@ -64,8 +62,7 @@ def check_judge(
     worlds: Sequence[AnyWorld] = FAST,
     jobs: int = 1,
 ) -> Card:
-    """Check that a judge keeps its promise in worlds whose truth is known, and answers as a judge
-    must.
+    """Check that a judge keeps its promise in known worlds and answers as a judge must.
 
     Where nothing is related to the losses, P(any confirmation) has to stay at its level, and
     planted causes have to be found, both to three Monte Carlo standard errors. There has to be a
@@ -138,9 +135,7 @@ def fail_in(where: str) -> Iterator[None]:
 
 
 def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
-    """Every hypothesis gets an answer, every candidate a verdict, and the same question the same
-    answers.
-    """
+    """Every hypothesis gets an answer, each candidate a verdict, the same on each call."""
     hypotheses = np.arange(len(units.marks.on), dtype=np.intp)
     screening = judge.screen(units, hypotheses, plan, plan.rng("check"))
     for name in ("survives", "p", "p_adjusted", "decoys"):
@@ -184,12 +179,15 @@ def _check_candidate_order(
 
 def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
     on = ~bits.unpack(units.marks.on, len(units))
-    turned = replace(units, marks=replace(units.marks, on=bits.pack(on)))
+    complement = replace(units, marks=replace(units.marks, on=bits.pack(on)))
     require(
-        np.array_equal(turned.tables.sign, -units.tables.sign),
+        np.array_equal(complement.tables.sign, -units.tables.sign),
         "a complement has to have the opposite lift",
     )
-    before, after = run_rule(judge, plan, units, "check"), run_rule(judge, plan, turned, "check")
+    before, after = (
+        run_rule(judge, plan, units, "check"),
+        run_rule(judge, plan, complement, "check"),
+    )
     _assert_same(
         judge, "with every candidate turned into its complement", before, after, np.arange(len(on))
     )
@@ -241,13 +239,13 @@ def _assert_same(
     judge: Judge, how: str, before: Ruling, after: Ruling, index: NDArray[np.intp]
 ) -> None:
     """Verdicts ``before`` equal those ``after`` at ``index``."""
-    changed = [
+    changes = [
         f"candidate {j} was {was}, is {after.verdicts[i]}"
         for j, (was, i) in enumerate(zip(before.verdicts, index, strict=False))
         if after.verdicts[i] is not was
     ]
     require(
-        not changed, f"judge {judge.name!r} answers differently {how}: {'; '.join(changed[:3])}"
+        not changes, f"judge {judge.name!r} answers differently {how}: {'; '.join(changes[:3])}"
     )
 
 
@@ -306,8 +304,8 @@ def _check_finder(
         name, "with held-out rows overwritten", proposals, _propose(finder, poisoned, rows)
     )
     if not getattr(_instantiate(finder, evidence), "uses_outcomes", False):
-        turned = _turn_outcomes(evidence, np.random.default_rng(seed))
-        other = _propose(finder, turned, rows)
+        other_outcomes = _turn_outcomes(evidence, np.random.default_rng(seed))
+        other = _propose(finder, other_outcomes, rows)
         _assert_proposals(
             name,
             "with other outcomes (set uses_outcomes = True if it needs them)",
@@ -333,9 +331,7 @@ def _propose(
 
 
 def _overwrite(evidence: Evidence, rows: NDArray[np.bool_]) -> Evidence:
-    """The evidence with nonsense in the attributes and outcomes of some rows, and no word of where
-    it came from.
-    """
+    """The evidence with nonsense in some rows' attributes and outcomes, and no source."""
     mask = pl.Series(rows)
     columns = [
         _overlay(evidence.frame[c], mask, _nonsense(evidence.frame[c].dtype))
@@ -364,9 +360,9 @@ def _nonsense(dtype: pl.DataType) -> pl.Expr:
 def _turn_outcomes(evidence: Evidence, rng: np.random.Generator) -> Evidence:
     """The evidence with its outcomes dealt out anew and turned round."""
     order = pl.Series(rng.permutation(len(evidence)))
-    moved = evidence.frame[evidence.roles.outcome].gather(order)
-    turned = ~moved if moved.dtype == pl.Boolean else (1 - moved).cast(moved.dtype)
-    columns = [turned.alias(evidence.roles.outcome)]
+    outcomes = evidence.frame[evidence.roles.outcome].gather(order)
+    complements = ~outcomes if outcomes.dtype == pl.Boolean else (1 - outcomes).cast(outcomes.dtype)
+    columns = [complements.alias(evidence.roles.outcome)]
     if evidence.roles.status:
         columns.append(evidence.frame[evidence.roles.status].gather(order))
     frame = evidence.frame.with_columns(columns)

@@ -73,6 +73,7 @@ def _check_one(exporter: Exporter, slices: ReportSlices, out: str) -> None:
     name, before = exporter.name, slices.evidence.hash
     with tempfile.TemporaryDirectory() as folder:
         first, second = Path(folder, "first"), Path(folder, "second")
+        # twice, in two places: times, paths and random ids would differ
         for home in (first, second):
             home.mkdir()
             message = exporter.export(slices, home / out)
@@ -89,10 +90,10 @@ def _check_one(exporter: Exporter, slices: ReportSlices, out: str) -> None:
         blocked = Path(folder, "file")
         blocked.write_bytes(b"")
         _check_refusal(exporter, slices, blocked / out)
-        left = sorted(p.name for p in Path(folder).iterdir())
+        remains = sorted(p.name for p in Path(folder).iterdir())
         require(
-            left == ["file", "first", "second"],
-            f"exporter {name!r} leaves files where it cannot write: {left}",
+            remains == ["file", "first", "second"],
+            f"exporter {name!r} leaves files where it cannot write: {remains}",
         )
     require(slices.evidence.hash == before, f"exporter {name!r} changed the evidence")
 

@@ -12,7 +12,7 @@ import numpy as np
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
 from groundfault.sequential.policies import Policy, Query
-from groundfault.sequential.record import ASKED, TOLD, Entry
+from groundfault.sequential.record import ASKED, TOLD, AuditEvent
 from groundfault.testing.checks import require
 
 CLAIMS: dict[str, dict[str, Any]] = {
@@ -149,9 +149,9 @@ def _resume(whole: SequentialAudit, rounds: int, pool: Pool, policy: Policy) -> 
     """The audit after so many rounds, from its record."""
     audit = SequentialAudit.of(pool, whole.plan, policy=policy)
     for past_round in whole.rounds[:rounds]:
-        audit.replay(Entry(0, ASKED, past_round.to_query_event()))
+        audit.replay(AuditEvent(0, ASKED, past_round.to_query_event()))
         audit.replay(
-            Entry(
+            AuditEvent(
                 0,
                 TOLD,
                 {

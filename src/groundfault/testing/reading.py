@@ -1,6 +1,4 @@
-"""What every reader has to satisfy: nothing is lost, nothing unknown becomes a failure, and no file
-breaks it.
-"""
+"""What every reader must satisfy: no row lost, unknown is no failure, no file breaks it."""
 
 from __future__ import annotations
 
@@ -65,6 +63,7 @@ def check_reader(
 def _check_log(
     name: str, reader: Reader, place: Path, statuses: Mapping[str, int] | None
 ) -> pl.DataFrame:
+    # a reader that repairs or indexes a log in place would change somebody's evidence
     before = _content(place)
     require(reader.sniff(place), f"reader {name} does not know {place}")
     table = _read(reader, place)
@@ -75,8 +74,10 @@ def _check_log(
     _check_rows(name, table)
     if statuses is not None:
         counts = {str(status): int(n) for status, n in table["status"].value_counts().iter_rows()}
-        wanted = {str(status): n for status, n in statuses.items() if n}
-        require(counts == wanted, f"reader {name} gave rows {counts}, but {place} holds {wanted}")
+        expected = {str(status): n for status, n in statuses.items() if n}
+        require(
+            counts == expected, f"reader {name} gave rows {counts}, but {place} holds {expected}"
+        )
     return table
 
 
@@ -101,12 +102,12 @@ def _check_rows(name: str, table: pl.DataFrame) -> None:
     )
     strange = set(table["status"].unique()) - {str(status) for status in Status}
     require(not strange, f"reader {name} gave the status {', '.join(map(repr, strange))}")
-    scored = pl.col("status") == Status.SCORED
-    wrong = table.filter(scored & ~pl.col("value").is_finite().fill_null(False))
+    is_scored = pl.col("status") == Status.SCORED
+    wrong = table.filter(is_scored & ~pl.col("value").is_finite().fill_null(False))
     require(
         not wrong.height, f"reader {name} gave {wrong.height} scored rows without a finite value"
     )
-    valued = table.filter(~scored & pl.col("value").is_not_null())
+    valued = table.filter(~is_scored & pl.col("value").is_not_null())
     require(
         not valued.height, f"reader {name} gave {valued.height} rows a value that were not scored"
     )
@@ -131,13 +132,14 @@ def _check_strangers(name: str, reader: Reader) -> None:
 def _check_damaged(name: str, reader: Reader, path: Path) -> None:
     """Cut short at a few places, each file of the log in turn."""
     for i, (_, content) in enumerate(_content(path)):
-        for kept in (0, len(content) // 3, len(content) - 2):
+        # empty, in the middle, and just before the end, where a JSON parser is nearly done
+        for length in (0, len(content) // 3, len(content) - 2):
             with tempfile.TemporaryDirectory() as folder:
                 copy = Path(folder, path.name)
                 shutil.copytree(path, copy) if path.is_dir() else shutil.copyfile(path, copy)
                 part = [copy, *sorted(p for p in copy.rglob("*") if p.is_file())][i + path.is_dir()]
                 part.chmod(0o644)
-                part.write_bytes(content[:kept])
+                part.write_bytes(content[:length])
                 try:
                     reader.sniff(copy)
                     list(reader.read(copy).tables())
@@ -147,8 +149,8 @@ def _check_damaged(name: str, reader: Reader, path: Path) -> None:
                         f"reader {name} says more than one line of a log cut short",
                     )
                 except Exception as error:
-                    said = (
-                        f"reader {name} fails on a log cut short to {kept} bytes: "
+                    message = (
+                        f"reader {name} fails on a log cut short to {length} bytes: "
                         f"{type(error).__name__}: {error}"
                     )
-                    raise AssertionError(said) from error
+                    raise AssertionError(message) from error

@@ -26,10 +26,15 @@ Losses = Literal["errors", "grid", "real"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+# of candidates in turn: rare and frequent ones
 _PREVALENCES = (0.2, 0.4, 0.6, 0.8)
+# correlation of a proxy's latent variable with that of its cause
 _PROXY = 0.8
+# share of variance that the latent variables of all chains have in common
 _SHARED = 0.5
+# steps of graded losses
 _QUARTERS = 4
+# weight of the beta distribution of real losses: wide, but not all at 0 and 1
 _SPREAD = 2.0
 
 
@@ -192,9 +197,7 @@ class World:
         return Units.of(marks, losses, strata)
 
     def evidence(self, rng: np.random.Generator) -> tuple[Evidence, Library]:
-        """The same data set through the front door: one row an example and outcome, one column a
-        candidate.
-        """
+        """The same data set as evidence: a row per example and outcome, a column per candidate."""
         on, defined, losses = self._sample(rng)
         outcome, unit, variant = (a.reshape(-1) for a in np.indices(losses.shape))
         columns = {}
@@ -225,9 +228,7 @@ class World:
         return Evidence.from_frame(frame, roles), library
 
     def _sample(self, rng: np.random.Generator) -> tuple[Bools, Bools | None, Floats]:
-        """Which units have which property, where that is defined, and losses of shape (outcomes,
-        units, variants).
-        """
+        """Properties of units, where they are defined, and losses (outcomes, units, variants)."""
         single = (
             rng.random(self.units) < self.uneven
             if self.uneven
@@ -236,6 +237,7 @@ class World:
         on = self._candidates(single, rng)
         mean = np.full(self.units, self.rate)
         for effect in self.effects:
+            # centred, so that the error rate stays the world's
             mean += effect.lift * (on[effect.candidate] - effect.prevalence)
         losses = self._losses(np.clip(mean, 0.0, 1.0), rng)
         losses[:, single, 1:] = np.nan
@@ -267,6 +269,7 @@ class World:
     def _background(self, single: Bools, rng: np.random.Generator) -> Bools:
         count, n = self.candidates, self.units
         if self.uneven:
+            # the trap for rules that ignore size: single rows vary more, and candidates follow them
             return np.asarray(rng.random((count, n)) < np.where(single, 0.85, 0.15))
         if self.dependence == "tied":
             return rng.permuted(np.tile(np.arange(n) < n // 2, (count, 1)), axis=1)
@@ -281,6 +284,7 @@ class World:
 
     def _losses(self, mean: Floats, rng: np.random.Generator) -> Floats:
         shape = (self.outcomes, self.units, self.variants)
+        # a beta-binomial of this intraclass correlation
         rate = mean if self.icc == 0 else _beta(mean, 1 / self.icc - 1, mean.shape, rng)
         rates = np.broadcast_to(rate[:, None], shape)
         if self.losses == "errors":
@@ -292,6 +296,7 @@ class World:
 
 def _beta(mean: Floats, weight: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Beta variates of a mean; the mean itself where it is 0 or 1."""
+    # beta needs both parameters above 0
     inside = np.clip(mean, 1e-9, 1 - 1e-9)
     return np.where(
         (mean > 0) & (mean < 1), rng.beta(inside * weight, (1 - inside) * weight, shape), mean
@@ -302,10 +307,10 @@ def _means(losses: Floats) -> Floats:
     """Mean over each unit's scored rows, NaN where there is none."""
     if losses.shape[2] == 1:
         return losses[:, :, 0]
-    scored = ~np.isnan(losses)
-    count = scored.sum(axis=2)
+    has_loss = ~np.isnan(losses)
+    count = has_loss.sum(axis=2)
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(scored, losses, 0.0).sum(axis=2) / count)
+        return np.asarray(np.where(has_loss, losses, 0.0).sum(axis=2) / count)
 
 
 def _normal_quantile(share: object) -> Floats:
@@ -316,8 +321,7 @@ def _normal_quantile(share: object) -> Floats:
 
 @dataclass(frozen=True)
 class Permuted:
-    """A null world made of evidence at hand: its own candidates, its losses dealt out anew to whole
-    units.
+    """A null world from real evidence: its candidates, its losses permuted among units.
 
     Attributes
     ----------
@@ -359,6 +363,7 @@ class Permuted:
 
     def draw(self, rng: np.random.Generator) -> Units:
         """The evidence with its losses permuted jointly."""
+        # one order for all outcomes, which keeps their dependence
         order = rng.permutation(len(self.units))
         scored = None if self.units.scored is None else self.units.scored[:, order]
         return Units(

@@ -129,17 +129,17 @@ def _draw_new(
     )
 
 
-def _between(rng: np.random.Generator, low: int, high: int) -> int:
+def _draw_number(rng: np.random.Generator, low: int, high: int) -> int:
     return int(rng.integers(low, high + 1))
 
 
-def _one_of(rng: np.random.Generator, among: Sequence[T]) -> T:
-    return among[_between(rng, 0, len(among) - 1)]
+def _draw_one(rng: np.random.Generator, among: Sequence[T]) -> T:
+    return among[_draw_number(rng, 0, len(among) - 1)]
 
 
-def _two_prices(rng: np.random.Generator) -> _Drawing:
-    dear, cheap = _one_of(rng, _PAIRS)
-    price, more = _between(rng, 2, 400), 10 * _between(rng, 1, 90)
+def _draw_two_prices(rng: np.random.Generator) -> _Drawing:
+    dear, cheap = _draw_one(rng, _PAIRS)
+    price, more = _draw_number(rng, 2, 400), 10 * _draw_number(rng, 1, 90)
     total = 2 * price + more
     return _Drawing(
         f"A {dear} and a {cheap} cost {total} cents together. The {dear} costs {more} cents more "
@@ -152,10 +152,10 @@ def _two_prices(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _doubling(rng: np.random.Generator) -> _Drawing:
-    patch, whole = _one_of(rng, _SPREADING)
-    back = _between(rng, 1, 5)
-    last = 2**back * _between(rng, 2, 400)
+def _draw_doubling(rng: np.random.Generator) -> _Drawing:
+    patch, whole = _draw_one(rng, _SPREADING)
+    back = _draw_number(rng, 1, 5)
+    last = 2**back * _draw_number(rng, 2, 400)
     part = 2**back
     return _Drawing(
         f"A patch of {patch} doubles its area every hour and covers the whole {whole} after {last} "
@@ -168,8 +168,12 @@ def _doubling(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _posts(rng: np.random.Generator) -> _Drawing:
-    (line, thing), gap, gaps = _one_of(rng, _ALONG), _between(rng, 2, 25), _between(rng, 4, 300)
+def _draw_posts(rng: np.random.Generator) -> _Drawing:
+    (line, thing), gap, gaps = (
+        _draw_one(rng, _ALONG),
+        _draw_number(rng, 2, 25),
+        _draw_number(rng, 4, 300),
+    )
     return _Drawing(
         f"A straight {line} is {gap * gaps} metres long and has a {thing} every {gap} metres, with "
         f"a {thing} at both "
@@ -181,12 +185,12 @@ def _posts(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _ranking(rng: np.random.Generator) -> _Drawing:
-    size = _between(rng, 4, 6)
+def _draw_ranking(rng: np.random.Generator) -> _Drawing:
+    size = _draw_number(rng, 4, 6)
     order = [_NAMES[i] for i in rng.choice(len(_NAMES), size, replace=False)]
     statements = [f"{high} is taller than {low}." for high, low in pairwise(order)]
     shuffle = [statements[i] for i in rng.permutation(len(statements))]
-    place = _between(rng, 1, size - 2)
+    place = _draw_number(rng, 1, size - 2)
     first = shuffle[place - 1].split()[0]
     ordinal = ("second", "third", "fourth", "fifth")[place - 1]
     return _Drawing(
@@ -198,9 +202,9 @@ def _ranking(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _turning(rng: np.random.Generator) -> _Drawing:
-    start = _between(rng, 0, 3)
-    turns = [("left", "right")[i] for i in rng.integers(0, 2, _between(rng, 3, 12))]
+def _draw_turning(rng: np.random.Generator) -> _Drawing:
+    start = _draw_number(rng, 0, 3)
+    turns = [("left", "right")[i] for i in rng.integers(0, 2, _draw_number(rng, 3, 12))]
     net = sum(1 if turn == "right" else -1 for turn in turns)
     end, wrong = (start + net) % 4, (start - net) % 4
     return _Drawing(
@@ -215,14 +219,14 @@ def _turning(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _carried(rng: np.random.Generator) -> _Drawing:
+def _draw_containers(rng: np.random.Generator) -> _Drawing:
     things = ("key", "coin", "ring", "stamp", "ticket", "shell")
     inner, outer = (
         ("tin", "purse", "box", "jar", "cup"),
         ("bag", "crate", "basket", "chest", "case"),
     )
     rooms = ("cellar", "attic", "kitchen", "garage", "hall", "study", "porch", "shed")
-    thing, small, large = (_one_of(rng, kinds) for kinds in (things, inner, outer))
+    thing, small, large = (_draw_one(rng, kinds) for kinds in (things, inner, outer))
     first, second = (rooms[i] for i in rng.choice(len(rooms), 2, replace=False))
     out, before = bool(rng.integers(2)), bool(rng.integers(2))
     carry = f"The {large} is carried to the {second}."
@@ -244,8 +248,8 @@ def _carried(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _new_sign(rng: np.random.Generator) -> _Drawing:
-    times, (a, b, c) = _between(rng, 2, 5), (_between(rng, 2, 12) for _ in range(3))
+def _draw_new_sign(rng: np.random.Generator) -> _Drawing:
+    times, (a, b, c) = _draw_number(rng, 2, 5), (_draw_number(rng, 2, 12) for _ in range(3))
     inside = times * b + c
     return _Drawing(
         f"In this puzzle a # b means {times} times a, plus b. What is {a} # ({b} # {c})?",
@@ -256,9 +260,9 @@ def _new_sign(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _other_week(rng: np.random.Generator) -> _Drawing:
-    week = _one_of(rng, (5, 6, 8, 9, 10, 11))
-    today, on = _between(rng, 1, week), _between(rng, 8, 400)
+def _draw_other_week(rng: np.random.Generator) -> _Drawing:
+    week = _draw_one(rng, (5, 6, 8, 9, 10, 11))
+    today, on = _draw_number(rng, 1, week), _draw_number(rng, 8, 400)
     then, usual = (today - 1 + on) % week + 1, (today - 1 + on) % 7 + 1
     return _Drawing(
         f"On an island a week has {week} days, called day 1 to day {week}, and after day {week} "
@@ -271,8 +275,8 @@ def _other_week(rng: np.random.Generator) -> _Drawing:
     )
 
 
-def _sum_in_order(rng: np.random.Generator) -> _Drawing:
-    a, b, c, d = (_between(rng, 2, 12) for _ in range(4))
+def _draw_sum_in_order(rng: np.random.Generator) -> _Drawing:
+    a, b, c, d = (_draw_number(rng, 2, 12) for _ in range(4))
     return _Drawing(
         "In this puzzle there is no precedence: every sum is worked out strictly from left to "
         "right. "
@@ -285,8 +289,8 @@ def _sum_in_order(rng: np.random.Generator) -> _Drawing:
 
 
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator], _Drawing], ...]] = {
-    "arithmetic": (_two_prices, _doubling, _posts),
-    "relation": (_ranking, _turning, _carried),
-    "counterfactual": (_new_sign, _other_week, _sum_in_order),
+    "arithmetic": (_draw_two_prices, _draw_doubling, _draw_posts),
+    "relation": (_draw_ranking, _draw_turning, _draw_containers),
+    "counterfactual": (_draw_new_sign, _draw_other_week, _draw_sum_in_order),
 }
 """Templates by family."""

@@ -181,7 +181,7 @@ def weigh_tasks_equally(weights: Floats) -> Floats:
 
     Parameters
     ----------
-    among : float64 array, shape (tasks, assignments)
+    weights : float64 array, shape (tasks, assignments)
         Weights, at least 0.
     """
     total = weights.sum(axis=1, keepdims=True)

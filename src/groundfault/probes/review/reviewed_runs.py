@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from groundfault.base.deprecation import rename_attributes
+from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.base.ledger import Event, Ledger
 from groundfault.errors import InputError, LedgerError
 from groundfault.probes.review.statuses import Status, items, queue, split_by_signal, statuses
@@ -47,6 +47,7 @@ class MissedErrors(Struct, frozen=True, forbid_unknown_fields=True):
     high: float | None
 
 
+@rename_members(missed="control_errors")
 class ReviewedRuns:
     """The review of a folder of runs: sealed queue, decisions and resulting statuses.
 
@@ -190,7 +191,7 @@ class ReviewedRuns:
         )
 
     @property
-    def missed(self) -> MissedErrors:
+    def control_errors(self) -> MissedErrors:
         """How many of the items that matched are errors all the same, by the controls."""
         resolutions, queue = self.resolutions, self.queue
         _, matched = split_by_signal(self.runs.rows, self._items)

@@ -63,7 +63,7 @@ class PolicyRun:
 
     Parameters
     ----------
-    terms : Terms
+    spec : RunSpec
     policy : Policy
     seed : int
 

@@ -124,7 +124,7 @@ class Journal:
 
     Parameters
     ----------
-    course : Course
+    policy_run : PolicyRun
     folder : Path
         The folder of the runs.
     events : sequence of Event

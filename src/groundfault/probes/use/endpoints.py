@@ -264,6 +264,7 @@ class SharedKeys:
     second: Keys
 
 
+@rename_members(shared="compare_keys")
 @dataclass(frozen=True)
 class Results:
     """All runs of a folder, and how they are pooled.
@@ -357,7 +358,7 @@ class Results:
         """Keys of all runs."""
         return KeySets.union(run.keys for run in self.runs)
 
-    def shared(self, first: str, second: str, model: str | None = None) -> SharedKeys:
+    def compare_keys(self, first: str, second: str, model: str | None = None) -> SharedKeys:
         """Which audited keys two policies found."""
         one, two = (self.pool(policy, model).keys.confirmed for policy in (first, second))
         return SharedKeys(one & two, one - two, two - one)

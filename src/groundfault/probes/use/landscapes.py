@@ -49,8 +49,8 @@ def draw_landscape(world: str, rng: np.random.Generator) -> Landscape:
     options = np.stack(np.unravel_index(np.arange(27), SIZES), axis=1)
     wrong = rng.random((TASKS, 27)) < WORLDS[world](options, rng)
     # artefacts gather in one format, as a reader that fails on a format would make them
-    read_wrongly = (options[:, 2] == rng.integers(3)) & (rng.random((TASKS, 27)) < _ARTEFACTS)
-    return Landscape(wrong.ravel(), (wrong | read_wrongly).ravel())
+    misread_rate = (options[:, 2] == rng.integers(3)) & (rng.random((TASKS, 27)) < _ARTEFACTS)
+    return Landscape(wrong.ravel(), (wrong | misread_rate).ravel())
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,39 +201,39 @@ def _make_landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
     return Landscape(wrong.ravel(), mismatch.ravel(), shape[0], shape[1:], ~available.ravel())
 
 
-def _sparse_by_task(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
+def _make_sparse_by_task(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
     brittle = np.isin(np.arange(TASKS), rng.choice(TASKS, 3, replace=False))
     return np.where(brittle, 0.35, 0.013)[:, None] * np.ones(27)
 
 
-def _sparse_by_component(options: Keys, rng: np.random.Generator) -> Floats:
+def _make_sparse_by_component(options: Keys, rng: np.random.Generator) -> Floats:
     groups = rng.choice(3, 2, replace=False)
     on = (options[:, groups] == rng.integers(3, size=2)).all(axis=1)
     return np.ones((TASKS, 1)) * np.where(on, 0.4, 0.018)
 
 
-def _task_by_component(options: Keys, rng: np.random.Generator) -> Floats:
+def _make_task_by_component(options: Keys, rng: np.random.Generator) -> Floats:
     chance = np.full((TASKS, 27), 0.02)
     for task in rng.choice(TASKS, 6, replace=False):
         chance[task, options[:, rng.integers(3)] == rng.integers(3)] = 0.6
     return chance
 
 
-def _diffuse(options: Keys, rng: np.random.Generator) -> Floats:
+def _make_diffuse(options: Keys, rng: np.random.Generator) -> Floats:
     effects = rng.normal(0, 0.7, (3, 3))
     within = sum((effects[g][options[:, g]] for g in range(3)), np.zeros(27))
     return np.asarray(1 / (1 + np.exp(2.6 - rng.normal(0, 1, (TASKS, 1)) - within)))
 
 
-def _unstructured(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
+def _make_unstructured(options: Keys, rng: np.random.Generator) -> Floats:  # noqa: ARG001
     return np.full((TASKS, 27), 0.13)
 
 
 WORLDS: dict[str, Callable[[Keys, np.random.Generator], Floats]] = {
-    "sparse by task": _sparse_by_task,
-    "sparse by component": _sparse_by_component,
-    "task by component": _task_by_component,
-    "diffuse": _diffuse,
-    "unstructured": _unstructured,
+    "sparse by task": _make_sparse_by_task,
+    "sparse by component": _make_sparse_by_component,
+    "task by component": _make_task_by_component,
+    "diffuse": _make_diffuse,
+    "unstructured": _make_unstructured,
 }
 """Chances of an error by kind of landscape: shape (18, 27)."""

@@ -157,7 +157,7 @@ class Summary:
         models = [*results.models, *([None] if len(results.models) > 1 else [])]
         for model in models:
             for first, second in combinations(results.policies, 2):
-                shared = results.shared(first, second, model)
+                shared = results.compare_keys(first, second, model)
                 yield SharedKeysRecord(
                     model=model,
                     policies=(first, second),
@@ -180,7 +180,7 @@ def count_review(reviewed: ReviewedRuns) -> ReviewCounts:
     return ReviewCounts(
         items=dict(Counter[str](resolution.how for resolution in resolutions)),
         after_unblinding=sum(resolution.unblinded for resolution in resolutions),
-        controls=reviewed.missed,
+        controls=reviewed.control_errors,
     )
 
 

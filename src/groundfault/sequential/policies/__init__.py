@@ -144,17 +144,17 @@ class History:
     @cached_property
     def counts(self) -> NDArray[np.int64]:
         """Scores seen in each group, however they were drawn: shape (G,)."""
-        return np.asarray(self.members[:, self._scored_positions].sum(axis=1), dtype=np.int64)
+        return np.asarray(self.members[:, self._positions_with_score].sum(axis=1), dtype=np.int64)
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
         """Their means; NaN where there is none."""
-        totals = self.members[:, self._scored_positions] @ self.scores[~np.isnan(self.scores)]
+        totals = self.members[:, self._positions_with_score] @ self.scores[~np.isnan(self.scores)]
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(totals / self.counts)
 
     @property
-    def _scored_positions(self) -> NDArray[np.intp]:
+    def _positions_with_score(self) -> NDArray[np.intp]:
         return self.positions[~np.isnan(self.scores)]
 
 

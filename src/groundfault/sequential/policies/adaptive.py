@@ -155,8 +155,8 @@ class _EnsembleState:
     Attributes
     ----------
     inputs : float32 array, shape (N, D)
-    asked, scores : arrays, shape (n,)
-    trained : tuple of Networks, one for each number of epochs
+    positions, scores : arrays, shape (n,)
+    stages : tuple of Networks, one for each number of epochs
     loss : float64 array, shape (4, 2)
         Running loss of each number of epochs and each width.
     """

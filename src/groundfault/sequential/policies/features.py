@@ -129,7 +129,7 @@ def predict_group_rests(history: History, predictions: Floats) -> tuple[NDArray[
     Parameters
     ----------
     history : History
-    predicted : float64 array, shape (K, N)
+    predictions : float64 array, shape (K, N)
 
     Returns
     -------

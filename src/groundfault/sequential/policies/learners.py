@@ -32,7 +32,7 @@ class LabelledData:
     ----------
     features : Features
         Of all N cases.
-    asked : intp array, shape (n,)
+    positions : intp array, shape (n,)
         Position of each scored case; there may be none.
     scores : float64 array, shape (n,)
         In [0, 1].

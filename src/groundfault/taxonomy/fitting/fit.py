@@ -20,13 +20,13 @@ from groundfault.stats import irt
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.silhouette import combine
 from groundfault.taxonomy.fitting import nulls
-from groundfault.taxonomy.fitting.labels import contrasting_terms, enriched
+from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enriched_attributes
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test
-from groundfault.taxonomy.fitting.partition import Partition, partition
+from groundfault.taxonomy.fitting.partition import Partition, make_partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
-from groundfault.taxonomy.fitting.stability import Stability, stability
+from groundfault.taxonomy.fitting.stability import Stability, measure_stability
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ def fit(
         Directory for finished replicates: an interrupted fit that is run again goes on where it
         stopped.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message at each step.
 
     Raises
     ------
@@ -91,7 +91,7 @@ def fit(
     """
     settings = settings or Settings()
     progress("reading who passed what")
-    matrix = read(
+    matrix = make_matrix(
         evidence,
         settings,
         examples=examples,
@@ -100,32 +100,34 @@ def fit(
         embedding=embedding,
         benchmark=benchmark,
     )
-    matrix_used = nulls.prepared(matrix, settings)
-    key = f"{settings.hash} {digest_of(matrix)}"
+    matrix_used = nulls.prepare(matrix, settings)
+    key = f"{settings.hash} {hash_matrix(matrix)}"
     replicates = Replicates(jobs, progress, resume, key)
     tests: dict[str, Test] = {}
     population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
     dimensions = None
     if settings.reducer == "signal":
-        dimensions, tests["direction"] = nulls.signal(matrix, settings, replicates, population)
+        dimensions, tests["direction"] = nulls.count_directions(
+            matrix, settings, replicates, population
+        )
     progress("clustering")
-    clustering = partition(matrix_used, settings, dimensions)
+    clustering = make_partition(matrix_used, settings, dimensions)
     if clustering.clusters:
-        tests["label_fixed"] = nulls.label_fixed(matrix_used, clustering, settings)
-        for kind, (whole, reduced) in nulls.reclustered(
+        tests["label_fixed"] = nulls.shuffle_columns(matrix_used, clustering, settings)
+        for kind, (whole, reduced) in nulls.recluster_worlds(
             matrix, clustering, settings, dimensions, replicates, population
         ).items():
             tests[kind.replace(" ", "_")], tests[f"{kind.replace(' ', '_')}_reduced"] = (
                 whole,
                 reduced,
             )
-    steady = stability(matrix_used, clustering, settings, dimensions, replicates)
-    clusters = _clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
+    steady = measure_stability(matrix_used, clustering, settings, dimensions, replicates)
+    clusters = _make_clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
     of = evidence.hash if isinstance(evidence, Evidence) else ""
     return Taxonomy(settings, matrix_used, clustering, clusters, tests, steady, dimensions, of)
 
 
-def read(
+def make_matrix(
     evidence: Evidence | Matrix,
     settings: Settings,
     *,
@@ -153,12 +155,13 @@ def read(
         raise InputError(
             f"column {benchmark!r} names one benchmark only ({only!r}); leave it out (benchmark=)"
         )
-    described = replace(matrix, semantic=_semantic(matrix, text, vectors, embedding, settings))
+    described = replace(
+        matrix, semantic=_embed_examples(matrix, text, vectors, embedding, settings)
+    )
     if settings.alpha > 0 and described.semantic is None:
         raise InputError(
             f"alpha={settings.alpha:g} weighs what examples say; name the column of their texts or "
-            "vectors (text=, "
-            "vectors=), or set alpha to 0"
+            "vectors (text=, vectors=), or set alpha to 0"
         )
     return described
 
@@ -173,7 +176,7 @@ def _require(matrix: Matrix, column: str, part: str) -> None:
         raise InputError(f"column {column!r} holds {matrix.attributes[column].dtype}, not text")
 
 
-def _semantic(
+def _embed_examples(
     matrix: Matrix,
     text: str | None,
     vectors: str | ArrayLike | None,
@@ -199,8 +202,7 @@ def _semantic(
     if directions.ndim != 2 or len(directions) != len(matrix):
         raise InputError(
             f"vectors have shape {directions.shape}; there are {len(matrix)} examples, and each "
-            "needs "
-            "one row"
+            "needs one row"
         )
     if not np.isfinite(directions).all():
         where = matrix.examples[int(np.flatnonzero(~np.isfinite(directions).all(axis=1))[0])]
@@ -210,7 +212,7 @@ def _semantic(
     return combine(directions)
 
 
-def digest_of(matrix: Matrix) -> str:
+def hash_matrix(matrix: Matrix) -> str:
     """What tells one matrix from another, for what is kept of an interrupted run."""
     digest = hashlib.sha256("\0".join((*matrix.examples, "", *matrix.models)).encode())
     digest.update(matrix.passed.tobytes() + matrix.trials.tobytes())
@@ -219,7 +221,7 @@ def digest_of(matrix: Matrix) -> str:
     return digest.hexdigest()
 
 
-def _clusters(
+def _make_clusters(
     matrix: Matrix,
     clustering: Partition,
     tests: dict[str, Test],
@@ -232,37 +234,37 @@ def _clusters(
         return ()
     labels = clustering.labels
     texts = None if text is None else matrix.attributes[text].to_list()
-    terms = contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
+    terms = find_contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
     described = matrix.attributes.drop([c for c in (text,) if c is not None])
-    marked = enriched(described, labels, settings.level)
-    failure, expected = _failures(matrix, labels, settings)
-    least = steady.least(clustering.clusters)
+    attributes = find_enriched_attributes(described, labels, settings.level)
+    failure, expectation = _measure_failures(matrix, labels, settings)
+    lowest = steady.lowest(clustering.clusters)
     clusters = []
     for c in range(clustering.clusters):
         inside = np.flatnonzero(labels == c)
-        published, reason = _ruling(tests, float(least[c]), steady, settings, c)
+        published, reason = _decide_publication(tests, float(lowest[c]), steady, settings, c)
         clusters.append(
             Cluster(
                 number=c + 1,
                 size=len(inside),
                 failure=tuple(failure[c].tolist()),
-                expected=tuple(expected[c].tolist()),
+                expected=tuple(expectation[c].tolist()),
                 stability={
                     axis: float(np.nan_to_num(row[c])) for axis, row in steady.jaccard.items()
                 },
                 published=published,
                 reason=reason,
                 terms=terms[c],
-                attributes=marked[c],
-                exemplars=_exemplars(matrix, clustering, inside, c),
-                sources=_counts(matrix.attributes[benchmark][inside]) if benchmark else {},
+                attributes=attributes[c],
+                exemplars=_find_exemplars(matrix, clustering, inside, c),
+                sources=_count_sources(matrix.attributes[benchmark][inside]) if benchmark else {},
             )
         )
     return tuple(clusters)
 
 
-def _ruling(
-    tests: dict[str, Test], least: float, steady: Stability, settings: Settings, cluster: int
+def _decide_publication(
+    tests: dict[str, Test], lowest: float, steady: Stability, settings: Settings, cluster: int
 ) -> tuple[bool, str]:
     """Whether a cluster is published, and why, in a sentence."""
     for key, of in (
@@ -275,57 +277,53 @@ def _ruling(
         if fewest > settings.level:
             return False, (
                 f"{len(tests[key].draws)} null worlds cannot give a p-value of {settings.level:g}; "
-                "run at least "
-                f"{math.ceil(1 / settings.level) - 1}."
+                f"run at least {math.ceil(1 / settings.level) - 1}."
             )
         if tests[key].p > settings.level:
             return False, (
                 f"The clusters are no tighter than those found in worlds of {of} (p = "
-                f"{tests[key].p:.3g}, level "
-                f"{settings.level:g})."
+                f"{tests[key].p:.3g}, level {settings.level:g})."
             )
     if not steady.refits:
         return False, "It was not refitted, so nothing is known of its stability."
-    if least < settings.stability:
+    if lowest < settings.stability:
         axis = min(steady.jaccard, key=lambda a: float(np.nan_to_num(steady.jaccard[a][cluster])))
         return False, (
-            f"It is not found again with other {axis}: mean Jaccard index {least:.2f}, below "
+            f"It is not found again with other {axis}: mean Jaccard index {lowest:.2f}, below "
             f"{settings.stability:g}."
         )
     return (
         True,
         "It is found again with other examples, models and seeds: Jaccard index at least "
-        f"{least:.2f}.",
+        f"{lowest:.2f}.",
     )
 
 
-def _failures(
+def _measure_failures(
     matrix: Matrix, labels: NDArray[np.int64], settings: Settings
 ) -> tuple[Floats, Floats]:
-    """Share of failures of each model in each cluster, and what ability and difficulty lead one to
-    expect.
-    """
-    passed, trials = matrix.binary
-    chance = irt.fit(passed, trials, parameters=settings.parameters).probability()
+    """Share of failures by cluster and model, and the share that ability and difficulty predict."""
+    passes, trials = matrix.binary
+    chance = irt.fit(passes, trials, parameters=settings.parameters).probability()
     shape = (int(labels.max()) + 1, len(matrix.models))
-    failure, expected = np.full(shape, np.nan), np.full(shape, np.nan)
+    failure, expectation = np.full(shape, np.nan), np.full(shape, np.nan)
     for c in range(shape[0]):
         inside = labels == c
         count = trials[inside].sum(axis=0)
         some = count > 0
-        failure[c, some] = 1 - passed[inside].sum(axis=0)[some] / count[some]
-        expected[c, some] = 1 - (chance * trials)[inside].sum(axis=0)[some] / count[some]
-    return failure, expected
+        failure[c, some] = 1 - passes[inside].sum(axis=0)[some] / count[some]
+        expectation[c, some] = 1 - (chance * trials)[inside].sum(axis=0)[some] / count[some]
+    return failure, expectation
 
 
-def _exemplars(
+def _find_exemplars(
     matrix: Matrix, clustering: Partition, inside: NDArray[np.intp], cluster: int
 ) -> tuple[str, ...]:
     away = ((clustering.points[inside] - clustering.centroid[cluster]) ** 2).sum(axis=1)
     return tuple(matrix.examples[i] for i in inside[np.argsort(away, kind="stable")[:_EXEMPLARS]])
 
 
-def _counts(words: pl.Series) -> dict[str, int]:
+def _count_sources(words: pl.Series) -> dict[str, int]:
     rows: Sequence[tuple[Any, int]] = (
         words.cast(pl.String).fill_null("unknown").value_counts().rows()
     )

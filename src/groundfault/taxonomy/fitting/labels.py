@@ -1,6 +1,4 @@
-"""Labels: the words and attributes that set a cluster apart from the others; descriptions, not
-tested causes.
-"""
+"""Labels: words and attributes that distinguish a cluster; descriptions, not tested causes."""
 
 from __future__ import annotations
 
@@ -42,8 +40,8 @@ class EnrichedAttribute:
     p: float
 
 
-def contrasting_terms(
-    texts: Sequence[str | None], labels: Labels, most: int = _TERMS
+def find_contrasting_terms(
+    texts: Sequence[str | None], labels: Labels, max_terms: int = _TERMS
 ) -> tuple[tuple[str, ...], ...]:
     """Words that are frequent in each cluster and rare in the others, best first.
 
@@ -52,7 +50,7 @@ def contrasting_terms(
     texts : sequence of str or None, of length n
     labels : int array, shape (n,)
         Negative is noise, which counts as the others.
-    most : int
+    max_terms : int
         Words a cluster.
 
     Notes
@@ -79,14 +77,14 @@ def contrasting_terms(
     # a word that is no more frequent here than elsewhere sets nothing apart
     overall = table.sum(axis=0) / max(table.sum(), 1)
     weight = np.where(share > overall, weight, 0.0)[:groups]
-    best = np.argsort(-weight, axis=1, kind="stable")[:, :most]
+    best = np.argsort(-weight, axis=1, kind="stable")[:, :max_terms]
     return tuple(
         tuple(str(words[j]) for j in row if weight[c, j] > 0) for c, row in enumerate(best)
     )
 
 
-def enriched(
-    attributes: pl.DataFrame, labels: Labels, level: float = 0.05, most: int = 6
+def find_enriched_attributes(
+    attributes: pl.DataFrame, labels: Labels, level: float = 0.05, max_attributes: int = 6
 ) -> tuple[tuple[EnrichedAttribute, ...], ...]:
     """Attributes more frequent in each cluster than outside it, by adjusted p-value.
 
@@ -97,7 +95,7 @@ def enriched(
     labels : int array, shape (n,)
     level : float
         Family-wise, over all attributes and clusters.
-    most : int
+    max_attributes : int
         Attributes a cluster.
 
     Notes
@@ -110,7 +108,7 @@ def enriched(
     groups = int(labels.max()) + 1
     tests = [
         (name, on, has_value)
-        for name, on, has_value in _properties(attributes)
+        for name, on, has_value in _list_properties(attributes)
         if _LEAST_SIZE <= on.sum() < has_value.sum()
     ]
     if not tests or groups == 0:
@@ -126,7 +124,7 @@ def enriched(
     rows = []
     for c in range(groups):
         order = [i for i in np.argsort(adjusted[:, c], kind="stable") if adjusted[i, c] <= level][
-            :most
+            :max_attributes
         ]
         rows.append(
             tuple(
@@ -142,7 +140,9 @@ def enriched(
     return tuple(rows)
 
 
-def _properties(table: pl.DataFrame) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
+def _list_properties(
+    table: pl.DataFrame,
+) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
     """Names of true/false properties, where they are true, and where they are known."""
     if not table.width:
         return

@@ -1,6 +1,4 @@
-"""Matrix: which models passed which examples, with repeats kept as counts and holes kept as
-holes.
-"""
+"""Matrix: which models passed which examples, with repeats as counts and holes as holes."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from groundfault.base.deprecation import rename_members
 from groundfault.core.columns import list_examples as attributes_of
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
@@ -31,8 +30,9 @@ SLACK = 1e-9  # a score of 1 - 0.3 reaches 0.7
 
 @dataclass(frozen=True)
 class Exclusions:
-    """Examples that are in no cluster, by name, and why: strata of their own rather than rows of
-    zeros or ones.
+    """Examples that are in no cluster, by name and reason.
+
+    They are strata of their own rather than rows of zeros or ones.
 
     Attributes
     ----------
@@ -53,6 +53,7 @@ class Exclusions:
     constant_models: tuple[str, ...] = ()
 
 
+@rename_members(failed_by="keep_failures_of", imputed="impute")
 @dataclass(frozen=True, eq=False)
 class Matrix:
     """Examples in rows, models in columns, both in the order of their names.
@@ -66,7 +67,7 @@ class Matrix:
         Share of its tries that a model has to pass for the cell to be a pass.
     attributes : polars.DataFrame
         What describes the examples, one row each in their order.
-    apart : Apart
+    apart : Exclusions
         What was taken out.
     semantic : float64 array, shape (n, q), optional
         What the examples say, as vectors of unit length.
@@ -109,28 +110,28 @@ class Matrix:
             count = 0 if roles.model is None else len(evidence.models)
             raise InputError(
                 f"a taxonomy compares how models fail and needs at least {FEWEST_MODELS} of them, "
-                f"not {count or 1}; "
-                "name the column that tells them apart (model=, or --model-column)"
+                f"not {count or 1}; name the column that tells them apart (model=, or "
+                "--model-column)"
             )
         id_column = roles.id or ""
         names, rows = _index(evidence.frame[id_column])
         models, columns = _index(evidence.frame[roles.model])
-        scored = (evidence.status == Status.SCORED).to_numpy()
-        if not scored.any():
+        is_scored = (evidence.status == Status.SCORED).to_numpy()
+        if not is_scored.any():
             raise InputError(
                 f"none of the {len(evidence)} rows was scored, so there is nothing to compare"
             )
         passes = 1.0 - evidence.loss.fill_null(1.0).to_numpy() >= score - SLACK
-        trials, passed = np.zeros((2, len(names), len(models)), dtype=np.int64)
-        np.add.at(trials, (rows[scored], columns[scored]), 1)
-        np.add.at(passed, (rows[scored], columns[scored]), passes[scored])
+        trials, pass_counts = np.zeros((2, len(names), len(models)), dtype=np.int64)
+        np.add.at(trials, (rows[is_scored], columns[is_scored]), 1)
+        np.add.at(pass_counts, (rows[is_scored], columns[is_scored]), passes[is_scored])
         if ((trials > 0).sum(axis=1) < 2).all():
             raise InputError(
                 "no example was scored for two models, so there is nothing to compare; ids look "
-                f"like {names[0]!r}: "
-                "name the column that is the same for every model (id=, or --id)"
+                f"like {names[0]!r}: name the column that is the same for every model (id=, or "
+                "--id)"
             )
-        return cls(names, models, passed, trials, rate, attributes_of(evidence))
+        return cls(names, models, pass_counts, trials, rate, attributes_of(evidence))
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -149,8 +150,8 @@ class Matrix:
     @property
     def binary(self) -> tuple[Counts, Counts]:
         """`passed` and `trials` with repeats reduced to one pass or fail a cell."""
-        answered = self.trials > 0
-        return (self.values == 1).astype(np.int64), answered.astype(np.int64)
+        has_answer = self.trials > 0
+        return (self.values == 1).astype(np.int64), has_answer.astype(np.int64)
 
     def take(self, rows: NDArray[np.intp] | Bools) -> Matrix:
         """Some of the examples; a mask, or their numbers in rising order."""
@@ -197,10 +198,10 @@ class Matrix:
         if unknown:
             some = ", ".join(self.models[:12]) + (", ..." if len(self.models) > 12 else "")
             raise InputError(f"no results of model {unknown[0]!r}; the models are {some}")
-        wanted = set(models)
-        return np.array([j for j, name in enumerate(self.models) if name in wanted], dtype=np.intp)
+        names = set(models)
+        return np.array([j for j, name in enumerate(self.models) if name in names], dtype=np.intp)
 
-    def failed_by(self, models: Sequence[str]) -> Matrix:
+    def keep_failures_of(self, models: Sequence[str]) -> Matrix:
         """Only examples that at least one of these models failed; the others are set apart as easy.
 
         Raises
@@ -216,8 +217,9 @@ class Matrix:
         return replace(self.take(hard), apart=replace(self.apart, easy=self._names_of(~hard)))
 
     def informative(self) -> Matrix:
-        """Only examples that some model passed and some model failed; the others, and constant
-        models, set apart.
+        """Only the examples that some model passed and some model failed.
+
+        The others, and constant models, are set apart.
 
         Raises
         ------
@@ -246,10 +248,8 @@ class Matrix:
             )
             raise InputError(
                 f"{len(self)} examples and {len(self.models)} models: on {len(part)} examples some "
-                "model passes where "
-                f"another fails, and only {varied.sum()} models pass some and fail some of "
-                f"these{some}; a taxonomy "
-                f"needs at least {FEWEST_MODELS} such models"
+                f"model passes where another fails, and only {varied.sum()} models pass some and "
+                f"fail some of these{some}; a taxonomy needs at least {FEWEST_MODELS} such models"
             )
         out = replace(part, apart=apart)
         return (
@@ -258,7 +258,7 @@ class Matrix:
             else out.select([m for m in out.models if m not in apart.constant_models])
         )
 
-    def imputed(
+    def impute(
         self, how: Imputation = "column_mean", training: Sequence[str] | None = None
     ) -> Floats:
         """Values with holes filled: shape (n, m).
@@ -285,8 +285,8 @@ class Matrix:
         if how == "column_mean":
             fill = np.broadcast_to(_mean(values, 0)[None], values.shape)
         elif how == "row_mean":
-            read = values if training is None else values[:, self.columns_of(training)]
-            fill = np.broadcast_to(_mean(read, 1)[:, None], values.shape)
+            training_values = values if training is None else values[:, self.columns_of(training)]
+            fill = np.broadcast_to(_mean(training_values, 1)[:, None], values.shape)
         else:
             fill = np.full(values.shape, {"half": 0.5, "zero": 0.0, "none": -1.0}[how])
         return np.where(holes, fill, values)
@@ -305,17 +305,16 @@ class Matrix:
                 f"{', '.join(table.columns)}"
             )
         table = table.with_columns(pl.col(id).cast(pl.String))
-        repeated = table.filter(pl.col(id).is_duplicated())[id]
-        if len(repeated):
-            raise InputError(f"the table of examples has {repeated[0]!r} more than once in {id!r}")
+        repeats = table.filter(pl.col(id).is_duplicated())[id]
+        if len(repeats):
+            raise InputError(f"the table of examples has {repeats[0]!r} more than once in {id!r}")
         own = pl.DataFrame({id: list(self.examples)}, schema={id: pl.String})
         lacking = own.join(table, on=id, how="anti")[id]
         if len(lacking):
             none = ": the ids do not match" if len(lacking) == len(self) else ""
             raise InputError(
                 f"the table of examples lacks {len(lacking)} of {len(self)} examples, such as "
-                f"{lacking[0]!r}{none}; "
-                f"its {id!r} holds words such as {table[id].first()!r}"
+                f"{lacking[0]!r}{none}; its {id!r} holds words such as {table[id].first()!r}"
             )
         columns = own.join(table, on=id, how="left", maintain_order="left").drop(id)
         keep = [c for c in self.attributes.columns if c not in columns.columns]

@@ -13,7 +13,12 @@ from groundfault.errors import InputError
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.silhouette import SINGLE, combine, shuffle_silhouettes, silhouette
 from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.partition import MOST_COMPARED, Partition, leading, partition
+from groundfault.taxonomy.fitting.partition import (
+    MAX_COMPARED,
+    Partition,
+    make_partition,
+    measure_directions,
+)
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
 
@@ -59,7 +64,7 @@ class Test:
         return float(np.std(self.draws)) if self.draws else None
 
 
-def prepared(matrix: Matrix, settings: Settings) -> Matrix:
+def prepare(matrix: Matrix, settings: Settings) -> Matrix:
     """The examples that are clustered: past the frontier filter, and informative.
 
     Raises
@@ -67,10 +72,12 @@ def prepared(matrix: Matrix, settings: Settings) -> Matrix:
     InputError
         If too little is left.
     """
-    return (matrix.failed_by(settings.frontier) if settings.frontier else matrix).informative()
+    return (
+        matrix.keep_failures_of(settings.frontier) if settings.frontier else matrix
+    ).informative()
 
 
-def world(
+def draw_world(
     kind: Kind, matrix: Matrix, population: OneAbility | None, rng: np.random.Generator
 ) -> Matrix:
     """A matrix with the same models and holes in which there is no failure mode.
@@ -89,22 +96,24 @@ def world(
     if kind == "one ability":
         assert population is not None
         return replace(matrix, passed=population.draw(rng))
-    passed, trials = matrix.passed.copy(), matrix.trials.copy()
-    for j in range(passed.shape[1]):
+    passes, trials = matrix.passed.copy(), matrix.trials.copy()
+    for j in range(passes.shape[1]):
         rows = np.flatnonzero(matrix.trials[:, j])
-        dealt = rng.permutation(rows)
-        passed[rows, j], trials[rows, j] = matrix.passed[dealt, j], matrix.trials[dealt, j]
-    return replace(matrix, passed=passed, trials=trials)
+        permutation = rng.permutation(rows)
+        passes[rows, j], trials[rows, j] = (
+            matrix.passed[permutation, j],
+            matrix.trials[permutation, j],
+        )
+    return replace(matrix, passed=passes, trials=trials)
 
 
-def signal(
+def count_directions(
     matrix: Matrix,
     settings: Settings,
     replicates: Replicates | None = None,
     population: OneAbility | None = None,
 ) -> tuple[int, Test]:
-    """How many directions of the residuals are stronger than the strongest of worlds with one
-    ability.
+    """How many directions of the residuals are stronger than in worlds of one ability.
 
     Parameters
     ----------
@@ -131,35 +140,39 @@ def signal(
     examples and 155 models, three directions more, with up to 4 % of the excess of the first one.
     """
     population = population or OneAbility.fit(matrix.passed, matrix.trials)
-    observed = leading(prepared(matrix, settings), settings)
-    work = partial(_strongest, matrix, settings, population)
+    strengths = measure_directions(prepare(matrix, settings), settings)
+    work = partial(_find_strongest_direction, matrix, settings, population)
     draws = (replicates or Replicates()).run(
         "strongest direction under one ability", work, settings.worlds
     )
-    allowed = int(settings.level * (len(draws) + 1))
+    max_exceedances = int(settings.level * (len(draws) + 1))
     bar = sorted(draws, reverse=True)[
-        max(allowed, 1) - 1
+        max(max_exceedances, 1) - 1
     ]  # as many draws may lie above as a p at the level allows
-    excess = observed - bar
+    excess = strengths - bar
     strong = min(
         int(((excess > 1e-9) & (excess >= _FEEBLE * excess[0])).sum()), settings.dimensions
     )
     return strong, Test(
-        "strongest direction, worlds of one ability", float(observed[0]), tuple(draws)
+        "strongest direction, worlds of one ability", float(strengths[0]), tuple(draws)
     )
 
 
-def _strongest(matrix: Matrix, settings: Settings, population: OneAbility, number: int) -> float:
+def _find_strongest_direction(
+    matrix: Matrix, settings: Settings, population: OneAbility, number: int
+) -> float:
     rng = settings.rng("strongest direction under one ability", number)
     try:
         return float(
-            leading(prepared(world("one ability", matrix, population, rng), settings), settings)[0]
+            measure_directions(
+                prepare(draw_world("one ability", matrix, population, rng), settings), settings
+            )[0]
         )
     except InputError:  # a world in which nothing is left to cluster has no direction
         return 0.0
 
 
-def label_fixed(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:
+def shuffle_columns(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:
     """The paper's test: silhouettes of the same labels when each model's answers are shuffled.
 
     Parameters
@@ -167,18 +180,18 @@ def label_fixed(matrix: Matrix, clustering: Partition, settings: Settings) -> Te
     matrix : Matrix
         The examples that were clustered.
     """
-    step = -(-len(matrix) // MOST_COMPARED) or 1
-    values, labels = matrix.imputed(settings.imputation)[::step], clustering.labels[::step]
+    step = -(-len(matrix) // MAX_COMPARED) or 1
+    values, labels = matrix.impute(settings.imputation)[::step], clustering.labels[::step]
     semantic = None if matrix.semantic is None else matrix.semantic[::step]
-    observed = silhouette(combine(values, semantic, settings.alpha), labels)
+    statistic = silhouette(combine(values, semantic, settings.alpha), labels)
     rng = settings.rng("label-fixed shuffles")
     draws = shuffle_silhouettes(
-        values, labels, settings.permutations, rng, fixed=semantic, weight=settings.alpha
+        values, labels, settings.permutations, rng, side_values=semantic, weight=settings.alpha
     )
-    return Test("silhouette of the same labels, columns shuffled", observed, tuple(draws.tolist()))
+    return Test("silhouette of the same labels, columns shuffled", statistic, tuple(draws.tolist()))
 
 
-def reclustered(
+def recluster_worlds(
     matrix: Matrix,
     clustering: Partition,
     settings: Settings,
@@ -186,34 +199,35 @@ def reclustered(
     replicates: Replicates,
     population: OneAbility | None,
 ) -> dict[Kind, tuple[Test, Test]]:
-    """Silhouettes when whole worlds without failure modes are clustered anew, in the whole and in
-    the reduced space.
+    """Silhouettes of null worlds that are clustered anew, in the whole and in the reduced space.
 
     Parameters
     ----------
     matrix : Matrix
         All examples, before any filter.
-    found : Partition
+    clustering : Partition
         Of the examples that passed them.
     dimensions : int, optional
         As it was found with: worlds are given as many, whether they have them or not.
     population : OneAbility, optional
         Fitted to the matrix; may be left out where no worlds are drawn.
     """
-    observed = clustering.silhouettes()
+    silhouettes = clustering.silhouettes()
     tests: dict[Kind, tuple[Test, Test]] = {}
     for kind in KINDS:
-        work = partial(_silhouettes, kind, matrix, settings, dimensions, population)
+        work = partial(_recluster, kind, matrix, settings, dimensions, population)
         draws = replicates.run(f"clustering worlds of {kind}", work, settings.worlds)
         whole, reduced = (tuple(float(draw[space]) for draw in draws) for space in (0, 1))
         tests[kind] = (
-            Test(f"silhouette, {kind}, clustered anew", observed[0], whole),
-            Test(f"silhouette in the reduced space, {kind}, clustered anew", observed[1], reduced),
+            Test(f"silhouette, {kind}, clustered anew", silhouettes[0], whole),
+            Test(
+                f"silhouette in the reduced space, {kind}, clustered anew", silhouettes[1], reduced
+            ),
         )
     return tests
 
 
-def _silhouettes(
+def _recluster(
     kind: Kind,
     matrix: Matrix,
     settings: Settings,
@@ -223,8 +237,8 @@ def _silhouettes(
 ) -> tuple[float, float]:
     rng = settings.rng(f"clustering worlds of {kind}", number)
     try:
-        return partition(
-            prepared(world(kind, matrix, population, rng), settings), settings, dimensions
+        return make_partition(
+            prepare(draw_world(kind, matrix, population, rng), settings), settings, dimensions
         ).silhouettes()
     except InputError:
         return -1.0, -1.0

@@ -1,6 +1,4 @@
-"""Partition: examples grouped by the models that fail on them, and the rule that would group
-another one.
-"""
+"""Partition: examples grouped by the models that fail on them, and the rule for another example."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from groundfault.taxonomy.fitting.settings import Settings
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
-MOST_COMPARED = 3000
+MAX_COMPARED = 3000
 """Silhouettes of more examples are those of so many of them, evenly spread over their order."""
 
 _STARTS = 10
@@ -66,17 +64,15 @@ class Partition:
         return float((self.labels >= 0).mean()) if len(self.labels) else 0.0
 
     def silhouettes(self) -> tuple[float, float]:
-        """Mean silhouette in the space of whole signatures and in the reduced one, noise left out;
-        -1 for none.
-        """
-        step = -(-len(self.labels) // MOST_COMPARED) or 1
+        """Mean silhouettes of signatures and of reduced points, without noise; -1 for none."""
+        step = -(-len(self.labels) // MAX_COMPARED) or 1
         at = slice(None, None, step)
         return silhouette(self.whole[at], self.labels[at]), silhouette(
             self.points[at], self.labels[at]
         )
 
 
-def partition(
+def make_partition(
     matrix: Matrix, settings: Settings, dimensions: int | None = None, seed: int | None = None
 ) -> Partition:
     """Cluster the examples of a matrix.
@@ -96,7 +92,7 @@ def partition(
         settings.dimensions if dimensions is None else dimensions, len(matrix.models) - 1
     )
     seed = settings.seed if seed is None else seed
-    signature, rule = _signature(matrix, settings)
+    signature, rule = _compute_signature(matrix, settings)
     weight, semantic = settings.alpha, matrix.semantic
     if settings.signature == "passes":
         whole = combine(signature, semantic, weight)
@@ -112,9 +108,9 @@ def partition(
         return Partition(
             np.full(len(matrix), -1), whole, np.zeros((len(matrix), 0)), np.zeros((0, 0))
         )
-    points, origin, axes = _reduced(whole, settings, dimension, seed)
-    labels, spread = clustered(points, settings, dimension, seed)
-    labels = _by_size(_split(labels, signature, semantic, settings))
+    points, origin, axes = _reduce(whole, settings, dimension, seed)
+    labels, variance = cluster_points(points, settings, dimension, seed)
+    labels = _number_by_size(_split_large(labels, signature, semantic, settings))
     centroid = np.array(
         [points[labels == c].mean(axis=0) for c in range(labels.max() + 1)]
     ).reshape(-1, points.shape[1])
@@ -122,36 +118,34 @@ def partition(
         rule |= {"axes": axes} | ({"origin": origin} if settings.signature == "passes" else {})
     else:
         rule = {}
-    return Partition(labels, whole, points, centroid, spread, rule)
+    return Partition(labels, whole, points, centroid, variance, rule)
 
 
-def _signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict[str, Floats]]:
-    """What tells examples apart, models in columns, and what is needed to compute it for another
-    example.
-    """
+def _compute_signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict[str, Floats]]:
+    """Signatures, models in columns, and the numbers to compute one for another example."""
     if settings.signature == "passes":
-        values = matrix.imputed(settings.imputation)
+        values = matrix.impute(settings.imputation)
         holes = matrix.trials == 0
         fill = np.array([values[h, j].mean() if h.any() else 0.5 for j, h in enumerate(holes.T)])
         return values, {"fill": fill}
-    fitted = irt.fit(matrix.passed, matrix.trials, parameters=settings.parameters)
+    item_fit = irt.fit(matrix.passed, matrix.trials, parameters=settings.parameters)
     rule = {
-        "ability": fitted.ability,
-        "centre": np.array(fitted.centre),
+        "ability": item_fit.ability,
+        "centre": np.array(item_fit.centre),
         "penalty": np.array(
-            [fitted.penalty[0] if settings.parameters == 2 else 1e-6, fitted.penalty[1]]
+            [item_fit.penalty[0] if settings.parameters == 2 else 1e-6, item_fit.penalty[1]]
         ),
     }
-    return irt.compute_residuals(matrix.passed, matrix.trials, fitted), rule
+    return irt.compute_residuals(matrix.passed, matrix.trials, item_fit), rule
 
 
-def leading(matrix: Matrix, settings: Settings) -> Floats:
+def measure_directions(matrix: Matrix, settings: Settings) -> Floats:
     """Strengths of the principal directions of the residuals, falling: shape (m,)."""
-    residual, _ = _signature(matrix, settings)
+    residual, _ = _compute_signature(matrix, settings)
     return np.asarray(np.linalg.eigvalsh(residual.T @ residual / len(residual))[::-1])
 
 
-def _reduced(
+def _reduce(
     whole: Floats, settings: Settings, dimension: int, seed: int
 ) -> tuple[Floats, Floats, Floats | None]:
     """Reduced points, and the origin and axes of the reduction where it is linear."""
@@ -176,8 +170,7 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
     except ImportError:
         raise MissingExtraError(
             "UMAP is not installed: pip install 'groundfault[umap]', or reduce by principal "
-            "components (reducer='pca', "
-            "or --reducer pca)"
+            "components (reducer='pca', or --reducer pca)"
         ) from None
     # one job: with a seed UMAP takes no more, and warns
     settings = {
@@ -191,7 +184,7 @@ def _umap(whole: Floats, dimensions: int, seed: int) -> Floats:
     return np.asarray(reducer.fit_transform(whole), dtype=np.float64)
 
 
-def clustered(
+def cluster_points(
     points: Floats, settings: Settings, dimension: int, seed: int
 ) -> tuple[Labels, float]:
     """Labels of points, and the variance about a centroid where the clusterer has one."""
@@ -203,10 +196,12 @@ def clustered(
     centres = min(dimension + 1, len(points))
     with threadpool_limits(1):
         means = KMeans(centres, n_init=_STARTS, random_state=seed).fit(points)
-    spread = float(means.inertia_) / max(points.size, 1)
-    labels = find_nearest(points, means.cluster_centers_, spread, settings.core)
+    variance = float(means.inertia_) / max(points.size, 1)
+    labels = find_nearest(points, means.cluster_centers_, variance, settings.core)
     size = np.bincount(labels[labels >= 0], minlength=centres)
-    return np.where((labels >= 0) & (size[labels] >= settings.min_cluster_size), labels, -1), spread
+    return np.where(
+        (labels >= 0) & (size[labels] >= settings.min_cluster_size), labels, -1
+    ), variance
 
 
 def _hdbscan(points: Floats, settings: Settings) -> Labels:
@@ -220,12 +215,10 @@ def _hdbscan(points: Floats, settings: Settings) -> Labels:
     return np.asarray(model.fit_predict(points), dtype=np.int64)
 
 
-def _split(
+def _split_large(
     labels: Labels, signature: Floats, semantic: Floats | None, settings: Settings
 ) -> Labels:
-    """Split each cluster above the limit by the same clusterer: by answers, failing that by what
-    the examples say.
-    """
+    """Split each cluster above the limit: by answers, failing that by what the examples say."""
     if settings.split is None or settings.clusterer != "hdbscan":
         return labels
     labels = labels.copy()
@@ -244,7 +237,7 @@ def _split(
     return labels
 
 
-def _by_size(labels: Labels) -> Labels:
+def _number_by_size(labels: Labels) -> Labels:
     """Clusters numbered from 0 by falling size; of equals, the one met first goes first."""
     numbers, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     rank = np.full(labels.max() + 2, -1, dtype=np.int64)

@@ -1,6 +1,4 @@
-"""Replicates: the same work many times, in parallel, in an order that does not matter, and resumed
-where it stopped.
-"""
+"""Replicates: the same work many times, in parallel and resumable."""
 
 from __future__ import annotations
 
@@ -18,15 +16,16 @@ _CHUNKS = 8
 
 
 class Replicates:
-    """Runs replicates by number; each draws from a generator of its own, so that order and
-    processes do not matter.
+    """Runs replicates by number.
+
+    Each draws from a generator of its own, so that results depend on neither order nor processes.
 
     Parameters
     ----------
     jobs : int
         Processes; -1 is all cores. Another backend is chosen with ``joblib.parallel_config``.
     progress : callable, optional
-        Told in words what is going on.
+        Called with a message at each step.
     store : path, optional
         Directory in which finished replicates are kept, and looked for before any is run.
     key : str
@@ -94,10 +93,10 @@ class Replicates:
         if path is None or not path.exists():
             return {}
         try:
-            stored = json.loads(path.read_text(encoding="utf-8"))
-            if stored["key"] != self.key or stored["purpose"] != purpose:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            if content["key"] != self.key or content["purpose"] != purpose:
                 return {}
-            return {int(number): value for number, value in stored["done"].items()}
+            return {int(number): value for number, value in content["done"].items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return {}  # a file that is none of ours is no result: run again
 

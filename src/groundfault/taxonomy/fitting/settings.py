@@ -96,10 +96,10 @@ class Settings:
             "clusterer": Clusterer,
             "imputation": Imputation,
         }
-        for name, allowed in words.items():
-            if getattr(self, name) not in get_args(allowed):
+        for name, choices in words.items():
+            if getattr(self, name) not in get_args(choices):
                 raise PlanError(
-                    f"{name} must be one of {', '.join(get_args(allowed))}, not "
+                    f"{name} must be one of {', '.join(get_args(choices))}, not "
                     f"{getattr(self, name)!r}"
                 )
         if self.level == 0:
@@ -107,14 +107,14 @@ class Settings:
         for name in ("alpha", "core", "level", "stability"):
             if not 0 <= getattr(self, name) <= 1:
                 raise PlanError(f"{name} must be in [0, 1], not {getattr(self, name):g}")
-        least = {
+        minima = {
             "dimensions": 1,
             "min_cluster_size": 2,
             "min_samples": 1,
             "permutations": 0,
             "worlds": 0,
         }
-        for name, low in (least | {"refits": 0, "bootstraps": 0, "seed": 0}).items():
+        for name, low in (minima | {"refits": 0, "bootstraps": 0, "seed": 0}).items():
             if getattr(self, name) < low:
                 raise PlanError(f"{name} must be at least {low}, not {getattr(self, name)}")
         if self.parameters not in (1, 2):

@@ -1,6 +1,4 @@
-"""Does it stay: the same procedure on halves of the examples, halves of the models, other seeds,
-and resamples.
-"""
+"""Stability: refits on half of the examples or models, with other seeds, and on resamples."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from numpy.typing import NDArray
 from groundfault.errors import InputError
 from groundfault.stats.partitions import adjusted_rand, best_jaccard
 from groundfault.taxonomy.fitting.matrix import Matrix
-from groundfault.taxonomy.fitting.partition import Partition, clustered, partition
+from groundfault.taxonomy.fitting.partition import Partition, cluster_points, make_partition
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stored import StoredStability, null_unknown, restore_unknown
@@ -47,7 +45,7 @@ class Stability:
     bootstrap: dict[str, tuple[float, ...]]
     refits: int
 
-    def least(self, clusters: int) -> Floats:
+    def lowest(self, clusters: int) -> Floats:
         """The lowest of each cluster's indices; 0 where nothing was refitted: shape (clusters,)."""
         if not self.jaccard:
             return np.zeros(clusters)
@@ -74,7 +72,7 @@ class Stability:
         )
 
 
-def stability(
+def measure_stability(
     matrix: Matrix,
     clustering: Partition,
     settings: Settings,
@@ -87,7 +85,7 @@ def stability(
     ----------
     matrix : Matrix
         The examples that were clustered.
-    found : Partition
+    clustering : Partition
         Of them.
     dimensions : int, optional
         As it was found with; kept in refits.
@@ -135,27 +133,27 @@ def _refit(
 ) -> dict[str, Any]:
     clusters = int(labels.max()) + 1
     if axis == "seeds":
-        again = partition(matrix, settings, dimensions, settings.seed + number + 1).labels
-        return _row(best_jaccard(labels, again, clusters), adjusted_rand(labels, again))
+        again = make_partition(matrix, settings, dimensions, settings.seed + number + 1).labels
+        return _make_row(best_jaccard(labels, again, clusters), adjusted_rand(labels, again))
     rng = settings.rng(f"refitting, other {axis}", number)
     size = len(matrix) if axis == "examples" else len(matrix.models)
     order = rng.permutation(size)
     halves = [
-        _again(axis, matrix, np.sort(part), settings, dimensions)
+        _cluster_part(axis, matrix, np.sort(part), settings, dimensions)
         for part in np.array_split(order, 2)
     ]
     best = _mean(np.array([_jaccard(labels, half, clusters) for half in halves]))
     if axis == "models":  # two halves that share no model, with each other
-        return _row(best, adjusted_rand(*halves))
-    return _row(best, float(_mean(np.array([[adjusted_rand(labels, half)] for half in halves]))[0]))
+        return _make_row(best, adjusted_rand(*halves))
+    return _make_row(
+        best, float(_mean(np.array([[adjusted_rand(labels, half)] for half in halves]))[0])
+    )
 
 
-def _again(
+def _cluster_part(
     axis: Axis, matrix: Matrix, part: NDArray[np.intp], settings: Settings, dimensions: int | None
 ) -> Labels:
-    """Labels of all examples from a part of them or of the models: -2 where an example was not
-    clustered, -1 noise.
-    """
+    """Labels from a part of the examples or models; -2 where not clustered, -1 noise."""
     out = np.full(len(matrix), -2, dtype=np.int64)
     rows = part if axis == "examples" else np.arange(len(matrix))
     some = (
@@ -163,7 +161,7 @@ def _again(
     )
     try:
         some = some.informative()
-        labels = partition(some, settings, dimensions).labels
+        labels = make_partition(some, settings, dimensions).labels
     except InputError:  # half of it is too little to cluster: nothing is found again
         out[rows] = -1
         return out
@@ -185,21 +183,24 @@ def _resample(
     dimensions: int | None,
     number: int,
 ) -> float | None:
-    """Agreement with the whole on the distinct examples of a resample: copies would be clusters of
-    their own.
+    """Agreement with the whole on the distinct examples of a resample.
+
+    Copies of an example would be clusters of their own.
     """
     rng = settings.rng(f"resampling examples, {how}", number)
     rows = np.unique(rng.integers(0, len(matrix), len(matrix)))
     if how == "embedding fixed":
         dimension = clustering.points.shape[1]
-        again, _ = clustered(clustering.points[rows], settings, dimension, settings.seed)
+        again, _ = cluster_points(clustering.points[rows], settings, dimension, settings.seed)
         return _plain(adjusted_rand(clustering.labels[rows], again))
     return _plain(
-        adjusted_rand(clustering.labels, _again("examples", matrix, rows, settings, dimensions))
+        adjusted_rand(
+            clustering.labels, _cluster_part("examples", matrix, rows, settings, dimensions)
+        )
     )
 
 
-def _row(jaccard: Floats, rand: float) -> dict[str, Any]:
+def _make_row(jaccard: Floats, rand: float) -> dict[str, Any]:
     return {"jaccard": [_plain(x) for x in jaccard], "rand": _plain(rand)}
 
 

@@ -1,6 +1,4 @@
-"""Taxonomy: clusters of examples by which models fail on them, what they rest on, and whether they
-may be published.
-"""
+"""Taxonomy: clusters of examples by which models fail on them, with the tests behind them."""
 
 from __future__ import annotations
 
@@ -162,17 +160,18 @@ class Taxonomy:
             return f"No clusters among {models}."
         if not self.published:
             reason = self.clusters[0].reason
-            return f"None of {len(self.clusters)} clusters is published. The largest: {reason[0].lower()}{reason[1:]}"
+            return (
+                f"None of {len(self.clusters)} clusters is published. The largest: "
+                f"{reason[0].lower()}{reason[1:]}"
+            )
         coverage = sum(c.size for c in self.published) / len(self.matrix)
         return (
             f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold "
-            f"{coverage:.0%} of "
-            f"{len(self.matrix):,} examples."
+            f"{coverage:.0%} of {len(self.matrix):,} examples."
         )
 
     def candidates(self, *, unstable: bool = False) -> list[Candidate]:
-        """Published clusters as candidates: the nearest centroid to an example, by the answers of
-        these models.
+        """Published clusters as candidates, by the centroid nearest to the models' answers.
 
         Parameters
         ----------
@@ -188,21 +187,23 @@ class Taxonomy:
         -----
         The rules read a column of answers for each of `matrix`'s models;
         `groundfault.taxonomy.with_answers` adds them to the evidence of another model. They say
-        nothing fair of the models whose answers they read."""
+        nothing fair of the models whose answers they read.
+        """
         clusters = self.clusters if unstable else self.published
         if not clusters:
             return []
         if not self.partition.rule:
             raise InputError(
                 f"a taxonomy with reducer={self.settings.reducer!r} and "
-                f"alpha={self.settings.alpha:g} has no rule for "
-                "another example; fit it with reducer='pca', 'signal' or 'none', and alpha=0"
+                f"alpha={self.settings.alpha:g} has no rule for another example; fit it with "
+                "reducer='pca', 'signal' or 'none', and alpha=0"
             )
         column = FittedColumn(
             "taxonomy", "answers", tuple(ANSWER + m for m in self.matrix.models), self.rule
         )
         return [
-            _candidate(c, column, "the answers of the models it was fitted to") for c in clusters
+            _make_candidate(c, column, "the answers of the models it was fitted to")
+            for c in clusters
         ]
 
     @property
@@ -218,8 +219,7 @@ class Taxonomy:
         )
 
     def text_candidates(self, column: str, *, unstable: bool = False) -> list[Candidate]:
-        """Clusters as candidates by what an example says: the nearest mean vector of a cluster's
-        examples.
+        """Clusters as candidates, by the mean vector nearest to what an example says.
 
         Parameters
         ----------
@@ -247,7 +247,7 @@ class Taxonomy:
         numbers, none = np.arange(1.0, len(centroid) + 1), np.zeros(1)
         arrays = {"centroid": centroid, "number": numbers, "spread": none, "level": none}
         derived = FittedColumn("taxonomy", "centroid", (column,), arrays)
-        return [_candidate(c, derived, f"the vector in {column}") for c in clusters]
+        return [_make_candidate(c, derived, f"the vector in {column}") for c in clusters]
 
     @property
     def data(self) -> TaxonomyData:
@@ -316,7 +316,7 @@ class Taxonomy:
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             table = pl.read_parquet(place / "examples.parquet")
-            return _read(data, arrays, table)
+            return _restore(data, arrays, table)
         except (
             OSError,
             ValueError,
@@ -329,15 +329,15 @@ class Taxonomy:
             raise InputError(f"{place} is not the directory of a taxonomy: {message}") from None
 
 
-def _read(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
-    passed, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
+def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
+    passes, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
     shape = (len(data.examples), len(data.models))
-    if not passed.shape == trials.shape == shape or len(arrays["labels"]) != shape[0]:
+    if not passes.shape == trials.shape == shape or len(arrays["labels"]) != shape[0]:
         raise ValueError("its arrays do not fit the examples and models that it names")
     matrix = Matrix(
         data.examples,
         data.models,
-        passed,
+        passes,
         trials,
         data.rate,
         table,
@@ -363,9 +363,9 @@ def _read(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFra
     )
 
 
-def _candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidate:
-    listed = "" if cluster.published else " (not published)"
-    meaning = f"the example is nearest to {cluster.name}{listed} of a taxonomy, by {by}"
+def _make_candidate(cluster: Cluster, column: FittedColumn, by: str) -> Candidate:
+    remark = "" if cluster.published else " (not published)"
+    meaning = f"the example is nearest to {cluster.name}{remark} of a taxonomy, by {by}"
     return Candidate(
         cluster.name,
         f"{quote(column.name)} = {cluster.number}",
@@ -387,9 +387,9 @@ def _store_cluster(cluster: Cluster) -> StoredCluster:
     return StoredCluster(**content, name=cluster.name)
 
 
-def _restore_cluster(stored: StoredCluster) -> Cluster:
-    content = msgspec.structs.asdict(stored)
+def _restore_cluster(data: StoredCluster) -> Cluster:
+    content = msgspec.structs.asdict(data)
     del content["name"]  # follows from the others
-    content["failure"] = restore_unknown(stored.failure)
-    content["expected"] = restore_unknown(stored.expected)
+    content["failure"] = restore_unknown(data.failure)
+    content["expected"] = restore_unknown(data.expected)
     return Cluster(**content)

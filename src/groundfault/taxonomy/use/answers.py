@@ -17,9 +17,8 @@ Bools = NDArray[np.bool_]
 _LEAST = 1e-9  # a score of 1 - 0.3 reaches 0.7
 
 
-def answers_of(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Bools, int]:
-    """Which of the taxonomy's examples a model was asked and failed, and how many others it was
-    asked.
+def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Bools, int]:
+    """Which of the taxonomy's examples a model answered and failed; how many others.
 
     Repeats are reduced by the taxonomy's rule of what a pass is.
 
@@ -40,9 +39,9 @@ def answers_of(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Boo
         )
     at = {name: i for i, name in enumerate(matrix.examples)}
     names = results.frame[results.roles.id].cast(str).to_list()
-    scored = (results.status == Status.SCORED).to_list()
+    is_scored_row = (results.status == Status.SCORED).to_list()
     loss = results.loss.fill_null(1.0).to_list()
-    for name, is_scored, value in zip(names, scored, loss, strict=True):
+    for name, is_scored, value in zip(names, is_scored_row, loss, strict=True):
         if is_scored and name in at:
             tries[at[name]] += 1
             passes[at[name]] += 1 - value >= taxonomy.settings.score - _LEAST
@@ -50,8 +49,7 @@ def answers_of(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, Boo
     if names and unknown == len(set(names)) and not set(names) & _apart(taxonomy):
         raise InputError(
             f"none of the {unknown:,} examples answered is one of the taxonomy's: the ids do not "
-            "match; they look like "
-            f"{names[0]!r}, the taxonomy's like {matrix.examples[0]!r}"
+            f"match; they look like {names[0]!r}, the taxonomy's like {matrix.examples[0]!r}"
         )
     return tries > 0, passes < matrix.rate * tries - _LEAST, unknown
 
@@ -61,18 +59,16 @@ def _apart(taxonomy: Taxonomy) -> set[str]:
     return {*apart.all_failed, *apart.all_passed, *apart.unanswered, *apart.easy}
 
 
-def _check_one_model(models: Sequence[str], fitted: Sequence[str]) -> None:
+def _check_one_model(models: Sequence[str], fit_models: Sequence[str]) -> None:
     if len(models) > 1:
         some = ", ".join(models[:6]) + (", ..." if len(models) > 6 else "")
         raise InputError(
             f"the answers are of {len(models)} models ({some}): choose one (select_model, or "
             "--name)"
         )
-    overlap = [name for name in models if name in fitted]
+    overlap = [name for name in models if name in fit_models]
     if overlap:
         raise InputError(
             f"model {overlap[0]!r} is one that the taxonomy was fitted to, so its diagnosis would "
-            "be "
-            "circular; fit the "
-            "taxonomy without it"
+            "be circular; fit the taxonomy without it"
         )

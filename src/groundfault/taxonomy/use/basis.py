@@ -54,18 +54,23 @@ class Basis:
         benchmark : str, optional
             Column of the matrix's attributes.
         """
-        passed, trials = matrix.binary
-        items = irt.fit(passed, trials)
-        difficulty = 1 - passed.sum(axis=1) / np.maximum(trials.sum(axis=1), 1)
+        passes, trials = matrix.binary
+        items = irt.fit(passes, trials)
+        difficulty = 1 - passes.sum(axis=1) / np.maximum(trials.sum(axis=1), 1)
         source = None
         if benchmark is not None:
             source = (
                 matrix.attributes[benchmark].fill_null("unknown").rank("dense").to_numpy() - 1
             ).astype(np.int64)
-        excess, chance = _excess(trials - passed, trials, items, _members(labels))
-        covariance = _covariance(excess, chance)
+        excess, chance = _measure_excess(trials - passes, trials, items, _members(labels))
+        covariance = _estimate_covariance(excess, chance)
         return cls(
-            labels, difficulty, items, covariance, _weights(excess, chance, covariance), source
+            labels,
+            difficulty,
+            items,
+            covariance,
+            _estimate_weights(excess, chance, covariance),
+            source,
         )
 
     def __len__(self) -> int:
@@ -97,31 +102,25 @@ def _members(labels: Labels) -> Floats:
     return np.asarray(labels[:, None] == np.arange(labels.max(initial=-1) + 1), dtype=np.float64)
 
 
-def _excess(
+def _measure_excess(
     failures: Labels, trials: Labels, items: irt.ItemResponse, inside: Floats
 ) -> tuple[Floats, Floats]:
-    """Excess failures of each model in each cluster, and their variance by chance: two of shape (m,
-    clusters).
-    """
+    """Excess failures by model and cluster, and their variance by chance, shape (m, clusters)."""
     p = items.probability()
     count = np.maximum(inside.T @ trials, 1)
     excess = inside.T @ (failures - trials * (1 - p)) / count
     return excess.T, (inside.T @ (trials * p * (1 - p)) / count**2).T
 
 
-def _covariance(excess: Floats, chance: Floats) -> Floats:
-    """Covariance over models of their excess failures by cluster, less what chance alone gives;
-    positive definite.
-    """
+def _estimate_covariance(excess: Floats, chance: Floats) -> Floats:
+    """Covariance over models of excess failures by cluster, less chance; positive definite."""
     value, vector = np.linalg.eigh(excess.T @ excess / len(excess) - np.diag(chance.mean(axis=0)))
     return np.asarray((vector * np.maximum(value, _LEAST)) @ vector.T)
 
 
-def _weights(excess: Floats, chance: Floats, covariance: Floats) -> Floats:
-    """Shares of models whose excesses have each of `SCALES`, by expectation-maximisation: shape
-    (len(SCALES),).
-    """
-    likely = scaled(covariance, excess, chance)[2]
+def _estimate_weights(excess: Floats, chance: Floats, covariance: Floats) -> Floats:
+    """Shares of models with each of `SCALES`, by expectation-maximisation: shape (len(SCALES),)."""
+    likely = estimate_excesses(covariance, excess, chance)[2]
     weight = np.full(len(SCALES), 1 / len(SCALES))
     for _ in range(_ROUNDS if likely.shape[1] else 0):
         share = weight[:, None] * np.exp(likely - likely.max(axis=0))
@@ -131,7 +130,9 @@ def _weights(excess: Floats, chance: Floats, covariance: Floats) -> Floats:
     return weight
 
 
-def scaled(covariance: Floats, share: Floats, noise: Floats) -> tuple[Floats, Floats, Floats]:
+def estimate_excesses(
+    covariance: Floats, share: Floats, noise: Floats
+) -> tuple[Floats, Floats, Floats]:
     """Best linear estimates of excesses of each of `SCALES`.
 
     Parameters
@@ -147,12 +148,16 @@ def scaled(covariance: Floats, share: Floats, noise: Floats) -> tuple[Floats, Fl
     """
     k = len(covariance)
     prior = SCALES[:, None, None, None] ** 2 * covariance
-    spread = prior + noise[:, :, None] * np.eye(k)
-    gain = np.linalg.solve(spread, np.broadcast_to(prior, spread.shape)).swapaxes(-1, -2)
+    total_variance = prior + noise[:, :, None] * np.eye(k)
+    gain = np.linalg.solve(total_variance, np.broadcast_to(prior, total_variance.shape)).swapaxes(
+        -1, -2
+    )
     estimate = np.einsum("sqcd,qd->sqc", gain, share)
     variance = np.einsum("sqcc->sqc", prior - gain @ prior)
-    whitened = np.linalg.solve(spread, np.broadcast_to(share, spread.shape[:-1])[..., None])[..., 0]
-    likely = -(np.linalg.slogdet(spread)[1] + np.einsum("sqc,qc->sq", whitened, share)) / 2
+    whitened = np.linalg.solve(
+        total_variance, np.broadcast_to(share, total_variance.shape[:-1])[..., None]
+    )[..., 0]
+    likely = -(np.linalg.slogdet(total_variance)[1] + np.einsum("sqc,qc->sq", whitened, share)) / 2
     return estimate, np.maximum(variance, 0.0), likely
 
 

@@ -1,6 +1,4 @@
-"""Claims: whether models that a taxonomy never saw fail more often in its clusters, as a judge
-says.
-"""
+"""Claims: whether models that a taxonomy was not fitted to fail more often in its clusters."""
 
 from __future__ import annotations
 
@@ -29,14 +27,14 @@ Outcome = Literal["failures", "excess"]
 
 _EXCESS = (
     "the loss is (1 + failed - expected) / 2, where ability and difficulty say what is expected: "
-    "read errors as "
-    "failures beyond that, 0.5 as none, and a lift as half of the excess"
+    "read errors as failures beyond that, 0.5 as none, and a lift as half of the excess"
 )
 
 
 def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
-    """Evidence with a column for each of a matrix's models: 1 where it passed the example, 0 where
-    not, else -1.
+    """Evidence with a column of answers for each model of a matrix.
+
+    An answer is 1 for a pass, 0 for a failure, and -1 for none.
 
     Parameters
     ----------
@@ -54,9 +52,7 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     if overlap:
         raise InputError(
             f"model {overlap[0]!r} is one that the clusters were made from: claims about it would "
-            "be "
-            "circular; fit the "
-            "taxonomy without it"
+            "be circular; fit the taxonomy without it"
         )
     id = evidence.roles.id or ""
     names = evidence.frame[id].cast(pl.String)
@@ -124,7 +120,7 @@ def judge_claims(
     candidates = taxonomy.candidates(unstable=unstable)
     if not candidates:
         raise InputError(f"there is no cluster to judge. {taxonomy.verdict}")
-    part = answers_beside(taxonomy, evidence, models, outcome)
+    part = select_answers(taxonomy, evidence, models, outcome)
     plan = replace(plan or Plan(), holdout_axis="models", holdout_models=tuple(models))
     report = audit(
         part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress
@@ -155,15 +151,14 @@ def repeat_claims(
     )
     taxonomy = Taxonomy.load(directory.resolve().parent)
     return mark_derivation(
-        rerun(answers_beside(taxonomy, evidence, manifest.models or (), outcome)), outcome
+        rerun(select_answers(taxonomy, evidence, manifest.models or (), outcome)), outcome
     )
 
 
-def answers_beside(
+def select_answers(
     taxonomy: Taxonomy, evidence: Evidence, models: Sequence[str], outcome: Outcome = "failures"
 ) -> Evidence:
-    """What `claims` judges: what held-out models did on the taxonomy's examples, beside what its
-    own models did.
+    """Answers of held-out models to the taxonomy's examples, beside its own models' answers.
 
     Raises
     ------
@@ -178,16 +173,14 @@ def answers_beside(
             "no example of the taxonomy was answered by these models: the ids do not match"
         )
     part = add_answers(results.take(inside), taxonomy.matrix)
-    return _excess(part, taxonomy) if outcome == "excess" else part
+    return _replace_losses_by_excess(part, taxonomy) if outcome == "excess" else part
 
 
-def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
-    """Losses that are one half where a model does as its ability and the example's difficulty lead
-    one to expect.
-    """
+def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
+    """Losses that are one half where a model does as its ability and the difficulty predict."""
     matrix = taxonomy.matrix
-    fitted = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
-    curve = irt.compute_curves(fitted)
+    item_fit = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
+    curve = irt.compute_curves(item_fit)
     at = {name: i for i, name in enumerate(matrix.examples)}
     rows = np.array(
         [at[name] for name in evidence.frame[evidence.roles.id or ""].cast(pl.String)],
@@ -198,15 +191,15 @@ def _excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidence:
         evidence.loss.fill_null(0.0).to_numpy(),
         evidence.loss.is_not_null().to_numpy(),
     )
-    expected = np.zeros(len(evidence))
+    expectation = np.zeros(len(evidence))
     for model in evidence.models:
         mine = (names == model).to_numpy()
-        passed, trials = np.zeros((2, len(matrix), 1), dtype=np.int64)
+        passes, trials = np.zeros((2, len(matrix), 1), dtype=np.int64)
         np.add.at(trials[:, 0], rows[mine & is_scored], 1)
         np.add.at(
-            passed[:, 0], rows[mine & is_scored], (loss[mine & is_scored] < 0.5).astype(np.int64)
+            passes[:, 0], rows[mine & is_scored], (loss[mine & is_scored] < 0.5).astype(np.int64)
         )
-        ability, _ = irt.compute_moments(irt.compute_log_posterior(passed, trials, curve))
-        expected[mine] = 1 - fitted.take(rows[mine]).probability(ability)[:, 0]
-    shifted: Any = np.where(is_scored, (1 + loss - expected) / 2, np.nan)
+        ability, _ = irt.compute_moments(irt.compute_log_posterior(passes, trials, curve))
+        expectation[mine] = 1 - item_fit.take(rows[mine]).probability(ability)[:, 0]
+    shifted: Any = np.where(is_scored, (1 + loss - expectation) / 2, np.nan)
     return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))

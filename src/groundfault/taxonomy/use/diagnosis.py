@@ -1,6 +1,4 @@
-"""Diagnosis: in which clusters a model fails, from a few of its answers, and which examples to ask
-it next.
-"""
+"""Diagnosis of a model from a few answers: its weak clusters, and the examples to run next."""
 
 from __future__ import annotations
 
@@ -18,8 +16,8 @@ from groundfault.errors import InputError, PlanError, first_line
 from groundfault.stats import irt
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use import strategies
-from groundfault.taxonomy.use.answers import answers_of
-from groundfault.taxonomy.use.basis import Basis, scaled
+from groundfault.taxonomy.use.answers import match_answers
+from groundfault.taxonomy.use.basis import Basis, estimate_excesses
 from groundfault.taxonomy.use.strategies import Allocation, Strategy
 
 SCHEMA_VERSION = 1
@@ -37,7 +35,7 @@ class Profile:
 
     Attributes
     ----------
-    size, asked, failed : float64 array
+    size, trials, failures : float64 array
         Examples wanted in each cluster, those asked, and failures among these.
     direct : float64 array
         Share that failed of those asked; where none was, the share over all that were.
@@ -56,8 +54,8 @@ class Profile:
     """
 
     size: Floats
-    asked: Floats
-    failed: Floats
+    trials: Floats
+    failures: Floats
     direct: Floats
     prior: Floats
     ability: Floats
@@ -87,15 +85,14 @@ class Profile:
 
 @dataclass(frozen=True, eq=False)
 class TargetExamples:
-    """What clusters hold of the examples that failures are to be estimated on; computed once, for
-    many profiles.
+    """The examples that failures are estimated on, by cluster; computed once for many profiles.
 
     Attributes
     ----------
     rows : float64 array, shape (trials, n)
         1 where an example counts.
     size : float64 array, shape (trials, clusters)
-    expected : float64 array, shape (trials, clusters, len(GRID))
+    failure_share : float64 array, shape (trials, clusters, len(GRID))
         Share of failures at each ability.
     noise : float64 array, shape (trials, clusters, len(GRID))
         Variance of that share, of answers that are coins.
@@ -103,7 +100,7 @@ class TargetExamples:
 
     rows: Floats
     size: Floats
-    expected: Floats
+    failure_share: Floats
     noise: Floats
 
     @classmethod
@@ -112,23 +109,25 @@ class TargetExamples:
         weight = rows.astype(np.float64)
         size = weight @ basis.inside
         count = np.maximum(size, 1)[:, :, None]
-        expected = _sums(weight, basis, 1 - basis.curve) / count
-        noise = _sums(weight, basis, basis.curve * (1 - basis.curve)) / count**2
-        return cls(weight, size, expected, noise)
+        failure_share = _sum_by_cluster(weight, basis, 1 - basis.curve) / count
+        noise = _sum_by_cluster(weight, basis, basis.curve * (1 - basis.curve)) / count**2
+        return cls(weight, size, failure_share, noise)
 
 
-def profile(basis: Basis, failures: Bools, trials: Bools, target: TargetExamples) -> Profile:
+def estimate_profile(
+    basis: Basis, failures: Bools, trials: Bools, target: TargetExamples
+) -> Profile:
     """Estimate the share of failures in each cluster.
 
     Parameters
     ----------
     basis : Basis
         Of other models.
-    failed : bool array, shape (n,)
+    failures : bool array, shape (n,)
         Answers of the model; read only where asked.
-    asked : bool array, shape (trials, n)
+    trials : bool array, shape (trials, n)
         Which examples it was asked, in each of several trials.
-    wanted : Wanted
+    target : TargetExamples
         The examples that are estimated.
 
     Notes
@@ -146,18 +145,18 @@ def profile(basis: Basis, failures: Bools, trials: Bools, target: TargetExamples
     direct = np.where(count > 0, miss / np.maximum(count, 1), rate)
     prior = (target.rows * basis.difficulty) @ basis.inside / np.maximum(target.size, 1)
     weight = _posterior(basis, weights, wrong)
-    ability = np.einsum("tcg,tg->tc", target.expected, weight)
-    doubt = np.einsum("tcg,tg->tc", target.expected**2, weight) - ability**2
+    ability = np.einsum("tcg,tg->tc", target.failure_share, weight)
+    doubt = np.einsum("tcg,tg->tc", target.failure_share**2, weight) - ability**2
     luck = np.einsum("tcg,tg->tc", target.noise, weight)
     at = weight @ basis.curve.T  # chance of a pass of each example, by trial
     surprise = miss - (weights * (1 - at)) @ basis.inside
     chance = (weights * at * (1 - at)) @ basis.inside
-    moved, variance = _borrowed(basis, surprise, chance, count)
-    shrunk = np.clip(ability + moved, 0.0, 1.0)
+    excess, variance = _borrow(basis, surprise, chance, count)
+    shrunk = np.clip(ability + excess, 0.0, 1.0)
     passes = (target.rows * at).sum(axis=1, keepdims=True) / np.maximum(
         target.rows.sum(axis=1, keepdims=True), 1
     )
-    spread = np.sqrt(np.maximum(doubt, 0) + variance + luck)
+    deviation = np.sqrt(np.maximum(doubt, 0) + variance + luck)
     return Profile(
         target.size,
         count,
@@ -166,12 +165,12 @@ def profile(basis: Basis, failures: Bools, trials: Bools, target: TargetExamples
         prior,
         ability,
         shrunk,
-        spread,
+        deviation,
         np.hstack([1 - rate, passes]),
     )
 
 
-def _sums(weight: Floats, basis: Basis, values: Floats) -> Floats:
+def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
     """Sums of values over the examples of each cluster: shape (trials, clusters, len(GRID))."""
     parts = [np.flatnonzero(column) for column in basis.inside.T]
     shape = (len(weight), 0, values.shape[1])
@@ -180,24 +179,20 @@ def _sums(weight: Floats, basis: Basis, values: Floats) -> Floats:
     )
 
 
-def _posterior(basis: Basis, trials: Floats, failed_trials: Floats) -> Floats:
+def _posterior(basis: Basis, trials: Floats, failures_by_trial: Floats) -> Floats:
     """Posterior of the ability on `irt.GRID`: shape (trials, len(GRID)), rows sum to 1."""
     passes, failures = basis.log_chances
-    density = (trials - failed_trials) @ passes + failed_trials @ failures - irt.GRID**2 / 2
+    density = (trials - failures_by_trial) @ passes + failures_by_trial @ failures - irt.GRID**2 / 2
     weight = np.exp(density - density.max(axis=1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _borrowed(
-    basis: Basis, surprise: Floats, chance: Floats, count: Floats
-) -> tuple[Floats, Floats]:
-    """Estimates of excess shares and their variances, from surprises: two of shape (trials,
-    clusters).
-    """
+def _borrow(basis: Basis, surprise: Floats, chance: Floats, count: Floats) -> tuple[Floats, Floats]:
+    """Excess shares and their variances, from surprises: two arrays of shape (trials, clusters)."""
     some = count > 0
     share = np.where(some, surprise / np.maximum(count, 1), 0.0)
     noise = np.where(some, np.maximum(chance, _LEAST) / np.maximum(count, 1) ** 2, _NOTHING)
-    estimate, variance, likely = scaled(basis.covariance, share, noise)
+    estimate, variance, likely = estimate_excesses(basis.covariance, share, noise)
     weight = basis.weights[:, None] * np.exp(likely - likely.max(axis=0, initial=-np.inf))
     weight = (weight / weight.sum(axis=0))[:, :, None]
     mean = (weight * estimate).sum(axis=0)
@@ -270,15 +265,20 @@ class Diagnosis:
     def verdict(self) -> str:
         """What may be said, in a sentence."""
         if not self.weaknesses:
-            return "The taxonomy has no clusters: it knows no failure modes beyond ability, so there are none to rank."
+            return (
+                "The taxonomy has no clusters: it knows no failure modes beyond ability, so there "
+                "are none to rank."
+            )
         if not self.answers:
-            return "No answers of the model yet: what is shown is what other models lead one to expect."
+            return (
+                "No answers of the model yet: what is shown is what other models lead one to "
+                "expect."
+            )
         apart = [w for w in self.weaknesses if w.published and not w.low <= w.expected <= w.high]
         names = ", ".join(w.name for w in apart) or "none of the published clusters"
         return (
             f"After {self.answers:,} answers, the model departs from what its ability explains in "
-            f"{names} "
-            f"({self.level:.0%} intervals, one cluster at a time)."
+            f"{names} ({self.level:.0%} intervals, one cluster at a time)."
         )
 
     @property
@@ -409,56 +409,64 @@ def diagnose(
             f"the taxonomy's examples have no attribute {benchmark!r}; there are {names}"
         )
     basis = Basis.of(matrix, taxonomy.partition.labels, benchmark)
-    answered, failures, unknown = answers_of(results, taxonomy)
+    has_answer, failures, unknown = match_answers(results, taxonomy)
     every = np.ones((1, len(basis)), dtype=bool)
-    estimates = profile(basis, failures, answered[None], TargetExamples.of(basis, every))
-    rows = _next(
-        basis, answered, failures, strategy, allocation, budget, np.random.default_rng(seed)
+    estimates = estimate_profile(basis, failures, has_answer[None], TargetExamples.of(basis, every))
+    rows = _choose_next(
+        basis, has_answer, failures, strategy, allocation, budget, np.random.default_rng(seed)
     )
     return Diagnosis(
-        _weaknesses(taxonomy, estimates, level),
+        _list_weaknesses(taxonomy, estimates, level),
         tuple(matrix.examples[i] for i in rows),
-        int(answered.sum()),
+        int(has_answer.sum()),
         unknown,
         strategy,
         level,
     )
 
 
-def _next(
+def _choose_next(
     basis: Basis,
-    answered: Bools,
+    has_answer: Bools,
     failures: Bools,
     strategy: Strategy,
     allocation: Allocation,
     budget: int,
     rng: np.random.Generator,
 ) -> NDArray[np.intp]:
-    count = min(budget, int((~answered).sum()))
+    count = min(budget, int((~has_answer).sum()))
     priority = rng.random(len(basis))
     if strategy in ("irt", "uncertainty"):
         weight = _posterior(
-            basis, answered[None].astype(np.float64), (answered & failures)[None].astype(np.float64)
+            basis,
+            has_answer[None].astype(np.float64),
+            (has_answer & failures)[None].astype(np.float64),
         )
         at = int(np.abs(irt.GRID - weight[0] @ irt.GRID).argmin())
-        worth = np.where(answered, -np.inf, strategies.merit(strategy, basis)[at])
+        worth = np.where(has_answer, -np.inf, strategies.measure_information(strategy, basis)[at])
         return np.lexsort((priority, -worth))[:count]
-    groups = strategies.groups_of(strategy, basis)
-    least = strategies.LEAST if strategy == "taxonomy" else 0
-    return strategies.stratified(
-        groups, ~answered, priority, count, least=least, how=allocation, answered=answered
+    groups = strategies.assign_groups(strategy, basis)
+    min_trials = strategies.MIN_OF_EACH_CLUSTER if strategy == "taxonomy" else 0
+    return strategies.draw_by_group(
+        groups,
+        ~has_answer,
+        priority,
+        count,
+        min_each=min_trials,
+        how=allocation,
+        has_answer=has_answer,
     )
 
 
-def _weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tuple[Weakness, ...]:
+def _list_weaknesses(taxonomy: Taxonomy, estimates: Profile, level: float) -> tuple[Weakness, ...]:
     low, high = estimates.intervals(level)
     rows = [
         Weakness(
             cluster=cluster.number,
             name=cluster.name,
             size=cluster.size,
-            asked=int(estimates.asked[0, c]),
-            failed=int(estimates.failed[0, c]),
+            asked=int(estimates.trials[0, c]),
+            failed=int(estimates.failures[0, c]),
             rate=float(estimates.shrunk[0, c]),
             low=float(low[0, c]),
             high=float(high[0, c]),

@@ -1,6 +1,4 @@
-"""Prediction: what a model that has answered a few examples will do on the others, from models that
-answered all.
-"""
+"""Prediction of a model's results on all examples from its answers to a few."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from groundfault.errors import InputError, PlanError
 from groundfault.stats import irt, low_rank
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
-from groundfault.taxonomy.use.answers import answers_of
+from groundfault.taxonomy.use.answers import match_answers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.integer[Any]]
@@ -37,7 +35,7 @@ class Peers:
         1 for a pass, 0 for a failure, NaN where not asked.
     items : ItemResponse
         One ability, two parameters an item.
-    passed, trials : int64 arrays, shape (n, m)
+    passes, trials : int64 arrays, shape (n, m)
         As zeros and ones.
     rank : int, optional
         Of the low-rank factors; left out, that of the highest likelihood of hidden answers.
@@ -45,7 +43,7 @@ class Peers:
 
     values: Floats
     items: irt.ItemResponse
-    passed: NDArray[np.int64]
+    passes: NDArray[np.int64]
     trials: NDArray[np.int64]
     rank: int | None = None
 
@@ -54,20 +52,20 @@ class Peers:
         cls, matrix: Matrix, items: irt.ItemResponse | None = None, rank: int | None = None
     ) -> Peers:
         """Of the models of a matrix; ``items`` where they have been fitted to it."""
-        passed, trials = matrix.binary
-        return cls(matrix.values, items or irt.fit(passed, trials), passed, trials, rank)
+        passes, trials = matrix.binary
+        return cls(matrix.values, items or irt.fit(passes, trials), passes, trials, rank)
 
     @cached_property
     def average(self) -> Floats:
         """Share of models that pass each example: shape (n,)."""
         trials = self.trials.sum(axis=1)
-        return np.where(trials > 0, self.passed.sum(axis=1) / np.maximum(trials, 1), 0.5)
+        return np.where(trials > 0, self.passes.sum(axis=1) / np.maximum(trials, 1), 0.5)
 
     @cached_property
     def factors(self) -> low_rank.LowRank:
         """The low-rank fit."""
-        rank = low_rank.choose_rank(self.passed, self.trials) if self.rank is None else self.rank
-        return low_rank.fit(self.passed, self.trials, self.items, rank)
+        rank = low_rank.choose_rank(self.passes, self.trials) if self.rank is None else self.rank
+        return low_rank.fit(self.passes, self.trials, self.items, rank)
 
     @cached_property
     def _filled(self) -> Floats:
@@ -77,9 +75,8 @@ class Peers:
     def _curve(self) -> Floats:
         return irt.compute_curves(self.items)
 
-    def chances(self, method: Method, passed: Integers, trials: Integers) -> tuple[Floats, Floats]:
-        """Chances that new models pass each example, and what one ability alone leads one to
-        expect.
+    def chances(self, method: Method, passes: Integers, trials: Integers) -> tuple[Floats, Floats]:
+        """Chances that new models pass each example, and the same chances by ability alone.
 
         Parameters
         ----------
@@ -87,7 +84,7 @@ class Peers:
             The share of all models that pass; the answers of the model that agrees best with the
             new one; the mean of the five that do; item response with one ability; low-rank logistic
             factors beyond it.
-        passed, trials : int arrays, shape (n, q)
+        passes, trials : int arrays, shape (n, q)
             What the new models were asked, as zeros and ones.
 
         Returns
@@ -98,29 +95,28 @@ class Peers:
             and ``ability``.
         """
         if method == "majority":
-            everyone = np.repeat(self.average[:, None], passed.shape[1], axis=1)
+            everyone = np.repeat(self.average[:, None], passes.shape[1], axis=1)
             return everyone, everyone
         if method in ("nearest", "neighbours"):
-            near = self.nearest(passed, trials, 1 if method == "nearest" else NEIGHBOURS)
+            near = self.nearest(passes, trials, 1 if method == "nearest" else NEIGHBOURS)
             return self._filled[:, near].mean(axis=2), self.items.probability()[:, near].mean(
                 axis=2
             )
-        density = irt.compute_log_posterior(passed, trials, self._curve)
+        density = irt.compute_log_posterior(passes, trials, self._curve)
         weight = np.exp(density - density.max(axis=1, keepdims=True))
         one = self._curve @ (weight / weight.sum(axis=1, keepdims=True)).T
         if method == "ability":
             return one, one
-        return self.factors.probability(self.factors.place(passed, trials)), one
+        return self.factors.probability(self.factors.place(passes, trials)), one
 
-    def nearest(self, passed: Integers, trials: Integers, count: int) -> NDArray[np.intp]:
-        """The models that agree with each new one on most of what both were asked: shape (q,
-        count), best first.
+    def nearest(self, passes: Integers, trials: Integers, count: int) -> NDArray[np.intp]:
+        """The models that agree best with each new one: shape (q, count), best first.
 
         Ties go to the model met first; with nothing in common, all agree by half.
         """
         present = (~np.isnan(self.values)).astype(np.float64)
         own = np.where(present > 0, self.values, 0.0)
-        right, wrong = passed.astype(np.float64), (trials - passed).astype(np.float64)
+        right, wrong = passes.astype(np.float64), (trials - passes).astype(np.float64)
         same = right.T @ own + wrong.T @ (present - own)
         both = trials.astype(np.float64).T @ present
         agreement = np.where(both > 0, same / np.maximum(both, 1), 0.5)
@@ -174,14 +170,14 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
     """
     if method not in METHODS:
         raise PlanError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    answered, failures, _ = answers_of(results, taxonomy)
-    if not answered.any():
+    has_answer, failures, _ = match_answers(results, taxonomy)
+    if not has_answer.any():
         raise InputError(
             "no scored answer to an example of the taxonomy: there is nothing to predict from"
         )
-    trials = answered[:, None].astype(np.int64)
-    passed = trials - failures[:, None]
-    chance, one = Peers.of(taxonomy.matrix).chances(method, np.maximum(passed, 0) * trials, trials)
+    trials = has_answer[:, None].astype(np.int64)
+    passes = trials - failures[:, None]
+    chance, one = Peers.of(taxonomy.matrix).chances(method, np.maximum(passes, 0) * trials, trials)
     frame = pl.DataFrame(
         {
             "example": taxonomy.matrix.examples,
@@ -190,5 +186,5 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
             "by_ability": 1 - one[:, 0],
         }
     )
-    rest = frame.filter(pl.Series(~answered)).sort("failure", "example", descending=[True, False])
-    return Prediction(rest, int(answered.sum()), method)
+    rest = frame.filter(pl.Series(~has_answer)).sort("failure", "example", descending=[True, False])
+    return Prediction(rest, int(has_answer.sum()), method)

@@ -1,6 +1,4 @@
-"""Other regimes: conversations of growing depth, and attacks whose success is judged and also
-executed.
-"""
+"""Other regimes: conversations of growing depth, and attacks that are graded and also executed."""
 
 from __future__ import annotations
 
@@ -12,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.base.deprecation import rename_attributes, rename_fields, rename_parameters
 from groundfault.core.evidence import Evidence
 from groundfault.core.status import Status
 from groundfault.errors import InputError, PlanError
@@ -75,9 +74,11 @@ def depth_profile(
     ).filter(evidence.status == Status.SCORED, pl.col("depth").is_not_null())
     if tries.is_empty():
         raise InputError(f"nothing was scored at a known {depth}, so there is no profile")
-    failed = pl.col("passed").mean() < rate - SLACK
+    is_failure = pl.col("passed").mean() < rate - SLACK
     cells = (
-        tries.group_by("model", "depth", "example").agg(failed=failed).group_by("model", "depth")
+        tries.group_by("model", "depth", "example")
+        .agg(failed=is_failure)
+        .group_by("model", "depth")
     )
     table = cells.agg(
         examples=pl.len().cast(pl.Int64), failed=pl.col("failed").sum().cast(pl.Int64)
@@ -94,22 +95,22 @@ def _check_level(level: float) -> None:
         raise PlanError(f"level must be between 0 and 1, not {level:g}")
 
 
+@rename_fields(judged="grader_rate", executed="execution_rate", judge_only="grader_only")
 @dataclass(frozen=True)
 class Gap:
-    """A judge's word beside what execution showed, on the same traces.
+    """A grader's verdicts beside results of execution, on the same traces.
 
     Attributes
     ----------
     cell : tuple of str
         What the traces have in common, such as attack and model.
-    both, judge_only, execution_only, neither : int
-        Traces by who says that it succeeded.
-    judged, executed : tuple of float
-        Rate of success as the judge says and as execution shows, each with the ends of Wilson's
-        interval.
+    both, grader_only, execution_only, neither : int
+        Traces by which of the two says that it succeeded.
+    grader_rate, execution_rate : tuple of float
+        Rate of success by the grader and by execution, each with the ends of Wilson's interval.
     gap : float
-        Judged rate minus executed rate: above 0 the judge sees successes that were none, below 0 it
-        misses some.
+        Grader's rate minus execution's: above 0 the grader sees successes that were none, below 0
+        it misses some.
     low, high : float
         Newcombe's paired interval of the gap.
     p : float
@@ -118,11 +119,11 @@ class Gap:
 
     cell: tuple[str, ...]
     both: int
-    judge_only: int
+    grader_only: int
     execution_only: int
     neither: int
-    judged: tuple[float, float, float]
-    executed: tuple[float, float, float]
+    grader_rate: tuple[float, float, float]
+    execution_rate: tuple[float, float, float]
     gap: float
     low: float
     high: float
@@ -131,24 +132,23 @@ class Gap:
 
     @property
     def at_fault(self) -> bool:
-        """Whether the interval excludes 0: what was measured says more of the instrument than of
-        the model.
-        """
+        """Whether the interval excludes 0, so that the grader is at fault and not the model."""
         return self.low > 0 or self.high < 0
 
 
-def judge_gaps(
-    table: pl.DataFrame, *, judge: str, execution: str, by: Sequence[str] = (), level: float = 0.95
+@rename_parameters(judge="grader")
+def grader_gaps(
+    table: pl.DataFrame, *, grader: str, execution: str, by: Sequence[str] = (), level: float = 0.95
 ) -> tuple[Gap, ...]:
-    """The gap between a judge and execution in each cell, ordered by cell.
+    """The gap between a grader and execution in each cell, ordered by cell.
 
     Parameters
     ----------
     table : polars.DataFrame
         One row a trace.
-    judge, execution : str
-        Columns of 0/1 or true/false: whether the judge says, and whether execution shows, that it
-        succeeded.
+    grader, execution : str
+        Columns of 0/1 or true/false: whether the grader says, and whether execution shows, that
+        the trace succeeded.
     by : sequence of str
         Columns that make the cells; all traces are one cell without.
     level : float
@@ -160,16 +160,16 @@ def judge_gaps(
         If the level is out of range.
     InputError
         If a column is missing, holds something else, or is empty somewhere: a trace that was not
-        judged, or not executed, has no pair.
+        graded, or not executed, has no pair.
     """
     _check_level(level)
-    for column in (judge, execution, *by):
+    for column in (grader, execution, *by):
         if column not in table.columns:
             raise InputError(
                 f"the traces have no column {column!r}; their columns are "
                 f"{', '.join(table.columns)}"
             )
-    for column in (judge, execution):
+    for column in (grader, execution):
         values = table[column]
         if not (values.dtype == pl.Boolean or values.dtype.is_numeric()) or values.null_count():
             raise InputError(f"column {column!r} must be 0 or 1, or true or false, for every trace")
@@ -177,40 +177,40 @@ def judge_gaps(
             raise InputError(f"column {column!r} holds other numbers than 0 and 1")
     if not table.height:
         raise InputError("there are no traces")
-    judge_says, execution_shows = (pl.col(c).cast(pl.Int64) for c in (judge, execution))
+    grader_says, execution_shows = (pl.col(c).cast(pl.Int64) for c in (grader, execution))
     counts = [
-        (judge_says * execution_shows).sum().alias("both"),
-        (judge_says * (1 - execution_shows)).sum().alias("judge_only"),
-        ((1 - judge_says) * execution_shows).sum().alias("execution_only"),
-        ((1 - judge_says) * (1 - execution_shows)).sum().alias("neither"),
+        (grader_says * execution_shows).sum().alias("both"),
+        (grader_says * (1 - execution_shows)).sum().alias("grader_only"),
+        ((1 - grader_says) * execution_shows).sum().alias("execution_only"),
+        ((1 - grader_says) * (1 - execution_shows)).sum().alias("neither"),
     ]
     cells = table.group_by(*by).agg(counts).sort(*by) if by else table.select(counts)
     names = [tuple(str(row[c]) for c in by) for row in cells.iter_rows(named=True)]
-    squares = cells.select("both", "judge_only", "execution_only", "neither").rows()
+    squares = cells.select("both", "grader_only", "execution_only", "neither").rows()
     p = np.array([mcnemar(b, c) for _, b, c, _ in squares])
     return tuple(
-        _gap(name, square, level, float(raw), float(adjusted))
+        _make_gap(name, square, level, float(raw), float(adjusted))
         for name, square, raw, adjusted in zip(names, squares, p, holm(p), strict=True)
     )
 
 
-def _gap(
+def _make_gap(
     cell: tuple[str, ...], square: tuple[Any, ...], level: float, p: float, adjusted: float
 ) -> Gap:
-    both, judge_only, execution_only, neither = square
-    low, high = newcombe_pairs(both, judge_only, execution_only, neither, level)
-    gap = (judge_only - execution_only) / sum(square)
-    judged, executed = (
-        _share(both + alone, sum(square), level) for alone in (judge_only, execution_only)
+    both, grader_only, execution_only, neither = square
+    low, high = newcombe_pairs(both, grader_only, execution_only, neither, level)
+    gap = (grader_only - execution_only) / sum(square)
+    grader_rate, execution_rate = (
+        _estimate_rate(both + alone, sum(square), level) for alone in (grader_only, execution_only)
     )
     return Gap(
         cell,
         both,
-        judge_only,
+        grader_only,
         execution_only,
         neither,
-        judged,
-        executed,
+        grader_rate,
+        execution_rate,
         gap,
         low,
         high,
@@ -219,7 +219,7 @@ def _gap(
     )
 
 
-def _share(succeeded: int, of: int, level: float) -> tuple[float, float, float]:
+def _estimate_rate(succeeded: int, of: int, level: float) -> tuple[float, float, float]:
     low, high = wilson(succeeded, of, level)
     return succeeded / of, float(low), float(high)
 
@@ -227,12 +227,11 @@ def _share(succeeded: int, of: int, level: float) -> tuple[float, float, float]:
 def profile_silhouettes(
     profiles: ArrayLike, clusters: Sequence[int] = (2, 3, 4), seed: int = 0
 ) -> dict[int, float]:
-    """Silhouettes of k-means on a few profiles, such as the judged and executed rates of nine
-    cells.
+    """Silhouettes of k-means on a few profiles, such as two rates in nine cells.
 
     Kept for comparison with the paper. It is a weak ground for "three kinds of behaviour": of nine
     points thrown at random, the best of these silhouettes is about .49 on average, and .71 or more
-    in some 6 of 1,000 throws. The gaps of `judge_gaps` say more.
+    in some 6 of 1,000 throws. The gaps of `grader_gaps` say more.
 
     Parameters
     ----------
@@ -252,3 +251,8 @@ def profile_silhouettes(
         )
         for k in clusters
     }
+
+
+__getattr__ = rename_attributes(
+    __name__, {"judge_gaps": "groundfault.taxonomy.use.regimes:grader_gaps"}
+)

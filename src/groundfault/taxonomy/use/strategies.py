@@ -19,7 +19,7 @@ Strategy = Literal["random", "benchmark", "difficulty", "irt", "uncertainty", "t
 Allocation = Literal["proportional", "uniform"]
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-LEAST = 3
+MIN_OF_EACH_CLUSTER = 3
 """Examples of each cluster that the taxonomy strategy asks first: ``k_min`` of the paper."""
 
 _DIFFICULTIES = 5
@@ -43,8 +43,8 @@ def check(strategy: str, allocation: str = "proportional", budget: int = 1) -> N
         raise PlanError(f"a budget is at least 1 example, not {budget}")
 
 
-def quotas(
-    size: Labels, budget: int, *, least: int = 0, how: Allocation = "proportional"
+def divide_budget(
+    size: Labels, budget: int, *, min_each: int = 0, how: Allocation = "proportional"
 ) -> Labels:
     """How many examples of each group to ask.
 
@@ -53,12 +53,12 @@ def quotas(
     size : int64 array, shape (k,)
         Examples there are of each group.
     budget : int
-    least : int
+    min_each : int
         Asked of each group first, the largest group first; with too small a budget the smallest
         groups get none.
     how : {"proportional", "uniform"}
         What is left of the budget goes by size, largest remainders first; or one example of each
-        group in turn, in which case ``least`` plays no part.
+        group in turn, in which case ``min_each`` plays no part.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def quotas(
                 remainder -= 1
         return counts
     for group in order:
-        counts[group] = min(least, int(size[group]), remainder)
+        counts[group] = min(min_each, int(size[group]), remainder)
         remainder -= int(counts[group])
     while remainder:
         room = counts < size
@@ -96,7 +96,7 @@ def quotas(
     return counts
 
 
-def groups_of(strategy: Strategy, basis: Basis) -> Labels:
+def assign_groups(strategy: Strategy, basis: Basis) -> Labels:
     """Which group each example is in, by strategy; -1 is asked last.
 
     Raises
@@ -113,22 +113,21 @@ def groups_of(strategy: Strategy, basis: Basis) -> Labels:
         if basis.benchmark is None:
             raise InputError(
                 "stratifying by benchmark needs to know where each example comes from: name its "
-                "column (benchmark=, or "
-                "--benchmark)"
+                "column (benchmark=, or --benchmark)"
             )
         return basis.benchmark
     return np.zeros(len(basis), dtype=np.int64)
 
 
-def stratified(
+def draw_by_group(
     groups: Labels,
     open_: Bools,
     priority: Floats,
     budget: int,
     *,
-    least: int = 0,
+    min_each: int = 0,
     how: Allocation = "proportional",
-    answered: Bools | None = None,
+    has_answer: Bools | None = None,
 ) -> NDArray[np.intp]:
     """Examples to ask, at random within groups, in the order of the draw.
 
@@ -141,23 +140,23 @@ def stratified(
     priority : float64 array, shape (n,)
         Uniform draws; the smallest of a group go first, so that strategies with the same draws are
         comparable.
-    budget, least, how : optional
+    budget, min_each, how : optional
         As for `quotas`.
-    asked : bool array, shape (n,), optional
+    has_answer : bool array, shape (n,), optional
         What was answered before and counts towards the quotas of its group.
     """
-    before = np.zeros(len(groups), dtype=bool) if answered is None else answered & ~open_
+    before = np.zeros(len(groups), dtype=bool) if has_answer is None else has_answer & ~open_
     count = int(groups.max(initial=-1)) + 1
     inside = groups >= 0
     free = np.bincount(groups[open_ & inside], minlength=count)
     counts = np.bincount(groups[before & inside], minlength=count)
-    targets = quotas(
-        free + counts, min(budget, int(free.sum())) + int(counts.sum()), least=least, how=how
+    targets = divide_budget(
+        free + counts, min(budget, int(free.sum())) + int(counts.sum()), min_each=min_each, how=how
     )
     # groups asked too often before have taken from the others what cannot be given back
     short = np.clip(targets - counts, 0, free)
     if short.sum() > budget:
-        short = quotas(short, budget)
+        short = divide_budget(short, budget)
     at = np.flatnonzero(open_ & inside)
     at = at[np.lexsort((priority[at], groups[at]))]
     start = (
@@ -175,7 +174,7 @@ def stratified(
     return rows
 
 
-def merit(strategy: Strategy, basis: Basis) -> Floats:
+def measure_information(strategy: Strategy, basis: Basis) -> Floats:
     """How much an answer is worth at each ability of `irt.GRID`: shape (len(GRID), n).
 
     Fisher's information for ``irt``; nearness of the chance of a pass to one half for
@@ -188,11 +187,12 @@ def merit(strategy: Strategy, basis: Basis) -> Floats:
     return np.ascontiguousarray(worth.T)
 
 
-def adaptive(
-    worth: Floats, curve: Floats, failed: Bools, open_: Bools, budget: int
+def choose_adaptively(
+    worth: Floats, curve: Floats, failures: Bools, open_: Bools, budget: int
 ) -> NDArray[np.intp]:
-    """Examples asked one at a time, ability estimated anew after every answer: shape (trials,
-    budget).
+    """Choose examples one at a time, with a new ability estimate after each answer.
+
+    Shape (trials, budget).
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def adaptive(
         From `merit`.
     curve : float64 array, shape (n, len(GRID))
         Chance of a pass.
-    failed : bool array, shape (n,)
+    failures : bool array, shape (n,)
         The model's answers; read only of examples that were asked.
     open_ : bool array, shape (trials, n)
         What may be asked; at least as many as the budget.
@@ -209,10 +209,11 @@ def adaptive(
     Notes
     -----
     Maximum information at the posterior mean, prior standard normal. Lord 1980, *Applications of
-    item response theory to practical testing problems*."""
+    item response theory to practical testing problems*.
+    """
     trials = len(open_)
     p = np.clip(curve, 1e-12, 1 - 1e-12)
-    gain = np.where(failed[:, None], np.log1p(-p), np.log(p))
+    gain = np.where(failures[:, None], np.log1p(-p), np.log(p))
     density = np.repeat(-(irt.GRID**2)[None] / 2, trials, axis=0)
     barred = np.where(open_, 0.0, np.inf)
     row, order = np.arange(trials), np.zeros((trials, budget), dtype=np.intp)

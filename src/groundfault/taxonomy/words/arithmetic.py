@@ -1,6 +1,4 @@
-"""Arithmetic that can be done again: expressions, and worked solutions whose numbers are traced to
-their origins.
-"""
+"""Arithmetic: expressions, and worked solutions whose numbers are traced to their origins."""
 
 from __future__ import annotations
 
@@ -54,68 +52,61 @@ _CUES: tuple[tuple[str, tuple[Fraction, ...]], ...] = tuple(
 )
 WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
-    "sixteen seventeen "
-    "eighteen nineteen twenty"
+    "sixteen seventeen eighteen nineteen twenty"
 ).split()
 """Numbers as words, from zero."""
 
 _FRACTION = re.compile(r"(?<![\d/.])(\d{1,9})/(\d{1,9})(?![\d/])")
 
 
-def value(expression: str) -> Fraction | None:
-    """What an expression of numbers, + - * / and brackets comes to; None where it is something
-    else.
-    """
+def evaluate(expression: str) -> Fraction | None:
+    """The value of an expression of numbers, + - * / and brackets; None for anything else."""
     if len(expression) > _LONGEST:
         return None
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body)
+        return _evaluate(ast.parse(expression.strip(), mode="eval").body)
     except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
         return None
 
 
-def _value(node: ast.expr) -> Fraction:
+def _evaluate(node: ast.expr) -> Fraction:
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        return _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
+        return _OPERATORS[type(node.op)](_evaluate(node.left), _evaluate(node.right))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-        inner = _value(node.operand)
+        inner = _evaluate(node.operand)
         return -inner if isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
         return Fraction(str(node.value))
     raise ValueError("no arithmetic")
 
 
-def literals(expression: str) -> list[str]:
+def find_literals(expression: str) -> list[str]:
     """The numbers of an expression."""
     return _LITERAL.findall(expression)
 
 
-def with_numbers(expression: str, new: Callable[[Fraction], str | None]) -> str | None:
+def replace_numbers(expression: str, new: Callable[[Fraction], str | None]) -> str | None:
     """An expression with each number replaced; None where one has no replacement."""
-    matches = [new(Fraction(literal)) for literal in literals(expression)]
+    matches = [new(Fraction(literal)) for literal in find_literals(expression)]
     if None in matches:
         return None
     each = iter(matches)
     return _LITERAL.sub(lambda _: str(next(each)), expression)
 
 
-def steps(solution: str) -> tuple[Step, ...]:
-    """The calculations ``<<16-3-4=9>>`` of a worked solution; none where one of them does not come
-    out.
-    """
+def parse_steps(solution: str) -> tuple[Step, ...]:
+    """The calculations ``<<16-3-4=9>>`` of a worked solution; none where one of them is wrong."""
     parsed_steps = []
     for expression, stated_result in _CALCULATION.findall(solution):
-        result = value(stated_result.replace(",", ""))
-        if result is None or value(expression) != result:
+        result = evaluate(stated_result.replace(",", ""))
+        if result is None or evaluate(expression) != result:
             return ()
         parsed_steps.append((expression, result))
     return tuple(parsed_steps)
 
 
-def constants(question: str) -> set[Fraction]:
-    """Numbers that a solution may use though the question says them in words, or not at all: a
-    half, days of a week.
-    """
+def find_constants(question: str) -> set[Fraction]:
+    """Numbers a solution may use without a digit in the question: a half, days of a week."""
     text = question.lower()
     numbers = {Fraction(1)} | {
         v for pattern, values in _CUES if re.search(pattern, text) for v in values
@@ -129,7 +120,9 @@ def constants(question: str) -> set[Fraction]:
 
 
 def recompute(
-    worked: Sequence[Step], numbers: Sequence[tuple[Fraction, Fraction]], fixed: set[Fraction]
+    worked: Sequence[Step],
+    numbers: Sequence[tuple[Fraction, Fraction]],
+    constants_used: set[Fraction],
 ) -> Fraction | None:
     """What a worked solution comes to when numbers of the question change.
 
@@ -138,7 +131,7 @@ def recompute(
     worked : sequence of Step
     numbers : sequence of pair of Fraction
         Each number that the question says, before and after.
-    fixed : set of Fraction
+    constants_used : set of Fraction
         What the solution may use besides.
 
     Returns
@@ -153,7 +146,7 @@ def recompute(
     >>> recompute(steps("<<16-3=13>>, and <<13*2=26>>"), [(Fraction(16), Fraction(20))], {Fraction(2), Fraction(3)})
     Fraction(34, 1)
     """
-    origins = [*numbers, *((x, x) for x in fixed)]
+    origins = [*numbers, *((x, x) for x in constants_used)]
     values = list(numbers)
     for expression, result in worked:
 
@@ -161,15 +154,15 @@ def recompute(
             after = {b for a, b in origins if a == literal}
             return f"({after.pop()})" if len(after) == 1 else None
 
-        again = with_numbers(expression, new)
-        operands = None if again is None else value(again)
+        again = replace_numbers(expression, new)
+        operands = None if again is None else evaluate(again)
         if operands is None:
             return None
         origins.append((result, operands))
         values.append((result, operands))
     alike = all(_kind(a) == _kind(b) for a, b in values)
-    ordered = all(_sign(a - c) == _sign(b - d) for (a, b), (c, d) in combinations(values, 2))
-    return values[-1][1] if worked and alike and ordered else None
+    keeps_order = all(_sign(a - c) == _sign(b - d) for (a, b), (c, d) in combinations(values, 2))
+    return values[-1][1] if worked and alike and keeps_order else None
 
 
 def _kind(number: Fraction) -> tuple[int, int]:

@@ -1,5 +1,6 @@
-"""Generation: new tasks that demand what a cluster's tasks demand, and variants of these; nothing
-of it disappears.
+"""Generation: new tasks that demand what a cluster's tasks demand, and variants of these tasks.
+
+Every candidate stays in the result, with its status.
 """
 
 from __future__ import annotations
@@ -18,18 +19,18 @@ from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get
 from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words import replies
-from groundfault.taxonomy.words.labelling import digest_of
+from groundfault.taxonomy.words.labelling import hash_taxonomy
 from groundfault.taxonomy.words.new_tasks import (
     GeneratedTasks,
     NewTask,
     Status,
-    fault,
-    kind_of_answers,
-    same_answer,
-    without_copies,
+    find_answer_kind,
+    find_fault,
+    is_same_answer,
+    reject_copies,
 )
-from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fenced, fill
-from groundfault.taxonomy.words.texts import text_column, words_column
+from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fence, fill_prompt
+from groundfault.taxonomy.words.texts import find_text_column, read_column
 from groundfault.taxonomy.words.variants import RULES, Source, vary
 
 LEVELS = ("easy", "medium", "hard")
@@ -129,51 +130,62 @@ def generate(
     easier for it than what it wrote."""
     if count < 1 or variants < 1 or solves < 0:
         raise PlanError(f"count {count}, variants {variants}, solves {solves}: at least 1, 1 and 0")
-    wanted = _select_clusters(kinds, model is not None)
-    column = text_column(taxonomy.matrix, text, (answer, solution))
+    kinds_to_make = _select_kinds(kinds, model is not None)
+    column = find_text_column(taxonomy.matrix, text, (answer, solution))
     pools = [
-        _pool(taxonomy, number, column, answer, solution) for number in _numbers(taxonomy, clusters)
+        _make_pool(taxonomy, number, column, answer, solution)
+        for number in _select_clusters(taxonomy, clusters)
     ]
     texts_seen_before = {
         name: text_of
-        for name, text_of in zip(taxonomy.matrix.examples, _words(taxonomy, column), strict=True)
+        for name, text_of in zip(
+            taxonomy.matrix.examples, _read_column(taxonomy, column), strict=True
+        )
         if text_of
     }
-    tasks, skipped = _by_rule(pools, [kind for kind in wanted if kind in RULES], variants, seed)
+    tasks, skipped = _vary_by_rule(
+        pools, [kind for kind in kinds_to_make if kind in RULES], variants, seed
+    )
     writer = None if model is None else _open_target(model)
     checker = writer if solver is None else _open_target(solver)
     options |= {"progress": progress}
     if writer is not None:
-        tasks += _by_model(
-            pools, [k for k in wanted if k not in RULES], writer, count, variants, seed, options
+        tasks += _ask_model(
+            pools,
+            [k for k in kinds_to_make if k not in RULES],
+            writer,
+            count,
+            variants,
+            seed,
+            options,
         )
     keys = {source.id: source.answer for pool in pools for source in pool.sources}
     kind_of = {pool.cluster: pool.kind for pool in pools}
-    checked = [_validated(task, kind_of[task.cluster], keys) for task in tasks]
+    candidates = [_validate(task, kind_of[task.cluster], keys) for task in tasks]
     progress("comparing with known texts")
-    checked = without_copies(checked, texts_seen_before | dict(against or {}))
+    candidates = reject_copies(candidates, texts_seen_before | dict(against or {}))
     if checker is not None:
-        checked = _solved(checked, checker, solves, seed, options)
+        candidates = _solve(candidates, checker, solves, seed, options)
     settings = {
         "model": None if writer is None else writer.name,
         "solver": None if checker is None else checker.name,
         "clusters": [pool.cluster for pool in pools],
         "unstable": [cluster.number for cluster in taxonomy.unstable],
-        "kinds": wanted,
+        "kinds": kinds_to_make,
         "count": count,
         "variants": variants,
         "solves": solves,
         "seed": seed,
         "known_texts": len(texts_seen_before) + len(against or {}),
         "prompts": {
-            name: replies.prompt_hash(name)
+            name: replies.hash_prompts(name)
             for name in ("new", "variant", "solve", *LEVELS, *CHANGES)
         },
     }
-    return GeneratedTasks(digest_of(taxonomy), tuple(checked), skipped, settings)
+    return GeneratedTasks(hash_taxonomy(taxonomy), tuple(candidates), skipped, settings)
 
 
-def _select_clusters(kinds: Sequence[str], model: bool) -> list[str]:
+def _select_kinds(kinds: Sequence[str], model: bool) -> list[str]:
     ours, theirs = list(RULES), [*LEVELS, *CHANGES]
     for kind in kinds:
         if kind not in ours + theirs:
@@ -186,7 +198,7 @@ def _select_clusters(kinds: Sequence[str], model: bool) -> list[str]:
     return list(dict.fromkeys(kinds)) or (ours + theirs if model else ours)
 
 
-def _numbers(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
+def _select_clusters(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
     there = [cluster.number for cluster in taxonomy.clusters]
     for number in clusters:
         if number not in there:
@@ -201,19 +213,19 @@ def _numbers(taxonomy: Taxonomy, clusters: Sequence[int]) -> list[int]:
     return numbers
 
 
-def _words(taxonomy: Taxonomy, column: str | None) -> list[str | None]:
-    return (
-        [None] * len(taxonomy.matrix) if column is None else words_column(taxonomy.matrix, column)
-    )
+def _read_column(taxonomy: Taxonomy, column: str | None) -> list[str | None]:
+    return [None] * len(taxonomy.matrix) if column is None else read_column(taxonomy.matrix, column)
 
 
-def _pool(
+def _make_pool(
     taxonomy: Taxonomy, number: int, text: str, answer: str | None, solution: str | None
 ) -> _Pool:
     examples, names = taxonomy.partition, taxonomy.matrix.examples
     inside = np.flatnonzero(examples.labels == number - 1)
     away = ((examples.points[inside] - examples.centroid[number - 1]) ** 2).sum(axis=1)
-    questions, keys, worked = (_words(taxonomy, column) for column in (text, answer, solution))
+    questions, keys, worked = (
+        _read_column(taxonomy, column) for column in (text, answer, solution)
+    )
     sources = tuple(
         Source.of(names[i], question, keys[i], worked[i])
         for i in inside[np.argsort(away, kind="stable")]
@@ -221,10 +233,10 @@ def _pool(
     )
     if not sources:
         raise InputError(f"no example of cluster {number} has a text in column {text!r}")
-    return _Pool(number, sources, kind_of_answers(source.answer for source in sources))
+    return _Pool(number, sources, find_answer_kind(source.answer for source in sources))
 
 
-def _by_rule(
+def _vary_by_rule(
     pools: Sequence[_Pool], rules: Sequence[str], variants: int, seed: int
 ) -> tuple[list[NewTask], dict[str, dict[str, int]]]:
     """Variants by rule, and why there is none of some."""
@@ -256,10 +268,10 @@ class _Order:
     cluster: int
     how: str
     sources: tuple[Source, ...]
-    asked: ModelRequest[list[_Task]]
+    request: ModelRequest[list[_Task]]
 
 
-def _by_model(
+def _ask_model(
     pools: Sequence[_Pool],
     kinds: Sequence[str],
     target: Target,
@@ -272,9 +284,9 @@ def _by_model(
         order
         for pool in pools
         for kind in kinds
-        for order in _orders(pool, kind, count, variants, seed)
+        for order in _make_orders(pool, kind, count, variants, seed)
     ]
-    replied = replies.ask_for(target, [order.asked for order in orders], **options)
+    replied = replies.ask_for(target, [order.request for order in orders], **options)
     tasks: list[NewTask] = []
     numbers: Counter[str] = Counter()
     for order, reply in zip(orders, replied, strict=True):
@@ -287,81 +299,90 @@ def _by_model(
     return tasks
 
 
-def _orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Iterator[_Order]:
+def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -> Iterator[_Order]:
     if kind in CHANGES:
         for source in pool.sources[:variants]:
-            parts = fenced([source.question], [source.answer])
-            prompt = fill("variant", change=fill(kind), **parts)
+            parts = fence([source.question], [source.answer])
+            prompt = fill_prompt("variant", change=fill_prompt(kind), **parts)
             yield _Order(
                 pool.cluster, kind, (source,), ModelRequest(Question(prompt, seed=seed), _read_one)
             )
         return
     for batch, start in enumerate(range(0, count, _BATCH)):
         rng = stream(seed, f"taxonomy new tasks {kind} {pool.cluster}", batch)
-        drawn = (
+        places = (
             rng.choice(len(pool.sources), min(_SHOWN, len(pool.sources)), replace=False)
             if batch
             else range(_SHOWN)
         )
-        shown = tuple(pool.sources[i] for i in drawn if i < len(pool.sources))
-        parts = fenced([source.question for source in shown], [source.answer for source in shown])
-        wanted = min(_BATCH, count - start)
-        prompt = fill("new", count=len(shown), wanted=wanted, level=fill(kind), **parts)
-        request = ModelRequest(
-            Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, wanted)
+        examples = tuple(pool.sources[i] for i in places if i < len(pool.sources))
+        parts = fence(
+            [source.question for source in examples], [source.answer for source in examples]
         )
-        yield _Order(pool.cluster, kind, shown, request)
+        size = min(_BATCH, count - start)
+        prompt = fill_prompt(
+            "new", count=len(examples), wanted=size, level=fill_prompt(kind), **parts
+        )
+        request = ModelRequest(
+            Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, size)
+        )
+        yield _Order(pool.cluster, kind, examples, request)
 
 
 def _read_one(text: str) -> list[_Task]:
     return [replies.decode(text, _Task)]
 
 
-def _read_several(wanted: int, text: str) -> list[_Task]:
+def _read_several(max_tasks: int, text: str) -> list[_Task]:
     replies_read = replies.decode(text, _Tasks).tasks
-    if not 1 <= len(replies_read) <= wanted:
-        raise Unreadable(f"it has {len(replies_read)} tasks, and must have 1 to {wanted}")
+    if not 1 <= len(replies_read) <= max_tasks:
+        raise Unreadable(f"it has {len(replies_read)} tasks, and must have 1 to {max_tasks}")
     return replies_read
 
 
 def _write_task(
-    name: str, order: _Order, reply: Reply[list[_Task]], said: _Task | None, target: str, seed: int
+    name: str,
+    order: _Order,
+    reply: Reply[list[_Task]],
+    content: _Task | None,
+    target: str,
+    seed: int,
 ) -> NewTask:
     task = NewTask(
         name, order.cluster, "variant" if order.how in CHANGES else "new", order.how, "", None, "error", reply.reason,
         tuple(source.id for source in order.sources), target, reply.question, seed,
     )  # fmt: skip
-    if said is None:
+    if content is None:
         return task if reply.status == "read" else replace(task, status=reply.status)
     return replace(
         task,
-        question=said.question.strip(),
-        answer=str(said.answer).strip(),
+        question=content.question.strip(),
+        answer=str(content.answer).strip(),
         status="needs_check",
         reason="its answer is what the model that wrote it says",
     )
 
 
-def _validated(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -> NewTask:
+def _validate(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -> NewTask:
     if not task.open:
         return task
-    if wrong := fault(task, None if task.by == "rule" else kind):
-        return task.rejected(wrong)
+    if wrong := find_fault(task, None if task.by == "rule" else kind):
+        return task.reject(wrong)
     if CHANGES.get(task.how):
         key = keys[task.sources[0]]
-        if key is not None and not same_answer(task.answer, key):
-            return task.rejected("its answer is not its source's, which this variant must keep")
+        if key is not None and not is_same_answer(task.answer, key):
+            return task.reject("its answer is not its source's, which this variant must keep")
     return task
 
 
-def _solved(
+def _solve(
     tasks: Sequence[NewTask], target: Target, solves: int, seed: int, options: dict[str, Any]
 ) -> list[NewTask]:
     """Tasks that a model wrote, keyed where every solution gives the answer it came with."""
     at = [i for i, task in enumerate(tasks) if task.open and task.by != "rule"]
     requests = [
         ModelRequest(
-            Question(fill("solve", **fenced([tasks[i].question])), seed=seed + k, repeat=k),
+            Question(fill_prompt("solve", **fence([tasks[i].question])), seed=seed + k, repeat=k),
             _read_answer,
         )
         for i in at
@@ -371,7 +392,7 @@ def _solved(
     solutions = list(tasks)
     for n, i in enumerate(at):
         answer = replied[n * solves : (n + 1) * solves]
-        alike = sum(same_answer(reply.value, tasks[i].answer) for reply in answer)
+        alike = sum(is_same_answer(reply.value, tasks[i].answer) for reply in answer)
         replies_to = f"{alike} of {solves} solutions by {target.name} give its answer"
         solutions[i] = replace(
             tasks[i],

@@ -1,6 +1,4 @@
-"""Labelling by a language model: clusters are named from their exemplars, and a second labeller
-checks the names.
-"""
+"""Labelling by a language model: one names clusters from exemplars, a second checks the names."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from groundfault.base.deprecation import rename_parameters
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get
@@ -21,10 +20,10 @@ from groundfault.taxonomy.words.labelling import (
     Label,
     Labelling,
     Membership,
-    digest_of,
+    hash_taxonomy,
 )
-from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fenced, fill
-from groundfault.taxonomy.words.texts import text_column, words_column
+from groundfault.taxonomy.words.replies import ModelRequest, Reply, Unreadable, fence, fill_prompt
+from groundfault.taxonomy.words.texts import find_text_column, read_column
 
 _LONGEST = 100  # characters of a label
 
@@ -39,19 +38,21 @@ class _MembersReply(msgspec.Struct, forbid_unknown_fields=True):
     members: list[int]
 
 
+@rename_parameters(shown="members")
 def label(
     taxonomy: Taxonomy,
     model: str | Target,
     *,
     second: str | Target | None = None,
     text: str | None = None,
-    shown: int = 5,
+    members: int = 5,
     seed: int = 0,
     progress: Callable[[str], object] = bool,
     **options: Any,
 ) -> Labelling:
-    """Have a model label each cluster from the tasks nearest to its centre, and a second one check
-    the labels.
+    """Have a model label each cluster from the tasks nearest to its centre.
+
+    A second model, if there is one, checks the labels.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ def label(
         another seed.
     text : str, optional
         Column with what an example says; left out, the only column of prose.
-    shown : int
-        Members, and as many others, in each check of membership: drawn at random, exemplars left
+    members : int
+        Members of the cluster, and as many other tasks, in each check of membership: drawn at random, exemplars left
         out where there are enough without them, the others from other clusters.
     seed : int
         Of that draw; handed to the model as well.
@@ -91,22 +92,22 @@ def label(
     """
     if not taxonomy.clusters:
         raise InputError("this taxonomy has no clusters to label")
-    if shown < 1:
-        raise PlanError(f"a check of membership shows at least 1 member, not {shown}")
-    column = text_column(taxonomy.matrix, text)
-    texts = dict(zip(taxonomy.matrix.examples, words_column(taxonomy.matrix, column), strict=True))
+    if members < 1:
+        raise PlanError(f"a check of membership shows at least 1 member, not {members}")
+    column = find_text_column(taxonomy.matrix, text)
+    texts = dict(zip(taxonomy.matrix.examples, read_column(taxonomy.matrix, column), strict=True))
     options |= {"progress": progress}
     first, other = _open_target(model), None if second is None else _open_target(second)
-    questions = [_question(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
-    labels = _labels(taxonomy.clusters, first, questions, options)
-    prompts = {name: replies.prompt_hash(name) for name in ("label", "membership", "again")}
-    labelling = Labelling(digest_of(taxonomy), first.name, labels, seed=seed, prompts=prompts)
+    questions = [_make_request(cluster, texts, seed, 0) for cluster in taxonomy.clusters]
+    labels = _ask_labels(taxonomy.clusters, first, questions, options)
+    prompts = {name: replies.hash_prompts(name) for name in ("label", "membership", "again")}
+    labelling = Labelling(hash_taxonomy(taxonomy), first.name, labels, seed=seed, prompts=prompts)
     if other is None:
         return labelling
     same = int(other.name == first.name)
-    questions = [_question(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
-    again = _labels(taxonomy.clusters, other, questions, options)
-    membership = _membership(taxonomy, labels, texts, other, shown, seed, options)
+    questions = [_make_request(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
+    again = _ask_labels(taxonomy.clusters, other, questions, options)
+    membership = _check_membership(taxonomy, labels, texts, other, members, seed, options)
     return Labelling(
         labelling.taxonomy, first.name, labels, other.name, again, membership, seed, prompts
     )
@@ -116,7 +117,7 @@ def _open_target(target: str | Target) -> Target:
     return get(target) if isinstance(target, str) else target
 
 
-def _question(
+def _make_request(
     cluster: Cluster, texts: dict[str, str | None], seed: int, repeat: int
 ) -> ModelRequest[_LabelReply] | None:
     exemplar_texts = [text for name in cluster.exemplars if (text := texts.get(name))]
@@ -124,7 +125,7 @@ def _question(
         return None
     return ModelRequest(
         Question(
-            fill("label", count=len(exemplar_texts), **fenced(exemplar_texts)),
+            fill_prompt("label", count=len(exemplar_texts), **fence(exemplar_texts)),
             seed=seed,
             repeat=repeat,
         ),
@@ -132,7 +133,7 @@ def _question(
     )
 
 
-def _labels(
+def _ask_labels(
     clusters: Sequence[Cluster],
     target: Target,
     questions: Sequence[ModelRequest[_LabelReply] | None],
@@ -164,29 +165,29 @@ def _make_label(cluster: Cluster, reply: Reply[_LabelReply] | None) -> Label:
 
 
 def _read_label(text: str) -> _LabelReply:
-    decoded = replies.decode(text, _LabelReply)
+    reply = replies.decode(text, _LabelReply)
     mode, level = (
         word.strip().casefold().replace(" ", "_").replace("-", "_")
-        for word in (decoded.failure_mode, decoded.bloom)
+        for word in (reply.failure_mode, reply.bloom)
     )
     if mode not in MODES:
         raise Unreadable(f"failure_mode must be one of {', '.join(MODES)}")
     if level not in LEVELS:
         raise Unreadable(f"bloom must be one of {', '.join(LEVELS)}")
-    return _LabelReply(replies.line(decoded.label, _LONGEST, "label"), mode, level)
+    return _LabelReply(replies.check_line(reply.label, _LONGEST, "label"), mode, level)
 
 
-def _membership(
+def _check_membership(
     taxonomy: Taxonomy,
     labels: Sequence[Label],
     texts: dict[str, str | None],
     target: Target,
-    shown: int,
+    max_members: int,
     seed: int,
     options: dict[str, Any],
 ) -> tuple[Membership, ...]:
     draws = [
-        (each, *_draw_tasks(taxonomy, each, texts, shown, seed))
+        (each, *_draw_tasks(taxonomy, each, texts, max_members, seed))
         for each in labels
         if each.status == "read"
     ]
@@ -195,8 +196,8 @@ def _membership(
     ]  # a cluster that holds everything is told from nothing
     requests = []
     for one_label, names, _ in checks:
-        parts = fenced([texts[name] or "" for name in names], name=one_label.label)
-        question = Question(fill("membership", count=len(names), **parts), seed=seed + 1)
+        parts = fence([texts[name] or "" for name in names], name=one_label.label)
+        question = Question(fill_prompt("membership", count=len(names), **parts), seed=seed + 1)
         requests.append(ModelRequest(question, partial(_read_members, len(names))))
     results = []
     for (one_label, names, members), reply in zip(
@@ -215,7 +216,7 @@ def _membership(
 
 
 def _draw_tasks(
-    taxonomy: Taxonomy, one_label: Label, texts: dict[str, str | None], shown: int, seed: int
+    taxonomy: Taxonomy, one_label: Label, texts: dict[str, str | None], max_members: int, seed: int
 ) -> tuple[list[str], set[str]]:
     """Tasks to be shown, in the order of showing, and all members."""
     rng = stream(seed, "taxonomy membership", one_label.cluster)
@@ -226,11 +227,11 @@ def _draw_tasks(
     others = [name for name in there if of[name] not in (one_label.cluster, 0)]
     others = (
         others
-        if len(others) >= shown
+        if len(others) >= max_members
         else [name for name in there if of[name] != one_label.cluster]
     )
-    pool = unseen if len(unseen) >= shown else members
-    most = min(shown, len(pool), len(others))  # as many of each, so that guessing gives half
+    pool = unseen if len(unseen) >= max_members else members
+    most = min(max_members, len(pool), len(others))  # as many of each, so that guessing gives half
     sample = [
         names[i] for names in (pool, others) for i in rng.choice(len(names), most, replace=False)
     ]

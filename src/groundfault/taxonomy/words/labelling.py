@@ -1,5 +1,6 @@
-"""Labels of clusters that a language model gave, and how far a second labeller agrees: what
-`labels.json` holds.
+"""Labels that a language model gave to clusters, and how far a second labeller agrees with them.
+
+This is the content of `labels.json`.
 """
 
 from __future__ import annotations
@@ -99,16 +100,17 @@ class Membership(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.named + self.kept_out
 
     @property
-    def shown(self) -> int:
-        """Decisions."""
+    def decisions(self) -> int:
+        """How many decisions the second labeller made."""
         return self.members + self.others
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's interval of the share of right decisions, at 95%: of tasks drawn at random,
-        under this one label.
+        """Wilson's 95 % interval of the share of right decisions.
+
+        Tasks are taken to be drawn at random, under this one label.
         """
-        low, high = wilson(self.right, self.shown)
+        low, high = wilson(self.right, self.decisions)
         return float(low), float(high)
 
 
@@ -181,21 +183,27 @@ class Labelling:
             if a.label and b.label
         ]
         return (
-            _agreement("label", [(a.label.casefold(), b.label.casefold()) for a, b in both]),
-            _agreement(
+            _measure_agreement(
+                "label", [(a.label.casefold(), b.label.casefold()) for a, b in both]
+            ),
+            _measure_agreement(
                 "failure mode", [(a.mode, b.mode) for a, b in both], tuple(MODES), self.seed
             ),
-            _agreement("Bloom level", [(a.bloom, b.bloom) for a, b in both], LEVELS, self.seed),
+            _measure_agreement(
+                "Bloom level", [(a.bloom, b.bloom) for a, b in both], LEVELS, self.seed
+            ),
         )
 
     @property
     def accuracy(self) -> tuple[float, tuple[float, float] | None, int] | None:
-        """Mean share of right decisions on membership, Student's interval over clusters at 95%, and
-        their number.
+        """Mean share of right decisions on membership, its 95 % interval, and how many clusters.
+
+        The interval is Student's, over clusters.
 
         The interval is None for fewer than two clusters, and where all are alike. None as a whole
-        without a check."""
-        shares = [m.right / m.shown for m in self.membership if m.status == "read"]
+        without a check.
+        """
+        shares = [m.right / m.decisions for m in self.membership if m.status == "read"]
         if not shares:
             return None
         ends = student(shares)
@@ -224,8 +232,7 @@ class Labelling:
 
     @classmethod
     def load(cls, directory: str | Path, taxonomy: Taxonomy) -> Labelling | None:
-        """The labels in a taxonomy's directory; None where there are none, or they are of another
-        fit.
+        """The labels in a taxonomy's directory; None where there are none for this fit.
 
         Raises
         ------
@@ -242,7 +249,7 @@ class Labelling:
                 f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
             ) from None
         labelling = cls(**{one.name: getattr(data, one.name) for one in fields(cls)})
-        return labelling if labelling.taxonomy == digest_of(taxonomy) else None
+        return labelling if labelling.taxonomy == hash_taxonomy(taxonomy) else None
 
 
 class LabelsData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -272,12 +279,12 @@ def _decode(content: bytes) -> LabelsData:
     return msgspec.json.decode(content, type=LabelsData)
 
 
-def digest_of(taxonomy: Taxonomy) -> str:
+def hash_taxonomy(taxonomy: Taxonomy) -> str:
     """What tells one clustering of examples from another."""
     return hashlib.sha256(json.dumps(sorted(taxonomy.labels.items())).encode()).hexdigest()
 
 
-def _agreement(
+def _measure_agreement(
     what: str, pairs: Sequence[tuple[str, str]], words: Sequence[str] = (), seed: int = 0
 ) -> LabelAgreement:
     """Of words out of a list, with kappa; of free words, without."""

@@ -1,6 +1,4 @@
-"""New tasks: candidates for them, what is wrong with one, and which ones may be scored against
-their answer.
-"""
+"""Candidates for new tasks: checks of each, and which may be scored against their answer."""
 
 from __future__ import annotations
 
@@ -74,15 +72,14 @@ class NewTask:
         """Not turned down so far."""
         return self.status in ("keyed", "needs_check")
 
-    def rejected(self, reason: str) -> NewTask:
+    def reject(self, reason: str) -> NewTask:
         """Itself, turned down."""
         return replace(self, status="rejected", reason=reason)
 
 
 @dataclass(frozen=True)
 class GeneratedTasks:
-    """Candidates for new tasks, all of them. `groundfault.taxonomy.words.generation.generate` makes
-    one.
+    """All candidates for new tasks; `groundfault.taxonomy.generate` makes one.
 
     Attributes
     ----------
@@ -125,15 +122,13 @@ class GeneratedTasks:
         }
 
 
-def plain(task: NewTask) -> dict[str, Any]:
+def to_row(task: NewTask) -> dict[str, Any]:
     """A candidate as JSON holds it."""
     return asdict(task)
 
 
-def kind_of_answers(answers: Iterable[str | None]) -> str | None:
-    """The rule that nearly all of some keys are compared by; None where they differ, or none is
-    known.
-    """
+def find_answer_kind(answers: Iterable[str | None]) -> str | None:
+    """The rule by which nearly all keys are compared; None where they differ or there are none."""
     rules = Counter(
         {"numeric": "integer"}.get(rule := natural_rule(key), rule) for key in answers if key
     )
@@ -143,7 +138,7 @@ def kind_of_answers(answers: Iterable[str | None]) -> str | None:
     return rule if rule != "exact" and count >= _MOSTLY * rules.total() else None
 
 
-def fault(task: NewTask, kind: str | None) -> str:
+def find_fault(task: NewTask, kind: str | None) -> str:
     """What is wrong with a candidate, in a sentence; empty where nothing is.
 
     Parameters
@@ -171,12 +166,12 @@ def fault(task: NewTask, kind: str | None) -> str:
     return ""
 
 
-def same_answer(answer: str | None, key: str | None) -> bool:
+def is_same_answer(answer: str | None, key: str | None) -> bool:
     """Whether an answer is the key, by the rule that the key's form asks for."""
     return bool(answer and key and compare(answer, key, natural_rule(key)).same)
 
 
-def without_copies(
+def reject_copies(
     tasks: Sequence[NewTask],
     earlier_texts: dict[str, str],
     *,
@@ -188,7 +183,7 @@ def without_copies(
     Parameters
     ----------
     tasks : sequence of NewTask
-    known : dict of str to str
+    earlier_texts : dict of str to str
         Names and texts: the taxonomy's examples, and whatever else must not be copied.
     jaccard, containment : float
         See `groundfault.stats.near_duplicates.near_duplicates`.
@@ -199,7 +194,7 @@ def without_copies(
     measure counts, by which a variant that changes next to nothing is turned down. Known texts are
     compared with open candidates only."""
     at = [i for i, task in enumerate(tasks) if task.open]
-    names, accepted = list(earlier_texts), list(tasks)
+    names, candidates = list(earlier_texts), list(tasks)
     copy: dict[int, list[DuplicatePair]] = {}
     for pair in find_near_duplicates(
         [tasks[i].question for i in at],
@@ -210,17 +205,17 @@ def without_copies(
         copy.setdefault(at[pair.text], []).append(pair)
     for i in at:
         for pair in copy.get(i, ()):
-            other = None if pair.other < len(names) else accepted[at[pair.other - len(names)]]
+            other = None if pair.other < len(names) else candidates[at[pair.other - len(names)]]
             if other is not None and not other.open:
                 continue
             name = names[pair.other] if other is None else other.id
-            if pair.how != "jaccard" and _kin(accepted[i], name, other):
+            if pair.how != "jaccard" and _are_variants(candidates[i], name, other):
                 continue
-            accepted[i] = accepted[i].rejected(
+            candidates[i] = candidates[i].reject(
                 f"too like {name}: {_MEASURES[pair.how]} {pair.value:.2f}"
             )
             break
-    return accepted
+    return candidates
 
 
 _MEASURES = {
@@ -230,7 +225,7 @@ _MEASURES = {
 }
 
 
-def _kin(task: NewTask, name: str, other: NewTask | None) -> bool:
+def _are_variants(task: NewTask, name: str, other: NewTask | None) -> bool:
     """Whether a variant is compared with its source, or with another variant of it."""
     if task.kind != "variant":
         return False

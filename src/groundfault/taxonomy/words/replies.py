@@ -1,5 +1,6 @@
-"""Prompts out of files, and replies read strictly: what cannot be read is asked for once more, and
-never made up.
+"""Prompts from files, and strict reading of replies.
+
+A reply that cannot be read is requested once more; a value is never made up.
 """
 
 from __future__ import annotations
@@ -80,20 +81,20 @@ def ask_for(
     Parameters
     ----------
     target : str or Target
-    asked : sequence of Asked
+    asked : sequence of ModelRequest
     **options
         For `groundfault.models.ask`.
     """
-    first = _round(target, requests, 1, options)
+    first = _ask_round(target, requests, 1, options)
     again = [i for i, (reply, _) in enumerate(first) if reply.status == "unparsed"]
     questions = [
         ModelRequest(_once_more(requests[i].question, *first[i]), requests[i].read) for i in again
     ]
-    second = dict(zip(again, _round(target, questions, 2, options), strict=True))
+    second = dict(zip(again, _ask_round(target, questions, 2, options), strict=True))
     return [second.get(i, pair)[0] for i, pair in enumerate(first)]
 
 
-def _round(
+def _ask_round(
     target: str | Target, requests: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
 ) -> list[tuple[Reply[T], str]]:
     """Replies, and what they said."""
@@ -101,12 +102,12 @@ def _round(
         return []
     responses = ask(target, [each.question for each in requests], **options)
     return [
-        (_reply(each, response, attempt), response.text or "")
+        (_make_reply(each, response, attempt), response.text or "")
         for each, response in zip(requests, responses, strict=True)
     ]
 
 
-def _reply(request: ModelRequest[T], response: Response, attempt: int) -> Reply[T]:
+def _make_reply(request: ModelRequest[T], response: Response, attempt: int) -> Reply[T]:
     name = request.question.hash
     if response.status != "answered":
         text = response.error or "the model declined, or a filter did"
@@ -114,21 +115,20 @@ def _reply(request: ModelRequest[T], response: Response, attempt: int) -> Reply[
     try:
         return Reply(request.read(response.text or ""), "read", "", attempt, name)
     except Unreadable as error:
-        cut = "; it was cut off at the limit of tokens" if response.finish == "length" else ""
-        return Reply(None, "unparsed", tidy(str(error), 300) + cut, attempt, name)
+        remark = "; it was cut off at the limit of tokens" if response.finish == "length" else ""
+        return Reply(None, "unparsed", tidy(str(error), 300) + remark, attempt, name)
 
 
 def _once_more(question: Question, reply: Reply[Any], text: str) -> Question:
     excerpt = text if len(text) <= _SHOWN else text[:_SHOWN] + " [...]"
-    again = {"role": "user", "content": fill("again", why=reply.reason)}
+    again = {"role": "user", "content": fill_prompt("again", why=reply.reason)}
     return replace(
         question, messages=[*question.messages, {"role": "assistant", "content": excerpt}, again]
     )
 
 
 def decode(text: str, kind: type[T]) -> T:
-    """The JSON object that a reply is, alone or in one fence; what a model thinks aloud before it
-    is passed over.
+    """The JSON object in a reply, alone or in one fence, after any ``<think>`` block.
 
     Raises
     ------
@@ -140,14 +140,14 @@ def decode(text: str, kind: type[T]) -> T:
         body = body.rpartition("</think>")[2].strip()
     if len(body) > _LONGEST:
         raise Unreadable(f"it has {len(body):,} characters, and at most {_LONGEST:,} are read")
-    fenced = _FENCED.fullmatch(body)
+    fence_match = _FENCED.fullmatch(body)
     try:
-        return msgspec.json.decode(fenced[1] if fenced else body, type=kind)
+        return msgspec.json.decode(fence_match[1] if fence_match else body, type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unreadable(f"it is not the JSON asked for: {first_line(error)}") from None
 
 
-def line(text: str, most: int, what: str) -> str:
+def check_line(text: str, max_length: int, what: str) -> str:
     """Text of one line, of at most so many characters.
 
     Raises
@@ -155,24 +155,27 @@ def line(text: str, most: int, what: str) -> str:
     Unreadable
         If it is empty, longer, or not one line that prints as itself.
     """
-    said = text.strip()
-    if not said or len(said) > most:
-        raise Unreadable(f"the {what} has {len(said):,} characters, and must have 1 to {most:,}")
-    if not said.isprintable():
+    label = text.strip()
+    if not label or len(label) > max_length:
+        raise Unreadable(
+            f"the {what} has {len(label):,} characters, and must have 1 to {max_length:,}"
+        )
+    if not label.isprintable():
         raise Unreadable(f"the {what} has a line break, or a character that does not print")
-    return said
+    return label
 
 
-def tidy(text: str, most: int) -> str:
+def tidy(text: str, max_length: int) -> str:
     """Text from elsewhere, shortened, without what a terminal or a log would obey."""
-    return "".join(c if c.isprintable() else " " for c in text[:most]) + (
-        "..." if len(text) > most else ""
+    return "".join(c if c.isprintable() else " " for c in text[:max_length]) + (
+        "..." if len(text) > max_length else ""
     )
 
 
-def fenced(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "") -> dict[str, str]:
-    """Texts from data between marks that none of them holds: values of ``mark``, ``tasks`` and
-    ``name`` of a prompt.
+def fence(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "") -> dict[str, str]:
+    """Texts from data between marks that none of them contains.
+
+    The keys are the places ``mark``, ``tasks`` and ``name`` of a prompt.
 
     Parameters
     ----------
@@ -182,39 +185,39 @@ def fenced(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = ""
         Their answers.
     name : str
     """
-    cut = [_BREAKING.sub("\N{REPLACEMENT CHARACTER}", _shortened(text)) for text in texts]
-    mark = hashlib.sha256("\0".join([*cut, name]).encode()).hexdigest()[:12]
+    excerpts = [_BREAKING.sub("\N{REPLACEMENT CHARACTER}", _shorten(text)) for text in texts]
+    mark = hashlib.sha256("\0".join([*excerpts, name]).encode()).hexdigest()[:12]
     answers = [f"<<<{mark} answer>>>\n{key}\n" if key is not None else "" for key in keys] or [
         ""
-    ] * len(cut)
+    ] * len(excerpts)
     tasks = "\n".join(
         f"<<<{mark} task {i}>>>\n{text}\n{answer}<<<{mark} end>>>"
-        for i, (text, answer) in enumerate(zip(cut, answers, strict=True), start=1)
+        for i, (text, answer) in enumerate(zip(excerpts, answers, strict=True), start=1)
     )
     return {"mark": mark, "tasks": tasks, "name": f"<<<{mark} name>>>\n{name}\n<<<{mark} end>>>"}
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= _EXCERPT else text[:_EXCERPT] + "\n[the rest is left out]"
 
 
-def fill(prompt: str, **values: object) -> str:
+def fill_prompt(prompt: str, **values: object) -> str:
     """A prompt of the folder ``prompts`` with its places filled."""
     return (
-        Template(wording(prompt))
+        Template(read_prompt(prompt))
         .substitute({name: str(value) for name, value in values.items()})
         .strip()
     )
 
 
 @cache
-def wording(prompt: str) -> str:
+def read_prompt(prompt: str) -> str:
     """The text of a prompt, with its places open."""
     return (files("groundfault.taxonomy.words") / "prompts" / f"{prompt}.txt").read_text(
         encoding="utf-8"
     )
 
 
-def prompt_hash(*prompts: str) -> str:
+def hash_prompts(*prompts: str) -> str:
     """SHA-256 of prompts' texts: what tells one wording from another."""
-    return hashlib.sha256("\0".join(map(wording, prompts)).encode()).hexdigest()
+    return hashlib.sha256("\0".join(map(read_prompt, prompts)).encode()).hexdigest()

@@ -11,7 +11,7 @@ from groundfault.errors import InputError
 from groundfault.taxonomy.fitting.matrix import Matrix
 
 
-def text_column(
+def find_text_column(
     matrix: Matrix, column: str | None = None, other: Collection[str | None] = ()
 ) -> str:
     """The column of texts: the one named, or the only one of prose but for ``other`` columns.
@@ -22,7 +22,7 @@ def text_column(
         If the column is not there or holds no text, or none or several hold prose.
     """
     if column is not None:
-        words_column(matrix, column)
+        read_column(matrix, column)
         return column
     table = matrix.attributes
     columns = (
@@ -39,7 +39,7 @@ def text_column(
     return columns[0]
 
 
-def words_column(matrix: Matrix, name: str) -> list[str | None]:
+def read_column(matrix: Matrix, name: str) -> list[str | None]:
     """What a column says of each example, as words.
 
     Raises

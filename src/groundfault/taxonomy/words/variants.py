@@ -1,8 +1,10 @@
-"""Variants of a task by rule: other numbers, names or order, a distractor, one step more; no model
-is asked.
+"""Variants of a task by rule, without a model.
+
+The rules change numbers, names or order, or add a distractor or one more step.
 
 A variant's answer is *certain* where the rule keeps it, or works it out anew; else a person, or a
-model, has to check."""
+model, has to check.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from groundfault.core.equivalence import form, natural_rule, normal
 from groundfault.core.equivalence import numbers as numbers_in
 from groundfault.taxonomy.words import arithmetic
 from groundfault.taxonomy.words.arithmetic import Step
-from groundfault.taxonomy.words.names import FEMALE, GENDER, MALE, persons, renamed
+from groundfault.taxonomy.words.names import FEMALE, GENDER, MALE, find_persons, rename_persons
 
 LONGEST = 8_000
 """Characters of a task that is varied."""
@@ -93,15 +95,13 @@ class Source:
 
     @classmethod
     def of(cls, id: str, question: str, answer: str | None, solution: str | None = None) -> Source:
-        """A task whose answer may be a worked solution that ends in a line such as ``#### 18`` or
-        ``A: 18``.
-        """
+        """A task whose answer may be a worked solution that ends in ``#### 18`` or ``A: 18``."""
         worked = solution or answer or ""
         lines = (answer or "").strip().splitlines()
         problem = _KEY_LINE.fullmatch(lines[-1].strip()) if len(lines) > 1 else None
         key = problem[1].strip() if problem else (answer or "").strip() or None
-        steps = arithmetic.steps(worked)
-        if key is None or not steps or _amount(key) != steps[-1][1]:
+        steps = arithmetic.parse_steps(worked)
+        if key is None or not steps or _parse_amount(key) != steps[-1][1]:
             steps = ()
         return cls(id, question, key, steps)
 
@@ -130,20 +130,18 @@ Rule = Callable[[Source, np.random.Generator], Change | str]
 """Makes a variant, or says why there is none."""
 
 
-def numbers(source: Source, rng: np.random.Generator) -> Change | str:
-    """Other numbers: worked out anew where the question is an expression, or its solution can be
-    traced.
-    """
-    if source.answer is not None and (amounts := _expression(source, rng)) is not None:
+def change_numbers(source: Source, rng: np.random.Generator) -> Change | str:
+    """Other numbers; the answer is recomputed for expressions and for traceable solutions."""
+    if source.answer is not None and (amounts := _vary_expression(source, rng)) is not None:
         return amounts
     if _CODE.search(source.question) or _OPTION.search(source.question):
         return "it holds code, or options that may no longer fit"
-    places = _amounts(source.question)
+    places = _find_amounts(source.question)
     if not places:
         return "it has no number that may change"
     for _ in range(_TRIES if source.steps else 0):
         replacement = _draw_numbers(places, rng)
-        key = _retold(source, replacement)
+        key = _recompute_key(source, replacement)
         if key is not None and key != source.answer:
             return Change(
                 _put(source.question, replacement),
@@ -153,7 +151,7 @@ def numbers(source: Source, rng: np.random.Generator) -> Change | str:
             )
     for _ in range(_TRIES):
         replacement = _draw_numbers(places, rng)
-        if _in_order(places, replacement):
+        if _keeps_order(places, replacement):
             return Change(
                 _put(source.question, replacement),
                 None,
@@ -163,13 +161,14 @@ def numbers(source: Source, rng: np.random.Generator) -> Change | str:
     return "no numbers were found that keep their order"
 
 
-def names(source: Source, rng: np.random.Generator) -> Change | str:
-    """Other first names of the same gender; certain in stories about amounts, and if the answer is
-    such a name.
+def change_names(source: Source, rng: np.random.Generator) -> Change | str:
+    """Other first names of the same gender.
+
+    Certain in stories about amounts, and if the answer is such a name.
     """
     if _CODE.search(source.question) or _ABOUT_WORDS.search(source.question):
         return "it holds code, or is about words"
-    persons_found = persons(source.question)
+    persons_found = find_persons(source.question)
     if not persons_found:
         return "it has no first name that can be told to be a made-up person's"
     new: dict[str, str] = {}
@@ -182,17 +181,17 @@ def names(source: Source, rng: np.random.Generator) -> Change | str:
             and not other.endswith("s")
         ]
         new[name] = pool[int(rng.integers(len(pool)))]
-    key = None if source.answer is None else renamed(source.answer, new)
-    certain = key is not None and (source.answer in new or _story(source))
+    key = None if source.answer is None else rename_persons(source.answer, new)
+    certain = key is not None and (source.answer in new or _is_story(source))
     how = (
         "renaming persons keeps it"
         if certain
         else "whether more than names depends on who they are has to be checked"
     )
-    return Change(renamed(source.question, new), key, certain, how)
+    return Change(rename_persons(source.question, new), key, certain, how)
 
 
-def options(source: Source, rng: np.random.Generator) -> Change | str:
+def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
     """The options of a multiple choice in another order, with the key's letter moved."""
     layout = list(_OPTION.finditer(source.question))
     letters = [match[2] for match in layout]
@@ -232,7 +231,7 @@ def options(source: Source, rng: np.random.Generator) -> Change | str:
     return Change(question, answer, True, "the same option under its new letter")
 
 
-def sentences(source: Source, rng: np.random.Generator) -> Change | str:
+def reorder_sentences(source: Source, rng: np.random.Generator) -> Change | str:
     """Premises in another order: the sentences between the first and the last."""
     if (
         _CODE.search(source.question)
@@ -250,9 +249,9 @@ def sentences(source: Source, rng: np.random.Generator) -> Change | str:
     return Change(question, source.answer, False, "sentences may lean on those before them")
 
 
-def distractor(source: Source, rng: np.random.Generator) -> Change | str:
+def add_distractor(source: Source, rng: np.random.Generator) -> Change | str:
     """A sentence that has nothing to do with the question, before its last sentence."""
-    if not _story(source):
+    if not _is_story(source):
         return "it is no story about amounts, with a number as its answer"
     parts = _SENTENCE.split(source.question.strip())
     if _ANYTHING.search(parts[-1]):
@@ -266,21 +265,24 @@ def distractor(source: Source, rng: np.random.Generator) -> Change | str:
     numbers_used = {*numbers_in(source.question), *numbers_in(source.answer or "")}
     free = [i for i in range(12, 98) if Fraction(i) not in numbers_used]
     sentences = apart[int(rng.integers(len(apart)))].format(free[int(rng.integers(len(free)))])
-    cut = source.question.rstrip().rfind(parts[-1])
-    question = f"{source.question[:cut].rstrip()} {sentences} {parts[-1]}".strip()
+    at = source.question.rstrip().rfind(parts[-1])
+    question = f"{source.question[:at].rstrip()} {sentences} {parts[-1]}".strip()
     return Change(question, source.answer, True, "the sentence is about something else")
 
 
-def step(source: Source, rng: np.random.Generator) -> Change | str:
+def add_step(source: Source, rng: np.random.Generator) -> Change | str:
     """One step more: the answer multiplied, and a number added."""
-    amount = None if source.answer is None else _amount(source.answer)
+    amount = None if source.answer is None else _parse_amount(source.answer)
     if amount is None or "%" in (source.answer or ""):
         return "its answer is no number"
     times, more = int(rng.integers(2, 6)), int(rng.integers(3, 30))
-    key = _write_variant(amount * times + more)
+    key = _write_number(amount * times + more)
     if key is None:
         return "its answer has too many places"
-    question = f"Multiply the answer to the following question by {times}, then add {more}. Give the final result only."
+    question = (
+        f"Multiply the answer to the following question by {times}, then add {more}. Give the "
+        "final result only."
+    )
     return Change(
         f"{question}\n\n{source.question}",
         key,
@@ -297,12 +299,12 @@ def vary(rule: str, source: Source, rng: np.random.Generator) -> Change | str:
 
 
 RULES: dict[str, Rule] = {
-    "numbers": numbers,
-    "names": names,
-    "options": options,
-    "sentences": sentences,
-    "distractor": distractor,
-    "step": step,
+    "numbers": change_numbers,
+    "names": change_names,
+    "options": reorder_options,
+    "sentences": reorder_sentences,
+    "distractor": add_distractor,
+    "step": add_step,
 }
 
 
@@ -316,7 +318,7 @@ class _Place:
     percent: bool
 
 
-def _amounts(question: str) -> list[_Place]:
+def _find_amounts(question: str) -> list[_Place]:
     amounts = []
     for match in _NUMBER.finditer(question):
         before, after = question[: match.start()], question[match.end() :]
@@ -338,10 +340,10 @@ def _draw_numbers(places: list[_Place], rng: np.random.Generator) -> list[tuple[
     draws = [place for place in places if rng.random() < 0.6] or [
         places[int(rng.integers(len(places)))]
     ]
-    return [(place, _near(place, rng)) for place in draws]
+    return [(place, _draw_near(place, rng)) for place in draws]
 
 
-def _in_order(places: list[_Place], draws: list[tuple[_Place, int]]) -> bool:
+def _keeps_order(places: list[_Place], draws: list[tuple[_Place, int]]) -> bool:
     """Whether of any two numbers the same one is larger as before, or they are as equal."""
     new = {place.start: value for place, value in draws}
     pairs = [(place.value, new.get(place.start, place.value)) for place in places]
@@ -350,7 +352,7 @@ def _in_order(places: list[_Place], draws: list[tuple[_Place, int]]) -> bool:
     )
 
 
-def _near(place: _Place, rng: np.random.Generator) -> int:
+def _draw_near(place: _Place, rng: np.random.Generator) -> int:
     grain = 1
     while place.value % (10 * grain) == 0 and place.value // (10 * grain) >= 5:
         grain *= 10
@@ -380,14 +382,16 @@ def _put(question: str, draws: list[tuple[_Place, int]]) -> str:
     return question
 
 
-def _retold(source: Source, draws: list[tuple[_Place, int]]) -> str | None:
-    """The key with these numbers, if the worked solution can be traced and everything keeps its
-    kind and order.
-    """
+def _recompute_key(source: Source, draws: list[tuple[_Place, int]]) -> str | None:
+    """The key with these numbers, if the solution can be traced and keeps kind and order."""
     new = {place.start: value for place, value in draws}
-    pairs, used = (
+    pairs, constants_used = (
         [],
-        {Fraction(x) for expression, _ in source.steps for x in arithmetic.literals(expression)},
+        {
+            Fraction(x)
+            for expression, _ in source.steps
+            for x in arithmetic.find_literals(expression)
+        },
     )
     for match in _NUMBER.finditer(source.question):
         old = Fraction(match[0].replace(",", ""))
@@ -401,16 +405,16 @@ def _retold(source: Source, draws: list[tuple[_Place, int]]) -> str | None:
             ]
             forms += [(100 + old, 100 + now), (1 + old / 100, 1 + now / 100)]
             forms += [(100 / old, 100 / now)] if old and now else []  # a quarter, for 25%
-        if now != old and not used & {a for a, _ in forms}:
+        if now != old and not constants_used & {a for a, _ in forms}:
             return (
                 None  # it counts for nothing in the solution, or in a way that is not written down
             )
-        pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in used)]
-    matches = arithmetic.recompute(source.steps, pairs, arithmetic.constants(source.question))
-    return None if matches is None else _write_variant(matches)
+        pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in constants_used)]
+    matches = arithmetic.recompute(source.steps, pairs, arithmetic.find_constants(source.question))
+    return None if matches is None else _write_number(matches)
 
 
-def _expression(source: Source, rng: np.random.Generator) -> Change | None:
+def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
     """Of a question that is an expression and nothing else."""
     question = source.question.strip()
     lead = _ASKS.match(question)
@@ -418,21 +422,21 @@ def _expression(source: Source, rng: np.random.Generator) -> Change | None:
     core = question[start:].rstrip("=?. \t\n")
     if not re.fullmatch(r"[-+*/().\d\s]+", core) or not re.search(r"\d\s*[-+*/)]", core):
         return None
-    before = arithmetic.value(core)
-    if before is None or before != _amount(source.answer or ""):
+    before = arithmetic.evaluate(core)
+    if before is None or before != _parse_amount(source.answer or ""):
         return None
 
     def new(literal: Fraction) -> str:
         return str(
             int(rng.integers(2, 10))
             if literal < 10
-            else _near(_Place(0, 0, int(literal), False), rng)
+            else _draw_near(_Place(0, 0, int(literal), False), rng)
         )
 
     for _ in range(_TRIES):
-        text = arithmetic.with_numbers(core, new)
-        matches = None if text is None else arithmetic.value(text)
-        key = None if matches is None else _write_variant(matches)
+        text = arithmetic.replace_numbers(core, new)
+        matches = None if text is None else arithmetic.evaluate(text)
+        key = None if matches is None else _write_number(matches)
         if matches is None or text is None or key is None:
             continue
         if matches != before and matches.denominator <= before.denominator:
@@ -442,9 +446,9 @@ def _expression(source: Source, rng: np.random.Generator) -> Change | None:
     return None
 
 
-def _story(source: Source) -> bool:
+def _is_story(source: Source) -> bool:
     """Whether it is a question about amounts: prose with two numbers, whose answer is a number."""
-    if source.answer is None or _amount(source.answer) is None:
+    if source.answer is None or _parse_amount(source.answer) is None:
         return False
     if (
         _CODE.search(source.question)
@@ -459,7 +463,7 @@ def _story(source: Source) -> bool:
     return len(text) >= 2 and len(_LETTERS.findall(source.question)) >= _WORDS_OF_A_STORY
 
 
-def _amount(key: str) -> Fraction | None:
+def _parse_amount(key: str) -> Fraction | None:
     """A key as a number; None where it is something else, or more."""
     plain = normal(key).replace("$", "")
     if natural_rule(plain) not in ("integer", "numeric") or form(plain, "numeric"):
@@ -467,7 +471,7 @@ def _amount(key: str) -> Fraction | None:
     return numbers_in(plain)[0]
 
 
-def _write_variant(number: Fraction) -> str | None:
+def _write_number(number: Fraction) -> str | None:
     """A number as digits; None for one of more than two decimal places."""
     if number.denominator == 1:
         return str(number.numerator)

@@ -43,11 +43,10 @@ _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+d')"  # a zero h
 
 LIMITS = (
     "A cluster says which examples fail together among these models. It names no cause: its words "
-    "and attributes "
-    "describe it and were not tested as explanations.",
+    "and attributes describe it and were not tested as explanations.",
     "The null worlds have one ability a model and logistic items. What breaks that for another "
-    "reason, such as answers "
-    "copied between models, or a grader that is wrong on one kind of example, makes clusters too.",
+    "reason, such as answers copied between models, or a grader that is wrong on one kind of "
+    "example, makes clusters too.",
     "Stability is judged on halves of these models. Other models may fail together in other ways.",
 )
 
@@ -55,8 +54,9 @@ LIMITS = (
 def write(
     taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None
 ) -> None:
-    """Write a taxonomy and its report: ``report.html``, ``report.md``, ``taxonomy.json`` and its
-    arrays.
+    """Write a taxonomy and its report.
+
+    The files are ``report.html``, ``report.md``, ``taxonomy.json`` and its arrays.
 
     Parameters
     ----------
@@ -78,9 +78,7 @@ def write(
 
 
 def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
-    """Write labels into the directory that a taxonomy was read from, as ``labels.json`` and into
-    its report.
-    """
+    """Write labels into a taxonomy's directory: ``labels.json``, and the report with them."""
     texts = _texts(page(taxonomy, claims=_load_claims(taxonomy, Path(directory)), labels=labels))
     labels.save(directory)
     for name, text in texts.items():
@@ -170,9 +168,8 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
     kinds = ("code", "number", "text", "text", "code", "text", "text")
     note = (
         "Attributes are more frequent in the cluster by Fisher's exact test, Holm-adjusted over "
-        "all attributes and "
-        "clusters. Most beyond ability: models that fail more, or less, than ability and "
-        "difficulty explain, in points."
+        "all attributes and clusters. Most beyond ability: models that fail more, or less, than "
+        "ability and difficulty explain, in points."
     )
     columns = tuple(TableColumn(head, kind) for head, kind in zip(heads, kinds, strict=True))  # type: ignore[arg-type]
     sentences: tuple[str, ...] = ()
@@ -200,21 +197,28 @@ def heatmap(taxonomy: Taxonomy) -> Figure:
     """Share of failures of each model in each cluster."""
     rows = _cells(taxonomy, "failure")
     chart = _grid(taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed", _SHARE)
-    description = f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: share failed."
+    description = (
+        f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: "
+        "share failed."
+    )
     caption = "Models from the weakest to the strongest." + _describe_omissions(taxonomy)
     return make_figure("heatmap", "Who fails where", caption, description, chart, rows, wide=True)
 
 
 def excess(taxonomy: Taxonomy) -> Figure:
-    """Failures of each model in each cluster beyond what its ability and their difficulty
-    explain.
-    """
+    """Failures by model and cluster beyond those that ability and difficulty explain."""
     rows = _cells(taxonomy, "excess")
     reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
     scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
     chart = _grid(taxonomy, rows, scale, "points", _POINTS)
-    description = f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and difficulty."
-    caption = "Orange: fails more often than its ability and the examples' difficulty explain; purple: less often."
+    description = (
+        f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and "
+        "difficulty."
+    )
+    caption = (
+        "Orange: fails more often than its ability and the examples' difficulty explain; purple: "
+        "less often."
+    )
     return make_figure(
         "excess",
         "Beyond ability and difficulty",
@@ -261,7 +265,10 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
     description = "; ".join(
         f"{_short(c)} {_worst(c):.2f}" for c in taxonomy.clusters[:MOST_CLUSTERS]
     )
-    caption = f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: published."
+    caption = (
+        f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: "
+        "published."
+    )
     return make_figure(
         "stability",
         "Found again",
@@ -359,8 +366,8 @@ def _claims(claims: ReportData | None) -> Section | None:
     confirmed = sum(f.confirmed for f in findings)
     sentence = (
         f"Of {len(findings)} claims that a held-out model fails more or less often in a cluster "
-        "than elsewhere, "
-        f"{confirmed} are confirmed on held-out examples. The report is in the folder claims."
+        f"than elsewhere, {confirmed} are confirmed on held-out examples. The report is in the "
+        "folder claims."
     )
     return Section(
         "Models that the clusters were not made from",
@@ -389,18 +396,19 @@ def _reality(taxonomy: Taxonomy) -> Section | None:
     )
     sentences = [
         "Worlds without failure modes, where models have one ability each or fail independently, "
-        "go through the same "
-        "procedure. Clusters are published if their silhouette beats both at "
+        "go through the same procedure. Clusters are published if their silhouette beats both at "
         f"{taxonomy.settings.level:g}."
     ]
     if "label_fixed" in taxonomy.tests:
         sentences.append(
             "By the paper's rule, which shuffles columns under labels that stay, "
-            f"{taxonomy.by_the_papers_rule} of "
-            f"{len(taxonomy.clusters)} clusters would be published. It does not rule out a common "
-            "ability."
+            f"{taxonomy.by_the_papers_rule} of {len(taxonomy.clusters)} clusters would be "
+            "published. It does not rule out a common ability."
         )
-    note = "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands for no clusters."
+    note = (
+        "p = (1 + draws at or above the observed) / (1 + draws). A silhouette of −1 stands for no "
+        "clusters."
+    )
     return Section(
         "Is it real",
         tuple(sentences),
@@ -432,8 +440,7 @@ def _stability(taxonomy: Taxonomy) -> Section | None:
     )
     note = (
         "Other models: two halves that share no model, with each other. Embedding fixed: the "
-        "paper's bootstrap, in "
-        "which nothing but the clustering can change."
+        "paper's bootstrap, in which nothing but the clustering can change."
     )
     return Section("Does it stay", (), (), (Table("Found again", columns, tuple(rows), note),))
 
@@ -473,7 +480,10 @@ def _apart(taxonomy: Taxonomy) -> Section:
     if not rows:
         return Section("Set apart", ("Nothing was set apart.",))
     columns = (TableColumn(""), TableColumn("Number", "number"), TableColumn("Such as", "code"))
-    said = "These tell no two examples, or no two models, apart, and are in no cluster. All names are in taxonomy.json."
+    said = (
+        "These tell no two examples, or no two models, apart, and are in no cluster. All names are "
+        "in taxonomy.json."
+    )
     return Section("Set apart", (said,), (), (Table("Set apart", columns, rows),))
 
 

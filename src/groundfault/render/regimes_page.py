@@ -18,9 +18,7 @@ _ENDS = ("", "_low", "_high")
 
 
 def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
-    """What `groundfault.taxonomy.use.regimes.depth_profile` gives; models in rows, depths in
-    columns.
-    """
+    """The page of a depth profile: models in rows, depths in columns."""
     values = profile["depth"].unique().sort().to_list()
     models = profile["model"].unique().sort().to_list()
     cells = {(row["model"], row["depth"]): row for row in profile.iter_rows(named=True)}
@@ -34,8 +32,8 @@ def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
     heads = (TableColumn("Model"), *(TableColumn(f"{depth} {value}", "number") for value in values))
     note = (
         f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same "
-        "examples at several "
-        "depths make cells depend on each other: intervals that overlap are no test."
+        "examples at several depths make cells depend on each other: intervals that overlap are no "
+        "test."
     )
     few, many = (words.count(int(end)) for end in profile["examples"].sort().to_numpy()[[0, -1]])
     facts = (("Examples of a model at a depth", few if few == many else f"{few} to {many}"),)
@@ -58,12 +56,9 @@ def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> P
         rates.append((*cell, _share(gap.grader_rate), _share(gap.execution_rate), ends, *tests))
     note = (
         "Gap: judged minus executed; above 0 the judge sees successes that never ran, below 0 it "
-        "misses some; they "
-        f"disagree where its interval excludes 0. {words.level(level)} intervals, one cell at a "
-        "time: Wilson's of "
-        "rates, Newcombe's paired one of gaps. p: McNemar's exact test; Holm: adjusted over the "
-        "cells. Traces are "
-        "taken to be independent."
+        f"misses some; they disagree where its interval excludes 0. {words.level(level)} "
+        "intervals, one cell at a time: Wilson's of rates, Newcombe's paired one of gaps. p: "
+        "McNemar's exact test; Holm: adjusted over the cells. Traces are taken to be independent."
     )
     names = tuple(TableColumn(name) for name in by) or (TableColumn(""),)
     said = tuple(
