@@ -57,7 +57,7 @@ def test_verify_notices_a_ledger_that_was_edited(tmp_path: Path) -> None:
         connection.execute(f"UPDATE {table} SET actor = 'somebody else'")
     result = groundfault.verify(tmp_path / "report")
     assert not result.reproduces
-    assert "does not bear the report out" in result.ledger
+    assert "contradicts the report" in result.ledger
 
 
 def test_a_derivation_that_is_unknown_is_named(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_column_that_tells_the_outcome_is_left_out_and_named():
 def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():
     candidate = Candidate("gave up", "reason = 'gave up'")
     with pytest.raises(
-        RuleError, match=r"'gave up' reads 'reason', which tells \d+% of the outcomes"
+        RuleError, match=r"'gave up' reads 'reason', which predicts \d+% of the rarer outcome"
     ):
         groundfault.audit(evidence(leaking()), candidates=[candidate])
     other = evidence(leaking(), allow_leak=["reason"])

@@ -43,7 +43,7 @@ def _p_values(
         np.full(len(ruling.verdicts), np.nan) for _ in range(4)
     )
     for h, i in results.positions.items():
-        # what was mined from these very units has no p-value on them
+        # a candidate that was selected by the outcomes of these units has no valid p-value on them
         mined = audit.is_mined_here(audit.library[h // len(audit.outcomes)])
         screening = None if mined else ruling.screening
         if screening and screening.p is not None:

@@ -23,8 +23,7 @@ USUAL_PREVALENCE = 0.3
 def make_designs(
     judge: Judge, plan: Plan, discovery: Units, n_holdout: int, hypotheses: NDArray[np.intp]
 ) -> Callable[[int], Design]:
-    """How a single true candidate of a given support would be decided on, as a function of that
-    support.
+    """The test that a single true candidate would have to pass, as a function of its support.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ def minimum_detectable_lifts(
 
 
 def _lone_floor(judge: Judge, plan: Plan, discovery: Units, hypotheses: NDArray[np.intp]) -> float:
-    """The floor that one survivor alone has to clear."""
+    """The floor that a single survivor has to exceed: the most that power has to overcome."""
     laws, _, counts = discovery.null_distributions(hypotheses, pooled=True)
     if judge.name == "janus-lite":
         return float(np.nextafter(laws.pool_quantile(counts, LITE_LEVEL, plan.effect), np.inf))

@@ -1,4 +1,4 @@
-"""The one flow of an audit: evidence, frozen candidates, sealed plan, one opening, report."""
+"""The flow of an audit: evidence, frozen candidates, sealed plan, one opening, report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def audit(
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Report:
-    """Say which proposed explanations of the failures hold up.
+    """Test which explanations of the failures beat chance and repeat on the holdout.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def audit(
     reopen : str, optional
         Why a holdout that was opened with other candidates is opened again.
     robustness : int
-        Repeat the whole rule over so many random splits and report how often each candidate is
-        confirmed.
+        Number of random splits to repeat the whole rule over; the report says how often each
+        candidate is confirmed.
     jobs : int
         Processes for the repeats; the answer does not depend on it.
     progress : callable, optional
@@ -67,7 +67,7 @@ def audit(
     Raises
     ------
     InputError, RuleError, PlanError
-        If something given cannot be used; nothing is recorded then.
+        If an argument cannot be used; nothing is recorded then.
     LedgerError
         If the holdout was opened before with other candidates and no reason is given.
 
@@ -87,6 +87,7 @@ def audit(
     report_progress(f"applying {len(prepared.library)} candidates to {units} units")
     # rules that cannot be applied fail here, before the opening is recorded
     marks = prepared.marks
+    # recorded before a held-out loss is read: an audit killed after this has used its holdout
     opening = _open(prepared, ledger, reopen)
     report_progress(f"judging {len(marks.on)} candidates by {prepared.judge.name}")
     losses = prepared.losses()
@@ -111,7 +112,10 @@ def _count_unscored(evidence: Evidence) -> int:
 
 
 def _judge_extremes(prepared: PreparedAudit) -> dict[str, Ruling]:
-    """Verdicts had all unscored observations failed, and had all passed."""
+    """Verdicts had all unscored observations failed, and had all passed.
+
+    If both agree with the verdict, it does not depend on what was not scored.
+    """
     return {
         name: prepared.judge_losses(prepared.losses(prepared.evidence.with_unscored_as(loss)))[0]
         for name, loss in (("all_failed", 1.0), ("all_passed", 0.0))

@@ -58,7 +58,7 @@ _WORDS = (
 
 @dataclass(frozen=True)
 class GateMatch:
-    """A finding that the expression is true of.
+    """A finding for which the expression is true.
 
     Attributes
     ----------
@@ -92,19 +92,19 @@ class Gate:
     fail_on : str
         The expression.
     new : tuple of GateMatch
-        Findings that it is true of, and was not in the baseline; all of them, where there is no
-        baseline.
+        Findings for which it is true now and was not in the baseline; all of them, where there is
+        no baseline.
     known : tuple of GateMatch
-        Findings that it was true of in the baseline too. They do not fail the gate.
+        Findings for which it was true in the baseline too. They do not fail the gate.
     gone : tuple of str
-        Names of what it was true of in the baseline, and no longer is.
+        Names of findings for which it was true in the baseline and no longer is.
     compared : bool
         Whether there was a baseline.
     detectable : float or None
         The least lift that the audit could have found.
     blind : bool
-        It is larger than the gate demands: that nothing was confirmed says too little, so the gate
-        fails.
+        ``detectable`` is larger than ``must_detect`` allows: an audit that confirms nothing then
+        says too little, so the gate fails.
     notes : tuple of str
         What makes report and baseline hard to compare.
     """
@@ -131,7 +131,7 @@ def gate(
     baseline: ReportData | str | Path | Mapping[str, Any] | None = None,
     must_detect: float | None = None,
 ) -> Gate:
-    """Hold a report against a rule, and against the report before it.
+    """Test a report's findings by a rule, and against an earlier report.
 
     Parameters
     ----------
@@ -141,9 +141,9 @@ def gate(
         A SQL expression over `COLUMNS`, such as ``confirmed and lift > 0 and source !=
         'instrument'``.
     baseline : as report, optional
-        What was known before. A finding is the same if its rule, its outcome and the sign of its
-        lift are; the two directions of a comparison are matched by their order, whatever the models
-        are called.
+        The report with the known findings. A finding is the same if its rule, its outcome and the
+        sign of its lift are; the two directions of a comparison are matched by their order,
+        whatever the models are called.
     must_detect : float, optional
         The gate fails, too, if the audit could not have found a lift of this size: a small test set
         confirms nothing.
@@ -191,11 +191,12 @@ def gate(
 
 
 class _Matches:
-    """A report's findings that a rule is true of, by what makes them the same in another report."""
+    """A report's findings for which a rule is true, by a key that is the same in other reports."""
 
     def __init__(self, report: ReportData, rule: Rule) -> None:
         self.report = report
         rows = [_row(report, finding) for finding in report.findings]
+        # the sign is part of the key: a slice that was better and is now worse is a new finding
         keys = [
             (row["rule"], _common_name(report, row["outcome"]), (row["lift"] or 0) < 0)
             for row in rows
@@ -271,9 +272,8 @@ def _parse_rule(text: str) -> Rule:
 
 
 def _true_of(rule: Rule, table: pl.DataFrame) -> list[int]:
-    """Of which rows a rule is true; what cannot be decided of a confirmed finding is an error, no
-    pass.
-    """
+    """Indices of rows for which a rule is true."""
+    # null for a confirmed finding is an error and no false: the gate would pass what nobody decided
     import polars as pl
 
     try:

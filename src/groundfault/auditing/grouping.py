@@ -1,4 +1,4 @@
-"""Grouping: which confirmed hypotheses cannot be told apart from a stronger one."""
+"""Grouping: which confirmed hypotheses may be a stronger one seen through another column."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from groundfault.stats import bits, stratified
 OVERLAP = 0.5
 SHARE_LEFT = 0.5
 LEVEL = 0.05
-"""What is told apart is no matter of the plan: two reports of the same findings group them
-alike.
-"""
+"""Not settings of the plan: two reports of the same findings group them alike."""
 
 
 def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dict[int, int]:
-    """Which confirmed hypotheses go under a stronger one of the same outcome, its lead, and which
-    one that is.
+    """Assign confirmed hypotheses to a stronger one of the same outcome, their representative.
 
     Parameters
     ----------
@@ -32,16 +29,16 @@ def find_representatives(ruling: Ruling, whole: Marks, confirming: Units) -> dic
 
     Notes
     -----
-    A hypothesis goes under a lead if
+    A hypothesis is assigned to a representative if
 
     - their slices overlap: the absolute correlation of their memberships is at least one half; or
-    - the lead explains it: among judged units that are alike in the lead, less than half of its
-      lift is left, and that is no more than chance (one-sided Mantel-Haenszel test).
+    - the representative explains it: among judged units that agree in the representative, less
+      than half of its lift is left, and that is within chance (one-sided Mantel-Haenszel test).
 
-    Two failure modes of their own keep their lifts among units alike in the other, however much
-    their slices have in common, so that both halves of the second rule speak against it. Leads are
-    taken by p-value, the smallest first, and one at a time: what only several of them explain
-    together is not grouped."""
+    Two separate failure modes keep their lifts among units that agree in the other one, however
+    much their slices overlap. Representatives are taken by p-value, the smallest first, and one at
+    a time: a hypothesis that only several of them explain together is not grouped.
+    """
     outcomes = len(confirming.losses)
     strength = _strength(ruling)
     confirmed = sorted(
@@ -82,6 +79,7 @@ def _alike(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
     """Absolute correlation of memberships."""
     if len(slices) < 2:
         return np.zeros((len(slices),) * 2)
+    # a slice of all units has no variance: NaN, which no threshold exceeds
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.abs(np.corrcoef(bits.unpack(marks.on[slices], marks.size).astype(np.float32)))
 
@@ -89,7 +87,7 @@ def _alike(marks: Marks, slices: NDArray[np.intp]) -> NDArray[np.float64]:
 def _find_explained(
     units: Units, slices: NDArray[np.intp], lead: int, outcome: int
 ) -> NDArray[np.bool_]:
-    """Which candidates have next to no lift among units that are alike in the lead."""
+    """Which candidates have next to no lift among units that agree in the representative."""
     from scipy.special import ndtri
 
     marks, losses = units.marks.select(np.append(slices, lead)), units.losses[outcome]
@@ -97,10 +95,13 @@ def _find_explained(
     defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
     is_scored = defined if units.scored is None else defined & units.scored[outcome]
     strata = np.zeros(len(losses), dtype=np.int64) if units.strata is None else units.strata
+    # three strata of each: the representative undefined, false, and true
     within = 3 * strata + on[-1] + defined[-1]
     rest = on[:-1] & is_scored[:-1]
     plain, _ = stratified.lift(rest, losses, strata, is_scored[:-1])
     lift_within, z = stratified.lift(rest, losses, within, is_scored[:-1])
+    # less than half of the lift is left, and the rest is not significant: either alone would group
+    # separate modes in small or in large samples
     side = np.sign(plain)
     return np.asarray(
         (side * lift_within < SHARE_LEFT * np.abs(plain)) & (side * z < -ndtri(LEVEL))

@@ -1,4 +1,4 @@
-"""Hints: what a reader should think about before the verdicts are believed."""
+"""Hints: what to check before believing the verdicts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from groundfault.core.plan import exact
 
 def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
+    # what may make the whole audit useless comes first, what explains single numbers last
     return (
         *_about_rare_errors(results),
         *_about_unscored_rows(results),
@@ -25,6 +26,8 @@ def write_hints(results: AuditResults) -> tuple[str, ...]:
 def _about_rare_errors(results: AuditResults) -> Iterator[str]:
     plan, min_lift = results.audit.plan, float(exact(results.audit.plan.min_lift or 0))
     rate = float(results.full.losses.mean() / (results.full.denominator or 1))
+    # a lift of min_lift needs an error rate of at least that on the slice; with twice as much
+    # overall it is ordinary
     if plan.effect == "risk_difference" and rate < 2 * min_lift:
         yield (
             f"errors are rare ({rate:.1%}): a lift of {min_lift:g} may be out of reach; "
@@ -48,8 +51,8 @@ def _about_leaks(results: AuditResults) -> Iterator[str]:
         columns = ", ".join(map(repr, results.audit.leaks))
         yield (
             f"left out, because they predict over {LEAK:.0%} of the rarer outcome: {columns}; "
-            "--allow-leakage uses a column all the same, --post-outcome says that it follows from "
-            "the outcome"
+            "--allow-leakage uses a column all the same, --post-outcome declares that it follows "
+            "from the outcome"
         )
 
 
@@ -98,5 +101,6 @@ def _count_at_the_edge(results: AuditResults) -> int:
         / results.audit.evidence.unit_count
     )
     edges = [float(exact(edge)) for edge in results.audit.plan.prevalence or ()]
+    # an edge of 0 or 1 excludes nothing
     near = [np.abs(share - edge) < 2 * deviation for edge in edges if 0 < edge < 1]
     return int(np.any(near, axis=0).sum()) if near else 0

@@ -1,8 +1,8 @@
-"""Leaks: columns that tell failed from passed almost perfectly, and so are likely to follow from
-the outcome.
+"""Leaks: columns that predict the outcome almost perfectly, so likely consequences of it.
 
-A column such as ``terminate_reason`` explains failures by failing. What people know to be such a
-column they declare (`Roles.post_outcome`); this test catches what they forgot."""
+A column such as ``terminate_reason`` explains failures by failing. Such columns can be declared
+(`Roles.post_outcome`); this test catches those that were forgotten.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ from groundfault.core.columns import LEVELS, take_sample
 from groundfault.core.evidence import Evidence
 
 LEAK = 0.95
-"""Share of the rarer outcome that a column may tell before it is taken for a consequence of the
-outcome.
-"""
+"""Share of the rarer outcome that a column may predict before it counts as a consequence of it."""
 
 MIN_FAILURES = 10
-"""Observations of each outcome that it takes to say so."""
+"""Observations of each outcome that the test needs."""
 
 
 def find_leaks(
     evidence: Evidence, columns: Iterable[str], rows: NDArray[np.bool_] | None = None
 ) -> dict[str, float]:
-    """Columns that determine the outcome almost perfectly, and how well.
+    """Columns that predict the outcome almost perfectly, and how well.
 
     The measure is Goodman and Kruskal's lambda, each observation predicted from the others: for
     words and flags the level's own majority, for numbers the best single cut and, where they have
@@ -63,7 +61,7 @@ def find_leaks(
 
 
 def _count_mistakes(values: pl.Series, failures: NDArray[np.bool_]) -> int:
-    """Fewest observations that the column gets wrong."""
+    """Fewest observations that a prediction from the column gets wrong."""
     levels = 0 if values.dtype.is_nested() else values.n_unique()
     best = len(failures)
     if levels < 2:
@@ -80,7 +78,8 @@ def _mistakes_by_level(values: pl.Series, failures: NDArray[np.bool_]) -> int:
     size = np.bincount(codes)
     fails = np.bincount(codes, weights=failures)
     rarer = np.minimum(fails, size - fails)
-    # predicted from the others of its level, each observation of a tied level is predicted wrong
+    # leave-one-out: without itself, the majority of a tied level is the other outcome. So a column
+    # of ids, all levels of one, predicts nothing
     is_tied = np.abs(2 * fails - size) <= 1
     return int(np.where(is_tied, size, rarer).sum())
 

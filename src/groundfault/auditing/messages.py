@@ -1,6 +1,4 @@
-"""What may be said of a finding, in sentences: association, never cause; what was selected is
-called selected.
-"""
+"""Sentences about findings: association, never cause; what was selected is called selected."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ _LEVELS = {
 
 
 def describe_guarantee(judge: Judge, plan: Plan, size: int) -> str:
-    """What a confirmation by this judge is worth."""
+    """The error rate that a confirmation by this judge guarantees, as a sentence says it."""
     words = _LEVELS.get(
         judge.name, "see the judge's own documentation for what a confirmation is worth"
     )
@@ -45,7 +43,8 @@ def describe_guarantee(judge: Judge, plan: Plan, size: int) -> str:
 
 
 def write_reason(verdict: Verdict, codes: tuple[str, ...], judge: Judge) -> str:
-    """Why the verdict is what it is, starting with the codes where there are some."""
+    """The reason of a verdict, with the codes in front where there are some."""
+    # codes in front, so that scripts can match them although sentences change
     if codes:
         message = "; ".join(REASONS.get(code, code) for code in codes)
         return f"{', '.join(codes)}: {message}"
@@ -72,8 +71,9 @@ def write_sentence(
     plan: Plan,
     guarantee: str,
 ) -> str:
-    """What may be said of one finding, in full; ``what`` is counted: errors, errors of a model, a
-    kind of change.
+    """The full sentence about one finding.
+
+    ``what`` names what is counted: errors, errors of a model, or a kind of change.
     """
     cell = holdout or discovery
     of = "" if what == "errors" else f" ({what})"
@@ -100,7 +100,7 @@ def write_sentence(
 
 
 def write_conclusion(mdl: float | None, prevalence: float, confirmed: int) -> str:
-    """What an audit without findings says: never that there are no failure modes."""
+    """The sentence about the audit's power: never that there are no failure modes."""
     head = "No reportable finding. " if not confirmed else ""
     if mdl is None and confirmed:
         return (

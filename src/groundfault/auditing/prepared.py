@@ -53,7 +53,7 @@ class PreparedAudit:
 
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
-        """Which units the screen may see; all of them for a judge that holds nothing out."""
+        """The discovery units; all of them for a judge that holds nothing out."""
         if self.judge.confirmation == "none":
             return np.ones(self.evidence.unit_count, dtype=np.bool_)
         return self.plan.discovery_units(self.evidence)
@@ -119,7 +119,7 @@ class PreparedAudit:
 
     @cached_property
     def split_hash(self) -> str:
-        """SHA-256 of the names of the units that are seen."""
+        """SHA-256 of the names of the discovery units."""
         digest = hashlib.sha256()
         feed(digest, "seen", self.evidence.unit_names.filter(pl.Series(self.discovery_mask)))
         return digest.hexdigest()
@@ -152,36 +152,32 @@ class PreparedAudit:
 
     @property
     def origin(self) -> str:
-        """Which outcomes, and which units of them, a finder is shown here: what `Candidate.mined`
-        says of its finds.
-        """
+        """The outcomes and units that finders see here, which `Candidate.mined` records."""
         return f"{self.evidence.outcome_hash[:16]}/{self.split_hash[:16]}"
 
     def is_mined_here(self, candidate: Candidate) -> bool:
-        """Whether a candidate was found by looking at the outcomes of the very units that are seen
-        here.
-        """
+        """Whether a candidate was mined from the outcomes of the discovery units here."""
         return bool(candidate.mined) and candidate.mined == self.origin
 
     def propose(
         self, finders: Sequence[Any], declarations: Sequence[Candidate] = ()
     ) -> list[Candidate]:
-        """What finders propose from the units that are seen; finds of those that look at outcomes
-        are marked as mined.
+        """What finders propose from the discovery units.
+
+        Candidates of finders that look at outcomes are marked as mined.
 
         Parameters
         ----------
         finders : sequence of finder or str
         declarations : sequence of Candidate
-            Whose names are taken, and what conjunctions are made of.
+            Candidates that were named: proposals get other names, and conjunctions combine them.
         """
         proposals: list[Candidate] = []
         for one in finders:
             so_far = [*declarations, *proposals]
             finder = _make_finder(one, so_far) if isinstance(one, str) else one
-            rules = {
-                (c.rule, c.missing) for c in so_far
-            }  # what an earlier finder proposed stays its own
+            # a rule that two finders propose counts for the first, and is judged once
+            rules = {(c.rule, c.missing) for c in so_far}
             candidates = (
                 c for c in finder.propose(self.visible_evidence) if (c.rule, c.missing) not in rules
             )
@@ -199,14 +195,14 @@ def prepare(
     finders: Sequence[Any] | None = None,
     compare: tuple[str, str] | None = None,
 ) -> PreparedAudit:
-    """Freeze everything that is decided before looking, and check that it can be judged.
+    """Freeze everything that is decided before the holdout is read, and check it.
 
     Parameters
     ----------
     evidence : Evidence
     plan : Plan, optional
     candidates : iterable of Candidate, optional
-        Judged as named. With neither candidates nor finders, the default finders propose.
+        To judge. With neither candidates nor finders, the default finders propose.
     finders : sequence of finder or str, optional
         Propose further candidates from the discovery units. A judge that holds nothing out lets
         them see all units, but no outcome.
@@ -227,8 +223,7 @@ def prepare(
     if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
         raise InputError(
             "all models are held out, so there is nothing to find candidates in: name "
-            "candidates, or "
-            "leave some models for discovery"
+            "candidates, or leave some models for discovery"
         )
     library = Library.of([*declarations, *start.propose(finders, declarations)])
     if len(library) == 0:
@@ -321,27 +316,23 @@ def _require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
         )
     for column in sorted(columns & set(audit.leaks)):
         raise RuleError(
-            f"candidate {candidate.name!r} reads {column!r}, which tells "
-            f"{audit.leaks[column]:.0%} of the outcomes and "
-            "so is likely to follow from them; allow_leakage (--allow-leakage) lets it be "
-            "judged all the same"
+            f"candidate {candidate.name!r} reads {column!r}, which predicts "
+            f"{audit.leaks[column]:.0%} of the rarer outcome, so it is likely to follow from the "
+            "outcome; allow_leakage (--allow-leakage) lets it be judged all the same"
         )
 
 
 def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
-    """A mined candidate may be judged on units that its finder did not see, or on other outcomes
-    altogether.
-    """
+    """A mined candidate needs units that its finder did not see, or other outcomes."""
     for candidate in library:
         if not candidate.mined or audit.is_mined_here(candidate):
             continue
         if candidate.mined.partition("/")[0] == audit.origin.partition("/")[0]:
             raise PlanError(
                 f"candidate {candidate.name!r} was mined from other units of this evidence than "
-                "judge "
-                f"{audit.judge.name} now sees, so that the others are not fresh to it: take a "
-                "judge with a holdout and "
-                "split as then (--seed, --holdout, --split), or other evidence"
+                f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"
+                " a judge with a holdout and split as then (--seed, --holdout, --split), or other "
+                "evidence"
             )
 
 

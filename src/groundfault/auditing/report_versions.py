@@ -102,11 +102,13 @@ def _upgrade_1(old: _Json) -> _Json:
     new = _rename(old, {"library": "candidates"})
     manifest = dict(old["manifest"])
     outcome = manifest.pop("taxonomy", None)
+    # 0.1.0 had one kind of derived evidence, claims of a taxonomy, and stored its outcome alone
     manifest["derivation"] = outcome and {"kind": "taxonomy", "settings": {"outcome": outcome}}
     manifest["roles"] = _rename(
         manifest["roles"], {"allow_leak": "allow_leakage", "empty": "null_outcome"}
     )
     new["manifest"] = manifest
+    # renamed since; the values are the same
     new["findings"] = [_rename(row, {"lead": "representative"}) for row in old["findings"]]
     return new | {"schema_version": 2}
 

@@ -1,6 +1,4 @@
-"""How much a verdict owes to the one split: the whole rule repeated over random splits of the same
-units.
-"""
+"""Robustness: how much a verdict owes to its split, by repeating the rule over random splits."""
 
 from __future__ import annotations
 
@@ -54,6 +52,7 @@ def confirmation_frequency(
     """
     from joblib import Parallel, delayed
 
+    # several blocks a process: splits take unequal time, and each task copies the units
     blocks = np.array_split(np.arange(splits), min(splits, max(1, 4 * jobs)))
     parts = Parallel(n_jobs=jobs)(delayed(_block)(judge, plan, units, block) for block in blocks)
     hits = np.concatenate(parts)
@@ -65,6 +64,7 @@ def _block(judge: Judge, plan: Plan, units: Units, block: NDArray[np.int64]) -> 
 
 
 def _one(judge: Judge, plan: Plan, units: Units, number: int) -> NDArray[np.bool_]:
+    # a random stream of its own for each split, so that the number of processes changes nothing
     purpose = f"robustness/{number}"
     if judge.confirmation == "none":
         ruling = rule(judge, plan, units, None, units.marks, purpose)

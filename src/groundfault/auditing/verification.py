@@ -34,10 +34,11 @@ if TYPE_CHECKING:
     from groundfault.core.judge import Judge
     from groundfault.readers import Reader
 
-# what may differ between two machines that agree on every finding
+# fields that may differ between two machines that agree on every finding
 _VOLATILE = ("schema_version", "ledger", "groundfault_version")
 _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
-# sentences made from the numbers, which a later version may phrase differently
+# sentences are made from the numbers that are compared anyway: a later version may phrase them
+# better, and must not fail the reports of an older one
 _TEXTS = ("guarantee", "conclusion", "hints")
 _TEXTS_OF_FINDINGS = ("reason", "sentence")
 _MAX_DIFFERENCES = 100
@@ -61,7 +62,7 @@ class Verification:
     differences : tuple of str
         What differs, each as "where: reported, recomputed"; the first hundred.
     ledger : str
-        What the ledger says of the report.
+        Whether the ledger confirms the opening that the report claims.
     """
 
     reproduces: bool
@@ -167,9 +168,9 @@ def read_evidence_again(
     evidence: str | Path | None = None,
     reader: Reader | None = None,
 ) -> Evidence:
-    """The evidence of a report, read as it was read for it.
+    """Read the evidence of a report again, with the settings it was read with.
 
-    It is of all models, also those that the report is not of.
+    It holds all models, also those that the report is not about.
 
     Parameters
     ----------
@@ -216,7 +217,7 @@ def _find_table(evidence: str | Path | None, sources: tuple[str, ...], directory
 
 
 def _comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
-    """What has to be equal in a report and its recomputation."""
+    """The fields that have to be equal in a report and its recomputation."""
     report = to_plain(data)
     top = _VOLATILE if texts else (*_VOLATILE, *_TEXTS)
     of_findings = () if texts else _TEXTS_OF_FINDINGS
@@ -231,7 +232,8 @@ def _leave_out(section: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]
 
 
 def _check_ledger(entry: RecordedOpening | None, ledger: str | Path | None) -> tuple[str, bool]:
-    """What the ledger says, and whether that agrees with the report."""
+    """A sentence on the ledger, and whether it agrees with the report."""
+    # a ledger that is elsewhere is no contradiction: reports are sent to people without it
     if entry is None:
         return "the opening of the holdout was not recorded", True
     path = ledger or entry.path
@@ -240,5 +242,5 @@ def _check_ledger(entry: RecordedOpening | None, ledger: str | Path | None) -> t
     try:
         Ledger(path).check(head=entry.head)
     except (LedgerError, InputError) as error:
-        return f"the ledger does not bear the report out: {error}", False
+        return f"the ledger contradicts the report: {error}", False
     return f"the ledger {path} is unbroken and holds this opening", True

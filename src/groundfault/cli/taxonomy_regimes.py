@@ -57,7 +57,7 @@ def depth(
     groundfault taxonomy depth mint.parquet --id id --model-column model --outcome error \\
         --repeat turns --depth turns
     """
-    from groundfault.render.regimes_page import depths
+    from groundfault.render.regimes_page import make_depth_page
     from groundfault.taxonomy.use.regimes import depth_profile
 
     require_writable(out)
@@ -66,14 +66,14 @@ def depth(
             read_evidence(options, progress), column, score=score, rate=rate, level=level
         )
     title = ", ".join(Path(source).name for source in options["sources"])
-    _say(depths(profile, column, title, level), profile, out)
+    _say(make_depth_page(profile, column, title, level), profile, out)
 
 
 @click.command(cls=GroupedCommand)
 @click.argument("traces", type=click.Path(), metavar="TRACES")
 @option(
     "--grader",
-    "judge",
+    "grader",
     required=True,
     metavar="COL",
     old_name="--judge",
@@ -94,7 +94,7 @@ def depth(
 @_LEVEL
 @_OUT
 def gaps(
-    traces: str, judge: str, execution: str, by: tuple[str, ...], level: float, out: str | None
+    traces: str, grader: str, execution: str, by: tuple[str, ...], level: float, out: str | None
 ) -> None:
     """Compare an LLM grader's verdicts with execution results.
 
@@ -104,15 +104,15 @@ def gaps(
     groundfault taxonomy gaps traces.csv --grader graded --execution ran --by attack --by model
     """
     from groundfault.readers.table import read_table
-    from groundfault.render.regimes_page import gap_table
-    from groundfault.render.regimes_page import gaps as page
+    from groundfault.render.regimes_page import make_gap_page, make_gap_table
     from groundfault.taxonomy.use.regimes import grader_gaps
 
     require_writable(out)
     gap_rows = grader_gaps(
-        read_table(traces, text=by)[0], grader=judge, execution=execution, by=by, level=level
+        read_table(traces, text=by)[0], grader=grader, execution=execution, by=by, level=level
     )
-    _say(page(gap_rows, by, Path(traces).name, level), gap_table(gap_rows, by), out)
+    content = make_gap_page(gap_rows, by, Path(traces).name, level)
+    _say(content, make_gap_table(gap_rows, by), out)
 
 
 def _say(content: Any, table: Any, out: str | None) -> None:

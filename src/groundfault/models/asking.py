@@ -191,8 +191,8 @@ class _Run:
         for question in questions:
             response = await self._settle(question)
             self.responses[question.hash] = response
-            # refusals and faulty questions say nothing of the service: only errors that outlasted all
-            # attempts count
+            # refusals and faulty questions say nothing of the service: only errors that outlasted
+            # all attempts count
             self.failures = self.failures + 1 if response.again else 0
             if response.fatal:
                 self.stop_reason = response.error
@@ -262,8 +262,8 @@ class _Writer:
             return
         self.waiting.append(call)
         async with self.lock:
-            # by identity: equal calls are separate attempts. One that no longer waits was written by
-            # the worker that held the lock before
+            # by identity: equal calls are separate attempts. A call that no longer waits was written
+            # by the worker that held the lock before
             if not any(other is call for other in self.waiting):
                 if self.failed_write:
                     raise InputError(f"the record {self.record.place} could not be written to")
@@ -278,8 +278,8 @@ class _Writer:
 
 def _wait(question: Question, attempt: int) -> float:
     """Seconds before the next attempt: doubled each time, with jitter."""
-    # jitter, so that calls that failed together do not return together; from the hash and not from a
-    # random generator, so that a run can be repeated
+    # jitter, so that calls that failed together do not return together; from the hash and not from
+    # a random generator, so that a run can be repeated
     jitter = 0.5 + int(question.hash[:8], 16) / 2**33
     return min(_MAX_WAIT, _FIRST_WAIT * 2.0 ** (attempt - 1)) * jitter
 

@@ -15,7 +15,7 @@ from groundfault.models.question import Question, Response, whole_text
 # connections of the provider's client; `ask` has the bound on concurrency
 _MANY = 1000
 _CUT = ("max_tokens", "model_length")
-# endings of options that are no part of the name: secrets, and what a question's temperature decides
+# endings of options that are no part of the name: secrets, and what the temperature decides
 _HIDDEN = ("do_sample", "key", "token", "secret", "password")
 
 
