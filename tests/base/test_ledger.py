@@ -77,8 +77,12 @@ def test_what_is_not_json_is_refused_before_anything_is_written(tmp_path: Path) 
 
 
 TAMPERING = {
-    "UPDATE groundfault_ledger SET body = replace(body, '2', '7') WHERE seq = 2": "event 2 .*was edited",
-    "UPDATE groundfault_ledger SET time = '2020-01-01T00:00:00' WHERE seq = 3": "event 3 .*was edited",
+    (
+        "UPDATE groundfault_ledger SET body = replace(body, '2', '7') WHERE seq = 2"
+    ): "event 2 .*was edited",
+    (
+        "UPDATE groundfault_ledger SET time = '2020-01-01T00:00:00' WHERE seq = 3"
+    ): "event 3 .*was edited",
     "UPDATE groundfault_ledger SET actor = 'someone@else' WHERE seq = 1": "event 1 .*was edited",
     "UPDATE groundfault_ledger SET body = x'00ff' WHERE seq = 2": "event 2 .*was edited",
     "UPDATE groundfault_ledger SET hash = 'f00' WHERE seq = 2": "event 2 .*was edited",
@@ -416,6 +420,9 @@ def test_a_url_that_cannot_be_used_is_one_clear_error_without_the_password(
 
 
 def test_sqlalchemy_is_not_imported_before_it_is_used() -> None:
-    code = "import groundfault.base.ledger, sys; groundfault.base.ledger.Ledger('x'); print('sqlalchemy' in sys.modules)"
+    code = (
+        "import groundfault.base.ledger, sys; groundfault.base.ledger.Ledger('x'); "
+        "print('sqlalchemy' in sys.modules)"
+    )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "False"

@@ -169,7 +169,7 @@ class AuditRecord:
 
         Returns
         -------
-        Entry, list of Entry
+        AuditEvent, list of AuditEvent
             The event, and all that are new, in their order: other processes may have been first.
         """
         if self.ledger is None:

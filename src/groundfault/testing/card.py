@@ -262,23 +262,21 @@ class Card:
 
     def to_markdown(self) -> str:
         """A heading, the promise, and one table row a world."""
-        lines = [
-            f"# Calibration of `{self.judge}`",
-            "",
-            f"Promise: {self.promise}.",
-            "",
-            self._conditions(),
-            "",
-        ]
+        from groundfault.render.markdown import set_table
+        from groundfault.render.page import Table, TableColumn
+
         error = {"false discovery": "false share"}.get(
             self.promise.rate, "P(any false confirmation)"
         )
-        lines += [
-            f"| world | n | L | replicates | P(any survivor) | {error} | 95 % interval | "
-            "allowed | power | passes |",
-            "|---|---|---|---|---|---|---|---|---|---|",
-        ]
-        return "\n".join([*lines, *(self._line(row) for row in self.rows), ""])
+        numbers = ("n", "L", "replicates", "P(any survivor)", error, "95 % interval", "allowed")
+        columns = (
+            TableColumn("world"),
+            *(TableColumn(head, "number") for head in (*numbers, "power")),
+            TableColumn("passes"),
+        )
+        table = Table("Worlds", columns, tuple(map(self._line, self.rows)))
+        head = (f"# Calibration of `{self.judge}`", f"Promise: {self.promise}.", self._conditions())
+        return "\n\n".join([*head, set_table(table, caption=False)]) + "\n"
 
     def _conditions(self) -> str:
         settings = {
@@ -296,11 +294,11 @@ class Card:
             "proxies count neither as found nor as false."
         )
 
-    def _line(self, row: CardRow) -> str:
+    def _line(self, row: CardRow) -> tuple[str, ...]:
         error = row.error(self.promise.rate)
         low, high = interval(error, row.replicates)
         bound = row.bound(self.promise)
-        cells = [
+        return (
             row.world,
             str(row.units),
             str(row.candidates),
@@ -310,6 +308,5 @@ class Card:
             f"{low:.3f}-{high:.3f}",
             "no guarantee" if bound is None else f"{bound:.3f}",
             "" if row.power is None else f"{row.power:.2f}",
-            "**no**" if row.failures(self.promise) else "yes",
-        ]
-        return "| " + " | ".join(cells) + " |"
+            "NO" if row.failures(self.promise) else "yes",
+        )
