@@ -1474,7 +1474,8 @@ def test_the_session_agrees_with_the_plain_e_process():
     warm = [r.score for r in audit.rounds if not r.query.stake]
     common = {"bet": "lr-ui", "budget": 10, "warm_start": warm}
     auditor = e_process(
-        [r.score for r in staked_rounds], [r.thresholds.auditor for r in staked_rounds], null="auditor",
+        [r.score for r in staked_rounds], [r.thresholds.auditor for r in staked_rounds],
+        null="auditor",
         grid=audit.plan.auditor_grid, stake=[r.query.claim for r in staked_rounds], **common,
     )  # fmt: skip
     np.testing.assert_allclose(auditor, [r.log_e.auditor for r in staked_rounds], atol=1e-12)

@@ -90,16 +90,20 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
         raise PlanError(
             f"there is no family {unknown[0] if unknown else ''!r}; there are {', '.join(FAMILIES)}"
         )
-    templates = [(family, make) for family in families or FAMILIES for make in FAMILIES[family]]
+    templates = [
+        (family, name, make)
+        for family in families or FAMILIES
+        for name, make in FAMILIES[family].items()
+    ]
     plan, questions, tasks = Plan(seed=seed), set[str](), []
     for number in range(size):
         # one stream a task: a larger bank begins with the smaller one
-        family, make = templates[number % len(templates)]
-        drawing = _draw_new(make, plan.rng("probe bank", number), questions)
+        family, name, make = templates[number % len(templates)]
+        drawing = _draw_new(name, make, plan.rng("probe bank", number), questions)
         questions.add(drawing.question)
         tasks.append(
             Task(
-                id=f"{make.__name__.strip('_').replace('_', '-')}-{number // len(templates) + 1}",
+                id=f"{name}-{number // len(templates) + 1}",
                 family=family,
                 question=drawing.question,
                 answer=drawing.answer,
@@ -118,14 +122,18 @@ def generate(size: int, seed: int = 0, *, families: Sequence[str] | None = None)
 
 
 def _draw_new(
-    make: Callable[[np.random.Generator], _Drawing], rng: np.random.Generator, questions: set[str]
+    name: str,
+    make: Callable[[np.random.Generator], _Drawing],
+    rng: np.random.Generator,
+    questions: set[str],
 ) -> _Drawing:
+    """A drawing whose question is new and whose shortcut is wrong."""
     for _ in range(_TRIES):
         drawing = make(rng)
         if drawing.question not in questions and drawing.answer != drawing.shortcut:
             return drawing
     raise PlanError(
-        f"the template {make.__name__.strip('_')} has no further question; ask for fewer tasks"
+        f"the template {name.replace('-', '_')} has no further question; ask for fewer tasks"
     )
 
 
@@ -288,9 +296,22 @@ def _draw_sum_in_order(rng: np.random.Generator) -> _Drawing:
     )
 
 
-FAMILIES: dict[str, tuple[Callable[[np.random.Generator], _Drawing], ...]] = {
-    "arithmetic": (_draw_two_prices, _draw_doubling, _draw_posts),
-    "relation": (_draw_ranking, _draw_turning, _draw_containers),
-    "counterfactual": (_draw_new_sign, _draw_other_week, _draw_sum_in_order),
+# the name of a template begins the ids of its tasks, which runs and reviews store
+FAMILIES: dict[str, dict[str, Callable[[np.random.Generator], _Drawing]]] = {
+    "arithmetic": {
+        "two-prices": _draw_two_prices,
+        "doubling": _draw_doubling,
+        "posts": _draw_posts,
+    },
+    "relation": {
+        "ranking": _draw_ranking,
+        "turning": _draw_turning,
+        "carried": _draw_containers,
+    },
+    "counterfactual": {
+        "new-sign": _draw_new_sign,
+        "other-week": _draw_other_week,
+        "sum-in-order": _draw_sum_in_order,
+    },
 }
-"""Templates by family."""
+"""Templates by family, and by name."""
