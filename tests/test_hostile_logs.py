@@ -1,6 +1,4 @@
-"""Hostile logs from the shell: one clear line, exit status 2, nothing written, soon and in little
-memory.
-"""
+"""Hostile logs from the shell: one line, exit status 2, nothing written, little memory."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ EVIL = "\x1b[31m\x1b]0;x\x07[bold red]x[/]<script>alert(1)</script>\u202e\x9b2J"
 
 
 def archive(path: Path, entries: list[tuple[str, bytes, int]], *, overlap: int = 1) -> None:
-    """A ZIP of zstd entries, each of the size that it claims; ``overlap`` names for the data of the
-    last.
-    """
+    """A ZIP of zstd entries of declared sizes; ``overlap`` names for the data of the last."""
     out, directory, count = bytearray(), bytearray(), 0
     for i, (name, data, claimed) in enumerate(entries):
         packed, crc, offset = zstandard.compress(data), zlib.crc32(data), len(out)
@@ -103,7 +99,10 @@ def text(content: bytes) -> Callable[[Path], None]:
 
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
-INSPECT = b'{"eval":{"task_id":"","run_id":"","created":"","dataset":{},"task":"t","model":"m"},"samples":'
+INSPECT = (
+    b'{"eval":{"task_id":"","run_id":"","created":"","dataset":{},"task":"t","model":"m"},'
+    b'"samples":'
+)
 LINE = b'{"doc_id":1,"doc":{},"resps":["'
 
 HOSTILE: dict[str, tuple[Callable[[Path], None], str]] = {

@@ -1,6 +1,4 @@
-"""The one flow on evidence of every kind: unscored rows, groups, repeats, models, comparisons,
-graded losses.
-"""
+"""Audits of every kind of evidence: unscored rows, groups, repeats, models, comparisons."""
 
 from __future__ import annotations
 
@@ -80,9 +78,7 @@ def test_unscored_rows_are_no_failures_and_their_weight_is_shown() -> None:
 
 
 def test_a_verdict_that_hangs_on_the_unscored_shows_it() -> None:
-    """Everything on the slice was refused but for a few: had they failed, or passed, the slice
-    would differ.
-    """
+    """Nearly all of the slice was refused: failed or passed, the verdict would differ."""
     frame = make_planted_table(lift=0.0).with_columns(
         pl.when(pl.col("hard") & (pl.int_range(pl.len()) % 4 != 0))
         .then(pl.lit("unparsed"))

@@ -14,9 +14,7 @@ from groundfault.stats import stratified
 
 
 def table(seed: int, latent: float, own: float, n: int = 800) -> pl.DataFrame:
-    """Errors that go with ``cause``, and by ``own`` with a slice that has some examples in common
-    with it.
-    """
+    """Errors that go with ``cause``, and by ``own`` with a slice that overlaps it."""
     rng = np.random.default_rng(seed)
     z = rng.normal(size=n)
     cause, other = z < -0.5, latent * z + np.sqrt(1 - latent**2) * rng.normal(size=n) < -0.5

@@ -1,6 +1,4 @@
-"""Proposing: slices of the discovery units, what is said of them, and that what was mined stays
-known as mined.
-"""
+"""Proposals: slices of the discovery units, their numbers, and that mining is declared."""
 
 from __future__ import annotations
 

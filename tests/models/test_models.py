@@ -1,5 +1,4 @@
-"""The one door to language models: answered, refused and failed kept apart; nothing lost, nothing
-paid twice, no key told."""
+"""Asking models: answers, refusals and errors; nothing lost or paid twice, no key shown."""
 
 from __future__ import annotations
 
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import models
 from groundfault.errors import InputError, LedgerError, MissingExtraError, PlanError
@@ -417,11 +417,13 @@ import sys
 from groundfault import models
 target = models.get("openai/tiny", base_url=sys.argv[1], api_key="k" * 10)
 prompts = [f"slow 0.02 kill {i}" for i in range(36)]
-answers = models.ask(target, prompts, record=sys.argv[2], concurrency=4, progress=lambda line: print(line, flush=True))
+show = lambda line: print(line, flush=True)
+answers = models.ask(target, prompts, record=sys.argv[2], concurrency=4, progress=show)
 print("all", sum(a.text == f"echo {p}" for a, p in zip(answers, prompts)))
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_and_nothing_is_paid_twice(server: Server, tmp_path: Path) -> None:
     record, kills, recorded, output = tmp_path / "calls.db", 0, 0, ""
     while not output.startswith("all") and kills < 12:
@@ -496,7 +498,7 @@ responses = st.builds(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(questions, questions, responses)
 def test_questions_and_responses_survive_json(
     question: Question, other: Question, response: Response
@@ -519,9 +521,7 @@ def test_no_secret_is_told(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A server that repeats the key it was sent, a password in the address, and everything that is
-    kept or shown.
-    """
+    """A server that repeats its key, a password in the address; all that is stored or shown."""
     other = "hf_secret_in_the_environment"
     monkeypatch.setenv("HF_TOKEN", other)
     caplog.set_level(logging.DEBUG)

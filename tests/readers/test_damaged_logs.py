@@ -1,6 +1,4 @@
-"""Damaged logs: whatever happens to a file, every reader gives a log or one clear line, and
-soon.
-"""
+"""Damaged logs: every reader returns a log or one line of error, and soon."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import readers
 from groundfault.errors import InputError
@@ -93,9 +92,7 @@ def damage_content(data: st.DataObject, content: bytes, suffix: str) -> bytes:
 
 
 def outcome(name: str, path: Path) -> int:
-    """How many observations are read, and fit into a table; -1 where it is one line of
-    complaint.
-    """
+    """Count the observations that are read and fit into a table; -1 for one line of error."""
     readers.get(name).sniff(path)
     try:
         log = readers.read(path, name)
@@ -106,7 +103,7 @@ def outcome(name: str, path: Path) -> int:
 
 @given(data=st.data())
 @settings(
-    max_examples=40,
+    max_examples=count_examples(40),
     derandomize=True,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
@@ -117,9 +114,7 @@ def outcome(name: str, path: Path) -> int:
 def test_a_damaged_log_is_a_log_or_one_line(
     sample: tuple[str, list[Path]], data: st.DataObject
 ) -> None:
-    """Bytes, lines and types changed: never another error, never more rows than a log of that size
-    can hold.
-    """
+    """No other error, and never more rows than a log of that size can hold."""
     name, paths = sample
     whole = data.draw(st.sampled_from(paths))
     path = whole

@@ -13,6 +13,7 @@ import pytest
 from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import readers
 from groundfault.core.status import Status
@@ -238,7 +239,7 @@ def test_nonsense_is_one_line(tmp_path: Path, bad: bytes) -> None:
     assert "\n" not in str(error.value)
 
 
-@settings(max_examples=80)
+@settings(max_examples=count_examples(80))
 @given(how=BYTES)
 def test_any_bytes_are_records_or_one_error(
     tmp_path_factory: pytest.TempPathFactory, how: tuple[list[tuple[float, int]], float]
@@ -248,7 +249,7 @@ def test_any_bytes_are_records_or_one_error(
     read_or_refused(path, "every_eval_ever")
 
 
-@settings(max_examples=80)
+@settings(max_examples=count_examples(80))
 @given(data=st.data())
 def test_any_value_anywhere_is_a_record_or_one_error(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

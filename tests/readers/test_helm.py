@@ -12,6 +12,7 @@ import pytest
 from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import readers
 from groundfault.errors import InputError
@@ -152,9 +153,7 @@ def test_of_a_conversation_the_last_question_is_the_prompt(run: Path) -> None:
 
 
 def test_choices_asked_about_one_by_one(run: Path) -> None:
-    """The request of the choice that the metric took is the answer, and its probability the
-    confidence.
-    """
+    """The metric's choice is the answer, and its probability the confidence."""
 
     def separate(states: list[Any]) -> None:
         for state in list(states):
@@ -238,7 +237,7 @@ def test_a_folder_of_anything_else_is_not_helm(run: Path, logs: Path) -> None:
         Helm().read(logs)
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(
     how=BYTES,
     name=st.sampled_from(["run_spec.json", "per_instance_stats.json", "scenario_state.json"]),
@@ -258,7 +257,7 @@ def test_any_bytes_are_a_run_or_one_error(
     read_or_refused(place, "helm")
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(data=st.data())
 def test_any_value_anywhere_is_a_run_or_one_error(
     logs: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -1,6 +1,4 @@
-"""Logs of every tool become one evidence: nothing averaged, nothing lost, every row accounted
-for.
-"""
+"""Importing logs of every tool: nothing averaged, every row accounted for."""
 
 from __future__ import annotations
 
@@ -16,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 import groundfault
 from groundfault import Evidence, InputError, PlanError, readers
@@ -54,9 +53,7 @@ def rows(n: int = 40, model: str = "m", **more: object) -> list[dict[str, object
 
 
 def run_command(*arguments: str) -> tuple[int, str]:
-    """What a command prints, as in a shell: exit status, and standard output with standard
-    error.
-    """
+    """Exit status, and standard output with standard error, of a command in a shell."""
     result = subprocess.run(
         [sys.executable, "-m", "groundfault", *arguments],
         capture_output=True,
@@ -421,9 +418,7 @@ def test_audits_start_from_native_logs(shared: Path, log: str, scorer: tuple[str
 
 
 def test_an_answer_that_a_later_log_made_good_is_no_contradiction(desk: Path):
-    """A cancelled run and its retry: the answer counts once, and the account says how it came
-    about.
-    """
+    """A cancelled run and its retry: the answer counts once, and the account says why."""
     first = rows(10)
     first[3] |= {"value": None, "status": "error"}
     first[4] |= {"value": None, "status": "missing"}
@@ -543,11 +538,9 @@ ROW = st.fixed_dictionaries(
     logs=st.lists(st.lists(ROW, min_size=1, max_size=8), min_size=1, max_size=3),
     scorer=st.sampled_from("xy"),
 )
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_every_row_read_is_somewhere(logs: list[list[dict[str, Any]]], scorer: str) -> None:
-    """Rows read = rows of evidence + those beside, left out, retried and duplicated, whatever the
-    logs.
-    """
+    """Rows read = rows of evidence, beside, left out, retried and duplicated, for any logs."""
     with tempfile.TemporaryDirectory() as folder:
         for i, each in enumerate(logs):
             pl.DataFrame(

@@ -16,6 +16,7 @@ import zstandard
 from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import readers
 from groundfault.errors import InputError
@@ -277,8 +278,9 @@ def test_what_is_measured_of_an_answer(edit_log: Callable[[Change], Path]) -> No
 
     row = read(edit_log(first(long)))[1][0]
     expected = {
-        "limit": "token", "truncated": True, "turns": 3, "retries": 1, "tool_calls": 1, "input_tokens": 5,
-        "output_tokens": 7, "position": 1, "finish_reason": "stop", "parsed": True,
+        "limit": "token", "truncated": True, "turns": 3, "retries": 1, "tool_calls": 1,
+        "input_tokens": 5, "output_tokens": 7, "position": 1, "finish_reason": "stop",
+        "parsed": True,
     }  # fmt: skip
     assert {key: row.measured[key] for key in expected} == expected
     assert row.attributes["choices"] == 2
@@ -344,9 +346,7 @@ def test_an_interrupted_archive_is_read_as_far_as_it_goes(logs: Path, tmp_path: 
 
 
 def test_samples_in_parts(logs: Path, tmp_path: Path) -> None:
-    """The layout of logs that Inspect splits: shell, metadata and attachments are entries of their
-    own.
-    """
+    """Inspect splits large samples: shell, metadata and attachments are separate entries."""
     rows = entries(logs / "own_mockllm_2scorers_2epochs_zstd.eval")
     whole = read(logs / "own_mockllm_2scorers_2epochs_zstd.eval")[1]
     path = tmp_path / "parts.eval"
@@ -375,9 +375,7 @@ def test_samples_in_parts(logs: Path, tmp_path: Path) -> None:
 
 
 def with_entry(path: Path, packed: bytes, content: bytes) -> Path:
-    """An archive of one zstd entry, header.json, which the standard library cannot write before
-    Python 3.14.
-    """
+    """An archive of one zstd entry, which the standard library can write from Python 3.14 on."""
     name, crc, method = b"header.json", zlib.crc32(content), 93
     sizes = crc, len(packed), len(content), len(name)
     local = struct.pack("<4s5H3I2H", b"PK\x03\x04", 63, 0, method, 0, 0, *sizes, 0) + name + packed
@@ -412,11 +410,13 @@ def test_zstd_frames_of_any_kind_and_none_that_lies(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        b'{"version": 2, "status": "success", "eval": {"task_id": "", "run_id": "", "dataset": {}, "model": "m"',
+        b'{"version": 2, "status": "success", '
+        b'"eval": {"task_id": "", "run_id": "", "dataset": {}, "model": "m"',
         b'{"eval": {"task_id": "", "run_id": "", "dataset": {}, "model": "m"}}',
         b'{"eval": {"task": 1, "task_id": "", "run_id": "", "dataset": {}, "model": "m"}}',
         b'{"eval": {"task": "\xff", "task_id": "", "run_id": "", "dataset": {}, "model": "m"}}',
-        b'{"eval": {"task": "t", "task_id": "", "run_id": "", "dataset": {}, "model": "m"}, "samples": [{"epoch": 1}]}',
+        b'{"eval": {"task": "t", "task_id": "", "run_id": "", "dataset": {}, "model": "m"}, '
+        b'"samples": [{"epoch": 1}]}',
         b'{"eval": {"task": "t", "task_id": "", "run_id": "", "dataset": ' + b"[" * 100_000,
         b"PK\x03\x04 and no more",
     ],
@@ -431,7 +431,7 @@ def test_nonsense_is_one_line(tmp_path: Path, bad: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["mmlu-summary-choices.eval", "eee_data_pubmedqa_gpt4o_mini.json"])
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(how=BYTES)
 def test_any_bytes_are_a_log_or_one_error(
     logs: Path,
@@ -444,7 +444,7 @@ def test_any_bytes_are_a_log_or_one_error(
     read_or_refused(path, "inspect")
 
 
-@settings(max_examples=80)
+@settings(max_examples=count_examples(80))
 @given(data=st.data())
 def test_any_value_anywhere_is_a_log_or_one_error(
     logs: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

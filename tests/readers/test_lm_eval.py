@@ -1,6 +1,4 @@
-"""lm-evaluation-harness samples: doubled rows, quoted log-likelihoods, answers that no filter
-found.
-"""
+"""lm-evaluation-harness samples: doubled rows, quoted log-likelihoods, unparsed answers."""
 
 from __future__ import annotations
 
@@ -114,9 +112,7 @@ def test_files_of_early_2024_are_one_list_named_by_the_models_arguments(folder: 
 
 
 def test_two_filters_are_two_scorers(folder: Path) -> None:
-    """The harness writes every document twice; neither the count of documents nor a score is
-    doubled.
-    """
+    """The harness writes every document twice; neither documents nor scores are doubled."""
     path = edit_rows(
         samples(folder, "add_gen"),
         lambda rows: [
@@ -165,9 +161,7 @@ def test_an_answer_that_no_filter_found_is_not_a_failure(folder: Path) -> None:
 
 @pytest.mark.parametrize("metric", ["f1", "bypass"])
 def test_what_has_no_number_a_document_is_noted(folder: Path, metric: str) -> None:
-    """Ingredients of a metric of the whole task, and runs that only predict: missing, never 0 or
-    999.
-    """
+    """Parts of a metric of the whole task, and runs that only predict: missing, never 0."""
     value = [0, 1] if metric == "f1" else 999
     path = edit_rows(
         samples(folder, "add_gen"),
@@ -199,9 +193,7 @@ def test_without_results_the_folder_names_the_model(folder: Path) -> None:
 
 
 def test_ids_are_those_of_the_documents_and_never_merge_two(folder: Path) -> None:
-    """Without an id of its own a document has its number in the task; a shared one is told
-    apart.
-    """
+    """A document without an id has its number in the task; a shared id gets the number too."""
     path = edit_rows(
         samples(folder, "add_gen"), lambda rows: [r | {"doc": {"id": "same"}} for r in rows]
     )

@@ -1,6 +1,4 @@
-"""Tables of observations: names that meet, numbers that no column holds, values nested without
-end.
-"""
+"""Tables of observations: clashes of names, numbers too large, values nested without end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""promptfoo results: rows conserved in all three files, errors no failures, prompts and repeats
-kept apart.
-"""
+"""promptfoo results: all three files, errors that are no failures, prompts and repeats."""
 
 from __future__ import annotations
 
@@ -14,6 +12,7 @@ import pytest
 from damage import BYTES, damage_bytes, odd, read_or_refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import readers
 from groundfault.errors import InputError
@@ -217,7 +216,7 @@ def test_nonsense_is_one_line(tmp_path: Path, name: str, bad: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["out.json", "out.jsonl", "out.csv"])
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(how=BYTES)
 def test_any_bytes_are_results_or_one_error(
     logs: Path,
@@ -230,7 +229,7 @@ def test_any_bytes_are_results_or_one_error(
     read_or_refused(path, "promptfoo")
 
 
-@settings(max_examples=80)
+@settings(max_examples=count_examples(80))
 @given(data=st.data())
 def test_any_value_anywhere_is_results_or_one_error(
     logs: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

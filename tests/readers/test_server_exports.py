@@ -1,6 +1,4 @@
-"""Readers of event logs, failures-only files, Parquet details and exports of servers, on files as
-written there.
-"""
+"""Readers of event logs, files of failures only, Parquet details and server exports."""
 
 from __future__ import annotations
 
@@ -68,9 +66,7 @@ def test_openai_evals_cut_short_are_noted(tmp_path: Path) -> None:
 
 
 def test_a_hit_of_garak_is_a_failure_of_the_model(tmp_path: Path) -> None:
-    """Each attempt is twice in the report; only the judged one counts, and the unjudged is
-    missing.
-    """
+    """Each attempt is twice in the report; only the judged one counts, the unjudged is missing."""
     log, observations = read(write_json(tmp_path / "garak.r.report.jsonl", samples.GARAK), "garak")
     assert [(o.scorer, o.epoch, o.value, str(o.status), o.response) for o in observations] == [
         ("dan.DAN", 1, 1, "scored", "no"),
@@ -115,9 +111,7 @@ def test_bfcl_failures_alone_leave_the_denominator_unknown(tmp_path: Path) -> No
 
 
 def test_the_result_file_gives_bfcl_those_that_passed(tmp_path: Path) -> None:
-    """Found under result/ as the score file lies under score/; an error in calling the model is no
-    failure.
-    """
+    """It is found under result/ as the score file is under score/; a failed call is an error."""
     log, observations = read(samples.all_samples(tmp_path)["bfcl"], "bfcl")
     assert summarize(observations) == [
         ("simple_0", "valid", 1, "scored"),
@@ -274,9 +268,7 @@ def test_phoenix_experiments_of_the_client_and_spans(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".json", ".jsonl", ".csv"])
 def test_langfuse_scores_in_each_export(tmp_path: Path, suffix: str) -> None:
-    """An observation is the example where one is scored; a category that is no verdict is missing,
-    not its index.
-    """
+    """A scored observation is the example; a category that is no verdict is missing."""
     path = tmp_path / f"scores{suffix}"
     path = (
         write_csv(path, samples.LANGFUSE)
@@ -349,9 +341,7 @@ def test_langfuse_download_of_a_trace_and_export_to_a_bucket(tmp_path: Path) -> 
 
 
 def test_label_studio_verdicts_ratings_and_skipped_tasks(tmp_path: Path) -> None:
-    """Marks of a span are no decision; a rating keeps its range; a task without annotations is
-    missing.
-    """
+    """Marks of a span are no decision; ratings keep their range; no annotation is missing."""
     log, observations = read(write_json(tmp_path / "p.json", samples.LABEL_STUDIO), "label_studio")
     assert summarize(observations) == [
         ("ex7", "verdict", 1, "scored"),

@@ -1,6 +1,4 @@
-"""Readers of many small formats: rows conserved, statuses kept apart, what a file does not say is
-noted.
-"""
+"""Readers of small formats: every row, the statuses, and notes on what a file lacks."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ def logs(shared: Path) -> Path:
 
 
 def test_each_real_file_is_known_to_its_reader_and_to_no_other(logs: Path) -> None:
-    """Every log under native_logs, tried with every reader of a tool; companions such as results
-    files are none's.
-    """
+    """Every log, tried with every reader of a tool; companion files are nobody's."""
     expected = {path: name for pattern, name in FORMATS.items() for path in logs.glob(pattern)}
     assert len(expected) == 16
     for path in (p for p in logs.rglob("*") if p.is_file()):
@@ -177,9 +173,7 @@ def test_annotations_are_named_by_their_instruction(tmp_path: Path) -> None:
 
 
 def test_brief_files_of_evalperf_give_shares_of_a_hundred(logs: Path) -> None:
-    """No outcome of a single answer is in them; a task with too few right answers has no score of
-    speed.
-    """
+    """They have no single answers; too few right answers leave a task without a speed score."""
     for path in logs.glob("evalplus/*.json"):
         content = json.loads(path.read_text())["eval"]
         log, observations = read(path, "evalplus")

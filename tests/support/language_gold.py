@@ -1,8 +1,8 @@
-"""The sentences of ``language_gold.txt``, in both sets of labels, and how well a pipeline does on
-them.
+"""The sentences of ``language_gold.txt`` with their labels, and how well a pipeline does.
 
 ``python tests/support/language_gold.py PIPELINE`` prints the table of
-``docs/reference/language.md`` for a pipeline of yours."""
+``docs/reference/language.md`` for a pipeline of yours.
+"""
 
 from __future__ import annotations
 
@@ -160,9 +160,7 @@ def sentences() -> list[Sentence]:
 
 
 def quality(pipeline: Pipeline) -> dict[str, tuple[float, ...]]:
-    """Of each feature that a pipeline gives, from raw text: precision, recall and n, or correlation
-    and n.
-    """
+    """Precision, recall and n of each feature from raw text, or correlation and n."""
     gold = sentences()
     there = [f for f in FEATURES.values() if f.need is not Need.CORPUS and not pipeline.lacking(f)]
     values = pipeline.measure([s.text for s in gold], there)
@@ -191,7 +189,8 @@ def table(pipeline: Pipeline) -> Iterator[str]:
         says = f"*{f.says}*" if f.graded else f.says
         lists = _LISTS.get(f.name, [f.name] if (HERE / f"{f.name}.txt").exists() else [])
         files = ", ".join(f"`{name}.txt`" for name in lists)
-        yield f"| `{f.name}` | {f.set} | {says} | {_NEEDS[f.need]} | {files} | {_format_quality(f, qualities.get(f.name, ()))} |"
+        quality_text = _format_quality(f, qualities.get(f.name, ()))
+        yield (f"| `{f.name}` | {f.set} | {says} | {_NEEDS[f.need]} | {files} | {quality_text} |")
 
 
 def _format_quality(feature: Feature, numbers: tuple[float, ...]) -> str:

@@ -1,6 +1,4 @@
-"""Small logs of every reader: the first rows of real ones, and made ones where there is no real
-file.
-"""
+"""Small logs of every reader: the first rows of real ones, or synthetic ones."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""A model server on this machine, a process of its own: it speaks OpenAI's protocol, well or badly,
-as prompts say.
+"""A local model server that speaks OpenAI's protocol, well or badly as prompts say.
 
 A prompt is words such as ``429 2 0.3 hello``: what to do, how often or how long, and the rest,
 which is echoed.
 
 Given a file, it follows that script instead, read anew for each request: rules in JSON, each a list
-of words that the messages of a request must hold, and replies, of which the last one stays."""
+of words that the messages of a request must hold, and replies, of which the last one stays.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ RAW = {
     "nulls": b'{"choices": [{"message": null}]}',
     "deep": b"[" * 100_000,
     "error200": b'{"error": {"message": "upstream is busy", "code": 502}}',
-    "surrogate": b'{"choices": [{"message": {"content": "half \\ud83d pair"}, "finish_reason": "stop"}]}',
+    "surrogate": b'{"choices": [{"message": {"content": "half \\ud83d pair"}, '
+    b'"finish_reason": "stop"}]}',
     "filter": b'{"choices": [{"message": {"content": null}, "finish_reason": "content_filter"}]}',
-    "refuse": b'{"choices": [{"message": {"content": null, "refusal": "I cannot."}, "finish_reason": "stop"}]}',
+    "refuse": b'{"choices": [{"message": {"content": null, "refusal": "I cannot."}, '
+    b'"finish_reason": "stop"}]}',
     "parts": b'{"choices": [{"message": {"content": [{"type": "text", "text": "two "}, {"type": "text", "text": "parts"}]}}]}',  # noqa: E501
     "infinite": b'{"choices": [{"message": {"content": "x"}, "logprobs": {"content": [{"token": "x", "logprob": -Infinity}]}}]}',  # noqa: E501
 }

@@ -1,6 +1,4 @@
-"""A real PostgreSQL: the one whose URL is given, or one of our own, started where its programs are
-installed.
-"""
+"""A real PostgreSQL: at the URL in the environment, or started from its programs."""
 
 from __future__ import annotations
 

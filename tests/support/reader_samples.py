@@ -343,9 +343,7 @@ LABEL_STUDIO_MIN = [
 
 
 def lighteval_details() -> pl.DataFrame:
-    """Details as lighteval 0.13 writes them: a generated answer, and a choice by
-    log-probability.
-    """
+    """Details as lighteval 0.13 writes them: a generated answer and a multiple choice."""
     doc = {
         "query": "Q: 2+2\nA:",
         "original_query": "2+2",

@@ -22,8 +22,9 @@ Rules = list[tuple[list[str], list[str]]]
 def taxonomy_of(
     texts: Sequence[Sequence[str]], answers: Sequence[Sequence[str]] | None = None
 ) -> Taxonomy:
-    """Each list of texts is a cluster; the first text is the nearest to its centre. The last
-    cluster is unstable.
+    """A taxonomy whose clusters are lists of texts, the first nearest the centre.
+
+    The last cluster is unstable.
     """
     flat = [text for each in texts for text in each]
     labels = np.repeat(np.arange(len(texts)), [len(each) for each in texts])

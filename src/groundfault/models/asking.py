@@ -262,8 +262,8 @@ class _Writer:
             return
         self.waiting.append(call)
         async with self.lock:
-            # by identity: equal calls are separate attempts. A call that no longer waits was written
-            # by the worker that held the lock before
+            # by identity: equal calls are separate attempts. A call that is gone was written by the
+            # worker that held the lock before
             if not any(other is call for other in self.waiting):
                 if self.failed_write:
                     raise InputError(f"the record {self.record.place} could not be written to")

@@ -60,40 +60,41 @@ def _observations(path: Path, notes: list[str]) -> Iterator[Observation]:
             f"only failures are in this file, {len(failures):,} of {header['total_count']} "
             "entries: the denominator is unknown without the result file"
         )
-    for position, name in enumerate(
-        [*results, *(name for name in failures if name not in results)], 1
-    ):
-        row, result = failures.get(name), results.get(name, {})
-        status, value = _outcome(row, result)
-        prompt = mapping(row.get("prompt")).get("question", row.get("prompt")) if row else None
-        user_turns = [
-            words for turn in [prompt, *listing(prompt)] for words in texts_by(turn, "user")
-        ]
-        measurements = {
-            "position": position,
-            "error_type": text(row.get("error_type") or mapping(row.get("error")).get("error_type"))
-            if row
-            else None,
-            "seconds": result.get("latency"),
-            "output_tokens": result.get("output_token_count"),
-        }
-        answer = result.get(
-            "result", row.get("model_result_raw", row.get("model_result")) if row else None
-        )
-        yield Observation(
-            name,
-            value,
-            status,
-            scorer="valid",
-            # folders are named org_model, since a name with a slash would be two folders
-            model=model.replace("_", "/", 1),
-            task=category,
-            prompt=user_turns[-1] if user_turns else None,
-            response=text(answer),
-            target=text(row.get("possible_answer")) if row else None,
-            attributes={"category": category},
-            measured=drop_empty(measurements),
-        )
+    names = [*results, *(name for name in failures if name not in results)]
+    for position, name in enumerate(names, 1):
+        observation = _observation(name, failures.get(name), results.get(name, {}), position)
+        # folders are named org_model, since a name with a slash would be two folders
+        observation.model, observation.task = model.replace("_", "/", 1), category
+        observation.attributes = {"category": category}
+        yield observation
+
+
+def _observation(
+    name: str, failure: dict[str, Any] | None, result: dict[str, Any], position: int
+) -> Observation:
+    """An entry, from its row in the score file, which only failures have, and its result."""
+    status, value = _outcome(failure, result)
+    row = failure or {}
+    prompt = mapping(row.get("prompt")).get("question", row.get("prompt"))
+    user_turns = [words for turn in [prompt, *listing(prompt)] for words in texts_by(turn, "user")]
+    answer = result.get("result", row.get("model_result_raw", row.get("model_result")))
+    error_type = row.get("error_type") or mapping(row.get("error")).get("error_type")
+    measurements = {
+        "position": position,
+        "error_type": text(error_type),
+        "seconds": result.get("latency"),
+        "output_tokens": result.get("output_token_count"),
+    }
+    return Observation(
+        name,
+        value,
+        status,
+        scorer="valid",
+        prompt=user_turns[-1] if user_turns else None,
+        response=text(answer),
+        target=text(row.get("possible_answer")),
+        measured=drop_empty(measurements),
+    )
 
 
 def _outcome(row: dict[str, Any] | None, result: dict[str, Any]) -> tuple[Status, float | None]:

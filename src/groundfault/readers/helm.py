@@ -211,6 +211,20 @@ class _Run:
             confidence=certain if certain is not None and 0 <= certain <= 1 else None,
             attributes=self._attributes(instance, key[1]),
         )
+        base.measured = _measurements(state, completion, scores, position)
+        self._add_answer(base, state, display, instance, scores)
+        return base
+
+    def _add_answer(
+        self,
+        base: Observation,
+        state: _State | None,
+        display: _Entry | None,
+        instance: _Instance,
+        scores: dict[str, float | None],
+    ) -> None:
+        """Add the answer that the run extracted from the response."""
+        response = base.response
         # multiple choice in one request: the output is a letter, which output_mapping translates
         choices = mapping(state.output_mapping) if state else {}
         answer = (
@@ -229,10 +243,8 @@ class _Run:
             if answer is not None or choices
             else (response.strip() if response else response)
         )
-        base.measured = _measurements(state, completion, scores, position)
         if choices and response is not None:
             base.measured = {**base.measured, "parsed": answer is not None}
-        return base
 
     def _task(self) -> str:
         """The run's name without the model.

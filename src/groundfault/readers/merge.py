@@ -59,14 +59,7 @@ def select_scorer(
             "takes another)"
         )
     mine = table.filter(pl.col("scorer").is_in(scorers))
-    both = (
-        mine.filter(pl.col("scorer").n_unique().over(_ANSWER) > 1)
-        if len(scorers) > 1
-        else mine.clear()
-    )
-    if both.height:
-        names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
-        raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one of them")
+    _require_one_score(mine, scorers)
     # an answer that ended in an error has no scorer: it counts under whichever one is chosen, in
     # those runs which that scorer scored
     nobody = table.filter(pl.col("scorer") == "").join(
@@ -91,6 +84,16 @@ def select_scorer(
         skipped_rows.height,
         tuple(notes),
     )
+
+
+def _require_one_score(mine: pl.DataFrame, scorers: tuple[str, ...]) -> None:
+    """No answer may be scored by two of the chosen scorers."""
+    if len(scorers) < 2:
+        return
+    both = mine.filter(pl.col("scorer").n_unique().over(_ANSWER) > 1)
+    if both.height:
+        names = " and ".join(repr(s) for s in sorted(both["scorer"].unique())[:2])
+        raise InputError(f"{names} both score {both['example_id'][0]!r}; choose one of them")
 
 
 def _verdicts(score_rows: pl.DataFrame, verdicts: Sequence[str]) -> tuple[str, ...]:
@@ -198,18 +201,7 @@ def reconcile(
     """
     table = table.with_columns(_hashes(table["prompt"]))
     last = _last_tries(table)
-    same = [*_KEY, "scorer", "value", "status", "question_hash", "response"]
-    if conflicts == "keep":
-        # repeats within one log may have equal answers, and count; the same row in another log is a
-        # copy, and does not
-        nth = pl.int_range(pl.len()).over(*same, "log").alias("\0nth")
-        unique = (
-            last.with_columns(nth)
-            .unique([*same, "\0nth"], keep="first", maintain_order=True)
-            .drop("\0nth")
-        )
-    else:
-        unique = last.unique(same, keep="first", maintain_order=True)
+    unique = _drop_copies(last, conflicts)
     counts = {"retried": table.height - last.height, "duplicated": last.height - unique.height}
     texts = pl.col("question_hash").drop_nulls().n_unique().over("example_id") > 1
     other_text = unique.filter(texts)
@@ -240,6 +232,18 @@ def reconcile(
         epoch = pl.int_range(1, pl.len() + 1, dtype=pl.Int64).over("example_id", "model")
         unique = unique.with_columns(epoch.alias("epoch"))
     return unique, counts | {"conflicting": other_text.height + again.height}
+
+
+def _drop_copies(last: pl.DataFrame, conflicts: str) -> pl.DataFrame:
+    """Without rows that are equal to another."""
+    same = [*_KEY, "scorer", "value", "status", "question_hash", "response"]
+    if conflicts != "keep":
+        return last.unique(same, keep="first", maintain_order=True)
+    # repeats within one log may have equal answers, and count; the same row in another log is a
+    # copy, and does not
+    nth = pl.int_range(pl.len()).over(*same, "log").alias("\0nth")
+    numbered = last.with_columns(nth)
+    return numbered.unique([*same, "\0nth"], keep="first", maintain_order=True).drop("\0nth")
 
 
 def _last_tries(table: pl.DataFrame) -> pl.DataFrame:
