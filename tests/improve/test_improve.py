@@ -315,9 +315,9 @@ def test_planted_failures_are_rejected_and_mended(slicer: Any, classes: int) -> 
     assert (flipping.predict(Z, p) == y).mean() == pytest.approx(flipped.accuracy[-1])
 
 
-def test_chance_failures_are_not_claimed_to_be_improved() -> None:
+@pytest.mark.parametrize("worlds", [8, pytest.param(25, marks=pytest.mark.slow)])
+def test_chance_failures_are_not_claimed_to_be_improved(worlds: int) -> None:
     claims = {"rejected": 0, "rejected, ahead": 0, "flipped": 0, "flipped, ahead": 0}
-    worlds = 25
     for seed in range(worlds):
         training, fresh = world(seed, planted=False, classes=2 + seed % 2, n=500).parts(300)
         slicer = replace(
@@ -624,6 +624,7 @@ def test_summaries_say_what_is_not_shown() -> None:
 # ---------------------------------------------------------------------------------------- the study
 
 
+@pytest.mark.slow
 def test_the_study_keeps_what_is_done_and_says_what_it_lacks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.errors import InputError, MissingExtraError, PlanError
 
@@ -145,7 +146,8 @@ def test_what_is_lacking_is_said() -> None:
     assert reasons["negation"] == reasons["length"] == reasons["age"] == ""
     assert (
         reasons["voice"]
-        == "not available: needs a pipeline with a tagger and a dependency parser, which blank is not"
+        == "not available: needs a pipeline with a tagger and a dependency parser, "
+        "which blank is not"
     )
     assert "names entities" in reasons["people"]
     assert "word norms" in reasons["arousal"]
@@ -275,7 +277,7 @@ ODD = st.one_of(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(text=ODD)
 def test_any_text_has_sensible_values(text: str) -> None:
     there = [f for f in FEATURES.values() if not BLANK.lacking(f)]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 from scipy.stats import permutation_test
 from sklearn.metrics import precision_recall_fscore_support, v_measure_score
 
@@ -83,7 +84,7 @@ def test_a_feature_of_few_errors_is_not_planted_and_one_of_most_takes_what_is_le
 # ----------------------------------------------------------------------------------------- grouping
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(seed=st.integers(0, 10_000), slices=st.integers(0, 4))
 def test_grouping_is_what_scikit_learn_says(seed: int, slices: int) -> None:
     texts, wrong = world(seed % 7, n=200, features=3)

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
@@ -58,7 +59,7 @@ KINDS = AbilityWorld(examples=300, models=16, modes=2, strength=2.5)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=12))
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 def test_tau_b_and_rho_are_scipys(pairs: list[tuple[int, int]]) -> None:
     x, y = np.array(pairs, dtype=float).T
     np.testing.assert_allclose(tau_b(x, y), kendalltau(x, y).statistic, atol=1e-12)

@@ -530,7 +530,8 @@ STORIES = [
     )
 ]
 SOLUTIONS = [
-    f"<<{11 + i}*{6 + i}={(11 + i) * (6 + i)}>>\n<<{(11 + i) * (6 + i)}-{8 + i}={(11 + i) * (6 + i) - 8 - i}>>\n"
+    f"<<{11 + i}*{6 + i}={(11 + i) * (6 + i)}>>\n"
+    f"<<{(11 + i) * (6 + i)}-{8 + i}={(11 + i) * (6 + i) - 8 - i}>>\n"
     f"#### {(11 + i) * (6 + i) - 8 - i}"
     for i in range(6)
 ]
@@ -638,9 +639,13 @@ def test_a_model_writes_and_solves(taxonomy: Taxonomy) -> None:
     target = FakeTarget(primes)
     result = generate(taxonomy, [1], model=target, kinds=LEVELS, count=2, answer="answer")
     assert [(t.how, t.status) for t in result.tasks if t.status != "rejected"] == [
-        ("easy", "keyed"), ("easy", "keyed"), ("medium", "needs_check"), ("medium", "keyed"), ("hard", "keyed"),
+        ("easy", "keyed"),
+        ("easy", "keyed"),
+        ("medium", "needs_check"),
+        ("medium", "keyed"),
         ("hard", "keyed"),
-    ]  # fmt: skip
+        ("hard", "keyed"),
+    ]
     assert result.tasks[2].reason == "0 of 3 solutions by told give its answer"
     assert all(len(task.prompt) == 64 for task in result.tasks)
     assert result.tasks[0].sources == ("e000", "e001", "e002", "e003", "e004")

@@ -115,7 +115,7 @@ def published(matrix: Matrix, settings: Settings) -> bool:
 )
 def test_without_failure_modes_nothing_is_published(kind: AbilityWorld) -> None:
     settings = replace(QUICK, permutations=0, bootstraps=0)
-    assert sum(published(kind.draw(rng(i))[0], settings) for i in range(8)) <= 1
+    assert sum(published(kind.draw(rng(i))[0], settings) for i in range(5)) <= 1
 
 
 MANY = {
@@ -195,6 +195,7 @@ def test_shuffled_worlds_keep_columns_and_holes() -> None:
     assert not np.array_equal(null_matrix.passed, matrix.passed)
 
 
+@pytest.mark.slow
 def test_processes_and_interruptions_change_nothing(
     tmp_path: Path, planted: tuple[Evidence, np.ndarray]
 ) -> None:
@@ -221,8 +222,9 @@ import os, signal, sys
 import numpy as np
 from groundfault.taxonomy import Matrix, Settings, fit
 
-found = np.load(sys.argv[1])
-n, m = found["passed"].shape
+cells = np.load(sys.argv[1])
+passed, trials = cells["passed"], cells["trials"]
+n, m = passed.shape
 names = tuple(f"e{i:06d}" for i in range(n)), tuple(f"m{j:04d}" for j in range(m))
 settings = Settings(worlds=19, refits=2, bootstraps=1, permutations=99)
 
@@ -230,7 +232,7 @@ def progress(text):
     if text.startswith("refitting, other models"):
         os.kill(os.getpid(), signal.SIGKILL)
 
-fit(Matrix(*names, found["passed"], found["trials"]), settings, resume=sys.argv[2], progress=progress)
+fit(Matrix(*names, passed, trials), settings, resume=sys.argv[2], progress=progress)
 """
 
 
@@ -496,13 +498,13 @@ def test_table_5_has_the_papers_silhouettes() -> None:
     assert {k: round(v, 3) for k, v in silhouettes.items()} == {2: 0.455, 3: 0.712, 4: 0.617}
 
 
-def test_a_judge_that_is_at_fault() -> None:
+def test_a_grader_that_is_at_fault() -> None:
     verdicts = [1] * 30 + [0] * 30 + [1] * 20
     results = [0] * 30 + [1] * 9 + [0] * 21 + [1] * 20
     table = pl.DataFrame(
-        {"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "judge": verdicts, "ran": results}
+        {"attack": ["v35"] * 30 + ["v39"] * 30 + ["v41"] * 20, "grader": verdicts, "ran": results}
     )
-    v35, v39, v41 = grader_gaps(table, grader="judge", execution="ran", by=["attack"])
+    v35, v39, v41 = grader_gaps(table, grader="grader", execution="ran", by=["attack"])
     assert (v35.gap, v39.gap, v41.gap) == (1.0, -0.3, 0.0)
     assert v35.at_fault
     assert v39.at_fault  # inverted: it misses nine that ran
@@ -510,7 +512,7 @@ def test_a_judge_that_is_at_fault() -> None:
     assert v39.p == 0.00390625
     assert v39.adjusted == pytest.approx(2 * v39.p)
     with pytest.raises(InputError, match="other numbers than 0 and 1"):
-        grader_gaps(table.with_columns(judge=pl.lit(0.5)), grader="judge", execution="ran")
+        grader_gaps(table.with_columns(grader=pl.lit(0.5)), grader="grader", execution="ran")
 
 
 EPISODES = pl.DataFrame(
@@ -579,20 +581,20 @@ def test_commands_of_depth_and_gaps(tmp_path: Path) -> None:
     assert "80% [49%, 94%]" in output
     assert pl.read_csv(tmp_path / "d.csv").height == 6
     traces = pl.DataFrame(
-        {"attack": ["01"] * 30 + ["2"] * 9, "judge": [1] * 39, "ran": [0] * 30 + [1] * 9}
+        {"attack": ["01"] * 30 + ["2"] * 9, "grader": [1] * 39, "ran": [0] * 30 + [1] * 9}
     )
     traces.write_csv(tmp_path / "traces.csv")
     arguments = [
         str(tmp_path / "traces.csv"),
-        "--judge",
-        "judge",
+        "--grader",
+        "grader",
         "--execution",
         "ran",
         "--by",
         "attack",
     ]
     output = run("gaps", *arguments, "--out", str(tmp_path / "g.jsonl"))
-    assert "disagree in 1 of 2 cells: there the instrument is at fault" in " ".join(output.split())
+    assert "disagree in 1 of 2 cells: there the grader is at fault" in " ".join(output.split())
     assert "+1.00 [+0.84, +1.00]" in output
     assert "100% [89%, 100%]" in output
     table_out = pl.read_ndjson(tmp_path / "g.jsonl")

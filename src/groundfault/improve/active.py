@@ -38,7 +38,7 @@ def active_learning(
     embed: Embed | None = None,
     jobs: int = 1,
     resume: Learning | None = None,
-    progress: Callable[[Learning], object] = bool,
+    progress: Callable[[Learning], object] | None = None,
 ) -> Learning:
     """Learning curves of acquisition policies on one task.
 
@@ -69,7 +69,7 @@ def active_learning(
     resume : Learning, optional
         Earlier curves of the same settings and data: only the runs they lack are made.
     progress : callable, optional
-        Given the curves so far after each run: write them down to be able to resume.
+        Called with the curves so far after each run: store them to be able to resume.
 
     Raises
     ------
@@ -87,13 +87,16 @@ def active_learning(
     Examples
     --------
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from groundfault.improve import Confidence, Random
+    >>> from groundfault.improve import LeastConfident, RandomOrder
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=(300, 2))
     >>> y = (x[:, 0] > 0.5).astype(int)
     >>> parts = [(x[i : i + 100], y[i : i + 100]) for i in (0, 100, 200)]
-    >>> found = active_learning(GaussianNB(), *parts, [Random(), Confidence()], start=10, batch=5, rounds=3, seeds=2)
-    >>> found.labelled
+    >>> policies = [RandomOrder(), LeastConfident()]
+    >>> learning = active_learning(
+    ...     GaussianNB(), *parts, policies, start=10, batch=5, rounds=3, seeds=2
+    ... )
+    >>> learning.labelled
     array([10, 15, 20, 25])
     """
     task = _Task.of(trainer, pool, validation, test, embed)
@@ -123,7 +126,8 @@ def active_learning(
     )
     for key, curve in zip(lacking, runs, strict=True):
         curves[key] = curve
-        progress(Learning(settings, dict(curves)))
+        if progress is not None:
+            progress(Learning(settings, dict(curves)))
     return Learning(settings, {key: curves[key] for key in runs_to_make})
 
 

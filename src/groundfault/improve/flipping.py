@@ -69,7 +69,7 @@ class Flipping:
         InputError
             If the data cannot be used, or are too few to hold any out.
         PlanError
-            If ``holdout_share`` is not between 0 and 1, or a parameter of the slicer is out of range.
+            If ``holdout_share`` is not in (0, 1), or a parameter of the slicer is out of range.
         """
         if not 0 < self.holdout_share < 1:
             raise PlanError(

@@ -151,8 +151,9 @@ class Learning:
         try:
             data = json.loads(text)
             runs = {
-                (str(r["policy"]), int(r["seed"])): tuple(float(a) for a in r["accuracy"]) for r in data["runs"]
-            }  # fmt: skip
+                (str(run["policy"]), int(run["seed"])): tuple(map(float, run["accuracy"]))
+                for run in data["runs"]
+            }
             whole = all(
                 len(curve) == int(data["settings"]["rounds"]) + 1 for curve in runs.values()
             )

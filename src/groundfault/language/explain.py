@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.base.deprecation import rename_members
+from groundfault.base.progress import Progress, listener
 from groundfault.core.candidate import Candidate
 from groundfault.core.columns import match_attributes, select_example_rows
 from groundfault.core.evidence import Evidence
@@ -190,7 +191,7 @@ def explain(
     plan: Plan | None = None,
     permutations: int = PERMUTATIONS,
     level: float = LEVEL,
-    progress: Callable[[str], object] = bool,
+    progress: Progress | None = None,
 ) -> Explanation:
     """Say which linguistic features are larger on each slice than off it, in discovery examples.
 
@@ -226,7 +227,8 @@ def explain(
     """
     plan = plan or Plan()
     frame, wrong = _select_texts(evidence, text, plan)
-    progress(f"reading {len(frame):,} texts")
+    report = listener(progress)
+    report(f"reading {len(frame):,} texts")
     values = measure_features(frame[text].to_list(), sets, pipeline)
     table = add_fitted_columns(frame, slices)
     on = [
@@ -234,7 +236,7 @@ def explain(
         for c in slices
     ]
     members = np.array(on, dtype=np.bool_).reshape(len(slices), frame.height)
-    progress(f"{permutations:,} permutations")
+    report(f"{permutations:,} permutations")
     slices_by_name = [(c.name, c.rule, c.meaning) for c in slices]
     return compare(
         members,

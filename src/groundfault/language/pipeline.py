@@ -109,7 +109,7 @@ class Pipeline:
         corpus: Mapping[str, int] | None = None,
         norms: Mapping[str, Mapping[str, float]] | None = None,
         jobs: int = 1,
-        progress: Callable[[int], object] = bool,
+        progress: Callable[[int], object] | None = None,
     ) -> NDArray[np.float64]:
         """Features of texts.
 
@@ -126,7 +126,7 @@ class Pipeline:
         jobs : int
             Processes that annotate; the numbers are the same.
         progress : callable, optional
-            Told how many more texts are done.
+            Called with how many more texts are done.
 
         Returns
         -------
@@ -173,14 +173,19 @@ class Pipeline:
         }
 
     def _remember(
-        self, texts: Sequence[str], annotate: bool, jobs: int, progress: Callable[[int], object]
+        self,
+        texts: Sequence[str],
+        annotate: bool,
+        jobs: int,
+        progress: Callable[[int], object] | None,
     ) -> None:
         """Read new texts, and keep all their features, or those that need no annotation."""
         entries = {Need.WORDS, *_ANNOTATED} if annotate else {Need.WORDS}
         features = [f for f in FEATURES.values() if f.need in entries and not self.lacking(f)]
         names = {f.name for f in features}
         new = [text for text in texts if not names <= self.memory.get(_hash(text), {}).keys()]
-        progress(len(texts) - len(new))
+        report = progress or (lambda _: None)
+        report(len(texts) - len(new))
         if long := sum(len(text) > LONGEST for text in new):
             texts_are = "1 text is" if long == 1 else f"{long:,} texts are"
             warnings.warn(
@@ -189,7 +194,7 @@ class Pipeline:
         docs = self._annotate(new, jobs) if annotate else map(self.nlp.make_doc, map(_read, new))
         for text, doc in zip(new, docs, strict=True):
             self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
-            progress(1)
+            report(1)
         for old in list(self.memory)[: max(0, len(self.memory) - _KEPT)]:
             del self.memory[old]
 

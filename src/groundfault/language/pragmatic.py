@@ -29,7 +29,10 @@ _COUNT = (
     r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-[a-z]+)?|hundred|thousand|million|billion)"
 )
 _NUMBER = r"\d[\d,.]*"
-_UNIT = r"(?:dollars?|cents?|euros?|pence|yen|yuan|rupees?|roubles?|rubles?|pesos?|francs?|USD|EUR|GBP|bucks?)"
+_UNIT = (
+    r"(?:dollars?|cents?|euros?|pence|yen|yuan|rupees?|roubles?|rubles?|pesos?|francs?"
+    r"|USD|EUR|GBP|bucks?)"
+)
 _MONEY = re.compile(
     rf"[$€£¥₹]\s?{_NUMBER}|(?<!\w){_NUMBER}\s?(?:(?:hundred|thousand|million|billion)\s)?(?:[€£¥₹]|{_UNIT}(?!\w))"
     rf"|(?<!\w){_COUNT}(?:\s{_COUNT})?\s{_UNIT}(?!\w)",

@@ -49,7 +49,7 @@ def feature_table(
     *,
     norms: Mapping[str, Mapping[str, float]] | None = None,
     jobs: int = 1,
-    progress: Callable[[int], object] = bool,
+    progress: Callable[[int], object] | None = None,
 ) -> FeatureTable:
     """Measure features of a column of texts.
 
@@ -64,7 +64,7 @@ def feature_table(
     jobs : int
         Processes that annotate.
     progress : callable, optional
-        Told how many more different texts are done.
+        Called with how many more different texts are done.
 
     Raises
     ------

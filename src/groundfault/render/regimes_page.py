@@ -1,4 +1,4 @@
-"""Depth profiles and gaps between a judge and execution, as pages."""
+"""Depth profiles, and gaps between a grader and execution, as pages."""
 
 from __future__ import annotations
 
@@ -15,25 +15,45 @@ if TYPE_CHECKING:
     from groundfault.taxonomy.use.regimes import Gap
 
 _ENDS = ("", "_low", "_high")
+_GAP = (
+    "Gap: the grader's rate minus execution's; above 0 the grader sees successes that never ran, "
+    "below 0 it misses some; they disagree where its interval excludes 0. {level} intervals, one "
+    "cell at a time: Wilson's of rates, Newcombe's paired one of gaps. p: McNemar's exact test; "
+    "Holm: adjusted over the cells. Traces are taken to be independent."
+)
 
 
-def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
-    """The page of a depth profile: models in rows, depths in columns."""
+def make_depth_page(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
+    """The page of a depth profile: models in rows, depths in columns.
+
+    Parameters
+    ----------
+    profile : polars.DataFrame
+        From `groundfault.taxonomy.use.regimes.depth_profile`.
+    depth : str
+        What the depth is, such as turns.
+    title : str
+    level : float
+        Coverage of the intervals in the profile.
+    """
     values = profile["depth"].unique().sort().to_list()
     models = profile["model"].unique().sort().to_list()
-    cells = {(row["model"], row["depth"]): row for row in profile.iter_rows(named=True)}
-    said = {
-        key: f"{words.rate(row['rate'])} [{words.rate(row['low'])}, {words.rate(row['high'])}]"
-        for key, row in cells.items()
+    cells = {
+        (
+            row["model"],
+            row["depth"],
+        ): f"{words.rate(row['rate'])} [{words.rate(row['low'])}, {words.rate(row['high'])}]"
+        for row in profile.iter_rows(named=True)
     }
     rows = tuple(
-        (model, *(said.get((model, value), words.NONE) for value in values)) for model in models
+        (model, *(cells.get((model, value), words.NONE) for value in values)) for model in models
     )
     heads = (TableColumn("Model"), *(TableColumn(f"{depth} {value}", "number") for value in values))
+    # most readers would take intervals that do not overlap for a test between depths
     note = (
         f"Share failed, with Wilson's {words.level(level)} intervals, one cell at a time. The same "
-        "examples at several depths make cells depend on each other: intervals that overlap are no "
-        "test."
+        "examples at several depths make cells depend on each other: intervals that overlap are "
+        "no test."
     )
     few, many = (words.count(int(end)) for end in profile["examples"].sort().to_numpy()[[0, -1]])
     facts = (("Examples of a model at a depth", few if few == many else f"{few} to {many}"),)
@@ -42,66 +62,81 @@ def depths(profile: pl.DataFrame, depth: str, title: str, level: float) -> Page:
     return Page("depth", title, verdict, facts, (Section("Share failed", (), (), (table,)),), False)
 
 
-def gaps(found: Sequence[Gap], by: Sequence[str], title: str, level: float) -> Page:
-    """What `groundfault.taxonomy.use.regimes.judge_gaps` gives."""
-    faults = sum(gap.at_fault for gap in found)
-    verdict = f"The judge and execution disagree in {faults} of {words.plural(len(found), 'cell')}"
-    verdict += ": there the instrument is at fault, not the model" if faults else ""
-    counts, rates = [], []
-    for gap in found:
-        cell = gap.cell or ("all traces",)
-        counts.append((*cell, *map(words.count, _square(gap))))
-        ends = f"{words.signed(gap.gap)} [{words.signed(gap.low)}, {words.signed(gap.high)}]"
-        tests = (words.p_value(gap.p), words.p_value(gap.adjusted))
-        rates.append((*cell, _share(gap.grader_rate), _share(gap.execution_rate), ends, *tests))
-    note = (
-        "Gap: judged minus executed; above 0 the judge sees successes that never ran, below 0 it "
-        f"misses some; they disagree where its interval excludes 0. {words.level(level)} "
-        "intervals, one cell at a time: Wilson's of rates, Newcombe's paired one of gaps. p: "
-        "McNemar's exact test; Holm: adjusted over the cells. Traces are taken to be independent."
-    )
-    names = tuple(TableColumn(name) for name in by) or (TableColumn(""),)
-    said = tuple(
-        TableColumn(head, "number") for head in ("Both", "Judge only", "Execution only", "Neither")
-    )
-    heads = tuple(
-        TableColumn(head, "number") for head in ("Judged", "Executed", "Gap", "p", "Holm")
-    )
-    tables = (
-        Table("Who says that it succeeded", (*names, *said), tuple(counts)),
-        Table("The gap", (*names, *heads), tuple(rates), note),
-    )
-    facts = (("Traces", words.count(sum(sum(_square(gap)) for gap in found))),)
-    return Page(
-        "gaps",
-        title,
-        verdict,
-        facts,
-        (Section("A judge beside execution", (), (), tables),),
-        faults > 0,
-    )
+def make_gap_page(gaps: Sequence[Gap], by: Sequence[str], title: str, level: float) -> Page:
+    """The page of `groundfault.taxonomy.use.regimes.grader_gaps`.
+
+    Parameters
+    ----------
+    gaps : sequence of Gap
+    by : sequence of str
+        The columns that make the cells.
+    title : str
+    level : float
+        Coverage of the intervals.
+    """
+    faults = sum(gap.at_fault for gap in gaps)
+    verdict = f"The grader and execution disagree in {faults} of {words.plural(len(gaps), 'cell')}"
+    verdict += ": there the grader is at fault, not the model" if faults else ""
+    tables = (_tabulate_counts(gaps, by), _tabulate_rates(gaps, by, level))
+    facts = (("Traces", words.count(sum(sum(_list_counts(gap)) for gap in gaps))),)
+    section = Section("A grader beside execution", (), (), tables)
+    return Page("gaps", title, verdict, facts, (section,), faults > 0)
 
 
-def _square(gap: Gap) -> tuple[int, int, int, int]:
+def _tabulate_counts(gaps: Sequence[Gap], by: Sequence[str]) -> Table:
+    heads = ("Both", "Grader only", "Execution only", "Neither")
+    columns = (*_name_columns(by), *(TableColumn(head, "number") for head in heads))
+    rows = tuple((*_name_cell(gap), *map(words.count, _list_counts(gap))) for gap in gaps)
+    return Table("Which of them says that it succeeded", columns, rows)
+
+
+def _tabulate_rates(gaps: Sequence[Gap], by: Sequence[str], level: float) -> Table:
+    heads = ("Grader", "Execution", "Gap", "p", "Holm")
+    columns = (*_name_columns(by), *(TableColumn(head, "number") for head in heads))
+    rows = tuple(
+        (
+            *_name_cell(gap),
+            _format_rate(gap.grader_rate),
+            _format_rate(gap.execution_rate),
+            f"{words.signed(gap.gap)} [{words.signed(gap.low)}, {words.signed(gap.high)}]",
+            words.p_value(gap.p),
+            words.p_value(gap.adjusted),
+        )
+        for gap in gaps
+    )
+    return Table("The gap", columns, rows, _GAP.format(level=words.level(level)))
+
+
+def _name_columns(by: Sequence[str]) -> tuple[TableColumn, ...]:
+    return tuple(TableColumn(name) for name in by) or (TableColumn(""),)
+
+
+def _name_cell(gap: Gap) -> tuple[str, ...]:
+    return gap.cell or ("all traces",)
+
+
+def _list_counts(gap: Gap) -> tuple[int, int, int, int]:
     return gap.both, gap.grader_only, gap.execution_only, gap.neither
 
 
-def _share(ends: tuple[float, float, float]) -> str:
+def _format_rate(ends: tuple[float, float, float]) -> str:
     rate, low, high = map(words.rate, ends)
     return f"{rate} [{low}, {high}]"
 
 
-def gap_table(found: Sequence[Gap], by: Sequence[str]) -> pl.DataFrame:
-    """One row a cell: its names, and every number of the gap."""
+def make_gap_table(gaps: Sequence[Gap], by: Sequence[str]) -> pl.DataFrame:
+    """A data frame with a row for each cell: its names, and every number of the gap."""
     import polars as pl
 
     rows = []
-    for gap in found:
+    for gap in gaps:
         row = asdict(gap) | {"at_fault": gap.at_fault}
-        ends = {"judged": row.pop("judged"), "executed": row.pop("executed")}
+        # the columns are called as in 0.1.0, so that files of both releases can be joined
+        row["judge_only"] = row.pop("grader_only")
+        ends = {"judged": row.pop("grader_rate"), "executed": row.pop("execution_rate")}
         ends["gap"] = (row.pop("gap"), row.pop("low"), row.pop("high"))
-        spread = {
+        numbers = {
             f"{what}{end}": x for what, of in ends.items() for end, x in zip(_ENDS, of, strict=True)
         }
-        rows.append(dict(zip(by, row.pop("cell"), strict=True)) | spread | row)
+        rows.append(dict(zip(by, row.pop("cell"), strict=True)) | numbers | row)
     return pl.DataFrame(rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from groundfault.base.progress import Progress, listener
 from groundfault.core.evidence import Evidence
 from groundfault.core.fitted_column import matrix as numbers_of
 from groundfault.errors import InputError
@@ -30,7 +31,6 @@ from groundfault.taxonomy.fitting.stability import Stability, measure_stability
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str], object]
 
 _EXEMPLARS = 5
 _DIRECTIONS = 100
@@ -47,7 +47,7 @@ def fit(
     benchmark: str | None = None,
     jobs: int = 1,
     resume: str | Path | None = None,
-    progress: Progress = bool,
+    progress: Progress | None = None,
 ) -> Taxonomy:
     """Cluster examples by which models fail on them, and say which clusters are real and stay.
 
@@ -86,11 +86,14 @@ def fit(
     --------
     >>> from groundfault import Evidence
     >>> from groundfault.taxonomy import fit
-    >>> evidence = Evidence.from_table("answers.parquet", id="id", model="model", outcome="error")  # doctest: +SKIP
+    >>> evidence = Evidence.from_table(  # doctest: +SKIP
+    ...     "answers.parquet", id="id", model="model", outcome="error"
+    ... )
     >>> fit(evidence).verdict  # doctest: +SKIP
     """
     settings = settings or Settings()
-    progress("reading who passed what")
+    report = listener(progress)
+    report("reading who passed what")
     matrix = make_matrix(
         evidence,
         settings,
@@ -102,7 +105,7 @@ def fit(
     )
     matrix_used = nulls.prepare(matrix, settings)
     key = f"{settings.hash} {hash_matrix(matrix)}"
-    replicates = Replicates(jobs, progress, resume, key)
+    replicates = Replicates(jobs, report, resume, key)
     tests: dict[str, Test] = {}
     population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
     dimensions = None
@@ -110,7 +113,7 @@ def fit(
         dimensions, tests["direction"] = nulls.count_directions(
             matrix, settings, replicates, population
         )
-    progress("clustering")
+    report("clustering")
     clustering = make_partition(matrix_used, settings, dimensions)
     if clustering.clusters:
         tests["label_fixed"] = nulls.shuffle_columns(matrix_used, clustering, settings)

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from groundfault.base.files import write_text
-
-Progress = Callable[[str], object]
+from groundfault.base.progress import Progress, listener
 
 _CHUNKS = 8
 
@@ -35,11 +34,11 @@ class Replicates:
     def __init__(
         self,
         jobs: int = 1,
-        progress: Progress = bool,
+        progress: Progress | None = None,
         store: str | Path | None = None,
         key: str = "",
     ) -> None:
-        self.jobs, self.progress, self.key = jobs, progress, key
+        self.jobs, self.progress, self.key = jobs, listener(progress), key
         self.store = None if store is None else Path(store)
 
     def run(self, purpose: str, work: Callable[[int], Any], count: int) -> list[Any]:

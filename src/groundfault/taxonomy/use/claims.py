@@ -13,6 +13,7 @@ from msgspec import structs
 
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import Derivation, Manifest
+from groundfault.base.progress import Progress
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import InputError
@@ -81,7 +82,7 @@ def judge_claims(
     unstable: bool = False,
     ledger: Ledger | str | Path | None = None,
     reopen: str | None = None,
-    progress: Callable[[str], object] = bool,
+    progress: Progress | None = None,
 ) -> Report:
     """Judge for each held-out model whether it fails more, or less, in each cluster.
 

@@ -143,7 +143,8 @@ def recompute(
 
     Examples
     --------
-    >>> recompute(steps("<<16-3=13>>, and <<13*2=26>>"), [(Fraction(16), Fraction(20))], {Fraction(2), Fraction(3)})
+    >>> worked = parse_steps("<<16-3=13>>, and <<13*2=26>>")
+    >>> recompute(worked, [(Fraction(16), Fraction(20))], {Fraction(2), Fraction(3)})
     Fraction(34, 1)
     """
     origins = [*numbers, *((x, x) for x in constants_used)]

@@ -6,7 +6,7 @@ Every candidate stays in the result, with its status.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from groundfault.base.progress import Progress, listener
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get
@@ -80,7 +81,7 @@ def generate(
     solves: int = 3,
     against: Mapping[str, str] | None = None,
     seed: int = 0,
-    progress: Callable[[str], object] = bool,
+    progress: Progress | None = None,
     **options: Any,
 ) -> GeneratedTasks:
     """Make candidates for new tasks from clusters, and say of each what became of it.
@@ -148,7 +149,8 @@ def generate(
     )
     writer = None if model is None else _open_target(model)
     checker = writer if solver is None else _open_target(solver)
-    options |= {"progress": progress}
+    report = listener(progress)
+    options |= {"progress": report}
     if writer is not None:
         tasks += _ask_model(
             pools,
@@ -162,7 +164,7 @@ def generate(
     keys = {source.id: source.answer for pool in pools for source in pool.sources}
     kind_of = {pool.cluster: pool.kind for pool in pools}
     candidates = [_validate(task, kind_of[task.cluster], keys) for task in tasks]
-    progress("comparing with known texts")
+    report("comparing with known texts")
     candidates = reject_copies(candidates, texts_seen_before | dict(against or {}))
     if checker is not None:
         candidates = _solve(candidates, checker, solves, seed, options)
@@ -254,10 +256,18 @@ def _vary_by_rule(
                 name = f"c{pool.cluster}-{rule}-{number:03d}"
                 tasks.append(
                     NewTask(
-                        name, pool.cluster, "variant", rule, change.question, change.answer, status, change.how,
-                        (source.id,), seed=seed,
+                        id=name,
+                        cluster=pool.cluster,
+                        kind="variant",
+                        how=rule,
+                        question=change.question,
+                        answer=change.answer,
+                        status=status,
+                        reason=change.how,
+                        sources=(source.id,),
+                        seed=seed,
                     )
-                )  # fmt: skip
+                )
     return tasks, {rule: dict(counts.most_common()) for rule, counts in skipped.items() if counts}
 
 
@@ -349,9 +359,19 @@ def _write_task(
     seed: int,
 ) -> NewTask:
     task = NewTask(
-        name, order.cluster, "variant" if order.how in CHANGES else "new", order.how, "", None, "error", reply.reason,
-        tuple(source.id for source in order.sources), target, reply.question, seed,
-    )  # fmt: skip
+        id=name,
+        cluster=order.cluster,
+        kind="variant" if order.how in CHANGES else "new",
+        how=order.how,
+        question="",
+        answer=None,
+        status="error",
+        reason=reply.reason,
+        sources=tuple(source.id for source in order.sources),
+        by=target,
+        prompt=reply.question,
+        seed=seed,
+    )
     if content is None:
         return task if reply.status == "read" else replace(task, status=reply.status)
     return replace(

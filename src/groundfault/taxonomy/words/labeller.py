@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
 from groundfault.base.deprecation import rename_parameters
+from groundfault.base.progress import Progress
 from groundfault.base.streams import stream
 from groundfault.errors import InputError, PlanError
 from groundfault.models import Question, Target, get
@@ -47,7 +48,7 @@ def label(
     text: str | None = None,
     members: int = 5,
     seed: int = 0,
-    progress: Callable[[str], object] = bool,
+    progress: Progress | None = None,
     **options: Any,
 ) -> Labelling:
     """Have a model label each cluster from the tasks nearest to its centre.
@@ -66,8 +67,9 @@ def label(
     text : str, optional
         Column with what an example says; left out, the only column of prose.
     members : int
-        Members of the cluster, and as many other tasks, in each check of membership: drawn at random, exemplars left
-        out where there are enough without them, the others from other clusters.
+        Members of the cluster, and as many other tasks, in each check of membership. They are
+        drawn at random, without exemplars if the cluster is large enough; the others come from
+        other clusters.
     seed : int
         Of that draw; handed to the model as well.
     progress : callable, optional
