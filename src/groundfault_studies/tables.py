@@ -126,25 +126,19 @@ class PaperStudy:
 
     def to_markdown(self) -> str:
         """The whole study as GitHub-flavoured Markdown."""
-        from groundfault.render.markdown import escape
+        from groundfault.render.markdown import escape, set_table
+        from groundfault.render.page import Table, TableColumn
 
         blocks = [f"# {escape(self.title)}", f"{escape(self.source)}."]
         for table in self.tables:
-            heads = [heading for heading, _ in table.columns.values()]
-            lines = [
-                ["", *heads],
-                [
-                    "---",
-                    *("---" if kind == "text" else "---:" for _, kind in table.columns.values()),
-                ],
-            ]
-            lines += [
-                [escape(cell) for cell in line]
-                for row in table.rows
-                for line in table.format_row(row)
-            ]
+            columns = tuple(
+                TableColumn(heading, "text" if kind == "text" else "number")
+                for heading, kind in table.columns.values()
+            )
+            rows = (tuple(line) for row in table.rows for line in table.format_row(row))
+            content = Table(table.title, (TableColumn(""), *columns), tuple(rows))
             blocks += [f"## {escape(table.title)}", escape(table.note)]
-            blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+            blocks.append(set_table(content, caption=False))
         blocks += [f"![{escape(name)}]({self.name}-{name}.svg)" for name in self.figures]
         blocks += [f"Not computed: {escape(what)}." for what in self.lacking]
         return "\n\n".join(blocks) + "\n"

@@ -115,20 +115,13 @@ def _counts(rows: list[ProbeRow]) -> dict[str, Any]:
 
 def _show(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
 
-    names = [
-        "policy",
-        "seed",
-        "queries",
-        "match",
-        "mismatch",
-        "unreadable",
-        "unanswered",
-        "mismatched_keys",
-    ]
-    table = Table(*names[:-1], "keys", box=None, header_style="bold")
-    for counts in rows:
-        table.add_row(*(escape(str(counts[name])) for name in names))
-    Console().print(table)
+    from groundfault.render.page import Table, TableColumn
+    from groundfault.render.terminal import fit_table
+
+    numbers = ("seed", "queries", "match", "mismatch", "unreadable", "unanswered")
+    columns = (TableColumn("policy"), *(TableColumn(name, "number") for name in (*numbers, "keys")))
+    names = ("policy", *numbers, "mismatched_keys")
+    cells = tuple(tuple(str(counts[name]) for name in names) for counts in rows)
+    console = Console()
+    console.print(fit_table(Table("Runs", columns, cells), console.width))

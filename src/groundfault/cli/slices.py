@@ -16,6 +16,7 @@ from groundfault.cli.reading import read_evidence, read_settings, read_value
 
 if TYPE_CHECKING:
     from groundfault.auditing.proposals import Proposals
+    from groundfault.render.page import Table
 
 _PERMUTATIONS = 200
 
@@ -118,11 +119,8 @@ def _finder(options: dict[str, Any]) -> Any:
 
 
 def _show(proposals: Proposals, console: Console, library: str | None) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-    from rich.text import Text
-
     from groundfault.render import words
+    from groundfault.render.terminal import fit_table
 
     summary, star = proposals.summary, "*" if proposals.summary.selected else ""
     console.print(
@@ -136,33 +134,33 @@ def _show(proposals: Proposals, console: Console, library: str | None) -> None:
         highlight=False,
     )
     if proposals.rows:
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-        table.add_column("Slice", overflow="fold", min_width=16, ratio=1)
-        heads = ["units", f"on{star}", f"off{star}", f"lift{star}"]
-        extra = [
-            name
-            for name in ("score", "group", "p")
-            if any(getattr(r, name) is not None for r in proposals.rows)
-        ]
-        for head in [*heads, *(f"{name}{star if name == 'score' else ''}" for name in extra)]:
-            table.add_column(head, justify="right", no_wrap=True)
-        for row in proposals.rows:
-            cells = [
-                words.count(row.on),
-                words.rate(row.on_rate),
-                words.rate(row.off_rate),
-                words.signed(row.lift),
-            ]
-            own = {
-                "score": f"{row.score or 0:.2f}",
-                "group": str(row.group),
-                "p": words.p_value(row.p),
-            }
-            table.add_row(Text(words.clean(row.name)), *cells, *(own[name] for name in extra))
         console.print()
-        console.print(table)
+        console.print(fit_table(_table(proposals, star), console.width))
     for line in _footing(proposals, library):
         console.print(words.clean(line), style="dim", markup=False, highlight=False)
+
+
+def _table(proposals: Proposals, star: str) -> Table:
+    """One row a slice; what no slice has is no column."""
+    from groundfault.render import words
+    from groundfault.render.page import Table, TableColumn
+
+    heads = ("units", f"on{star}", f"off{star}", f"lift{star}", f"score{star}", "group", "p")
+    columns = (TableColumn("Slice"), *(TableColumn(head, "number") for head in heads))
+    rows = tuple(
+        (
+            row.name,
+            words.count(row.on),
+            words.rate(row.on_rate),
+            words.rate(row.off_rate),
+            words.signed(row.lift),
+            words.NONE if row.score is None else f"{row.score:.2f}",
+            words.NONE if row.group is None else str(row.group),
+            words.p_value(row.p),
+        )
+        for row in proposals.rows
+    )
+    return Table("Slices", columns, rows).drop_empty_columns()
 
 
 def _footing(proposals: Proposals, library: str | None) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from groundfault.auditing.gating import Gate, GateMatch
 from groundfault.render import words
-from groundfault.render.markdown import code, escape
+from groundfault.render.markdown import code, escape, set_table
+from groundfault.render.page import Table, TableColumn
 
 MAX_ROWS = 20  # findings shown; a pull request is no place for more
 
@@ -28,7 +29,8 @@ def headline(gate: Gate) -> str:
 def lines(gate: Gate) -> Iterator[str]:
     """What else there is to say, plain."""
     if gate.known:
-        yield f"{words.plural(len(gate.known), 'finding')} known from the baseline: {_names(gate.known)}"
+        size = words.plural(len(gate.known), "finding")
+        yield f"{size} known from the baseline: {_names(gate.known)}"
     if gate.gone:
         yield f"no longer: {words.listing(tuple(map(words.clean, gate.gone)))}"
     yield from gate.notes
@@ -38,16 +40,7 @@ def markdown(gate: Gate) -> str:
     """The gate as GitHub-flavoured Markdown; text from data is escaped."""
     parts = [f"### {escape(headline(gate))}", f"Rule: {code(gate.fail_on)}"]
     if gate.new:
-        rows = [_row(match) for match in gate.new[:MAX_ROWS]]
-        parts.append(
-            "\n".join(
-                [
-                    "| finding | lift | in the baseline | what may be said |",
-                    "|:---|---:|:---|:---|",
-                    *rows,
-                ]
-            )
-        )
+        parts.append(set_table(_findings(gate.new[:MAX_ROWS]), caption=False))
     if len(gate.new) > MAX_ROWS:
         parts.append(f"The first {MAX_ROWS} are shown; all {len(gate.new):,} are in the JSON.")
     parts += [escape(words.capital(line)) + "." for line in lines(gate)]
@@ -55,22 +48,25 @@ def markdown(gate: Gate) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _row(match: GateMatch) -> str:
-    interval = (
-        ""
-        if match.low is None or match.high is None
-        else f" ({words.signed(match.low)} to {words.signed(match.high)})"
+def _findings(matches: Sequence[GateMatch]) -> Table:
+    columns = (
+        TableColumn("finding", "code"),
+        TableColumn("lift", "number"),
+        TableColumn("in the baseline"),
+        TableColumn("what may be said"),
     )
+    return Table("Findings", columns, tuple(map(_row, matches)))
+
+
+def _row(match: GateMatch) -> tuple[str, ...]:
+    lift = words.signed(match.lift)
+    if match.low is not None and match.high is not None:
+        lift += f" ({words.signed(match.low)} to {words.signed(match.high)})"
     name = words.name_candidate(match.name, match.outcome)
-    cells = (
-        code(name),
-        words.signed(match.lift) + interval,
-        (match.before or words.NONE).replace("_", " "),
-    )
-    return f"| {' | '.join(cells)} | {escape(match.sentence)} |"
+    return name, lift, (match.before or words.NONE).replace("_", " "), match.sentence
 
 
-def _names(mets: tuple[GateMatch, ...]) -> str:
+def _names(matches: tuple[GateMatch, ...]) -> str:
     return words.listing(
-        [words.clean(words.name_candidate(match.name, match.outcome)) for match in mets]
+        [words.clean(words.name_candidate(match.name, match.outcome)) for match in matches]
     )
