@@ -20,9 +20,9 @@ def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = No
     ----------
     query : Query
     columns : sequence of str
-        What is shown of it; all but ``score_column``, where left out.
+        Columns of the case to show; by default all but ``score_column``.
     score_column : str, optional
-        A column with a score that is known already.
+        A column with a score that exists already, and is not shown, so as not to sway the person.
 
     Raises
     ------
@@ -54,7 +54,8 @@ def ask(query: Query, columns: Sequence[str] = (), score_column: str | None = No
 
 
 def clean(value: object) -> str:
-    """A value without what a terminal would obey."""
+    """A value without control characters."""
+    # an escape sequence in a case could hide or rewrite what the person is asked to score
     text = str(value)
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text

@@ -1,4 +1,4 @@
-"""``audit``, ``check`` and ``verify``: the main job."""
+"""``audit``, ``check`` and ``verify``: batch audits."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def audit(**options: Any) -> None:
     """
     from groundfault.auditing.flow import audit as run
 
+    # before the holdout is opened: a report that cannot be written would have used it for nothing
     require_writable(options["out"], directory=True)
     require_writable(options["json_path"])
     quiet = options["json_path"] == "-"
@@ -173,6 +174,7 @@ def verify(source: str, evidence: str | None, ledger: str | None) -> None:
 
     SOURCE is the directory of a report, or the certificate file of a sequential audit.
     """
+    # reports are folders, certificates are files; only reports have evidence that may have moved
     if Path(source).is_file() and not evidence:
         from groundfault.sequential import verify_certificate
 

@@ -71,6 +71,7 @@ def calibrate(**options: Any) -> None:
         else None
     )
 
+    # after every block of simulations, so that an interrupted calibration resumes from the file
     def keep(card: Card) -> None:
         if place:
             write_text(place, card.to_json())
@@ -99,6 +100,7 @@ def _run_worlds(options: dict[str, Any]) -> Plan:
     """The plan, with the fewer permutations and splits of a simulation unless they are named."""
     from groundfault.testing.calibration import SIMULATED
 
+    # the command's defaults are those of an audit: only flags that the user wrote count here
     source_of = click.get_current_context().get_parameter_source
     names = [n for n in ("permutations", "splits") if source_of(n) is ParameterSource.DEFAULT]
     return replace(read_plan(options), **{name: getattr(SIMULATED, name) for name in names})
@@ -112,5 +114,6 @@ def _units(options: dict[str, Any]) -> Any:
         raise PlanError("--like needs --outcome, the column that says which examples failed")
     evidence = read_evidence({**options, "sources": (options["source"],), "split": None})
     candidates, finders = read_candidates(options)
-    case = prepare(evidence, read_plan(options), candidates, finders=finders)
-    return case.units(case.losses())
+    # all units: no verdict is computed for them, only for permutations of their losses
+    audit = prepare(evidence, read_plan(options), candidates, finders=finders)
+    return audit.units(audit.losses())

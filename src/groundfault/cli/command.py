@@ -1,4 +1,4 @@
-"""Commands with many options: ``--help`` gives the first few, ``--help-all`` all by group."""
+"""Commands with many options: ``--help`` describes the first few, ``--help-all`` all by group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HELP_ALL = "groundfault.help_all"
 
 
 class GroupedOption(click.Option):
-    """An option with the heading that it is listed under, and the name it had before."""
+    """An option with the heading it is listed under, and its name in the release before."""
 
     def __init__(self, *args: Any, group: str, old_name: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -34,9 +34,9 @@ class GroupedCommand(click.Command):
     Parameters
     ----------
     first : str
-        The names of the parameters that ``--help`` describes, with spaces between them; of the
-        others it gives the flags, and ``--help-all`` describes every one. Left out, ``--help``
-        describes all.
+        The names of the parameters that ``--help`` describes, with spaces between them; it lists
+        the flags of the others, and ``--help-all`` describes all. Without it, ``--help`` describes
+        all.
     """
 
     def __init__(self, *args: Any, first: str = "", **settings: Any) -> None:
@@ -104,7 +104,8 @@ class GroupedCommand(click.Command):
     def _rename_flags(self, args: Sequence[str]) -> Iterator[str]:
         new_names = {p.old_name: p.opts[0] for p in self.params if isinstance(p, GroupedOption)}
         for i, arg in enumerate(args):
-            if arg == "--":  # what follows is no option
+            # what follows is no option
+            if arg == "--":
                 yield from args[i:]
                 return
             flag, equals, value = arg.partition("=")
@@ -120,6 +121,7 @@ class GroupedCommand(click.Command):
 
 def option(*names: str, group: str = OUTPUT, old_name: str = "", **settings: Any) -> Decorator:
     """`click.option` with a heading to list it under, and the flag's name of the release before."""
+    # click would show "INTEGER RANGE"
     if isinstance(settings.get("type"), click.IntRange) or settings.get("type") is int:
         settings.setdefault("metavar", "N")
     return click.option(*names, cls=GroupedOption, group=group, old_name=old_name, **settings)
@@ -137,7 +139,8 @@ def apply(options: Sequence[Decorator]) -> Decorator:
 
 
 def _wrap(flags: str, width: int) -> str:
-    """Flags as lines that click leaves as they are: it would break --min-on after a hyphen."""
+    """Flags as lines of this width; click itself would break --min-on after a hyphen."""
+    # \b marks a paragraph that click must not wrap again
     lines = wrap(flags, max(width, 20), break_on_hyphens=False, break_long_words=False)
     return "\b\n" + "\n".join(lines)
 

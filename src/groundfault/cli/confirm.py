@@ -90,6 +90,7 @@ def _show(audit: SequentialConfirmation, cost: float | None) -> None:
     standing = "; ".join(
         f"{clean(s.name)} {s.e_value:.3g}" for s in audit.survivors if not s.confirmed
     )
+    # Ville: under the null an e-process ever reaches 1 / alpha with probability alpha at most
     bar = 1 / float(audit.screen.plan.settings["alpha"])
     confirmed = ", ".join(map(clean, audit.confirmed)) or "none"
     line = f"{audit.labelled} labelled{cost_note}; confirmed: {confirmed}"

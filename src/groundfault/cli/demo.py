@@ -45,6 +45,7 @@ def demo(out: str) -> None:
         status.update("drawing the report")
         report.write(out)
     show(make_summary(report, Path(out) / "report.html"), console)
+    # the point of the demo: an explanation that looks good and does not hold up
     rejected = next(f for f in report.findings if f.name == "scanned late")
     console.print(
         f"\nA candidate that did not hold up: {rejected.sentence} Why: {rejected.reason}.",

@@ -173,6 +173,7 @@ def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
         for line in lines(one, explanation.level):
             click.echo(f"  {line}")
     click.echo("")
+    # both are shown: the paper's count of marks is uncorrected, and mostly larger
     for label, corrected in (("as in the paper", False), ("corrected", True)):
         click.echo(f"{label}: {_measures(explanation.summary(corrected=corrected))}")
     for reason in dict.fromkeys(explanation.lacking.values()):

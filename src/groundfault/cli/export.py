@@ -66,6 +66,7 @@ def export(
     if logs and tool != "inspect":
         raise InputError("--log goes with --to inspect")
     exporter = exports.get(tool, **({"logs": logs} if logs else {}))
+    # OUT of inspect may be one log or a folder of several; its suffix tells
     require_writable(out, directory=tool == "inspect" and not Path(out).suffix)
     slices = exports.ReportSlices.load(report, evidence, every=every)
     result = exporter.export(slices, Path(out))

@@ -102,6 +102,7 @@ def features(**options: Any) -> None:
     for column in options["columns"]:
         _require_column(table, column)
     pipeline = load_pipeline(options["pipeline"])
+    # annotation takes nearly all of the time, and depends on the text and the pipeline alone
     n_cached = load_memory(pipeline, options["cache"]) if options["cache"] else 0
     for column in options["columns"]:
         start = time.perf_counter()
@@ -130,7 +131,7 @@ def _require_column(table: Any, column: str) -> None:
 
 @contextmanager
 def _bar(title: str, texts: int) -> Any:
-    """A bar on standard error where a person looks at it."""
+    """A progress bar on standard error, if that is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

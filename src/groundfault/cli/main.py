@@ -9,10 +9,12 @@ import click
 
 from groundfault.errors import GroundfaultError
 
+# the descriptions stand here and not only in the commands: --help would import numpy and polars for
+# them, a second instead of a tenth
 _COMMANDS = {
     "demo": ("groundfault.cli.demo", "Audit the mistakes of a small classifier, offline."),
     "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
-    "import": ("groundfault.cli.import_", "Read the logs of evaluation tools as one evidence."),
+    "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one table."),
     "check": (
         "groundfault.cli.audit",
         "Say what an audit can test and detect, before it opens the holdout.",
@@ -80,6 +82,7 @@ def cli() -> None:
 def main() -> None:
     """Run the command line; a groundfault error is one line and exit status 2."""
     try:
+        # click's own mode would print usage in several lines and exit with other statuses
         cli.main(standalone_mode=False)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)

@@ -67,6 +67,7 @@ _LOGS: list[Decorator] = [
 _SPLIT = _column(
     "--split", metavar="COL", help="Column that says discovery or holdout for each row."
 )
+# every column that has a role in Evidence.from_table; the others are attributes of the examples
 _COLUMNS: list[Decorator] = [
     _column(
         "--outcome",

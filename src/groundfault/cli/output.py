@@ -1,4 +1,4 @@
-"""What every command does with its output: files, JSON, warnings and progress."""
+"""Output of all commands: files, JSON, warnings and progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def require_writable(path: str | None, *, directory: bool = False) -> None:
     while not home.exists():
         home = home.parent
     try:
-        # permission bits are no answer: root and mounted file systems ignore them
+        # by trying: root and mounted file systems ignore permission bits
         tempfile.TemporaryFile(dir=home).close()
     except OSError as error:
         why = f"{error.strerror} ({home})"
@@ -58,7 +58,7 @@ def echo_warnings() -> Iterator[None]:
 
 @contextmanager
 def show_progress(quiet: bool = False) -> Iterator[Progress]:
-    """A spinner with what is going on, on standard error, where somebody looks at it."""
+    """A spinner with the current step on standard error, if that is a terminal."""
     from rich.console import Console
     from rich.text import Text
 

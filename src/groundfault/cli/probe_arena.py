@@ -111,6 +111,7 @@ def arena(**options: Any) -> None:
                 progress=progress,
                 **settings,
             )
+    # without reviews a mismatch may be the prompt's fault or the extraction's, not the model's
     errors = "audited" if replay is None or replay.audited else "proxy"
     settings |= {"replay": options["replay"], "errors": errors}
     result = {"settings": settings, "standings": [each.to_dict() for each in standings]}

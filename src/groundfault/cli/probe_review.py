@@ -113,6 +113,7 @@ def _check(options: dict[str, Any]) -> None:
     if len(acts) > 1:
         flags = " and ".join("--import" if name == "sheet" else f"--{name}" for name in acts[:2])
         raise PlanError(f"{flags} do not go together: one at a time")
+    # reading the state of a review needs no name: whoever looks decides nothing
     looks = bool({"status", "agreement"} & set(acts))
     if not looks and not options["reviewer"]:
         raise PlanError("say who you are: --reviewer NAME")
@@ -168,7 +169,7 @@ def _may_decide(audit: ReviewedRuns, me: str, adjudicate: bool) -> list[Any]:
     return [item for item in queue.items if item.id in before | open_ids]
 
 
-# --------------------------------------------------------------------------------- --- what is told
+# ------------------------------------------------------------------------------------ --- printing
 
 
 def _tell(data: Any, path: str | None, say: Any) -> None:

@@ -35,6 +35,7 @@ def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> 
 
 
 def _from_table(options: dict[str, Any]) -> Evidence:
+    # an option that would be ignored is an error: the audit would be of something else than meant
     misplaced = [name for name in _OF_LOGS if options.get(name)]
     if misplaced:
         raise InputError(
@@ -99,7 +100,7 @@ def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, li
         mixed = [o for o in ("declare", "candidate", "candidate_file", "finders") if options[o]]
         if mixed:
             raise PlanError(
-                "--library is judged as it was frozen: leave out "
+                "--library is judged as it is in the file: leave out "
                 f"--{mixed[0].replace('_file', 's')}"
             )
         return list(Library.load(options["library"])), []
@@ -117,6 +118,7 @@ def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, li
         else []
     )
     finders += [name.strip() for name in (options["finders"] or "").split(",") if name.strip()]
+    # None and not empty: an audit takes the default finders only where neither was chosen
     if not candidates and not finders:
         return None, None
     return candidates, finders

@@ -44,7 +44,8 @@ _HELP = (
     "Model: wrong if its final answer is not equivalent to the expected one.",
     "Unsure leaves the item to others. Every decision is kept at once; b goes back to change one.",
 )
-_MAX_LENGTH = 8000  # characters of a text that are shown at first
+# characters of a text that are shown at first: some responses repeat themselves for pages
+_MAX_LENGTH = 8000
 _WIDTH = 100
 
 
@@ -58,7 +59,7 @@ def review(
     session : Session
     console : Console, optional
     key : callable, optional
-        Gives the next key that is pressed; from the terminal, where left out.
+        Returns the next key that is pressed; by default from the terminal.
 
     Raises
     ------
@@ -140,7 +141,8 @@ def _show(session: Session, item: Item, console: Console) -> None:
 
 
 def _texts(item: Item, console: Console, max_length: int | None) -> None:
-    """What the item shows, as text and nothing but text."""
+    """Print the texts of an item."""
+    # as Text, never as markup: a response may contain "[red]" or control characters
     copy = f" (copy {item.copy})" if item.copy > 1 else ""
     _text("task", item.task, console)
     if item.question:

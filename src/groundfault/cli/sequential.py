@@ -241,7 +241,7 @@ def _check_labelling(options: dict[str, Any]) -> None:
 
 
 def _answer(pool: Pool, options: dict[str, Any]) -> Callable[[Query], float | None]:
-    """Where scores come from."""
+    """The function that scores a case, as --label chooses it."""
     from groundfault.sequential import answers
 
     if options["label"] == "ask":
@@ -260,6 +260,7 @@ def _label(
     options: dict[str, Any],
     quiet: bool,
 ) -> None:
+    # a person who labels reads standard output; otherwise it is left to the result
     def progress(after: SequentialAudit) -> None:
         if not quiet:
             click.echo(format_progress(after, options["cost"]), err=options["label"] != "ask")

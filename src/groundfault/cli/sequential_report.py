@@ -39,6 +39,7 @@ def report(source: str, out: str | None, seal: str) -> None:
     from groundfault.render.sequential_page import show
 
     require_writable(out, directory=True)
+    # everything is read before anything is written
     result = _load(source, seal)
     if out:
         folder = Path(out)

@@ -131,6 +131,7 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
     require_writable(json_path)
     run = STUDIES.get(name)
     settings = {key: value for key, value in options.items() if value is not None}
+    # each study has settings of its own: one that it lacks is an error, not ignored
     takes = signature(run).parameters
     if "evidence" in takes:
         raise PlanError(f"the study {name!r} is of your own results: groundfault {name} evaluate")

@@ -157,7 +157,7 @@ def fit(**options: Any) -> None:
     groundfault taxonomy fit answers.parquet ... --text question --alpha 0.1 \\
         --preset paper --reducer pca --out paper/
     """
-    from groundfault.render.taxonomy_page import write
+    from groundfault.render.taxonomy_page import write_taxonomy
     from groundfault.taxonomy.fitting.fit import fit as run
     from groundfault.taxonomy.fitting.settings import Settings
 
@@ -187,7 +187,7 @@ def fit(**options: Any) -> None:
             None if plan is None else _judge_claims(clusters, evidence, plan, options, progress)
         )
         progress("writing the report")
-        write(
+        write_taxonomy(
             clusters,
             place,
             title=", ".join(Path(source).name for source in options["sources"]),
@@ -256,7 +256,7 @@ def _plan_claims(options: dict[str, Any], settings: Any, evidence: Any) -> Plan 
 
 def _print_result(result: Any, claims_report: Any, place: Path, options: dict[str, Any]) -> None:
     from groundfault.render import words
-    from groundfault.render.taxonomy_page import set_apart
+    from groundfault.render.taxonomy_page import list_exclusions
 
     click.echo(result.verdict)
     for cluster in result.clusters:
@@ -264,7 +264,7 @@ def _print_result(result: Any, claims_report: Any, place: Path, options: dict[st
         click.echo(
             f"  {words.clean(cluster.name)}  {words.plural(cluster.size, 'example')}  {mark}"
         )
-    aside = ", ".join(f"{len(names):,} {what}" for what, names in set_apart(result).items())
+    aside = ", ".join(f"{len(names):,} {what}" for what, names in list_exclusions(result).items())
     if aside:
         click.echo(f"set apart: {aside}")
     if claims_report is not None:

@@ -77,7 +77,7 @@ def label(
     groundfault taxonomy label taxonomy/ --model openai/gpt-4o-mini --second openai/gpt-4o
     """
     from groundfault.render import words
-    from groundfault.render.taxonomy_labels import sentences
+    from groundfault.render.taxonomy_labels import describe_labels
     from groundfault.render.taxonomy_page import write_labels
     from groundfault.taxonomy.fitting.taxonomy import Taxonomy
     from groundfault.taxonomy.words.labeller import label as run
@@ -98,7 +98,7 @@ def label(
         )
         mark = "" if each.published else "  unstable"
         click.echo(f"  cluster {each.cluster}  {words.clean(title)}{mark}")
-    for sentence in sentences(labelling):
+    for sentence in describe_labels(labelling):
         click.echo(words.clean(sentence))
     click.echo(f"written to {Path(directory) / 'labels.json'} and the report")
 
@@ -220,6 +220,7 @@ def generate(directory: str, against: tuple[str, ...], out: str, **options: Any)
     for how, reasons in generation.skipped.items():
         for reason, number in reasons.items():
             click.echo(f"  {how:<11} not of {words.plural(number, 'example')}: {reason}")
+    # an unpublished cluster did not repeat on other data, and tasks made from it may test nothing
     shaky = sorted(
         {task.cluster for task in generation.tasks} & set(generation.settings["unstable"])
     )
