@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.probes import Bank, ComponentGroup, Grammar, Option, Task, probes, rebuild, render
@@ -89,7 +90,7 @@ def test_a_record_of_something_else_is_refused(change: dict[str, object], messag
         rebuild(BANK, GRAMMAR, record | change)
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 @given(
     st.text(min_size=1, max_size=60).filter(lambda text: bool(text.strip())),
     st.lists(st.text(max_size=30).filter(lambda text: "{" not in text), min_size=1, max_size=3),

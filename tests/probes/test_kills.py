@@ -272,6 +272,7 @@ def kill(times: int, tmp_path: Path, server: Server, nursery: Nursery) -> Tally:
     return total
 
 
+@pytest.mark.slow
 def test_twelve_kills(tmp_path: Path, server: Server, nursery: Nursery) -> None:
     kill(12, tmp_path, server, nursery)
 

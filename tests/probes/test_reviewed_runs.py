@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 from rich.console import Console
 
 from groundfault.base.ledger import Ledger
@@ -257,7 +258,7 @@ decisions_on_rows = st.lists(
 
 
 @given(decisions_on_rows, st.integers(1, 2), st.randoms(use_true_random=False))
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_statuses_depend_on_no_order(
     message: list[Decision], count: int, order: random.Random
 ) -> None:

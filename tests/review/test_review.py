@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.base.ledger import Ledger
 from groundfault.errors import InputError, LedgerError, PlanError
@@ -180,7 +181,7 @@ def test_the_last_decision_counts_and_the_others_are_history() -> None:
 
 
 @given(decisions, st.integers(1, 3), st.randoms(use_true_random=False))
-@settings(max_examples=150)
+@settings(max_examples=count_examples(150, fast=60))
 def test_the_order_of_decisions_does_not_matter(
     decisions: list[Decision], quorum: int, order: random.Random
 ) -> None:
@@ -191,7 +192,7 @@ def test_the_order_of_decisions_does_not_matter(
 
 
 @given(decisions, st.integers(1, 3))
-@settings(max_examples=150)
+@settings(max_examples=count_examples(150, fast=60))
 def test_names_do_not_matter_and_items_do_not_meet(decisions: list[Decision], quorum: int) -> None:
     names = {"ana": "zoe", "ben": "ana", "cy": "ben"}
     assert resolve([replace(d, reviewer=names[d.reviewer]) for d in decisions], quorum) == resolve(
@@ -205,7 +206,7 @@ def test_names_do_not_matter_and_items_do_not_meet(decisions: list[Decision], qu
 
 
 @given(decisions, st.integers(1, 3))
-@settings(max_examples=150)
+@settings(max_examples=count_examples(150, fast=60))
 def test_an_error_needs_most_of_enough_people(decisions: list[Decision], quorum: int) -> None:
     for item, resolution in resolve(decisions, quorum).items():
         last = [d for d in select_latest(decisions).values() if d.item == item]

@@ -102,6 +102,7 @@ def test_eight_reviewers_make_ten_thousand_decisions(place: str) -> None:
     _check_nothing_is_lost(place, 1250)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs kill -9")
 def test_a_reviewer_who_is_killed_leaves_whole_decisions(tmp_path: Path) -> None:
     place = str(tmp_path / "reviews.db")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.errors import InputError
 from groundfault.review import Decision, Item
@@ -271,7 +272,9 @@ def test_semicolons_and_windows_line_ends_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 @example(text="a\x85b\u2028c\u2029d\x1ce\u0000\ud800")
 @given(text=st.text(alphabet=st.characters(exclude_categories=[]), max_size=30))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=count_examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_any_text_survives_the_way_there_and_back(tmp_path: Path, format: Any, text: str) -> None:
     item = Item("t", text, text, text, text, question=text)
     path = tmp_path / f"s.{'json' if format == 'labelstudio' else format}"

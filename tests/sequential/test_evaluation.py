@@ -185,7 +185,7 @@ def test_bad_input(tmp_path):
     assert play_one(StopEarly(samples(8), threshold=0.8, scorer="b"), two) == 1.0
     with pytest.raises(InputError, match="no scorer 'c'"):
         play_one(StopEarly(samples(8), threshold=0.8, scorer="c"), two)
-    with pytest.raises(InputError, match="not one number but a dict"):
+    with pytest.raises(InputError, match="is a dict, not one number"):
         play_one(
             StopEarly(samples(8), threshold=0.8), {"a": SampleScore(score=Score(value={"x": 1}))}
         )

@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.base.ledger import Ledger
 from groundfault.cli.sequential import sequential
@@ -251,7 +252,7 @@ def test_what_could_not_be_scored_speaks_for_neither_side():
     st.sampled_from([0.5, 0.7, 0.75, 0.85]),
     st.integers(0, 99),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=count_examples(60), deadline=None)
 def test_counting_never_errs(groups, q, seed):
     """With alpha out of reach of any bet, the verdict is the truth."""
     scores = np.concatenate(groups).astype(float)
@@ -638,6 +639,7 @@ def kill(times, tmp_path):
     return part
 
 
+@pytest.mark.slow
 def test_twenty_kills(tmp_path):
     kill(20, tmp_path)
 

@@ -87,6 +87,7 @@ def _blocks(check: BankCheck) -> Iterator[str]:
         yield "## Prompts that must not be asked"
         yield _bullets(_problems(check))
     yield "## Tasks"
+    # a generated bank may have thousands; the hash above covers those that are not listed
     tasks = bank.tasks[:MAX_TASKS]
     if len(tasks) < len(bank):
         yield f"The first {len(tasks):,} of {len(bank):,} tasks."

@@ -22,6 +22,7 @@ def tabulate_routing(summary: Summary) -> Table:
             words.count(pool.rows.mismatches),
             words.rate(pool.rows.mismatches / pool.rows.queries),
             words.count(pool.rows.unreadable),
+            # spent queries without a text: no signal, and none of the model's errors
             words.count(pool.rows.refused + pool.rows.failed),
             words.count(pool.rows.routed),
         )

@@ -37,6 +37,7 @@ def make_page(
     figures : bool
         Whether curves are drawn, which takes a second.
     """
+    # what is open comes first: no number below is final while rows wait for review
     results = summary.results
     chart = (draw_curves(summary),) if figures else ()
     sections = [
@@ -131,6 +132,7 @@ def _describe_review(
             "No item that matched its key was reviewed: errors that no signal showed cannot be "
             "estimated."
         )
+    # decisions made after unblinding are counted, and said to be so
     late = sum(resolution.unblinded for resolution in resolutions.values())
     if late:
         yield (

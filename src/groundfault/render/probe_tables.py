@@ -32,6 +32,7 @@ def compare_policies(summary: Summary) -> Table:
     for model in models:
         for policy in summary.rivals:
             one, two = results.pool(policy, model), results.pool(summary.control, model)
+            # a policy that ran on some models only has no row where it did not run
             if not (one.runs and two.runs):
                 continue
             shared = results.compare_keys(policy, summary.control, model)
@@ -190,6 +191,7 @@ def tabulate_keys(summary: Summary) -> Table:
     """The audited keys, and who found them."""
     results = summary.results
     confirmed = sorted(results.keys.confirmed)
+    # a key names no model: the same prompt may fail on several
     pools = {policy: results.pool(policy).keys.confirmed for policy in results.policies}
     models = {run.model: set[str]() for run in results.runs}
     for run in results.runs:

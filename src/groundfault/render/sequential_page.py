@@ -162,6 +162,7 @@ def _make_group_section(certificate: Certificate) -> Section:
 
 def tabulate_groups(certificate: Certificate) -> Table:
     """The declared groups, the lowest mean first; those without a label stand last."""
+    # stable, so that groups with equal means keep the order in which they were declared
     results = sorted(certificate.group_results, key=lambda r: (r.mean is None, r.mean or 0.0))
     heads = ("Cases", "Labelled", "Unscored", "Errors", "Mean of labels", "Mean can be")
     columns = (TableColumn("Group", "code"), *(TableColumn(h, "number") for h in heads))

@@ -21,7 +21,7 @@ class AnnotatorPanel:
 
     Parameters
     ----------
-    audit : Audit
+    audit : SequentialAudit
     labellers : sequence of str
         Names; one is enough.
     adjudicator : str, optional
@@ -35,7 +35,7 @@ class AnnotatorPanel:
     Examples
     --------
     >>> from groundfault.sequential import Pool
-    >>> audit = Audit(Pool.from_arrays(range(20)), threshold=0.8)
+    >>> audit = SequentialAudit(Pool.from_arrays(range(20)), threshold=0.8)
     >>> panel = AnnotatorPanel(audit, ["ann", "ben"], "cy")
     >>> query = audit.ask()
     >>> panel.judge("ann", query, 1), panel.judge("ben", query, 0), panel.waiting()
@@ -96,6 +96,7 @@ class AnnotatorPanel:
             "labeller": labeller,
             "score": check_score(score, query),
         }
+        # judgements are events of the audit's own record: a resumed panel knows who has spoken
         for entry in self.audit.record.append(REVIEWED, body)[1]:
             self.audit.replay(entry)
         return self._settle(query)
@@ -103,6 +104,7 @@ class AnnotatorPanel:
     def _settle(self, query: Query) -> bool:
         scores = self._judgements(query.step)
         labels = [scores[name] for name in self.labellers if name in scores]
+        # each score becomes the audit's only once settled; judges never see one another's
         if self.adjudicator in scores:
             self.audit.tell(query, scores[self.adjudicator])
         elif len(labels) == len(self.labellers) and len(set(labels)) == 1:
@@ -120,9 +122,7 @@ class AnnotatorPanel:
         }
 
     def agreement(self) -> tuple[int, int]:
-        """Settled cases that all labellers judged alike, and settled cases that all of them
-        judged.
-        """
+        """Number of settled cases that all labellers judged alike, and that all of them judged."""
         judgements = [self._judgements(r.query.step) for r in self.audit.rounds if r.closed]
         both = [
             [scores[name] for name in self.labellers]

@@ -150,12 +150,11 @@ def check_name(reviewer: str) -> str:
 
 
 def select_latest(decisions: Iterable[Decision]) -> dict[tuple[str, str, Role], Decision]:
-    """The last decision of each reviewer on each item in each role: by place in the store, then by
-    time.
-    """
+    """The last decision of each reviewer on each item in each role, by place, then by time."""
     last: dict[tuple[str, str, Role], Decision] = {}
     for decision in decisions:
         key = (decision.item, decision.reviewer, decision.role)
+        # a revision is a new event: history is kept, and the last word of a person counts
         if key not in last or _age(decision) >= _age(last[key]):
             last[key] = decision
     return last

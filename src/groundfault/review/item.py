@@ -69,9 +69,7 @@ class Item:
 
     @property
     def visible_texts(self) -> dict[str, str]:
-        """What a sheet holds of it, in the order in which it is read; an answer that was not read
-        is empty.
-        """
+        """What a sheet shows, in reading order; an answer that was not read is empty."""
         texts = {
             name: getattr(self, name)
             for name in ("task", "question", "prompt", "answer", "extracted", "response")

@@ -46,8 +46,7 @@ def make_task(item: Item) -> dict[str, Any]:
 
 
 def read_rows(tasks: Any, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Rows of a sheet from an export with annotations (JSON, not JSON-MIN); skipped annotations are
-    passed over.
+    """Rows of a sheet from a JSON export with annotations; skipped ones are passed over.
 
     Raises
     ------

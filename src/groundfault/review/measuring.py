@@ -43,6 +43,7 @@ def agreement(
     dict of dict of Agreement
         By question, then by ``raw``, ``kappa``, ``alpha`` and ``ac1``.
     """
+    # agreement after unblinding would measure the influence of what was shown
     blind = [d for d in decisions if d.role == "reviewer" and not d.unblinded]
     counting = list(select_latest(blind).values())
     return {
@@ -63,6 +64,7 @@ def _measure(
     }
     results: dict[str, Agreement] = {}
     for name, measure in measures.items():
+        # Cohen (1960) defined it for two; more need alpha or AC1
         if name == "kappa" and ratings.shape[1] != 2:
             reason = f"Cohen's kappa is of two reviewers, not {ratings.shape[1]}"
             results[name] = Agreement(np.nan, np.nan, np.nan, results["raw"].items, reason)

@@ -49,6 +49,7 @@ class Queue:
     about: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # by id, a hash of what is shown: the order of a run would give away which rows were routed
         object.__setattr__(self, "items", tuple(sorted(self.items, key=lambda item: item.id)))
         if self.reviewers < 1 or self.seed < 0:
             raise PlanError("an item needs at least 1 reviewer, and a seed is at least 0")
@@ -106,6 +107,8 @@ class Queue:
 
     def _shuffle(self, items: list[Item], purpose: str) -> list[Item]:
         plan = Plan(seed=self.seed)
+        # a generator for each item: items that are added later do not reorder those before them,
+        # and the order tells nothing of what was a signal and what a control
         return sorted(items, key=lambda item: plan.rng(f"{purpose}: {item.id}").random())
 
 
@@ -134,6 +137,7 @@ def open_items(
     if not adjudicate:
         return [item for item in queue.of(reviewer) if item.id not in decided]
     resolutions = resolve(history, queue.reviewers)
+    # a split is among reviewers; an adjudicator sees every disputed item
     everyone = Queue(queue.items, queue.seed)
     disputed = {item for item, resolution in resolutions.items() if resolution.how == "disputed"}
     return [item for item in everyone.of(reviewer) if item.id in disputed - decided]

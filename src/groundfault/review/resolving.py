@@ -66,6 +66,7 @@ def resolve(decisions: Iterable[Decision], reviewers: int = 1) -> dict[str, Reso
 
 def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
     reviews = [each for each in decisions if each.role == "reviewer"]
+    # an adjudicator who reviewed the item would count twice
     blind = {each.reviewer for each in reviews}
     adjudications = [
         each for each in decisions if each.role == "adjudicator" and each.reviewer not in blind
@@ -75,6 +76,7 @@ def _resolve_item(decisions: Sequence[Decision], reviewers: int) -> Resolution:
     verdict = _find_majority(counting)
     if adjudications:
         return Resolution("adjudicated" if verdict else "disputed", verdict, len(reviews), late)
+    # an early majority does not settle: who reviews first must not decide for the others
     if len(reviews) < reviewers:
         return Resolution("waiting", None, len(reviews), late)
     return Resolution("settled" if verdict else "disputed", verdict, len(reviews), late)

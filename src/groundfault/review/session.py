@@ -50,6 +50,7 @@ class Session:
             if (name, role) == (reviewer, self.role)
         ]
         self._mine = {d.item: d for d in sorted(mine, key=lambda d: d.seq)}
+        # decisions made before are behind the present place, so that one can go back to revise them
         earlier = [queue.by_id[item] for item in self._mine if item in queue.by_id]
         self._way, self._place = [*earlier, *self._open], len(earlier)
 
@@ -69,8 +70,7 @@ class Session:
         return sum(item.id not in self._mine for item in self._open)
 
     def decide(self, **answers: Any) -> Decision:
-        """Keep a decision on the item shown, and go on to the next; answers are those of
-        `Decision`.
+        """Keep a decision on the present item, and go on to the next.
 
         Raises
         ------

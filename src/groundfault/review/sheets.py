@@ -1,5 +1,4 @@
-"""Sheets: items to review elsewhere, as CSV, JSON lines or Label Studio tasks, and the decisions
-read back.
+"""Sheets: items to review elsewhere, as CSV, JSON lines or Label Studio tasks.
 
 A sheet holds what a reviewer sees and empty answers, nothing else. What comes back is checked as a
 whole, the texts that were shown among it, before any of it counts."""

@@ -67,6 +67,8 @@ class Store:
         last = next((event for event in reversed(events) if event.kind == SEALED), None)
         if last is not None and last.body["queue"] == queue.hash:
             return False
+        # before the first decision nothing can have been chosen by its outcome, so settings may
+        # change
         if last is not None and any(event.kind == DECIDED for event in events):
             for name, value in queue.settings.items():
                 if last.body["settings"].get(name) != value:
@@ -90,6 +92,7 @@ class Store:
         LedgerError
             If no queue is sealed, or the store does not add up.
         """
+        # ids that were sealed stay sealed: the chain is read again only for one that is new here
         unknown = {decision.item for decision in decisions} - self._sealed_items
         if unknown:
             self._sealed_items = {
@@ -125,6 +128,8 @@ class Store:
         decisions = []
         unblinded = False
         for event in self._events():
+            # not stored with the decision but derived from the order of events, which cannot be
+            # edited
             if event.kind == UNBLINDED:
                 unblinded = True
             elif event.kind == DECIDED:
@@ -142,9 +147,7 @@ class Store:
             ) from None
 
     def _events(self) -> list[Event]:
-        """The events of this audit, the whole chain checked; none where nothing was recorded
-        yet.
-        """
+        """The events of this audit, the whole chain checked; none where nothing is recorded."""
         if "://" not in self.place and not Path(self.place).exists():
             return []
         self._ledger.check()

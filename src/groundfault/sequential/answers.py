@@ -1,6 +1,4 @@
-"""Answers: where scores come from when no person gives them. Each is a function from a query to a
-score.
-"""
+"""Answers: functions from a query to a score, where no person gives it."""
 
 from __future__ import annotations
 

@@ -161,9 +161,7 @@ class Bet:
         return self.grid if self.source in ("lr-ui", "lr-mix") else ()
 
     def require_side(self, threshold: float) -> None:
-        """Raise `PlanError` if an alternative is not on the far side of a constant threshold from
-        the null.
-        """
+        """Raise `PlanError` if an alternative lies on the null's side of a constant threshold."""
         below = self.null == "model"
         wrong = [a for a in self.alternatives if (a >= threshold if below else a <= threshold)]
         if wrong:
@@ -206,15 +204,15 @@ class Bet:
         forecast: Floats | None,
         stake: NDArray[np.bool_],
     ) -> Wealth:
-        """The state after one more score; ``step`` counts from 1. Nothing is checked here: see
-        `EProcess.update`.
-        """
+        """The state after one more score; ``step`` counts from 1. Nothing is checked here."""
         if self.null == "auditor":
             # A score of at most q is a failure of at least 1 - q: one set of formulas serves both
             # nulls.
             score, threshold = 1.0 - score, 1.0 - threshold
             forecast = None if forecast is None else 1.0 - forecast
             stake = stake & (step >= (self.budget or 1))
+        # Shiryaev-Roberts: a share of the wealth starts at every step, so that a failure mode that
+        # the policy reaches late is not paid for by early losses
         share = betting.start_weight(step, self.starts, self.budget or 1)
         log_start = float(np.log(share)) if share > 0 else -np.inf
         rule = "max" if self.name.startswith("cusum-") else "sum"
@@ -225,6 +223,8 @@ class Bet:
         factors = betting.factor(score, self._forecasts(wealth, threshold, forecast), threshold)
         log_weights, moments = wealth.log_weights, wealth.moments
         if self.source == "lr-ui":
+            # the weights that bet on this score come from earlier scores; those it teaches are used
+            # from the next one on
             mixture, new_weights = betting.weigh(log_weights, factors, self.eta)
             factors, log_weights = (
                 mixture[None],
@@ -232,6 +232,7 @@ class Bet:
             )
         elif self.source == "agrapa":
             moments = np.where(stake, betting.observe(moments, score), moments)
+        # beyond what any score can reach, the null is impossible and counting decides
         log_steps = np.where(betting.is_refuted(threshold), np.inf, np.log(factors))
         log_steps = log_steps if stake.all() else np.where(stake, log_steps, 0.0)
         return Wealth(
@@ -244,6 +245,7 @@ class Bet:
         if step == 0:
             return np.zeros(arms.shape[1])
         log_e = betting.log_mean(arms, wealth.log_weights) if len(arms) > 1 else arms[0]
+        # shares that have not started are money in hand, worth their face value
         idle = betting.idle_weight(step, self.starts, self.budget or 1) if self.idle_mass else 0.0
         return np.logaddexp(log_e, np.log(idle)) if idle > 0 else log_e
 

@@ -118,6 +118,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"reads up to {VERSION}: install a newer one"
             )
         try:
+            # unknown fields are refused: a certificate that says more than is checked would be
+            # trusted
             return msgspec.convert(data, cls)
         except msgspec.ValidationError as error:
             raise InputError(

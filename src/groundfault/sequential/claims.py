@@ -107,6 +107,8 @@ class Claim:
             one_each=anywhere and pool.generated,
             guaranteed=guaranteed,
         )
+        # epsilon bounds how small a declared group may be, as in the paper's definition of a
+        # failure mode
         if not anywhere and not pool.generated:
             claim._require_sizes()
         return claim
@@ -129,6 +131,8 @@ class Claim:
         auditor names, a share epsilon of what is left."""
         if not self.anywhere:
             return 1
+        # a draw from k cases gives none a chance above 1/k; the literal null (worst epsilon N
+        # cases) bounds the mean of such draws only, by Rockafellar and Uryasev's dual
         if self.guaranteed:
             return self.plan.min_cases(
                 len(self.pool.groups) if self.pool.generated else len(self.pool)
@@ -167,6 +171,7 @@ class Claim:
             raise PlanError(
                 f"the policy {policy} named {query.group!r}, which is no declared group"
             )
+        # the draw itself is uniform: a policy chooses the set, never the case in it
         eligible = eligible & available
         count, min_eligible = (
             int(eligible.sum()),

@@ -120,6 +120,7 @@ class SequentialConfirmation:
         ledger: Ledger | str | Path | None = None,
         reopen: str | None = None,
     ) -> None:
+        # bool is an int: limit=True would mean one label
         if limit is not None and (
             isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
         ):
@@ -260,6 +261,7 @@ class SequentialConfirmation:
         }
 
     def _find_free(self) -> Bools:
+        # which units are on offer depends on earlier labels alone, so every draw stays predictable
         undecided = np.flatnonzero(~self._confirmed)
         return (
             _find_lagging_side(self.tests, int(undecided[0]))
@@ -305,6 +307,8 @@ class SequentialConfirmation:
             ) from None
         unit, loss = self._ids.index(self._open.id), 0.0 if score is None else 1.0 - score
         self.tests, self._open = self.tests.update(unit, loss, self._find_free()), None
+        # the running maximum may be used: Ville's inequality bounds the largest e-value ever
+        # reached
         self._best = np.maximum(self._best, self.tests.adjusted)
         plan = self.screen.plan
         enough = (
@@ -389,6 +393,7 @@ def _require_plan(case: PreparedAudit) -> None:
         raise PlanError(
             f"effect={case.plan.effect!r} cannot be confirmed label by label; use risk_difference"
         )
+    # a label is of one model's answer; it says nothing of another's
     if len(case.outcomes) > 1:
         raise PlanError("labels are bought for one model at a time; select one")
     if case.strata is not None:
@@ -409,6 +414,8 @@ def _select_survivors(
         if ruling.screening is None
         else ruling.hypotheses[ruling.screening.survives]
     )
+    # screening used discovery rows only; of the holdout it is the slice's size that is read here,
+    # never an outcome
     valid = np.ones((len(case.library), len(holdout)), dtype=np.bool_)
     if marks.valid is not None:
         valid = bits.unpack(marks.valid, len(holdout))
@@ -430,9 +437,7 @@ def _select_survivors(
 
 
 def _find_lagging_side(tests: SliceTests, k: int) -> Bools:
-    """The unlabelled units of the side with fewer labels, or of the other where it has none
-    left.
-    """
+    """Unlabelled units of the side with fewer labels; of the other, where it has none left."""
     free = tests.defined[k] & ~tests.labelled
     on, off = free & tests.on[k], free & ~tests.on[k]
     labelled = tests.labelled & tests.defined[k]

@@ -102,6 +102,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         InputError
             If it is not one, or of a later version.
         """
+        # 0.1.0 wrote no version
         version = data.get("groundfault_confirmation", 1)
         if isinstance(version, int) and version > VERSION:
             raise InputError(

@@ -1,6 +1,4 @@
-"""The dual test: one e-process against the model's null and one against the auditor's, read after
-every score.
-"""
+"""The dual test: e-processes against the model's null and the auditor's, read every time."""
 
 from __future__ import annotations
 
@@ -79,8 +77,10 @@ class Dual:
         forecast : float, optional
             Expected score, for ``-pred`` bets.
         """
+        # an unscored case must help neither verdict: each test takes it as its null would have it
         high, low = (1.0, 0.0) if score is None else (score, score)
         return Dual(
             self.model.update(high, thresholds[0], forecast=forecast),
+            # the auditor's null is about claimed groups only: on other rounds it must not bet
             self.auditor.update(low, thresholds[1], forecast=forecast, stake=claim),
         )

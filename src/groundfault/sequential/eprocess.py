@@ -81,6 +81,8 @@ class EProcess:
         ]
         if len(values) == 1:
             return values[0].copy()
+        # an average of e-values is one, under any dependence; a maximum or the best bet is not
+        # (Vovk and Wang, 2021)
         return log_mean(np.stack(values), np.full((1, 1), -np.log(len(values))))
 
     def warm_start(self, scores: ArrayLike, threshold: ArrayLike) -> EProcess:
@@ -185,6 +187,7 @@ class EProcess:
                 cls(bets, wealth, int(data["steps"])),
                 cls.begin(bets, wealth[0].log_arms.shape[1]),
             )
+            # a stored state is outside data: shapes and NaN are checked before it goes on betting
             shapes, due = ([[a.shape for a in w] for w in p.wealth] for p in (process, fresh))
             if (
                 shapes != due

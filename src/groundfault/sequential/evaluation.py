@@ -1,6 +1,4 @@
-"""Evaluations that stop themselves: an audit as the early-stopping manager of an Inspect task
-(extra ``inspect``).
-"""
+"""An audit as the early-stopping manager of an Inspect task (extra ``inspect``)."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ class StopEarly:
 
     Attributes
     ----------
-    audit : Audit
+    audit : SequentialAudit
         Its verdict, wealth and certificate.
     dataset : inspect_ai.dataset.MemoryDataset
 
@@ -197,9 +195,7 @@ def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
 
 
 def _order_ids(pool: Pool, plan: SequentialPlan) -> list[str]:
-    """The order in which the audit asks where no score sways it; what it never asks for comes
-    last.
-    """
+    """Ids as the audit asks where no score sways it; what it never asks for comes last."""
     dry, order = SequentialAudit.of(pool, replace(plan, limit=None)), []
     while (query := dry.ask()) is not None:
         order.append(query.id)

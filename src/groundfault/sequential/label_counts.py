@@ -80,12 +80,15 @@ class LabelCounts:
 
     def add(self, query: Query, position: int, score: float | None) -> None:
         """Count the score of the case that was drawn; None where it could not be scored."""
+        # cases on offer that were passed over are gone too: offering them again would let the
+        # policy choose among draws it has seen
         if self.claim.one_each:
             self._unavailable |= self.find_available()
         self._unavailable[position] = True
         if not self.claim.replacement:
             inside = self.claim.pool.members[:, position]
             self._label_counts += inside
+            # an unscored case is a pass for the model's test and a failure for the auditor's
             self._high += inside * (1.0 if score is None else score)
             self._low += inside * (0.0 if score is None else score)
         self._positions.append(position)
@@ -95,9 +98,7 @@ class LabelCounts:
             self._count()
 
     def thresholds(self, query: Query) -> EProcessPair:
-        """What the next score of a query is tested against: under the model's null, and under the
-        auditor's.
-        """
+        """What the next score of a query is tested against, under each of the two nulls."""
         return self.thresholds_after(query.group, 0, 0.0)
 
     def thresholds_after(self, group: str | None, count: int, score: float) -> EProcessPair:
@@ -110,8 +111,11 @@ class LabelCounts:
             self._label_counts[g] + count,
             count * score,
         )
+        # only a forecast of stopping times asks for more cases than the group has
         if label_count > size:
             return EProcessPair(np.inf, np.inf)
+        # without replacement the target q moves: the unlabelled rest must have mean (N q - sum so
+        # far) / (N - n), or a lucky start looks like evidence (Waudby-Smith and Ramdas, 2020)
         totals = np.array([self._high[g] + more, self._low[g] + more])
         return EProcessPair(
             *conditional_threshold(plan.threshold, size, label_count, totals).tolist()
@@ -161,6 +165,7 @@ class LabelCounts:
             np.array([query.claim for query in self._queries], dtype=np.bool_),
             np.array([query.stake for query in self._queries], dtype=np.bool_),
         )
+        # policies are plug-ins: one that writes into the history would change the audit
         for array in arrays:
             array.setflags(write=False)
         return History(

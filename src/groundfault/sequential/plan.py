@@ -1,6 +1,4 @@
-"""The plan of a sequential audit: everything that is decided before the first score, with a hash
-that seals it.
-"""
+"""The plan of a sequential audit: what is fixed before the first score, and its hash."""
 
 from __future__ import annotations
 

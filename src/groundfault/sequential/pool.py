@@ -1,6 +1,4 @@
-"""Pools: the cases that a sequential audit may ask about, and the groups that were declared before
-it began.
-"""
+"""Pools: the cases that a sequential audit may ask about, and their declared groups."""
 
 from __future__ import annotations
 
@@ -138,8 +136,7 @@ class Pool:
     def from_evidence(
         cls, evidence: Evidence, *, groups: Sequence[str | Candidate] = (), embedding: Any = None
     ) -> Pool:
-        """The examples of evidence about one model, to be scored again, or replayed: a score is one
-        minus the loss.
+        """The examples of evidence about one model; a score is one minus the loss.
 
         Raises
         ------
@@ -243,9 +240,7 @@ class Pool:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of ids, groups and embedding, whatever the order of the rows; recorded scores are
-        no part of it.
-        """
+        """SHA-256 of ids, groups and embedding, whatever the order of rows; scores are left out."""
         return hashlib.sha256(json.dumps(self._content, ensure_ascii=False).encode()).hexdigest()
 
     @property
@@ -260,9 +255,7 @@ class Pool:
         }
 
     def outline(self) -> dict[str, Any]:
-        """Ids and groups as JSON holds them: all that it takes to draw again, and to check the
-        hash.
-        """
+        """Ids and groups as JSON holds them: what it takes to draw again and check the hash."""
         return {**self._content, "sources": list(self.sources), "hash": self.hash}
 
     @classmethod

@@ -64,9 +64,7 @@ def check_ids(ids: Sequence[str]) -> None:
 def parse_groups(
     frame: pl.DataFrame, group: str | Candidate, where: str
 ) -> Iterator[tuple[str, Bools]]:
-    """The groups that a column, columns joined by ``*``, or a rule stand for: names, and masks of
-    shape (N,).
-    """
+    """Names and masks, shape (N,), of the groups of a column, of columns with ``*``, or a rule."""
     if isinstance(group, Candidate):
         yield group.name, _apply_rule(frame, group, where)
         return
@@ -115,9 +113,7 @@ def _apply_rule(frame: pl.DataFrame, candidate: Candidate, where: str) -> Bools:
 
 
 def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: str) -> Any:
-    """The rows of an embedding: from a column of texts or lists, numeric columns, or another table
-    of the same ids.
-    """
+    """An embedding from a column of texts or lists, numeric columns, or a table of the same ids."""
     names = _list_names(embedding)
     if names is None:
         return embedding
@@ -148,9 +144,7 @@ def read_embedding(frame: pl.DataFrame, embedding: Any, id: str | None, where: s
 
 
 def find_embedding_columns(frame: pl.DataFrame, embedding: Any) -> list[str]:
-    """The columns of a table that hold the numbers of an embedding; texts are no numbers, and stay
-    to be read.
-    """
+    """The columns of a table that hold the numbers of an embedding; texts are left out."""
     names = _list_names(embedding) or []
     if _is_text(frame, names):
         return []

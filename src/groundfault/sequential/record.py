@@ -1,6 +1,4 @@
-"""The record of a sequential audit: each round written down before its score is seen, and read back
-to resume.
-"""
+"""The record of a sequential audit: each round is written down before its score is seen."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ OPENED, ASKED, REVIEWED, TOLD = "audit_opened", "audit_asked", "audit_reviewed",
 @rename_members(told="closed", asked="to_query_event")
 @dataclass(frozen=True, eq=False)
 class Round:
-    """One round: where the case was drawn from, which it was, what was bet on it, and what came of
-    it.
+    """One round: where the case was drawn from, which it was, the bets, and the score.
 
     Attributes
     ----------
@@ -117,8 +114,7 @@ class AuditEvent(NamedTuple):
 
 
 class AuditRecord:
-    """The events of one audit, in a ledger that other audits and processes may write to, or in
-    memory alone.
+    """The events of one audit, in memory or in a ledger that other processes write to as well.
 
     Parameters
     ----------
@@ -152,6 +148,8 @@ class AuditRecord:
                 event for event in openings if event.body["pool"]["hash"] == header["pool"]["hash"]
             ]
             reason = " ".join((reopen or "").split())
+            # trying plans until one gives the wanted verdict is not covered by any e-value, so a
+            # second plan for the same cases has to be explained, and stays visible
             if others and not reason:
                 raise LedgerError(
                     f"the ledger {self.ledger.place} holds an audit of these cases with other "
@@ -176,6 +174,8 @@ class AuditRecord:
             self._last += 1
             entry = AuditEvent(self._last, kind, body)
             return entry, [entry]
+        # one place in the chain for each event; if it does not follow the last one read here,
+        # another process wrote in between and its events come first
         event = self.ledger.append(kind, {"audit": self.seal, **body})
         entry = AuditEvent(event.seq, kind, event.body)
         if event.previous != self._head:
@@ -191,6 +191,7 @@ class AuditRecord:
         LedgerError
             If the ledger does not add up.
         """
+        # the whole chain is checked again only if the head moved: checking is linear in its length
         if self.ledger is None or self.ledger.head == self._head:
             return []
         self.ledger.check()
@@ -202,9 +203,7 @@ class AuditRecord:
         ]
 
     def check(self) -> dict[str, str] | None:
-        """Where the record is kept, and the hash of its last event, once it is known to be whole;
-        None in memory.
-        """
+        """Where the record lies, and the hash of its last event, after a check; None in memory."""
         if self.ledger is None:
             return None
         self.ledger.check()

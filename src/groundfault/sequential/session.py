@@ -68,7 +68,7 @@ class SequentialAudit(AuditState):
     Examples
     --------
     >>> pool = Pool.from_arrays(range(60), {"lang": ["de", "fr", "ja"] * 20})
-    >>> audit = Audit(pool, threshold=0.8, policy="stratified", seed=1)
+    >>> audit = SequentialAudit(pool, threshold=0.8, policy="stratified", seed=1)
     >>> while (query := audit.ask()) is not None:
     ...     audit.tell(query, score=0.0 if "ja" in query.group else 1.0)
     >>> audit.verdict
@@ -89,6 +89,7 @@ class SequentialAudit(AuditState):
         reopen: str | None = None,
         **settings: Any,
     ) -> None:
+        # a policy knows how many draws it needs before it can claim anything
         sampler = policies.get(policy) if isinstance(policy, str) else policy
         if settings.get("warm_up") is None:
             settings["warm_up"] = getattr(sampler, "warm_up", 0)
@@ -112,17 +113,14 @@ class SequentialAudit(AuditState):
         ledger: Ledger | str | Path | None = None,
         reopen: str | None = None,
     ) -> SequentialAudit:
-        """The audit of a ready-made plan; the policy is the one that the plan names, unless
-        given.
-        """
+        """The audit of a ready-made plan, with the policy that it names unless one is passed."""
         audit = cls.__new__(cls)
         audit._begin(pool, plan, policy or policies.get(plan.policy), ledger, reopen)
         return audit
 
     @classmethod
     def from_ledger(cls, ledger: Ledger | str | Path, seal: str = "") -> SequentialAudit:
-        """The audit that a ledger holds, from its record alone: to look at, not to ask, for the
-        policy is not there.
+        """The audit in a ledger, to look at and not to ask: its policy is not stored.
 
         Parameters
         ----------
@@ -170,6 +168,7 @@ class SequentialAudit(AuditState):
         super().__init__(pool, plan)
         self.policy, self._is_over = policy, False
         self.record = AuditRecord(ledger, self.seal)
+        # to resume is to replay: the state is recomputed from plan, pool and events, never stored
         for entry in self.record.open({"plan": plan.settings, "pool": pool.outline()}, reopen):
             self.replay(entry)
 
@@ -187,14 +186,15 @@ class SequentialAudit(AuditState):
             if query is None:
                 self._is_over = True
                 return None
+            # the case is drawn and the bet fixed on record before anyone sees the score: an
+            # e-process is valid only if each stake is predictable (Waudby-Smith and Ramdas, 2024)
             self._draft = self.draw_round(query)
             for entry in self.record.append(ASKED, self._draft.to_query_event())[1]:
                 self.replay(entry)
         return None if self.open is None else self._with_case(self.open.query)
 
     def tell(self, query: Query, score: float | None) -> None:
-        """Give the score of the query that `ask` returned; once this returns, it is never asked for
-        again.
+        """Give the score of the query that `ask` returned, which is then never asked for again.
 
         Parameters
         ----------
@@ -216,6 +216,7 @@ class SequentialAudit(AuditState):
         )
         for new in news:
             self.replay(new)
+        # two labellers may answer at once; the ledger's order decides, and the later one is told
         if self._score_events[query.step] != entry.seq:
             stored_score = self._rounds[query.step - 1].score
             raise LedgerError(

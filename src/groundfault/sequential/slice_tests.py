@@ -1,6 +1,4 @@
-"""Slice tests: whether losses of finitely many units go with slices of them, one label at a
-time.
-"""
+"""Slice tests: whether losses go with slices of finitely many units, label by label."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ _LIFTS = np.array([0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6])[
 
 @dataclass(frozen=True, eq=False)
 class SliceTest:
-    """An e-process against "losses do not go with the slice": given the losses, any units may be
-    the ones on it.
+    """An e-process against the null that, given the losses, any units may be on the slice.
 
     Under that null the next loss is as likely any of those that are left, whichever side its unit
     is of. What is left is known but for the mean of all losses. For every value of it, and each of
@@ -71,6 +68,9 @@ class SliceTest:
         """
         if errors and units < _MAX_CELLS:
             values = np.arange(units + 1) / units
+            # the rate of all units is unknown: the null is refuted only if it is at every possible
+            # rate, so wealth is kept for each and the smallest counts; errors of N units have N + 1
+            # rates
             cells = (values, values)
         else:
             ends = np.linspace(0, 1, 401)
@@ -98,6 +98,8 @@ class SliceTest:
                 np.log(self._compute_factors(loss, high)),
             )
             log_high, log_low = (log_high + steps, log_low) if high else (log_high, log_low + steps)
+        # one stake carried over both sides, or a stake on each: both are martingales at the true
+        # rate, and their average too
         together = _log_average(log_high + log_low)
         apart = _log_average(log_high) + _log_average(log_low)
         (up, down), (n_up, n_down) = self.sums, self.counts
@@ -112,9 +114,7 @@ class SliceTest:
         )
 
     def _find_threshold(self, high: bool) -> Floats:
-        """The mean that a side's next score has under the null at least: passes on the high side,
-        losses on the low.
-        """
+        """Least mean of a side's next score under the null: passes if high, losses if low."""
         lower, upper = self.cells
         total = sum(self.sums)
         if high:
@@ -132,9 +132,7 @@ class SliceTest:
 
     @property
     def gap(self) -> float:
-        """Mean loss on the high side minus that on the low side, of the labelled units; NaN where
-        one has none.
-        """
+        """Mean loss of labelled units, high side minus low; NaN where a side has none."""
         if not all(self.counts):
             return float("nan")
         return self.sums[0] / self.counts[0] - self.sums[1] / self.counts[1]
@@ -204,10 +202,13 @@ class SliceTests:
             zip(self.on, self.defined, self.direction, strict=True)
         ):
             if defined[unit]:
+                # the unit is uniform among its side only if that whole side was on offer; else its
+                # loss is counted in the totals but no bet on it would be fair
                 fair = bool(eligible[(on == on[unit]) & defined & ~self.labelled].all())
                 tests[k] = tests[k].update(loss, high=bool(on[unit]) == (sign > 0), bet=fair)
         new_labelled = self.labelled.copy()
         new_labelled[unit] = True
+        # exp overflows at 709; beyond 700 every plausible alpha has been passed long ago
         e = np.exp(np.minimum([test.log_e for test in tests], 700.0))
         return replace(self, labelled=new_labelled, tests=tuple(tests), adjusted=e_holm(e))
 
@@ -217,9 +218,7 @@ class SliceTests:
 
     @property
     def lifts(self) -> Floats:
-        """Mean loss on minus off each slice among the labelled units, NaN where a side has none:
-        shape (K,).
-        """
+        """Mean loss of labelled units on minus off each slice: shape (K,); NaN without a side."""
         return np.array(
             [int(sign) * test.gap for test, sign in zip(self.tests, self.direction, strict=True)]
         )

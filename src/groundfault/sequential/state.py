@@ -63,9 +63,7 @@ class AuditState:
         return self._rounds[-1] if self._rounds and not self._rounds[-1].closed else None
 
     def choose(self, policy: Policy | None) -> Query | None:
-        """Where the next case is to come from, before it is drawn: the warm-up's choice, then the
-        policy's.
-        """
+        """Where the next case is to come from: the warm-up's choice, then the policy's."""
         step, history = self.counts.rounds + 1, self.counts.make_history()
         if not history.available.any():
             return None
@@ -95,6 +93,8 @@ class AuditState:
             stake=query.stake and step > self.plan.warm_up,
         )
         thresholds = self.counts.thresholds(query)
+        # the bet is worked out for both outcomes before either is seen; scores in between use the
+        # same stake
         self._outcomes = {score: self._after(query, thresholds, score) for score in (0.0, 1.0)}
         if_fail, if_pass = (outcome.log_e for outcome in self._outcomes.values())
         return Round(query, int(eligible.sum()), thresholds, if_fail, if_pass)
@@ -104,6 +104,8 @@ class AuditState:
         if query.stake:
             claim = query.claim or not self.claim.guaranteed
             return self.dual.update(score, thresholds, claim=claim, forecast=query.forecast)
+        # a round without a stake after the first bet leaves the wealth alone; before it, the score
+        # only teaches the forecasts (warm start)
         if self.dual.steps:
             return self.dual
         scores = [*(r.score for r in self._rounds if r.closed), score]
@@ -142,6 +144,7 @@ class AuditState:
 
     def _take_query(self, body: Mapping[str, Any]) -> None:
         draft, self._draft = self._draft, None
+        # another process, or an earlier one, asked: this one recomputes the round and must agree
         if draft is None or draft.to_query_event() != body:
             draft = self._redraw(body)
         wrong = next(differences_of(body, draft.to_query_event()), "") if draft else "none is due"
@@ -184,6 +187,7 @@ class AuditState:
         self.counts.add(query, self.pool.position[query.id], score)
         self._rounds[-1] = open_round.with_score(score, self.dual.log_e)
         self._score_events[query.step] = seq
+        # a claim counts from the budget m on, like the auditor's bets
         if query.stake and query.claim and query.group and self.dual.steps >= self.plan.budget:
             self._claimed.add(query.group)
 
@@ -211,9 +215,7 @@ class AuditState:
 
     @property
     def log_wealth(self) -> EProcessPair:
-        """Natural logs of the e-values against the model's null and the auditor's; ``inf`` where
-        counting decided.
-        """
+        """Natural logs of both e-values; ``inf`` where counting decided."""
         model, auditor = self.dual.log_e
         return EProcessPair(
             inf if self._groups_below else model, inf if self._groups_reached else auditor
@@ -229,6 +231,8 @@ class AuditState:
         """``failure mode found``, ``audit passed``, or ``inconclusive``, which it is until either
         null has fallen.
         """
+        # Ville's inequality: under a true null the e-value ever reaches 1 / alpha with
+        # probability at most alpha, so no correction for the number of looks is due
         cut, wealth = -log(self.plan.alpha), self.log_wealth
         if wealth.model >= cut:
             return "failure mode found"
@@ -246,9 +250,8 @@ class AuditState:
 
     @property
     def _groups_reached(self) -> list[str]:
-        """Groups the auditor claimed from the budget on that have reached the threshold; all, where
-        all have.
-        """
+        """Groups claimed from the budget on that have reached the threshold; all, if all have."""
+        # all groups at the threshold makes every claim false, named or not
         reached = self.counts.reached
         names = [self.pool.groups[g] for g in np.flatnonzero(reached)]
         return names if reached.all() else [name for name in names if name in self._claimed]

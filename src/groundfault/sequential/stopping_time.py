@@ -25,9 +25,7 @@ _FARTHEST = 1000
 
 
 class ToStop(NamedTuple):
-    """Scores in a row, from the group of the open query, that would end an audit; None if no such
-    run would.
-    """
+    """Equal scores in a row, from the open query's group, that would end an audit, or None."""
 
     group: str | None
     failures: int | None
@@ -35,8 +33,7 @@ class ToStop(NamedTuple):
 
 
 def count_to_stop(audit: SequentialAudit) -> ToStop:
-    """What it would take to stop: so many failures in a row; or, of a group that is claimed to
-    fail, so many passes.
+    """How many failures in a row would stop the audit; or passes, of a claimed group.
 
     The group is that of the open query, or of the last one where none is open.
     """
@@ -143,7 +140,7 @@ def forecast_stopping(
 
     Returns
     -------
-    list of Prospect
+    list of StoppingForecast
         For each world, one a budget, in rising order.
 
     Raises
@@ -166,6 +163,8 @@ def forecast_stopping(
     from joblib import Parallel, delayed
 
     policy = policy or policies.get(plan.policy)
+    # the largest budget first: a policy is not shown the budget, so the rounds of the longest audit
+    # are the script of the others, and its work is done once
     plans = [replace(plan, budget=m) for m in sorted(set(budgets), reverse=True)]
     forecasts = []
     for level in (None, *levels):
@@ -214,6 +213,7 @@ def _simulate_audits(
     results: list[tuple[str, int]] = []
     current = policy
     for plan in plans:
+        # the same scores for every budget, so that budgets differ by their rule and not by luck
         anew = plan.rng("answers", replicate)
         audit = SequentialAudit.of(pool, replace(plan, seed=seed), policy=current)
 
@@ -233,9 +233,7 @@ def _simulate_audits(
 
 @dataclass(frozen=True)
 class _Script:
-    """Asks what a policy asked before on the same draws, without working it out again; then the
-    policy itself.
-    """
+    """Repeats what a policy asked on the same draws, and then asks the policy itself."""
 
     policy: Policy
     rounds: tuple[Round, ...]
@@ -268,11 +266,11 @@ def _summarize_runs(world: str, budget: int, runs: Sequence[tuple[str, int]]) ->
 
 
 def advise_budget(forecasts: Sequence[StoppingForecast], alpha: float) -> int | None:
-    """The smallest budget that passes a failing model at most ``alpha`` of the time, in every world
-    with a failure.
+    """The smallest budget that passes a failing model with probability at most ``alpha``.
 
-    None if none does. The first world of `prospects` has no failure, and is left out.
+    None if none does. The first world of `forecast_stopping` has no failure, and is left out.
     """
+    # the claim to keep is against the failing model that is hardest to notice
     failing = [p for p in forecasts if p.world != forecasts[0].world]
     fit = [
         p.budget

@@ -128,9 +128,7 @@ def _compare_choice(state: AuditState, entry: AuditEvent) -> Iterator[str]:
 
 
 def _select_stable(certificate: Certificate) -> dict[str, Any]:
-    """What has to be the same in a certificate that is made again: all but what made it, where it
-    was recorded, and where the pool came from.
-    """
+    """What a recomputed certificate must share: all but versions, the ledger and file names."""
     content = certificate.to_dict()
     content["pool"] = certificate.pool.hash
     return {

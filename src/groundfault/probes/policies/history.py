@@ -170,6 +170,7 @@ def chances_of(policy: PromptPolicy, history: PromptHistory, keys: Keys) -> list
     chances: list[float | None] = []
     for key in keys:
         chance = policy.chances(history)
+        # an inverse-probability estimate is unbiased only if every prompt could have been drawn
         covers_all = chance is not None and bool((chance[history.fresh] > 0).all())
         chances.append(float(chance[key]) if chance is not None and covers_all else None)
         history = history.after(int(key))

@@ -195,6 +195,7 @@ class ReviewedRuns:
         """How many of the items that matched are errors all the same, by the controls."""
         resolutions, queue = self.resolutions, self.queue
         _, matched = split_by_signal(self.runs.rows, self._items)
+        # controls are a random sample of the matches, so their error rate is that of all matches
         controls = [item.id for item in matched if item.id in queue.by_id]
         verdicts = [
             resolutions[id].verdict

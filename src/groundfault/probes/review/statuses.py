@@ -38,7 +38,7 @@ def items(
 
     Parameters
     ----------
-    rows : iterable of Row
+    rows : iterable of ProbeRow
         All of the runs: with the unit ``row``, equal responses are numbered.
     unit : {"key", "row"}
         Rows that show the same, prompt and response, are one item, whose review holds for all of
@@ -83,7 +83,7 @@ def queue(
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of ProbeRow
         All of the runs.
     unit, questions
         As for `items`.
@@ -130,7 +130,7 @@ def statuses(
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of ProbeRow
         All of the runs.
     decisions : iterable of Decision
         In any order.
@@ -166,6 +166,8 @@ def split_by_signal(
     matched: dict[str, Item] = {}
     for row in rows:
         if row.id in items_by_row:
+            # controls hide among routed items: a reviewer who knew which is which would judge them
+            # so, and only matches reviewed blind say how many errors no signal shows
             side = routed if row.signal in ("mismatch", "unreadable") else matched
             side[items_by_row[row.id].id] = items_by_row[row.id]
     return list(routed.values()), [item for id, item in matched.items() if id not in routed]
@@ -194,6 +196,7 @@ _UNAUDITED = {"mismatch": Outcome.MISSING, "unreadable": Outcome.UNPARSED, "matc
 
 def score_row(row: ProbeRow, status: Status) -> tuple[float | None, Outcome]:
     """The loss of an audited row, if it has one, and why it has none."""
+    # a mismatch with the key is a signal, never an error: only review makes a loss of it
     if status in ("confirmed_model_error", "no_error"):
         return float(status == "confirmed_model_error"), Outcome.SCORED
     reason = _UNSCORED.get(status) or _UNANSWERED.get(row.status) or _UNAUDITED[row.signal]

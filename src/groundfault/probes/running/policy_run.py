@@ -30,7 +30,7 @@ _SCORES = {"mismatch": 1.0, "match": 0.0}
 
 @dataclass(frozen=True, eq=False)
 class RunSpec:
-    """What the courses of a run have in common.
+    """What the policy runs of a folder have in common.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PolicyRun:
 
     Attributes
     ----------
-    rows : list of Row
+    rows : list of ProbeRow
         What was asked, in order.
     iteration : int
         How many iterations are complete.
@@ -108,6 +108,8 @@ class PolicyRun:
             tasks=len(spec.probes) // int(np.prod(spec.sizes)),
             sizes=spec.sizes,
             keys=np.array(self._keys, dtype=np.intp),
+            # a policy learns from routing signals alone: review comes later and must not steer the
+            # run
             mismatch=np.array([row.signal == "mismatch" for row in self.rows], dtype=bool),
             batch=self.iteration + 1,
             batches=spec.config.rounds,
@@ -123,6 +125,8 @@ class PolicyRun:
         ]
 
     def _draw_next(self) -> None:
+        # a generator for each iteration, by number: a resumed run draws as an uninterrupted one,
+        # and policies with one seed get the same tasks
         size = min(self.spec.config.batch, self.spec.config.queries - len(self.rows))
         tasks, rng = (stream(self.seed, *key) for key in self._streams)
         self._next_keys = (
@@ -137,6 +141,8 @@ class PolicyRun:
     def tell(self, responses: Sequence[Response]) -> bytes:
         """Take the responses of an iteration; return its record, a line of the trajectory."""
         before = self._history
+        # chances are of the history before the batch: those are what the draw used, and what
+        # weights a rate (Horvitz and Thompson, 1952)
         chances = chances_of(self.policy, before, self._next_keys) or [None] * len(self._next_keys)
         batch = list(map(self._make_row, count(len(self.rows) + 1), self.next, responses, chances))
         self.rows += batch

@@ -84,6 +84,8 @@ def run(
     spec = RunSpec(config, target.name, prompts, groups)
     with hold(folder):
         valid = len(prompts) - int(spec.blocked.sum())
+        # bank, grammar and config are sealed before the first question, so that none of them can be
+        # fitted to the answers
         events = seal(
             folder, config, bank, grammar, target.name, {"prompts": len(prompts), "valid": valid}
         )
@@ -235,7 +237,7 @@ def _writing(path: Path) -> Iterator[None]:
 
 @dataclass
 class _Rounds:
-    """An iteration of all courses, then the next."""
+    """An iteration of every policy run, then the next."""
 
     config: Config
     target: Target
@@ -247,6 +249,8 @@ class _Rounds:
 
     def run(self) -> None:
         number = 0
+        # all policies go by iterations together: none gains from a service that changes while
+        # another runs, and where answers are shared a question of two policies is asked once
         while open_ := [journal for journal in self.journals if journal.policy_run.next]:
             number += 1
             batches = [
@@ -289,6 +293,8 @@ class _Rounds:
                 f"iteration {number} of {self.config.rounds}: {message}"
             ),
         )
+        # a failure of the service is no answer of the model: counting it would spend budget on
+        # nothing, and differently for each policy
         failure = next((response for response in responses if response.error), None)
         if failure is not None:
             raise InputError(

@@ -85,6 +85,7 @@ def seal(
     # these bytes are sealed: another order or indent is another hash
     text = (json.dumps(settings, indent=1) + "\n").encode()
     ledger, place = Ledger(folder / LEDGER), folder / MANIFEST
+    # the manifest's hash is in the ledger, so that neither can be exchanged alone
     exists, sealed = place.exists(), {"manifest": hashlib.sha256(text).hexdigest(), "model": model}
     if exists:
         _refuse_others(place, text, settings)
@@ -132,6 +133,7 @@ def _refuse_seals(
                 f"{folder} was sealed with another {MANIFEST}; restore that, or choose another "
                 "folder"
             )
+        # folders are named by slug: two models with one slug would write into each other's files
         if body["model"] != sealed["model"] and slug(str(body["model"])) == slug(sealed["model"]):
             raise PlanError(
                 f"{folder} holds runs of {body['model']}, a name too like this one; choose another "

@@ -154,6 +154,7 @@ def explain_mismatch(results: Results, policy: str, other: str, model: str | Non
         return (
             f"{policy} and {other} had different budgets ({', '.join(map(str, sorted(budgets)))})"
         )
+    # a run that ended early had fewer chances: its counts are of another budget
     short = [run for pool in (one, two) for run in pool.runs if run.rows.queries < run.budget]
     if short:
         run = short[0]
@@ -240,7 +241,7 @@ def estimate_rates(
     Notes
     -----
     The share of errors in an adaptive policy's rows is no failure rate. Where it is known
-    with which chance each prompt was drawn (``Row.chance``), runs are weighted by it, each for
+    with which chance each prompt was drawn (``ProbeRow.chance``), runs are weighted by it, each for
     itself (`groundfault.stats.prevalence`). The rate is of this bank's prompts, and of no others.
     """
     by_run: dict[tuple[str, str, int], list[ProbeRow]] = {}
@@ -278,9 +279,11 @@ def _estimate_rate(
     ) -> Rate:
         return Rate(first.model, first.policy, how, value, interval, waiting)
 
+    # a census has no sampling error
     if len({row.key for row in rows}) == prompts:
         wrong = {row.key for row in rows if statuses.get(row.id) == "confirmed_model_error"}
         return rate("all asked", len(wrong) / prompts)
+    # tasks are drawn alike; prompts are too only where every task has as many
     if even and not is_adaptive(first.policy):
         count = int(sum(map(sum, errors)))
         low, high = wilson(count, len(rows), level)

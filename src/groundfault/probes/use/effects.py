@@ -54,9 +54,9 @@ def compute_effects(
 
     Parameters
     ----------
-    rows : iterable of Row
+    rows : iterable of ProbeRow
         Rows of policies that are not adaptive.
-    statuses : mapping of Row.id to status
+    statuses : mapping of ProbeRow.id to status
     grammar : Grammar
 
     Notes
@@ -108,6 +108,7 @@ def _compute_differences(losses: Losses, place: int, option: str) -> dict[str, f
     """The difference within each task that has prompts on both sides."""
     by_task = {}
     for task, by_assignment in losses.items():
+        # within a task its difficulty cancels; between tasks it would be confounded with options
         on = [loss for assignment, loss in by_assignment.items() if assignment[place] == option]
         off = [loss for assignment, loss in by_assignment.items() if assignment[place] != option]
         if on and off:

@@ -297,8 +297,8 @@ class Results:
 
         Parameters
         ----------
-        rows : iterable of Row
-        statuses : mapping of Row.id to status
+        rows : iterable of ProbeRow
+        statuses : mapping of ProbeRow.id to status
             A row that is not named is unaudited.
         budget : int or mapping of policy to int, optional
             Queries that each run was given; left out, those it made.

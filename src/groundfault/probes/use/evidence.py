@@ -56,9 +56,9 @@ def evidence(
 
     Parameters
     ----------
-    rows : iterable of Row
+    rows : iterable of ProbeRow
         Rows of policies that are not adaptive; those of others are a biased sample.
-    statuses : mapping of Row.id to status
+    statuses : mapping of ProbeRow.id to status
     grammar : Grammar
     unit : {"prompt", "task"}
         For candidates that differ within a task, such as components, the prompt; tasks are then
@@ -216,7 +216,7 @@ def run_audits(
 
     Parameters
     ----------
-    rows : sequence of Row
+    rows : sequence of ProbeRow
     summary : Summary
         The summary of their runs.
     seed : int
@@ -233,6 +233,7 @@ def run_audits(
         library = candidates(rows, summary.grammar, unit=unit)
         if library:
             table = evidence(rows, summary.statuses, summary.grammar, unit=unit, seed=seed)
+            # both rulings are fixed here, before either opens the holdout: the ledger counts two
             again = "families, planned together with components" if reports and ledger else None
             reports[name] = audit(
                 table, Plan(seed=seed), library, finders=[], ledger=ledger, reopen=again

@@ -62,11 +62,11 @@ class Package:
     bank : Bank
     grammar : Grammar
     config : mapping
-    rows : tuple of Row
+    rows : tuple of ProbeRow
         Their responses and what was read in them are empty.
-    hashes : mapping of Row.id to str or None
+    hashes : mapping of ProbeRow.id to str or None
         SHA-256 of each response.
-    items : mapping of Row.id to str or None
+    items : mapping of ProbeRow.id to str or None
         The number of the reviewed item that a row belongs to.
     decisions : tuple of Decision
         On items by their number, by reviewers r1, r2, ...

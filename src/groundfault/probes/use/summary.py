@@ -37,8 +37,8 @@ class Summary:
 
     Attributes
     ----------
-    rows : tuple of Row
-    statuses : mapping of Row.id to status
+    rows : tuple of ProbeRow
+    statuses : mapping of ProbeRow.id to status
     grammar : Grammar
     manifest : mapping
         What the run fixed before asking.

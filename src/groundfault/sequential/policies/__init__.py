@@ -39,8 +39,7 @@ NAMES = tuple(_REGISTRY.built_in)
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What to observe next: a policy fills in the first five, the audit that draws the case the
-    others.
+    """What to observe next: a policy fills in the first five fields, the audit the others.
 
     Attributes
     ----------
@@ -181,8 +180,7 @@ class Policy(Protocol):
 
 
 def get(name: str) -> Policy:
-    """The policy of that name, built in or registered under the entry-point group
-    ``groundfault.policies``.
+    """The policy of that name, built in or from the entry points ``groundfault.policies``.
 
     What follows a colon is the policy's argument: ``oracle:domain=Chemistry``.
 

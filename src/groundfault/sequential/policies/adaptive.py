@@ -27,8 +27,7 @@ _SURE = 1e-6
 
 @dataclass(frozen=True)
 class Adaptive:
-    """Claim what an ensemble of networks predicts to be worst, if that is below the threshold;
-    otherwise explore.
+    """Claim what networks predict to be worst, if that is below the threshold; else explore.
 
     After every score, 20 networks of one hidden layer are trained anew for each of {5, 10} hidden
     units and {2, 4, 8, 16} epochs; the setting that has foretold past scores best is used, by a
@@ -96,9 +95,7 @@ class Adaptive:
         return _query_group(history, predictions, wander, insist, rng)
 
     def _predict(self, history: History) -> Floats:
-        """Of each case by each network: float64, shape (20, N). Worked out from where the last
-        history left off.
-        """
+        """Predictions of each network for each case, from where the last history ended: (20, N)."""
         has_score = ~np.isnan(history.scores)
         positions, scores = (
             history.positions[has_score],
@@ -200,8 +197,6 @@ class _EnsembleState:
         return np.asarray((_KEEP - 1) * likelihood + _KEEP * self.loss)
 
     def predict(self) -> Floats:
-        """Of each case by each network of the setting with the least loss: float64, shape (20,
-        N).
-        """
+        """Predictions of the setting with the least loss: float64, shape (20, N)."""
         stage, width = np.unravel_index(self.loss.argmin(), self.loss.shape)
         return np.asarray(self.stages[stage].predict(self.inputs)[width], dtype=np.float64)

@@ -1,6 +1,4 @@
-"""Features: what policies learn from, the same for every learner: the embedding and membership of
-the groups.
-"""
+"""Features: what every learner learns from, the embedding and membership of the groups."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ class Features:
 
     @cached_property
     def groups(self) -> Floats:
-        """Membership of the groups that are less than all cases, centred, of mean squared length 1:
-        shape (N, G).
-        """
+        """Membership of proper groups, centred, of mean squared length 1: shape (N, G)."""
         part = self._part.astype(np.float64)
         return _scale(part - part.mean(axis=0))
 
@@ -58,9 +54,7 @@ class Features:
 
     @cached_property
     def components(self) -> Floats:
-        """First principal components of the embedding, of mean squared length 1: shape (N, at most
-        32).
-        """
+        """First principal components, of mean squared length 1: shape (N, at most 32)."""
         if self.embedding is None:
             return np.empty((self.members.shape[1], 0))
         centred = self.embedding - self.embedding.mean(axis=0)
@@ -71,8 +65,7 @@ class Features:
 
     @cached_property
     def waves(self) -> Floats:
-        """Random Fourier features of a Gaussian kernel over the components: shape (N, 64), each row
-        of length 1.
+        """Random Fourier features of a Gaussian kernel: shape (N, 64), each row of length 1.
 
         References
         ----------
@@ -86,8 +79,7 @@ class Features:
 
     @cached_property
     def splits(self) -> Bools:
-        """Which cases lie above each of seven quantiles of each component, and in each group: shape
-        (N, S).
+        """Which cases exceed seven quantiles of each component, and groups: shape (N, S).
 
         The last column is true throughout, so that there is always one.
         """
@@ -123,8 +115,7 @@ class Cache:
 
 
 def predict_group_rests(history: History, predictions: Floats) -> tuple[NDArray[np.intp], Floats]:
-    """Groups that can be drawn from and have not reached the threshold, and the predicted mean of
-    what is left of each.
+    """Open groups below the threshold, and the predicted mean of the rest of each.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Learned: claim the group whose test is expected to gain most, from what a learner makes of the
-scores so far.
-"""
+"""Learned: claim the group whose test is expected to gain most, by what a learner predicts."""
 
 from __future__ import annotations
 
@@ -78,9 +76,7 @@ class Learned:
 
 
 def _compute_gain(means: Floats, targets: Floats) -> Floats:
-    """Relative entropy of Bernoulli distributions where the expected mean is below the needed one,
-    otherwise 0.
-    """
+    """Bernoulli relative entropy where the expected mean is below the needed one, else 0."""
     p, q = np.clip(means, _EDGE, 1 - _EDGE), np.clip(targets, _EDGE, 1 - _EDGE)
     return np.where(p < q, p * np.log(p / q) + (1 - p) * np.log((1 - p) / (1 - q)), 0.0)
 

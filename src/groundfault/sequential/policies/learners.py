@@ -1,5 +1,4 @@
-"""Learners: from the scores told so far to what every case is expected to score, and how far that
-is in doubt.
+"""Learners: from the scores so far to each case's expected score, with its uncertainty.
 
 Each gives K *draws*, an array of shape (K, N): that many answers which the scores leave possible,
 an expected score a case. Their mean is the prediction, their spread the doubt."""
@@ -68,16 +67,12 @@ def logistic(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
 
 def gaussian_process(labels: LabelledData, rng: np.random.Generator) -> Floats:
-    """The same with a Gaussian kernel over the components, in random Fourier features: neighbours
-    score alike.
-    """
+    """Draws with a Gaussian kernel over the components, in random Fourier features."""
     return _linear(labels, labels.features.waves, rng)
 
 
 def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) -> Floats:
-    """Draws of a logistic model with normal weights, by Laplace's approximation for each pair of
-    scales.
-    """
+    """Draws of a logistic model with normal weights, by Laplace's approximation."""
     parts = [np.ones((len(embedded), 1)), embedded, labels.features.groups]
     widths = [part.shape[1] for part in parts]
     kinds = [(_INTERCEPT,), *(_SCALES if width else (0.0,) for width in widths[1:])]
@@ -96,9 +91,7 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
 
 
 def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Floats, Floats]:
-    """Mode (S, d), precision (S, d, d) and log evidence (S,) of standard normal weights; rows are
-    (S, n, d).
-    """
+    """Mode (S, d), precision (S, d, d), log evidence (S,) of normal weights; rows (S, n, d)."""
     mode, prior = np.zeros((rows.shape[0], rows.shape[2])), np.eye(rows.shape[2])
     transposed = np.swapaxes(rows, 1, 2)
     for _ in range(_NEWTON):
@@ -114,8 +107,7 @@ def _laplace(rows: Floats, scores: Floats, offset: float) -> tuple[Floats, Float
 
 
 def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
-    """Gradient-boosted stumps on cuts of the components, and groups; each draw learns from scores
-    weighted anew.
+    """Gradient-boosted stumps on cuts of the components; each draw weights scores anew.
 
     References
     ----------

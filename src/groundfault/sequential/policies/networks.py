@@ -1,6 +1,4 @@
-"""An ensemble of small networks, trained for several widths and lengths of training as one batched
-program.
-"""
+"""An ensemble of small networks of several widths, trained as one batched program."""
 
 from __future__ import annotations
 
@@ -22,8 +20,7 @@ _WEIGHTS, _ORDERS = 1, 2  # streams of random numbers
 
 @dataclass(frozen=True, eq=False)
 class Networks:
-    """K networks of one hidden ReLU layer for each of several widths, side by side, at one length
-    of training.
+    """K networks of one hidden ReLU layer for each width, at one length of training.
 
     Attributes
     ----------
@@ -62,8 +59,7 @@ def train(
     members: int,
     seed: int = 0,
 ) -> tuple[Networks, ...]:
-    """Train ``members`` networks of each width from scratch, and keep them after each number of
-    epochs.
+    """Train ``members`` networks of each width, kept after each number of epochs.
 
     Networks of fewer epochs are an earlier stage of those with more: they start from the same
     weights and see the same batches, so nothing is trained twice.

@@ -12,8 +12,7 @@ from groundfault.sequential.policies import History, Query
 
 @dataclass(frozen=True)
 class Oracle:
-    """Claim one group and draw from nothing else, until it has no case left; then look around
-    without a claim.
+    """Claim one group and draw from it alone until it has no case left; then explore.
 
     Parameters
     ----------

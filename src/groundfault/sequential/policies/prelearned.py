@@ -51,9 +51,7 @@ class PreLearned:
 
 
 def claim_lowest(history: History, predictions: NDArray[np.float64]) -> Query | None:
-    """Claim the ``least`` offered cases of lowest prediction, the first of equals; None where there
-    are too few.
-    """
+    """Claim the offered cases of lowest prediction; None where there are too few."""
     among = np.flatnonzero(history.available)
     if len(among) < max(1, history.min_eligible):
         return None
