@@ -19,8 +19,6 @@ from groundfault.cli.slices import slices
 from groundfault.finders.interactions import Interactions
 from groundfault.finders.sliceline import SliceLine
 
-STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
-
 
 def mine_library(data: Evidence, plan: Plan | None = None) -> Library:
     return propose(data, SliceLine(bins=2), plan).library
@@ -77,14 +75,6 @@ def test_scores_are_of_the_search_that_proposed():
     assert all(row.score is not None and row.p is not None for row in result.rows)
     assert all("grade" not in candidate.columns for candidate in result.library)
     assert result.summary.left_out == ["grade"]
-
-
-def test_proposals_as_0_1_0_stored_them_are_written_again_byte_for_byte():
-    data = Evidence.from_table(STORED / "confirmed" / "evidence.csv", id="item", outcome="error")
-    proposals = propose(data, SliceLine(k=3, permutations=20))
-    text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False)
-    expected = (STORED / "frozen" / "slices.json").read_text(encoding="utf-8")
-    assert text == expected.removesuffix("\n")
 
 
 def test_several_models_are_averaged():

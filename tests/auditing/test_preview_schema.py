@@ -1,0 +1,43 @@
+"""Summaries of checks and proposals: the JSON of 0.1.0 byte for byte, and its keys."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from audit_tables import make_planted_table
+
+import groundfault
+from groundfault import Evidence, Library, Plan
+from groundfault.auditing.proposals import propose
+from groundfault.finders.sliceline import SliceLine
+
+STORED = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0"
+
+
+def test_a_check_as_0_1_0_stored_it_is_written_again_byte_for_byte() -> None:
+    evidence = Evidence.from_table(
+        STORED / "confirmed" / "evidence.csv", id="item", outcome="error"
+    )
+    library = Library.load(STORED / "frozen" / "library.json")
+    check = groundfault.check(evidence, Plan(), library, finders=[])
+    text = json.dumps(check.to_dict(), indent=1, ensure_ascii=False)
+    expected = (STORED / "frozen" / "check.json").read_text(encoding="utf-8")
+    assert text == expected.removesuffix("\n")
+
+
+def test_the_summary_is_still_read_by_keys_with_a_warning() -> None:
+    check = groundfault.check(Evidence.from_table(make_planted_table(), id="id", outcome="error"))
+    with pytest.warns(DeprecationWarning, match=r"CheckSummary\.n_holdout"):
+        assert check.summary["n_holdout"] == check.summary.n_holdout
+    with pytest.warns(DeprecationWarning, match="n_units"), pytest.raises(KeyError):
+        check.summary["n_units"]
+
+
+def test_proposals_as_0_1_0_stored_them_are_written_again_byte_for_byte():
+    data = Evidence.from_table(STORED / "confirmed" / "evidence.csv", id="item", outcome="error")
+    proposals = propose(data, SliceLine(k=3, permutations=20))
+    text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False)
+    expected = (STORED / "frozen" / "slices.json").read_text(encoding="utf-8")
+    assert text == expected.removesuffix("\n")
