@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from postgres import server
+from profiles import load_profile
 
-# the first call of a compiled kernel takes as long as compiling it
-settings.register_profile("groundfault", deadline=None)
-settings.load_profile("groundfault")
+load_profile()
 
 pytest_plugins = ["log_samples"]
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what importing made; statsmodels calls it for every p-value."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +46,7 @@ def postgres() -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where a ledger may be kept: a file, and a PostgreSQL database."""
     if request.param == "sqlite":

@@ -36,6 +36,14 @@ PAGES = [
     ROOT / "CONTRIBUTING.md",
     *sorted((ROOT / "decisions").glob("*.md")),
 ]
+# how-to pages that train models, run a study, or start another tool: these run every night
+HEAVY = {
+    "diagnose-a-model",
+    "generate-tasks",
+    "improve-a-model",
+    "study-deim",
+    "taxonomy",
+}
 HOW_TO = [p for p in BOOK if p.parent.name == "how-to" and p.name != "index.md"]
 ROOMS = ("tutorial", "reference", "explanation", "judges")
 HOLDS_EXAMPLES = re.compile("^```(python|console)$", re.MULTILINE)
@@ -206,7 +214,11 @@ def test_examples_run(page: Path, desk: Path) -> None:
     run(page)
 
 
-@pytest.mark.parametrize("page", HOW_TO, ids=named)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=pytest.mark.slow) if p.stem in HEAVY else p for p in HOW_TO],
+    ids=named,
+)
 def test_how_to_pages_run(page: Path, desk: Path, answers: bytes) -> None:
     (desk / "answers.csv").write_bytes(answers)
     run(page)
@@ -468,6 +480,7 @@ def glossary() -> Iterator[str]:
         )
 
 
+@pytest.mark.slow
 def test_the_book_builds_without_a_warning(tmp_path: Path) -> None:
     for needed in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(needed, reason="pip install -e '.[docs]'")

@@ -275,6 +275,7 @@ def _write_until_killed(place: str) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="needs kill -9")
+@pytest.mark.slow
 def test_a_killed_writer_leaves_a_whole_chain(tmp_path: Path) -> None:
     place = str(tmp_path / "l.db")
     for wait in (0.25, 0.31, 0.2):

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault import finders
 from groundfault.core.candidate import Candidate, Library
@@ -615,7 +616,7 @@ def test_interactions_are_refused_rather_than_cut():
         Interactions((Candidate("z", "z > 1"),)).propose(data)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=count_examples(50))
 @given(st.lists(st.lists(st.booleans(), min_size=12, max_size=12), min_size=2, max_size=5))
 def test_interactions_propose_each_new_set_of_examples_once(columns: list[list[bool]]):
     names = [f"c{i}" for i in range(len(columns))]

@@ -85,14 +85,19 @@ def test_without_such_a_finding_nothing_is_said():
     assert Outline(report).instrument == ""
 
 
-def test_null_worlds_confirm_nothing_of_the_instrument():
+@pytest.mark.parametrize(
+    # at alpha .10 fewer than 2 in 100 such sets of worlds have more errors
+    ("worlds", "errors"),
+    [(20, 6), pytest.param(60, 11, marks=pytest.mark.slow)],
+)
+def test_null_worlds_confirm_nothing_of_the_instrument(worlds, errors):
     wrong = 0
-    for seed in range(60):
+    for seed in range(worlds):
         report = groundfault.audit(
             evidence(make_evidence(300, seed, cut=0.2)), finders=["instrument"]
         )
         wrong += bool(report.confirmed)
-    assert wrong <= 11  # of 60 at alpha .10, one such number in a thousand is above 12
+    assert wrong <= errors
 
 
 def test_what_an_earlier_finder_proposed_is_not_proposed_again():

@@ -19,6 +19,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 import groundfault
 from groundfault import finders
@@ -107,7 +108,7 @@ def tables(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, SliceLine]:
 
 
 @given(tables())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=count_examples(250, fast=60), deadline=None)
 def test_every_slice_is_the_one_that_brute_force_finds(
     drawn: tuple[np.ndarray, np.ndarray, SliceLine],
 ):
@@ -135,7 +136,7 @@ def test_wide_and_deep_tables_too(errors: str):
     st.sampled_from([0.1, 0.3, 0.5, 0.9, 1.0]),
     st.data(),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=count_examples(200, fast=60), deadline=None)
 def test_the_bound_is_the_best_that_a_part_can_score(
     size: int, error: int, top: int, alpha: float, data: st.DataObject
 ):
@@ -461,7 +462,7 @@ def test_ranges_cover_every_number_once():
 
 @given(st.lists(st.floats(allow_nan=False, width=64), min_size=12, max_size=60), st.integers(2, 6))
 @example([0.1 + i * 1e-17 for i in range(20)] + [float("inf"), -float("inf")], 3)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=count_examples(100, fast=60), deadline=None)
 def test_any_numbers_can_be_cut(numbers: list[float], bins: int):
     frame = pl.DataFrame({"x": numbers})
     coded = Levels.of(frame, bins, "value")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats import inter_rater
 
@@ -65,7 +66,7 @@ def test_four_raters_with_holes() -> None:
 
 
 @given(tables(st.just(2), missing=False))
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_kappa_is_that_of_scikit_learn_and_statsmodels(table: list[list[int]]) -> None:
     first, second = np.transpose(table)
     kappa = of(cohen, table, resamples=5)
@@ -80,7 +81,7 @@ def test_kappa_is_that_of_scikit_learn_and_statsmodels(table: list[list[int]]) -
 
 
 @given(tables(st.integers(2, 5), missing=False))
-@settings(max_examples=60)
+@settings(max_examples=count_examples(60))
 def test_alpha_is_fleiss_kappa_corrected_for_small_samples(table: list[list[int]]) -> None:
     """Where nothing is missing, 1 - alpha is (1 - kappa)(1 - 1/n) of n ratings."""
     alpha = of(krippendorff, table, resamples=5)
@@ -96,7 +97,7 @@ def test_alpha_is_fleiss_kappa_corrected_for_small_samples(table: list[list[int]
 
 @pytest.mark.parametrize("name", MEASURES)
 @given(table=tables(st.integers(2, 4)), order=st.randoms(use_true_random=False))
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 def test_names_of_items_raters_and_categories_do_not_matter(
     name: str, table: list[list[int]], order: Any
 ) -> None:
@@ -115,7 +116,7 @@ def test_names_of_items_raters_and_categories_do_not_matter(
 
 @pytest.mark.parametrize("name", MEASURES)
 @given(table=tables(st.integers(2, 4)))
-@settings(max_examples=40)
+@settings(max_examples=count_examples(40))
 def test_a_coefficient_is_at_most_1_and_1_only_where_all_agree(
     name: str, table: list[list[int]]
 ) -> None:

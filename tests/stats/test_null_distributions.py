@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 from scipy import stats as scipy_stats
 
 from groundfault.stats import null_distributions
@@ -41,7 +42,7 @@ def test_hypergeometric_is_scipys(n: int, data: st.DataObject) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(5, 9), graded=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 def test_pooled_tails_count_every_relabelling(seed: int, n: int, graded: bool) -> None:
     """Decoys of a small library, enumerated: every set of units is equally likely to be the
     slice.
@@ -113,7 +114,7 @@ def test_the_tail_of_a_rare_event_keeps_its_digits() -> None:
     graded=st.booleans(),
     sign=st.sampled_from([-1, 1]),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=count_examples(50), deadline=None)
 def test_likelihood_ratios_expect_one(seed: int, n: int, graded: bool, sign: int) -> None:
     rng = np.random.default_rng(seed)
     values = rng.integers(0, 4 if graded else 2, n)

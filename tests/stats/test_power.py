@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.stats import critical_regions, null_distributions
 from groundfault.stats.contingency import ContingencyTables
@@ -104,7 +105,7 @@ def stages(draw: st.DrawFn) -> Stage:
 
 
 @given(st.lists(stages(), min_size=1, max_size=2), st.floats(0.05, 0.95), st.floats(-1, 1))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=count_examples(80), deadline=None)
 def test_power_is_what_enumeration_gives(some: list[Stage], rate: float, where: float) -> None:
     design = Design(tuple(some), rate)
     lift = where * (design.largest if where > 0 else _mirror(design).largest)
@@ -121,7 +122,7 @@ def _mirror(design: Design) -> Design:
 
 
 @given(st.integers(20, 400), st.floats(0.05, 0.95), st.floats(0.02, 0.9), st.floats(0, 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 def test_complement_and_relabelling_flip_the_sign(
     n: int, share: float, rate: float, where: float
 ) -> None:
@@ -134,7 +135,7 @@ def test_complement_and_relabelling_flip_the_sign(
 
 
 @given(st.integers(20, 400), st.floats(0.05, 0.95), st.floats(0.02, 0.9))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 def test_no_lift_is_confirmed_at_most_at_the_level_and_power_rises(
     n: int, share: float, rate: float
 ) -> None:
@@ -248,7 +249,7 @@ def test_normal_approximation_joins_the_exact_power(effect: str, min_effect: flo
 
 
 @given(st.integers(40, 3000), st.floats(0.1, 0.9), st.floats(0.01, 0.7), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=count_examples(40), deadline=None)
 def test_minimum_detectable_lift_is_the_least_to_three_digits(
     n: int, share: float, rate: float, split: bool
 ) -> None:
@@ -317,7 +318,7 @@ def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
     st.integers(1, 39),
     st.sampled_from(["risk_difference", "risk_ratio", "odds_ratio"]),
 )
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=count_examples(1500, fast=100), deadline=None)
 @example([11, 29], 4, "risk_ratio")
 @example([11, 29], 4, "odds_ratio")
 def test_lone_floor_is_where_procedure_a_keeps_one_alone(

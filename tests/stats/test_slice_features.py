@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from profiles import count_examples
 
 from groundfault.stats.slice_features import (
     average_v,
@@ -150,7 +151,7 @@ def test_edisa_in_table_10_is_the_harmonic_mean_of_its_columns() -> None:
     assert average_v(proportions, v) == pytest.approx(17.5, abs=0.1)  # the paper prints 21.74
 
 
-@settings(max_examples=50)
+@settings(max_examples=count_examples(50))
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(2, 30),

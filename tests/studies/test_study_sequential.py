@@ -13,8 +13,8 @@ import pytest
 
 from groundfault.errors import InputError
 from groundfault.sequential import SequentialAudit, SequentialPlan
-from groundfault_studies import audited, sequential
-from groundfault_studies.audited import MAIN, Method, digits
+from groundfault_studies import audit_runs, sequential
+from groundfault_studies.audit_runs import MAIN, Method, digits
 
 FEW = (
     Method("LR, oracle", "oracle", "lr"),
@@ -26,7 +26,7 @@ FEW = (
 @pytest.fixture
 def few(monkeypatch, tmp_path):
     """Two quick policies, and no shared data unless named."""
-    monkeypatch.setattr(audited, "METHODS", FEW)
+    monkeypatch.setattr(audit_runs, "METHODS", FEW)
     monkeypatch.setattr(sequential, "METHODS", FEW)
     monkeypatch.setattr(sequential, "_LABELS", [method.label for method in FEW])
     monkeypatch.setattr(sequential, "digits", lambda: replace(digits(), limit=80))
@@ -55,6 +55,7 @@ def test_digits_alone_where_there_are_no_data(few):
         assert ElementTree.fromstring(svg).tag.endswith("svg")
 
 
+@pytest.mark.slow
 def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
     for name in ("read_pool", "read_bank"):  # two of four degradations are enough here
         whole = getattr(audited, name)
@@ -76,7 +77,7 @@ def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
 
 def test_one_trajectory_serves_all_bets_and_budgets(few):
     setting = replace(digits(), limit=80)
-    together = audited.run_audits(setting, "stratified", (10, 70), 1)
+    together = audit_runs.run_audits(setting, "stratified", (10, 70), 1)
     assert [(row["method"], row["m"]) for row in together] == [
         (label, m) for label in ("LR, stratified", MAIN) for m in (10, 70)
     ]
@@ -92,13 +93,13 @@ def test_one_trajectory_serves_all_bets_and_budgets(few):
 
 def test_an_interrupted_study_goes_on(few, tmp_path, monkeypatch):
     keep, calls = tmp_path / "sub" / "rows.jsonl", []
-    real = audited.run_audits
+    real = audit_runs.run_audits
 
     def count(*job):
         calls.append(job)
         return real(*job)
 
-    monkeypatch.setattr(audited, "run_audits", count)
+    monkeypatch.setattr(audit_runs, "run_audits", count)
     whole = sequential.study(replicates=2, keep=keep)
     assert len(calls) == 4
     lines = keep.read_text().splitlines(keepends=True)
@@ -125,20 +126,20 @@ def test_wrong_verdicts_count_as_the_limit(few):
 
 
 def test_the_settings_are_what_they_say(shared):
-    skills = audited.skills(shared)
+    skills = audit_runs.skills(shared)
     right, pool = skills.scores(1), skills.pool
     assert len(skills.accuracy) >= 28
     for name, members in zip(pool.groups[1:], pool.members[1:], strict=True):
         assert 36 <= members.sum() <= 81
         assert np.mean(right[members]) == pytest.approx(skills.accuracy[name])
     assert min(skills.accuracy.values()) < skills.threshold < right.mean()
-    easy = audited.read_pool(shared)[3]
+    easy = audit_runs.read_pool(shared)[3]
     assert easy.scores(1).mean() > 0.9
     assert easy.pool.sizes.min() >= 0.05 * len(easy.pool)
     assert "audit passed" in {
         easy.right(r) for r in range(1, 20)
     }  # by luck, a small group may fall short
-    bank, sound = (audited.read_bank(shared)[i] for i in (0, 3))
+    bank, sound = (audit_runs.read_bank(shared)[i] for i in (0, 3))
     assert (bank.right(1), sound.right(1)) == ("failure mode found", "audit passed")
     assert bank.failing in bank.pool.groups
     assert (bank.scores(1) != bank.scores(2)).any()

@@ -24,7 +24,7 @@ from groundfault.cli.taxonomy import taxonomy as command
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.errors import GroundfaultError, InputError, MissingExtraError, PlanError
-from groundfault.render.taxonomy_page import html, markdown, page
+from groundfault.render.taxonomy_page import html, make_page, markdown
 from groundfault.stats.one_ability import OneAbility
 from groundfault.stats.partitions import adjusted_rand
 from groundfault.taxonomy import Matrix, Settings, Taxonomy, add_answers, fit, judge_claims
@@ -332,7 +332,7 @@ def test_reports_escape_what_came_from_data(taxonomy: Taxonomy) -> None:
         taxonomy,
         clusters=(replace(taxonomy.clusters[0], terms=("<script>alert(1)</script>", "a|b")),),
     )
-    content = page(hostile, "<b>title</b>")
+    content = make_page(hostile, "<b>title</b>")
     text = html(content)
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
@@ -347,7 +347,7 @@ def test_claims_name_the_model_also_where_it_is_the_only_one(
     taxonomy: Taxonomy, planted: tuple[Evidence, np.ndarray]
 ) -> None:
     model = planted[0].models[-1]
-    content = page(taxonomy, claims=judge_claims(taxonomy, planted[0], [model]).data)
+    content = make_page(taxonomy, claims=judge_claims(taxonomy, planted[0], [model]).data)
     (section,) = (s for s in content.sections if s.title.startswith("Models that"))
     assert {row[1] for row in section.tables[0].rows} == {model}
 
