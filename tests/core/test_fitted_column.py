@@ -45,7 +45,7 @@ def evidence(frame: pl.DataFrame, **roles: Any) -> Evidence:
 def test_a_fitted_column_is_what_the_slicer_predicts(kind: Any, pca: int | None) -> None:
     frame, (z, y, p) = table()
     slicer = kind(n_slices=8, pca=pca).fit(z, y, p)
-    column = slicer.derived(("embedding", *(f"probability_{name}" for name in NAMES)))
+    column = slicer.to_column(("embedding", *(f"probability_{name}" for name in NAMES)))
     slices = column.apply(frame)
     assert slices.name == column.name
     assert slices.dtype == pl.Int64

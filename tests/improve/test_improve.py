@@ -714,3 +714,9 @@ def test_curves_of_0_1_0_resume_under_the_new_names_of_policies() -> None:
     old = Learning(once.settings | {"policy random": "Random(name='random')"}, once.runs)
     again = active_learning(GaussianNB(), *parts, [RandomOrder()], **numbers, seeds=2, resume=old)
     assert again.runs["random", 0] == once.runs["random", 0]
+
+
+def test_stored_curves_of_0_1_0_are_read_and_written_as_they_were() -> None:
+    stored = Path(__file__).resolve().parents[1] / "fixtures" / "v0_1_0" / "frozen"
+    text = (stored / "learning.json").read_text(encoding="utf-8")
+    assert Learning.from_json(text).to_json() == text.rstrip("\n")

@@ -88,9 +88,9 @@ class Forgetful(Quiz):
     [
         (Loser, "but .* holds"),
         (Blamer, "but .* holds"),
-        (Believer, "takes .* for a log of its own"),
+        (Believer, "accepts .* no log of its format"),
         (Fragile, "scored rows without a finite value"),
-        (Forgetful, "otherwise the second time"),
+        (Forgetful, "differently the second time"),
     ],
 )
 def test_readers_that_lose_or_invent_are_found(

@@ -1,4 +1,4 @@
-"""Progress of long work, in words; whoever does not listen is not told."""
+"""Progress of long work: messages to a function that the caller may pass."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ def listener(progress: Progress | None) -> Progress:
 
 
 def _ignore(message: str) -> None:
-    """Nobody listens."""
+    """Do nothing: the caller passed no function."""

@@ -46,6 +46,7 @@ class AbilityWorld:
         skill = rng.normal(size=(max(self.modes, 1), m)) * (
             self.strength if self.modes > 1 else 0.0
         )
+        # two-parameter logistic items, as `stats.irt` fits them
         slope, easy = np.exp(rng.normal(0.3, 0.3, (n, 1))), rng.normal(0.3, 1.2, (n, 1))
         chance = 1 / (1 + np.exp(-(slope * (rng.normal(size=m) + skill[mode]) + easy)))
         if self.independent:

@@ -122,7 +122,7 @@ class CardRow:
 
     @property
     def key(self) -> tuple[str, int, int]:
-        """Tells a row from the others of its card."""
+        """World, units and candidates: unique in a card."""
         return self.world, self.units, self.candidates
 
     def error(self, rate: Rate) -> float:

@@ -207,7 +207,7 @@ def _check_duplicates(judge: Judge, plan: Plan, units: Units) -> None:
 
 
 def _check_row_order(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
-    """Through the front door, where the units are named."""
+    """Check the judge in an audit of evidence, where the units are named."""
     evidence, library = _MIXED.evidence(rng)
     shuffled = evidence.frame[rng.permutation(len(evidence))]
     other = Evidence.from_frame(shuffled, evidence.roles)

@@ -118,8 +118,8 @@ def _check_round(
     differences = [name for name in before if before[name] != after.get(name)]
     require(
         not differences,
-        f"{where} knows what it was not told, or remembers what it should not: taken up in "
-        f"round {count + 1}, with other scores to come, it does not ask the same "
+        f"{where} uses scores that it was not shown, or memory from outside the audit: resumed "
+        f"in round {count + 1} with other future scores, it does not ask the same "
         f"({', '.join(differences)})",
     )
 
@@ -129,7 +129,7 @@ def _check_end(where: str, whole: SequentialAudit, fresh: Policy) -> None:
     again.run(replay(whole.pool))
     require(
         [r.to_dict() for r in again.rounds] == [r.to_dict() for r in whole.rounds],
-        f"{where} comes to another end when the audit is taken up half-way",
+        f"{where} gives another result when the audit is resumed half-way",
     )
 
 
@@ -141,7 +141,7 @@ def _check_repeated(where: str, whole: SequentialAudit, fresh: Policy) -> None:
     first, _, again = (audit.choose(fresh) for audit in (late, early, late))
     require(
         _describe_query(first) == _describe_query(again),
-        f"{where} says something else when asked twice about one history with the same generator",
+        f"{where} answers differently when asked twice with the same history and generator",
     )
 
 

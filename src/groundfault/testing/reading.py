@@ -68,7 +68,8 @@ def _check_log(
     require(reader.sniff(place), f"reader {name} does not know {place}")
     table = _read(reader, place)
     require(
-        table.equals(_read(reader, place)), f"reader {name} reads {place} otherwise the second time"
+        table.equals(_read(reader, place)),
+        f"reader {name} reads {place} differently the second time",
     )
     require(_content(place) == before, f"reader {name} changed {place}")
     _check_rows(name, table)
@@ -120,12 +121,12 @@ def _check_strangers(name: str, reader: Reader) -> None:
             place.write_bytes(content)
             require(
                 not reader.sniff(place),
-                f"reader {name} takes {content[:10]!r} for a log of its own",
+                f"reader {name} accepts {content[:10]!r}, which is no log of its format",
             )
         for place in (Path(folder), Path(folder, "nowhere.json")):
             require(
                 not reader.sniff(place),
-                f"reader {name} takes a folder, or no file, for a log of its own",
+                f"reader {name} accepts a folder, or no file, as a log of its format",
             )
 
 

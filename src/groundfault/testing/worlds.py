@@ -1,7 +1,7 @@
 """Worlds: simulated truths, null or planted, against which judges are tested.
 
 A world draws what a judge works on, `Units`, without a table or a rule in between, so that
-thousands of replicates are cheap; the same draw through the front door is `World.evidence`."""
+thousands of replicates are cheap; the same draw as a table is `World.evidence`."""
 
 from __future__ import annotations
 
