@@ -39,7 +39,7 @@ from groundfault_studies.charts import lines
 from groundfault_studies.discover import FITTED, SOURCE
 from groundfault_studies.pairs import SHIPPED, Pair, read_pairs
 from groundfault_studies.real_models import Predictions
-from groundfault_studies.resumed import Rows, resume_parts
+from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import PaperStudy, PaperTable
 
 SEEDS, PERMUTATIONS = 6, 999

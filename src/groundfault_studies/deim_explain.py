@@ -28,7 +28,7 @@ from groundfault.stats.discovery import find_least_confident
 from groundfault.stats.slice_features import average_v
 from groundfault_studies.discover import FITTED, make_slicer
 from groundfault_studies.real_models import Predictions
-from groundfault_studies.resumed import Rows
+from groundfault_studies.resuming import Rows
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Bools = NDArray[np.bool_]

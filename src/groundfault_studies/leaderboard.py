@@ -26,9 +26,9 @@ from groundfault.core.plan import Plan
 from groundfault.errors import InputError, MissingExtraError, PlanError
 from groundfault.finders import get
 from groundfault.stats import bits
-from groundfault_studies import planted
+from groundfault_studies import planted_worlds
 from groundfault_studies.matrices import matrices
-from groundfault_studies.planted import Bools, PlantedWorld
+from groundfault_studies.planted_worlds import Bools, PlantedWorld
 from groundfault_studies.tables import Kind, PaperRow, PaperTable, Value
 
 Columns = dict[str, tuple[str, Kind]]
@@ -146,7 +146,7 @@ def tables(
                 stored[judge, name, case, number] = measure(name, case, number, data, judge)
             _write_runs(keep, list(stored.values()))
         runs += [stored[judge, name, case, number] for name in finders]
-    real = [run for run in runs if run.case not in planted.WORLDS]
+    real = [run for run in runs if run.case not in planted_worlds.WORLDS]
     null = [run for run in runs if run.case == "null"]
     return (
         _board(finders, real, null, [run for run in runs if run.planted], judge),
@@ -158,7 +158,7 @@ def tables(
 def measure(name: str, case: str, number: int, data: PlantedWorld, judge: str) -> LeaderboardRun:
     """One run."""
     finder, settings = FINDERS[name]
-    seed = number if case not in planted.WORLDS else 0
+    seed = number if case not in planted_worlds.WORLDS else 0
     ready = start_audit(data.evidence, Plan(judge=judge, seed=seed))
     ready.visible_evidence  # noqa: B018  split before the clock runs
     _reset_peak()
@@ -193,7 +193,7 @@ def measure(name: str, case: str, number: int, data: PlantedWorld, judge: str) -
 
 
 def _cases(folder: Path, replicates: int) -> Iterator[tuple[str, int, Callable[[], PlantedWorld]]]:
-    for world in planted.WORLDS:
+    for world in planted_worlds.WORLDS:
         for number in range(replicates if world == "null" else max(1, replicates // _PER_PLANTED)):
             yield world, number, partial(_draw, world, number)
     for name, evidence in matrices(folder):
@@ -202,7 +202,9 @@ def _cases(folder: Path, replicates: int) -> Iterator[tuple[str, int, Callable[[
 
 
 def _draw(world: str, number: int) -> PlantedWorld:
-    return planted.draw(world, np.random.default_rng([planted.WORLDS.index(world), number]))
+    return planted_worlds.draw(
+        world, np.random.default_rng([planted_worlds.WORLDS.index(world), number])
+    )
 
 
 def _count_recalled(data: PlantedWorld, marks: bits.Bits, stands: Bools) -> tuple[int, int]:
@@ -322,7 +324,7 @@ def _numbers(
 
 
 def _recall(finders: Sequence[str], runs: Sequence[LeaderboardRun]) -> PaperTable:
-    worlds = [world for world in planted.WORLDS if any(run.case == world for run in runs)]
+    worlds = [world for world in planted_worlds.WORLDS if any(run.case == world for run in runs)]
     columns: Columns = {world: (world, "text") for world in worlds}
     rows = []
     for name in finders:
@@ -337,7 +339,8 @@ def _recall(finders: Sequence[str], runs: Sequence[LeaderboardRun]) -> PaperTabl
         rows.append(PaperRow(name, here))
     note = (
         "Share of planted slices that a confirmed candidate has half of, out of the share that any "
-        f"proposal has half of. {planted.RAISED:.0%} errors on the slice and {planted.BASE:.0%} "
+        f"proposal has half of. {planted_worlds.RAISED:.0%} errors on the slice and "
+        f"{planted_worlds.BASE:.0%} "
         "elsewhere, 1,000 examples. rule: one of three languages and 60% of the lengths; "
         "threshold: a fifth by length; cluster: one of five clusters of an embedding; unsure: the "
         "fifth of least confidence; two: a rule and a cluster."

@@ -15,7 +15,7 @@ from groundfault.probes.policies import POLICIES
 from groundfault.probes.policies.history import Floats
 from groundfault.probes.use.arena import compare_with_control, play
 from groundfault.probes.use.landscapes import WORLDS
-from groundfault_studies.resumed import Rows, resume_parts
+from groundfault_studies.resuming import Rows, resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable
 
 SOURCE = (

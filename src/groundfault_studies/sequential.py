@@ -20,7 +20,7 @@ import numpy as np
 from groundfault.base.progress import Progress, listener
 from groundfault.errors import InputError
 from groundfault_studies import audit_charts
-from groundfault_studies.audited import (
+from groundfault_studies.audit_runs import (
     MAIN,
     METHODS,
     Setting,

@@ -28,8 +28,8 @@ from groundfault.core.candidate import Candidate
 from groundfault.errors import InputError
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.answers import replay
-from groundfault_studies.audited import DEGRADATIONS, CachedPolicy
-from groundfault_studies.resumed import resume_parts
+from groundfault_studies.audit_runs import DEGRADATIONS, CachedPolicy
+from groundfault_studies.resuming import resume_parts
 from groundfault_studies.tables import PaperRow, PaperStudy, PaperTable, Value
 
 THRESHOLD, EPSILON, TESTED = 0.85, 0.05, 250

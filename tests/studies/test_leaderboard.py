@@ -17,14 +17,16 @@ from groundfault import InputError, PlanError, finders
 from groundfault.cli.study import study as command
 from groundfault.testing import check_finder
 from groundfault_studies import finders as study_of_finders
-from groundfault_studies import leaderboard, matrices, planted
+from groundfault_studies import leaderboard, matrices, planted_worlds
 from groundfault_studies.leaderboard import FINDERS, LeaderboardRun, measure, tables
 
 FEW = ("sliceline", "tree", "confidence", "random")
 
 
-def draw(world: str, seed: int = 0, rows: int = 1000) -> planted.PlantedWorld:
-    return planted.draw(world, np.random.default_rng([planted.WORLDS.index(world), seed]), rows)
+def draw(world: str, seed: int = 0, rows: int = 1000) -> planted_worlds.PlantedWorld:
+    return planted_worlds.draw(
+        world, np.random.default_rng([planted_worlds.WORLDS.index(world), seed]), rows
+    )
 
 
 @pytest.fixture
@@ -37,14 +39,14 @@ def one_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
 # worlds
 
 
-@pytest.mark.parametrize("world", planted.WORLDS)
+@pytest.mark.parametrize("world", planted_worlds.WORLDS)
 def test_errors_of_a_world_are_where_they_were_planted(world: str):
     data = draw(world, rows=20_000)
     loss = data.evidence.loss.to_numpy()
     on_slice = np.logical_or.reduce([np.zeros(20_000, dtype=bool), *data.planted.values()])
-    assert loss[~on_slice].mean() == pytest.approx(planted.BASE, abs=0.015)
+    assert loss[~on_slice].mean() == pytest.approx(planted_worlds.BASE, abs=0.015)
     for inside in data.planted.values():
-        assert loss[inside].mean() == pytest.approx(planted.RAISED, abs=0.03)
+        assert loss[inside].mean() == pytest.approx(planted_worlds.RAISED, abs=0.03)
         assert 0.18 < inside.mean() < 0.22
     # the likeliest class is wrong where there is an error, and says nothing else of it
     frame = data.evidence.frame
@@ -112,7 +114,7 @@ def test_what_is_planted_is_recalled_by_those_who_can_see_it():
 
 def test_a_run_that_does_not_apply_says_so():
     data = draw("rule", rows=300)
-    bare = planted.PlantedWorld(
+    bare = planted_worlds.PlantedWorld(
         replace(data.evidence, frame=data.evidence.frame.drop("embedding")), {}
     )
     assert measure("spotlight", "results", 0, bare, "janus") == LeaderboardRun(
@@ -138,7 +140,7 @@ def test_resumed_equals_uninterrupted(tmp_path: Path, monkeypatch: pytest.Monkey
 
     whole = tables(tmp_path, "janus", 3, place, finders=FEW)
     lines = place.read_text().splitlines()
-    assert len(lines) == len(FEW) * (3 + (len(planted.WORLDS) - 1) + 2)
+    assert len(lines) == len(FEW) * (3 + (len(planted_worlds.WORLDS) - 1) + 2)
     place.write_text("\n".join(lines[:20]) + "\n")
     assert numbers(tables(tmp_path, "janus", 3, place, finders=FEW)) == numbers(whole)
     assert [json.loads(a)["finder"] for a in place.read_text().splitlines()] == [
@@ -165,7 +167,7 @@ def test_the_board_counts_what_it_says(tmp_path: Path):
     assert rows["sliceline"]["recall"] > rows["random"]["recall"]
     assert all(row["confirmed"] <= row["tested"] <= row["proposed"] for row in rows.values())
     assert all(str(row["false"]).endswith(" of 5") for row in rows.values())
-    assert recall.columns.keys() == set(planted.WORLDS) - {"null"}
+    assert recall.columns.keys() == set(planted_worlds.WORLDS) - {"null"}
     assert [row.label for row in each.rows] == ["results"]
     with pytest.raises(PlanError, match="holds nothing out"):
         tables(tmp_path, "max-t", 5, finders=FEW)

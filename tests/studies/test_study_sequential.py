@@ -58,7 +58,7 @@ def test_digits_alone_where_there_are_no_data(few):
 @pytest.mark.slow
 def test_the_experiments_of_the_paper_in_form(few, shared, monkeypatch):
     for name in ("read_pool", "read_bank"):  # two of four degradations are enough here
-        whole = getattr(audited, name)
+        whole = getattr(audit_runs, name)
         monkeypatch.setattr(sequential, name, lambda folder, whole=whole: whole(folder)[::3])
     monkeypatch.setattr(sequential, "BUDGETS", (10,))
     monkeypatch.setattr(sequential, "_FIGURES", {10: "Figure C.1"})

@@ -117,7 +117,7 @@ STUDIES = Registry("study", "groundfault.studies", {})
 def study(name: str, out: str | None, json_path: str | None, **options: Any) -> None:
     """Regenerate the tables of a paper, beside the numbers it prints.
 
-    NAME is the study: janus, finders, discover, improve, deim (discovery, improvement and
+    NAME is the study: janus, finders, discover, improve, taxonomy, deim (discovery, improvement and
     explanation of errors, on your own data and models too), sequential, sequential-pool (policies
     beside the records of the reference), validity (of sequential audits), probe-policies, or
     probes (the whole protocol against a scripted model). Without its data a study shows the tables

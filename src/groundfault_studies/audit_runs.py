@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from groundfault.base.progress import Progress
 from groundfault.sequential import Pool, SequentialAudit, SequentialPlan, policies
 from groundfault.sequential.policies import History, Policy, Query
-from groundfault_studies.resumed import resume_parts
+from groundfault_studies.resuming import resume_parts
 
 Floats = NDArray[np.float64]
 
