@@ -360,7 +360,7 @@ def test_a_learner_of_ones_own():
     def frequencies(data, rng):
         means = np.full(data.features.members.shape[1], data.threshold)
         for members in data.features.members[1:]:
-            inside = members[data.asked]
+            inside = members[data.positions]
             means[members] = (data.threshold + data.scores[inside].sum()) / (1 + inside.sum())
         return means[None]
 

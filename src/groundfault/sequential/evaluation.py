@@ -138,6 +138,7 @@ class StopEarly:
         self, id: str | int, epoch: int, scores: Mapping[str, SampleScore]
     ) -> None:
         """Take a sample's score, and tell the audit what it waits for."""
+        # a case has one score: later epochs would let quick answers be chosen
         if epoch > 1:
             return
         self._running.discard(str(id))
@@ -146,6 +147,8 @@ class StopEarly:
 
     async def complete_task(self) -> dict[str, Any]:
         """Inspect ends; samples that were begun and gave no score are unscored."""
+        # scores that arrived stand; what began and gave none is unscored, which helps neither
+        # verdict
         self._scores = dict.fromkeys(self._running, None) | self._scores
         self._tell()
         audit = self.audit
@@ -196,6 +199,7 @@ def _read_labels(samples: Sequence[Sample], name: str) -> list[Any]:
 
 def _order_ids(pool: Pool, plan: SequentialPlan) -> list[str]:
     """Ids as the audit asks where no score sways it; what it never asks for comes last."""
+    # a rehearsal without scores: samples then run in about the order in which they are needed
     dry, order = SequentialAudit.of(pool, replace(plan, limit=None)), []
     while (query := dry.ask()) is not None:
         order.append(query.id)

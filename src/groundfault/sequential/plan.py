@@ -146,6 +146,8 @@ class SequentialPlan:
         object.__setattr__(self, name, int(value))
 
     def _fill(self) -> None:
+        # the paper's alternatives are for q = .85; elsewhere the same shares of what lies below and
+        # above the threshold
         q, paper = self.threshold, self.sampling == "paper"
         below = tuple(q * share for share in _MODEL_SHARES)
         *above, nearer = (1 - (1 - q) * share for share in _AUDITOR_SHARES)
@@ -169,7 +171,9 @@ class SequentialPlan:
         """The bets against a null; their e-values are averaged."""
         model = null == "model"
         names = [
-            name if model else name.removeprefix("sr-").removeprefix("cusum-") for name in self.bet
+            # the auditor's bets start at m at once, so there are no shares to start later
+            name if model else name.removeprefix("sr-").removeprefix("cusum-")
+            for name in self.bet
         ]
         return tuple(
             Bet(
@@ -210,11 +214,13 @@ class SequentialPlan:
 
     def seal(self, pool_hash: str) -> str:
         """SHA-256 of everything decided, the pool included: equal audits, equal seals."""
+        # stored with every audit: keys and order of this text must never change
         text = json.dumps({"plan": self.settings, "pool": pool_hash}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int) -> np.random.Generator:
         """A generator of its own for each purpose and round."""
+        # a stream for each purpose and round: a policy that draws more does not shift the others
         return np.random.default_rng([self.seed, _number_of(purpose), counter])
 
     def pick(self, purpose: str, counter: int, count: int) -> int:

@@ -112,6 +112,7 @@ class Task:
         if missing:
             raise InputError(f"task {self.id!r}: the anchor {missing[0]!r} is not in its question")
         try:
+            # half a surrogate pair cannot be hashed, written or sent to a model
             json.dumps(self.to_dict(), ensure_ascii=False).encode()
         except UnicodeEncodeError:
             raise InputError(
@@ -249,6 +250,7 @@ class Bank:
                 tasks,
                 toml_tables.text(data, "about", where, ""),
             )
+        # the hash is of the content, so that comments and layout of the file may change
         toml_tables.check_frozen(toml_tables.text(data, "sha256", where, ""), bank.hash, where)
         return bank
 
@@ -350,6 +352,8 @@ def _tasks_of_rows(
     rows = frame.select(pl.col(column).cast(pl.String) for column in columns).unique(
         maintain_order=True
     )
+    # a table of many models has each example once for each: equal rows are one task, and rows that
+    # differ are an error of the data
     if id is not None:
         twice = rows.filter(pl.col(id).is_duplicated())
         if len(twice):

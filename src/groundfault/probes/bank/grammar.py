@@ -125,6 +125,8 @@ class Grammar:
         names = [group.name for group in self.groups]
         _check_names(where, "group", names)
         places = PLACE.findall(self.layout)
+        # a group without a place would be an option that changes nothing, and be compared all the
+        # same
         if sorted(places) != sorted(["question", *names]):
             braces = ", ".join(f"{{{name}}}" for name in ("question", *names))
             raise InputError(
@@ -226,6 +228,7 @@ class Grammar:
             }
             for g in self.groups
         ]
+        # prose is left out of the hash: it changes no prompt
         return {"name": self.name, "layout": self.layout, "longest": self.longest, "group": groups}
 
     @classmethod

@@ -125,6 +125,7 @@ def rebuild(bank: Bank, grammar: Grammar, record: Mapping[str, Any]) -> Probe:
     if lacking:
         raise InputError(f"the record of a probe lacks its {lacking[0]}")
     for name, now in (("bank", bank), ("grammar", grammar)):
+        # the same ids in another bank are other prompts
         if record[name] != now.hash:
             raise InputError(
                 f"the record was made with the {name} {str(record[name])[:12]}, and {now.name!r} "
@@ -152,6 +153,7 @@ def _find_errors(
     for anchor in task.anchors or (task.question.strip(),):
         if anchor not in prompt:
             yield f"the prompt has lost the anchor {anchor!r}"
+    # a metamorphic relation compares answers to one question: its wording has to survive
     if task.question.strip() not in prompt and any(
         "wording" in group.keeps for group in grammar.groups
     ):
@@ -160,6 +162,7 @@ def _find_errors(
         empty = [slot for slot in option.slots if not task.slots.get(slot, "").strip()]
         if empty:
             yield f"the task has no {empty[0]}, which {group.name} = {option.name} needs"
+        # a component that gives the key away measures reading, and no error can be found
         elif _reveals_key(task, option, parts[group.name]):
             yield f"{group.name} = {option.name} gives the answer away"
 

@@ -82,6 +82,7 @@ class UniformPrompts(NamedPolicy):
 
     def chances(self, history: PromptHistory) -> Floats:
         """Each task that has a key left alike, and within it each key that is left."""
+        # tasks first, keys second: a task with more options must not be drawn more often
         open_keys = history.open if self.repeats else history.fresh
         return weigh_tasks_equally(open_keys.reshape(history.tasks, -1).astype(float))
 
@@ -275,6 +276,7 @@ class Capped:
         """What the policy asks, one by one, from the tasks that are below the cap."""
         keys: list[int] = []
         for _ in range(size):
+            # one at a time, for the cap may be reached inside a batch
             one = self.policy.ask(self._below(history), 1, tasks, rng)
             if not len(one):
                 break
@@ -337,6 +339,7 @@ def get(name: str) -> PromptPolicy:
     kind, *parts = (part.strip() for part in name.split(","))
     if kind not in _KINDS:
         raise PlanError(f"there is no policy {kind!r}; there are {', '.join(_KINDS)}")
+    # the types of the defaults say how a setting's text is read
     types = {f.name: type(f.default) for f in fields(_KINDS[kind]) if f.default is not MISSING}
     settings: dict[str, Any] = {}
     for part in parts:

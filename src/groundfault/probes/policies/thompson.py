@@ -42,6 +42,7 @@ class Hierarchical(NamedPolicy):
         fresh, keys = history.fresh, list[int]()
         for _ in range(min(size, int(fresh.sum()))):
             odds = [
+                # new rates for each place: one draw would send the whole batch to the same task
                 self._draw(column, history.mismatch, count, overall, rng)
                 for column, count in zip(columns, (history.tasks, *history.sizes), strict=True)
             ]
@@ -117,6 +118,7 @@ class GaussianThompson(NamedPolicy):
         # Matheron: posterior draw = prior draw + K(all, at) (K(at, at) + noise)^-1 residual
         covariance = self.noise * np.eye(len(at)) + self.scale * _compute_kernel(respects, at)
         noise = np.sqrt(self.noise) * rng.standard_normal((len(at), size))
+        # BLAS on several threads may differ in the last bit, and so in the next prompt
         with one_thread():
             residual = np.linalg.solve(
                 covariance, (history.mismatch - self.mean)[:, None] - landscape[at] - noise

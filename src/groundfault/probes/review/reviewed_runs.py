@@ -131,8 +131,10 @@ class ReviewedRuns:
         event = self.store.unblind(
             {"actor": actor, "reason": why, "queue": queue.hash, "decisions": count}
         )
+        # in both records: the head in the runs' ledger shows if the store was cut off later
         self._ledger.append(UNBLINDED, {**event.body, "head": event.hash})
         items_by_row = self._items
+        # what reviewers must not see: who answered, who asked, and what the machine made of it
         names = ("id", "model", "policy", "seed", "query", "key", "signal")
         rows = [
             row
@@ -163,6 +165,7 @@ class ReviewedRuns:
                 f"{self.runs.folder}"
             )
         new_queue = self._queue(sealed.body["settings"]["split"])
+        # computed anew from the rows: a queue that was stored could be edited with them
         if new_queue.hash != sealed.body["queue"]:
             raise LedgerError(
                 f"the rows in {self.runs.folder} are not those whose review was sealed; if the run "

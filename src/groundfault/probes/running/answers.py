@@ -96,6 +96,7 @@ def extract(response: str, rule: str = "exact") -> Answer:
     '5 cents'
     >>> extract("It is 10 or 5; I cannot say which of the two they meant.", "integer").text
     """
+    # a response is hostile text: regular expressions run on a bounded length
     if len(response) > _MAX_CHARACTERS:
         return Answer(None, "none", f"the response has more than {_MAX_CHARACTERS:,} characters")
     lines = [" ".join(line.split()) for line in response.splitlines() if line.strip()]
@@ -103,8 +104,10 @@ def extract(response: str, rule: str = "exact") -> Answer:
     if answer:
         return answer
     phrases = _PHRASE.findall("\n".join(lines))
+    # the last one: models that reason aloud name answers that they then reject
     if phrases:
         return Answer(phrases[-1].strip(), "search", 'the last "answer is"')
+    # two candidates are left to a person: picking one would hide errors or make them up
     single = _SEARCH.get(rule, _find_nothing)(response)
     if single is not None:
         return Answer(single, "search", "the only one in the response")

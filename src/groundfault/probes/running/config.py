@@ -102,6 +102,7 @@ class Config:
         self._check("controls", "a share in [0, 1]", lambda v: _is_number(v) and 0 <= v <= 1)
         toml_tables.require_known(self.decoding, _DECODING, "decoding")
         object.__setattr__(self, "decoding", {"temperature": 0, "max_tokens": 192, **self.decoding})
+        # checked here, so that a wrong decoding setting stops the run before anything is paid for
         self.question("?")
         object.__setattr__(self, "policies", tuple(policy.name for policy in self.prompt_policies))
         object.__setattr__(self, "seeds", tuple(self.seeds))
@@ -125,6 +126,7 @@ class Config:
                     f'policies holds {name!r}; write the name of a policy, such as "gp"'
                 )
             policy = policies.get(name)
+            # names become folders: two that differ in punctuation only would share one
             if slug(policy.name) in by_slug:
                 raise PlanError(f"policies holds {policy.name!r} twice; leave one out")
             by_slug[slug(policy.name)] = policy
@@ -143,6 +145,7 @@ class Config:
     @property
     def shares(self) -> bool:
         """Whether a prompt that is asked again takes the recorded answer."""
+        # at temperature 0 the same prompt has one answer: paying for it twice tells nothing new
         return self.answers == "shared" if self.answers else self.question("?").temperature == 0
 
     def question(self, prompt: str, repeat: int = 0) -> Question:
@@ -154,6 +157,8 @@ class Config:
 
     def stream(self, policy: str) -> str:
         """The name of the stream that a policy draws all but tasks from."""
+        # by default a stream for each policy: with a shared one, policies that ask alike would
+        # agree by chance alone
         return "components" if self.streams == "shared" else f"components {policy}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -86,6 +86,7 @@ class ProbeRow:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ProbeRow:
         """What `to_dict` made."""
+        # JSON has no tuples
         return cls(
             **{**data, "assignment": tuple(data["assignment"]), "errors": tuple(data["errors"])}
         )

@@ -176,6 +176,7 @@ def play(
 
     if budget < 1 or batch < 1:
         raise PlanError(f"budget {budget} and batch {batch} must be at least 1")
+    # an interval over fewer landscapes is wider than any difference one looks for
     if landscapes < MIN_LANDSCAPES:
         raise PlanError(
             f"a comparison of policies needs at least {MIN_LANDSCAPES} landscapes, not {landscapes}"
@@ -206,6 +207,7 @@ def compare_with_control(
     """A policy's standing from what it and the control found, each as `play` gives it."""
     rival = control[:, 0]
     keys, tasks, rows, artefacts = map(float, outcomes.mean(axis=0))
+    # paired: both played the same landscapes, whose spread would hide the difference
     gain = outcomes[:, 0] - rival
     more = ratio(outcomes[:, 0], rival, level)
     times = keys / float(rival.mean()) if rival.any() else None
@@ -243,6 +245,7 @@ def _play_landscape(
 
 
 def _count_keys(keys: Keys, over: Landscape) -> tuple[int, int, int, int]:
+    # a repeat is a row and no discovery
     unique = np.unique(keys)
     confirmed = unique[over.wrong[unique]]
     return (

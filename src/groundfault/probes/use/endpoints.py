@@ -130,6 +130,7 @@ class KeySets:
             asked=key,
             mismatched=key if row.signal == "mismatch" else frozenset(),
             confirmed=key if confirmed else frozenset(),
+            # a match that nobody reviewed is not open: no signal points at it
             open=key if status == "disputed" or (routed and status == "unaudited") else frozenset(),
             tasks=frozenset((row.task,)) if confirmed else frozenset(),
         )
@@ -204,6 +205,7 @@ class RunEndpoints:
     @property
     def audited_yield(self) -> float:
         """Confirmed rows over the budget; what is unaudited or turned down counts as nothing."""
+        # over the budget and not over the reviewed: leaving rows unreviewed must not raise it
         return self.rows.confirmed / self.budget
 
 

@@ -113,6 +113,7 @@ def _read_runs(folder: Path, store: str | Path | None) -> dict[str, _Keys]:
     runs = Runs(folder)
     statuses = ReviewedRuns(runs, store).statuses
     routed = [row for row in runs.rows if row.signal in ("mismatch", "unreadable")]
+    # one open row would make a landscape of two kinds of truth: then all of it is the signal
     audited = not any(statuses[row.id] in ("unaudited", "disputed") for row in routed)
     by_model: dict[str, _Keys] = {}
     for row in runs.rows:
@@ -182,6 +183,7 @@ def _make_landscape(path: str | Path, keys: _Keys, audited: bool) -> Landscape:
         raise InputError(
             f"{path}: a key is a task and one option of each group, joined by bars, as many in each"
         )
+    # in the order of the file, which numbers tasks and options as the grammar does
     names = [list(dict.fromkeys(column)) for column in zip(*by_parts, strict=True)]
     shape = tuple(map(len, names))
     if np.prod(shape, dtype=float) > _MAX_KEYS:

@@ -142,6 +142,7 @@ def make_package(audit: ReviewedRuns) -> Package:
     """
     runs = audit.runs
     manifest = runs.manifest
+    # a model's name may hold a server or a home folder
     names = make_public_names(row.model for row in runs.rows)
     rows = {row.id: _make_public(row, names[row.model]) for row in runs.rows}
     review = {**manifest.get("review", {}), "reviewers": 1, "seed": 0}
@@ -155,6 +156,7 @@ def make_package(audit: ReviewedRuns) -> Package:
         item_of_row = {
             row: item.id for row, item in all_items.items() if item.id in review_queue.by_id
         }
+    # numbers in place of ids: an id is a hash of the response, which is not published
     numbers: dict[str, str] = {}
     for id in rows:
         if id in item_of_row:

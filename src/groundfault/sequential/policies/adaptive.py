@@ -87,6 +87,7 @@ class Adaptive:
     def ask(self, history: History, rng: np.random.Generator) -> Query | None:
         """The worst that is predicted, or a place to learn more."""
         mine = self.variant == ""
+        # both draws come first, so that the stream of the others does not depend on their outcome
         wander, insist = mine and rng.random() < _EXPLORE, mine and rng.random() < _INSIST
         with one_thread():
             predictions = self._predict(history)
@@ -124,6 +125,7 @@ def _query_cases(history: History, predictions: Floats, wander: bool, insist: bo
     mean = predictions.mean(axis=0)
     if insist or np.sum(mean[among] <= history.threshold) >= history.min_eligible:
         return claim_lowest(history, mean)
+    # nothing looks bad: look where predictions are low or in doubt, at the lower half by bound
     lower_bounds = (mean - predictions.std(axis=0))[among]
     half = np.zeros_like(history.available)
     half[among[lower_bounds <= np.median(lower_bounds)]] = True
@@ -188,6 +190,8 @@ class _EnsembleState:
     def _loss(self, case: np.intp, score: float) -> Floats:
         if not self.stages:
             return self.loss
+        # the loss is of predictions made before the score: it chooses among settings without a
+        # validation set
         row = self.inputs[[case]]
         predictions = np.array(
             [nets.predict(row).mean(axis=(1, 2)) for nets in self.stages], dtype=np.float64

@@ -60,6 +60,7 @@ class Learned:
             history.scores[has_score],
             history.threshold,
         )
+        # threads change the last bit, and a resumed audit must ask the same
         with one_thread():
             draws = self.learner(labels, rng)
         if self.thompson:
@@ -71,6 +72,7 @@ class Learned:
             return None
         targets = history.rest_targets[useful]
         gains = _compute_gain(means, targets).mean(axis=0)
+        # no draw is short of the target: claim the nearest, so that a sound model can pass
         value = gains if gains.any() else targets - means.mean(axis=0)
         return Query(history.groups[useful[value.argmax()]], claim=True)
 

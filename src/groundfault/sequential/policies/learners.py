@@ -83,8 +83,11 @@ def _linear(labels: LabelledData, embedded: Floats, rng: np.random.Generator) ->
     mode, precision, evidence = _laplace(
         columns[labels.positions] * scales[:, None], labels.scores, labels.logit
     )
+    # scales are averaged by marginal likelihood (MacKay, 1992): choosing the best of them would
+    # make early predictions too sure
     share = np.exp(evidence - evidence.max())
     draws = rng.choice(len(scales), size=_DRAWS, p=share / share.sum())
+    # a normal with precision L L^T is L^-T times white noise
     roots = np.linalg.inv(np.swapaxes(np.linalg.cholesky(precision), 1, 2))
     noise = np.einsum("sij,sj->si", roots[draws], rng.normal(size=(_DRAWS, columns.shape[1])))
     return _sigmoid(labels.logit + ((mode[draws] + noise) * scales[draws]) @ columns.T)
@@ -115,6 +118,7 @@ def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
     https://doi.org/10.1214/aos/1176345338 (the Bayesian bootstrap)."""
     splits = labels.features.splits
     rows = splits[labels.positions].astype(np.float64)
+    # exponential weights are the Bayesian bootstrap: no score is left out, however few there are
     weights = rng.exponential(size=(_BAGS, len(labels.positions)))
     logits = np.full((_BAGS, len(splits)), labels.logit)
     for _ in range(_ROUNDS):
