@@ -831,9 +831,9 @@ def test_the_command_resumes_and_lists_what_it_left_out(
         "hard": "unparsed",
     }
     assert "onerror" not in (out / "tasks.py").read_text()
-    calls = len(server.seen())
+    calls = len(server.requests())
     assert CliRunner().invoke(command, base, catch_exceptions=False).output == ran.output
-    assert len(server.seen()) == calls
+    assert len(server.requests()) == calls
     for wrong, message in [
         (["--cluster", "7"], "no cluster 7"),
         (["--against", str(tmp_path / "t" / "taxonomy.json")], ""),

@@ -20,7 +20,7 @@ from groundfault.errors import GroundfaultError, InputError, PlanError
 from groundfault.models import Question, Response, get
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
-from groundfault.render.taxonomy_page import page, write
+from groundfault.render.taxonomy_page import make_page, write_taxonomy
 from groundfault.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labeller import label
 from groundfault.taxonomy.words.labelling import (
@@ -196,7 +196,7 @@ def test_the_same_model_is_asked_at_another_seed(taxonomy: Taxonomy) -> None:
     assert {q.seed for q in target.questions} == {7, 8}
     assert len(target.questions) == 9
     assert labelling.second == labelling.model
-    text = markdown(page(taxonomy, labels=labelling))
+    text = markdown(make_page(taxonomy, labels=labelling))
     assert "same model at another seed" in text
 
 
@@ -265,7 +265,7 @@ def test_refusals_and_errors_are_no_labels(taxonomy: Taxonomy) -> None:
     assert labelling.labels[1].reason == "the line is dead"
     assert labelling.membership == ()
     assert labelling.agreement[1] == LabelAgreement("failure mode", 0, 0, None)
-    assert "the line is dead" in html(page(taxonomy, labels=labelling))
+    assert "the line is dead" in html(make_page(taxonomy, labels=labelling))
 
 
 def test_no_text_closes_the_marks_it_stands_between() -> None:
@@ -287,11 +287,11 @@ def test_an_injected_label_is_bounded_and_escaped(taxonomy: Taxonomy, tmp_path: 
     markup = "<img src=x onerror=alert(1)>|[a](javascript:b)"
     labelling = label(taxonomy, FakeTarget("obeys", lambda _: write_reply(markup)))
     assert labelling.labels[0].label == markup
-    text = html(page(taxonomy, labels=labelling))
+    text = html(make_page(taxonomy, labels=labelling))
     assert "<img" not in text
     assert "&lt;img src=x" in text
-    assert "<img" not in markdown(page(taxonomy, labels=labelling))
-    assert r"\[a\](javascript" in markdown(page(taxonomy, labels=labelling))
+    assert "<img" not in markdown(make_page(taxonomy, labels=labelling))
+    assert r"\[a\](javascript" in markdown(make_page(taxonomy, labels=labelling))
 
 
 def test_labels_are_read_back_and_belong_to_their_fit(taxonomy: Taxonomy, tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_numbers_of_members_are_checked() -> None:
 def test_the_command_labels_through_a_server_and_resumes(
     server: Scripted, taxonomy: Taxonomy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(taxonomy, tmp_path, title="three kinds")
+    write_taxonomy(taxonomy, tmp_path, title="three kinds")
     server.follow(
         [
             (
@@ -372,10 +372,10 @@ def test_the_command_labels_through_a_server_and_resumes(
     assert [each["status"] for each in data["labels"]] == ["read", "unparsed", "read"]
     assert [m["cluster"] for m in data["membership"]] == [1, 3]
     assert Taxonomy.load(tmp_path).clusters[0].terms == taxonomy.clusters[0].terms
-    calls = len(server.seen())
+    calls = len(server.requests())
     assert calls == 3 + 2 + 3 + 2 + 1  # labels, once more; second labels; memberships, once more
     assert CliRunner().invoke(command, base, catch_exceptions=False).output == ran.output
-    assert len(server.seen()) == calls  # all of it is in the record
+    assert len(server.requests()) == calls  # all of it is in the record
     name = get("openai/tiny-a").name
     assert data["model"] == name
     again = CliRunner().invoke(command, ["label", str(tmp_path), "--model", "nonsense"])

@@ -23,7 +23,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Order = NDArray[np.intp]
 
+# fewer examples a slice, and slices fit noise
 _EXAMPLES_A_SLICE = 20
+# share of the pool that a policy has to name at least
 _LOWEST = 0.05
 _OLD_FIELDS = {
     "seen_embedding": "validation_embedding",
@@ -56,6 +58,7 @@ class AcquisitionRound:
     batch: int
 
     def __getattr__(self, name: str) -> object:
+        # called only for names that the dataclass lacks
         if name not in _OLD_FIELDS:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         warn_renamed(f"AcquisitionRound.{name}", f"AcquisitionRound.{_OLD_FIELDS[name]}")
@@ -196,6 +199,7 @@ class Auditor:
 
 def _rank_by(score: Floats, rng: np.random.Generator) -> Order:
     """Rows by falling score; of equals, any may come first."""
+    # shuffled before a stable sort, so that equals come in random order
     order = rng.permutation(len(score))
     return np.asarray(order[np.argsort(-score[order], kind="stable")])
 
@@ -212,6 +216,7 @@ def _history(state: AcquisitionRound, least: int) -> History:
             (state.validation_probability, state.probability),
         )
     )
+    # the model's own accuracy: failures are what lies below it
     threshold = float(right.mean())
     return History(
         threshold=threshold,
@@ -219,6 +224,7 @@ def _history(state: AcquisitionRound, least: int) -> History:
         members=np.stack(list(groups.values())),
         embedding=np.hstack([_scale(view) for view in views]),
         available=np.arange(count + rows) >= count,
+        # no stakes and no claims: the policy is used as a ranking
         anywhere=True,
         min_eligible=least,
         rest_targets=np.full(len(groups), threshold),

@@ -120,6 +120,7 @@ def active_learning(
     lacking = [key for key in runs_to_make if key not in curves]
     from joblib import Parallel, delayed
 
+    # a generator gives curves in order as they finish, so that each can be stored
     runs = Parallel(n_jobs=jobs, return_as="generator")(
         delayed(_learn_curve)(task, runs_to_make[key], key[1], start, batch, rounds)
         for key in lacking
@@ -171,6 +172,7 @@ class _Task:
         data = hashlib.sha256()
         for x, y in zip(self.x, self.y, strict=True):
             for array in (x.data, x.indices, x.indptr) if hasattr(x, "indptr") else (x,):
+                # the shape as well: arrays of other shapes may have the same bytes
                 data.update(repr((x.shape, array.dtype)).encode())
                 data.update((array.astype(str) if array.dtype == object else array).tobytes())
             data.update(self.classes[y].astype(str).tobytes())
@@ -206,6 +208,7 @@ class _Task:
                 f"{len(classes)} classes; it must have a row an example and a column a class, in "
                 "the order of classes_"
             )
+        # a small start may lack a class, and policies need all columns
         full = np.zeros((len(output), len(self.classes)))
         full[:, np.searchsorted(self.classes, classes)] = output
         return check_probability(full, len(output))
@@ -223,6 +226,7 @@ class _Task:
 
     def start(self, seed: int, size: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """The same examples for all policies to start from, and the rest of the pool."""
+        # depends on the seed alone, so that policies are paired
         order = stream(seed, "active/start").permutation(len(self.pool))
         rows = order[:size]
         if len(np.unique(self.pool[rows])) < 2:
@@ -258,6 +262,7 @@ _NAMES_SINCE_0_1_0 = {
 def _describe(what: Any) -> str:
     """What it is, parameters included, the same in every process."""
     description = type(what).__qualname__ if repr(what) == object.__repr__(what) else repr(what)
+    # the default repr holds an address, which differs from process to process
     return str(getattr(what, "__qualname__", description))
 
 
@@ -265,6 +270,7 @@ def _learn_curve(
     task: _Task, policy: Acquisition, seed: int, start: int, batch: int, rounds: int
 ) -> tuple[float, ...]:
     """One learning curve."""
+    # Plan's generators are named, so that rounds and policies do not share draws
     chance = Plan(seed=seed)
     rows, rest = task.start(seed, start)
     curve = []
@@ -276,6 +282,7 @@ def _learn_curve(
             order = policy.rank(
                 _make_round(task, model, rest, batch), chance.rng(f"active/{policy.name}", number)
             )
+            # a policy may be anybody's code: only what is used of its answer is checked
             first = np.asarray(order)[:batch]
             if len(np.unique(first)) < batch or first.min() < 0 or first.max() >= len(rest):
                 raise InputError(

@@ -79,6 +79,7 @@ class Flipping:
         embedding = check_embedding(Z)
         probability = check_probability(y_proba, len(embedding))
         label = check_labels(y_true, len(embedding), probability.shape[1])
+        # infinity flips all that is suspected, which is right for two classes
         self.threshold_, self.majority_ = float("inf"), {}
         if probability.shape[1] == 2:
             self.slicer_ = fit_copy(self.slicer, embedding, label, probability)
@@ -90,11 +91,13 @@ class Flipping:
                 "or give "
                 "more"
             )
+        # of the size too: the same seed on other data gives another part
         order = np.random.default_rng([self.random_state, len(label)]).permutation(len(label))
         holdout, training = np.sort(order[:count]), np.sort(order[count:])
         self.slicer_ = fit_copy(
             self.slicer, embedding[training], label[training], probability[training]
         )
+        # majorities of the training part only: the holdout has to be new to them
         slices, training_labels = self.slicer_.labels_, label[training]
         self.majority_ = {
             int(s): int(np.bincount(training_labels[slices == s]).argmax())
@@ -135,6 +138,7 @@ class Flipping:
         """The model's labels, those of error-prone examples of low confidence flipped."""
         probability = np.asarray(y_proba, dtype=np.float64)
         label = probability.argmax(axis=1)
+        # a confident model is more often right than the majority of its slice
         flips = error_prone & (probability.max(axis=1) < self.threshold_)
         if probability.shape[1] == 2:
             return np.asarray(np.where(flips, 1 - label, label), dtype=np.int64)

@@ -106,6 +106,7 @@ class Learning:
         base = self.curves(baseline)
         others = [policy for policy in self.policies if policy != baseline]
         for policy in others:
+            # the sign-flip test pairs runs by seed
             if seeds[policy] != seeds[baseline]:
                 raise PlanError(
                     f"{policy} and {baseline} were not run with the same seeds; resume the run to "
@@ -114,6 +115,7 @@ class Learning:
         if not others:
             return ()
         differences = [self.curves(policy) - base for policy in others]
+        # without the start, at which all policies are the same
         gains = np.column_stack([difference[:, 1:].mean(axis=1) for difference in differences])
         return tuple(
             Comparison(

@@ -123,6 +123,7 @@ def suspect(
     A slicer that has a method ``suspect``, as those of `groundfault.finders` do, computes both from
     the same responsibilities.
     """
+    # the two methods would each compute the responsibilities
     both = getattr(slicer, "suspect", None)
     if both is None:
         return slicer.error_prone(Z, y_proba), slicer.error_probability(Z, y_proba)
@@ -132,6 +133,7 @@ def suspect(
 
 def fit_copy(slicer: Slicer, Z: ArrayLike, y_true: ArrayLike, y_proba: ArrayLike) -> Slicer:
     """A copy of the slicer, fitted; the slicer itself stays unfitted."""
+    # not sklearn.clone, so that a slicer needs only get_params
     copy: Slicer = type(slicer)(**slicer.get_params())
     copy.fit(Z, y_true, y_proba)
     return copy

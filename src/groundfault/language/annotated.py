@@ -28,6 +28,7 @@ def sentences(doc: Doc) -> Iterator[list[Token]]:
     is_end = False
     for token in doc:
         if token.text.isspace():
+            # a blank line ends a sentence that has no mark, such as a heading
             is_end = is_end or "\n" in token.text
             continue
         if is_end and sentence and token.text not in _ENDS | _CLOSING:
@@ -56,6 +57,7 @@ def children(doc: Doc) -> list[list[Token]]:
     """The dependents of each token, in order."""
     children_of: list[list[Token]] = [[] for _ in doc]
     for token in doc:
+        # spaCy marks a root by making it its own head
         if token.head.i != token.i:
             children_of[token.head.i].append(token)
     return children_of
@@ -66,6 +68,7 @@ def depths(doc: Doc) -> tuple[list[int], list[int]]:
     depth, root = [-1] * len(doc), [0] * len(doc)
     for token in doc:
         path = []
+        # without recursion: a chain of thousands of heads would exceed its limit
         while depth[token.i] < 0 and token.head.i != token.i:
             path.append(token.i)
             token = token.head

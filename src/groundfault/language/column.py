@@ -57,6 +57,7 @@ class LanguageColumn(FittedColumn):
     @property
     def name(self) -> str:
         """The column's name, different for another feature, column or pipeline."""
+        # a part of the name, so that two pipelines can stand in one table
         digest = hashlib.sha256(
             repr((self.columns, self.feature, self.pipeline)).encode()
         ).hexdigest()
@@ -80,6 +81,7 @@ class LanguageColumn(FittedColumn):
             raise InputError(f"the linguistic feature {self.feature} is {reason}")
         present = texts.is_not_null().to_numpy()
         values = np.full(len(texts), np.nan)
+        # missing texts are not measured as empty ones, which have values
         values[present] = pipeline.measure(texts.drop_nulls().to_list(), (feature,))[:, 0]
         return pl.Series(self.name, values).fill_nan(None)
 

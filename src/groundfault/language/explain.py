@@ -26,6 +26,7 @@ from groundfault.stats import slice_features
 from groundfault.stats.slice_features import average_v
 
 LEVEL = 0.05
+# the smallest p-value is then 0.0001
 PERMUTATIONS = 9_999
 MIN_TEXTS = 8
 """Smaller slices are not explained: a handful of texts has many features in common."""
@@ -230,8 +231,10 @@ def explain(
     report = listener(progress)
     report(f"reading {len(frame):,} texts")
     values = measure_features(frame[text].to_list(), sets, pipeline)
+    # rules may read columns that a finder fitted, such as clusters
     table = add_fitted_columns(frame, slices)
     on = [
+        # a rule is NULL where its column is missing: not on the slice
         table.select(Rule.parse(c.rule).to_polars().fill_null(False)).to_series().to_numpy()
         for c in slices
     ]
@@ -296,6 +299,7 @@ def compare(
         In (0, 1), of the p-values.
     """
     names = slices_by_name or [(str(number), "", "") for number in range(len(members))]
+    # also slices that leave out few: the comparison is with the rest
     eligible = [s for s, on in enumerate(members) if MIN_TEXTS <= on.sum() <= len(on) - MIN_TEXTS]
     on = members[eligible]
     rows = _list_marks(texts, on, wrong, permutations, rng)
@@ -318,6 +322,7 @@ def _select_texts(
     evidence: Evidence, text: str, plan: Plan
 ) -> tuple[pl.DataFrame, NDArray[np.bool_]]:
     """The discovery examples with a text and an outcome, and which of them are errors."""
+    # errors of several models on one text are not independent
     if len(evidence.models) > 1:
         raise InputError(f"there are {len(evidence.models)} models; explain one (--model NAME)")
     match_attributes(evidence, [text])
@@ -330,6 +335,7 @@ def _select_texts(
         raise InputError(
             f"there are {there.sum()} discovery examples with a text in {text!r} and an outcome"
         )
+    # the paper's errors are 0/1; a graded loss counts from one half on
     return frame.filter(there), losses.filter(there).to_numpy() >= 0.5
 
 
@@ -366,6 +372,7 @@ def _list_marks(
 def _fill_gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
     there = ~np.isnan(values)
     means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    # the mean: a text without a value then speaks for neither side
     return np.where(there, values, means[:, None])
 
 

@@ -67,6 +67,7 @@ class Feature:
 
     def above(self, cut: str) -> str:
         """Describe a text above ``cut``: *mentions dates*, *several dates*, *over 2 dates*."""
+        # "over 0 dates" and "over 1 dates" are no English
         few = {"0": "", "1": "several "}.get(cut, "over {} ")
         return self.over.replace("over {} ", few).format(cut)
 

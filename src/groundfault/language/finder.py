@@ -70,6 +70,7 @@ class Language:
         table = take_sample(select_texts(discovery, self.columns))
         there = self._features() if table.columns else ()
         for column in table.columns:
+            # a fitted column, so that a frozen candidate can be applied to other texts
             derived = {f.name: LanguageColumn.of(column, f.name, self.pipeline) for f in there}
             values = table.select(column).with_columns(one.apply(table) for one in derived.values())
             candidates = [
@@ -79,8 +80,10 @@ class Language:
 
     def _features(self) -> tuple[Feature, ...]:
         pipeline = load_pipeline(self.pipeline)
+        # a feature that depends on a corpus would change its values on the holdout
         alone = [f for f in select_features(self.sets) if f.need not in AIDED]
         reasons = {f.name: pipeline.lacking(f) for f in alone}
+        # one warning a reason, not one a feature
         for reason in dict.fromkeys(filter(None, reasons.values())):
             names = ", ".join(name for name, why in reasons.items() if why == reason)
             warnings.warn(f"{names} {reason}", stacklevel=3)

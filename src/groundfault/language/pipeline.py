@@ -26,12 +26,16 @@ BLANK = "blank"
 LONGEST = 100_000
 """Characters of a text that are read; parsers need memory in proportion."""
 
+# documents that spaCy's pipe annotates at once
 _BATCH = 64
+# well below _KEPT: what was just read must not be dropped before its row is made
 _CHUNK = 5_000
+# texts in memory; the oldest are dropped first
 _KEPT = 50_000
 AIDED = frozenset({Need.CORPUS, Need.NORMS})
 """What features need that depend on more than the text."""
 _ANNOTATED = {Need.TAGS, Need.PARSE, Need.ENTITIES, Need.CLASSIFIER}
+# a tokeniser's time grows with the square of a run without spaces
 _UNBROKEN = re.compile(r"\S{250}(?=\S)")
 _PACKAGE = re.compile(r"[a-z]{2,3}_[a-z0-9_]+")
 _ASSIGNED = {
@@ -146,6 +150,7 @@ class Pipeline:
             if Need.CORPUS in {f.need for f in there}
             else {}
         )
+        # each once, in the order of first occurrence
         different = list(dict.fromkeys(texts))
         rows: dict[str, dict[str, float]] = {}
         for start in range(0, len(different), _CHUNK):
@@ -166,6 +171,7 @@ class Pipeline:
     ) -> dict[str, float]:
         """The features that depend on more than the text."""
         needs = [f for f in features if f.need in AIDED]
+        # tokens suffice here, and are cheap
         doc = self.nlp.make_doc(_read(text)) if needs else None
         return {
             f.name: f.measure(doc, frequent if f.need is Need.CORPUS else (norms or {})[f.name])
@@ -195,6 +201,7 @@ class Pipeline:
         for text, doc in zip(new, docs, strict=True):
             self.memory[_hash(text)] = {f.name: f.measure(doc) for f in features}
             report(1)
+        # dicts keep the order of insertion
         for old in list(self.memory)[: max(0, len(self.memory) - _KEPT)]:
             del self.memory[old]
 
@@ -245,6 +252,7 @@ def load_pipeline(name: str = DEFAULT) -> Pipeline:
             f"the spaCy pipeline {name} is not installed: python -m spacy download {name} (or name "
             "a directory, or 'blank' for the features that need no parser)"
         ) from None
+    # a pipeline's own code runs while it is loaded and may raise anything
     except Exception as error:
         raise InputError(f"the pipeline {name} cannot be loaded: {first_line(error)}") from None
 
@@ -277,6 +285,7 @@ def read_norms(path: str | Path) -> dict[str, dict[str, float]]:
         raise InputError(
             f"{path}: word norms need a column 'word', and numbers in 'arousal' or 'dominance'"
         )
+    # numbers such as "24" may have been read as integers
     keys = table["word"].cast(pl.String).str.to_lowercase().to_list()
     return {
         name: {
@@ -302,6 +311,7 @@ def _hash(text: str) -> str:
 def _own_version() -> str:
     """A hash of this room: of what the features do, and their word lists."""
     digest = hashlib.sha256()
+    # any change of this room makes a cache stale, on purpose
     for path in sorted([*words.HERE.glob("*.txt"), *words.HERE.parent.glob("*.py")]):
         digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -23,6 +23,7 @@ LOCATIONS = frozenset({"GPE", "LOC", "FAC"})
 PRODUCTS = frozenset({"PRODUCT"})
 TOXIC = ("toxicity", "toxic", "TOXIC")
 
+# words after a negation that it turns: VADER (Hutto and Gilbert 2014) also looks at three
 _REACH = 3
 _COUNT = (
     r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
@@ -39,6 +40,7 @@ _MONEY = re.compile(
     re.IGNORECASE,
 )
 _MONTH = r"(?:January|February|April|June|July|August|September|October|November|December)"
+# also verbs: they count as months only beside a day, a year or a preposition
 _VERB_TOO = r"(?:March|May)"
 _DAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)s?"
 _OF_MONTH = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
@@ -88,6 +90,7 @@ def date(doc: Doc) -> float:
 
 def ordinal(doc: Doc) -> float:
     """Ordinal numbers: *3rd*, *twenty-first*; not shares, dates or *a second later*."""
+    # shares and dates are taken out first, because they hold ordinals
     return float(len(_ORDINAL.findall(_SHARE.sub(" ", _DATE.sub(" ", doc.text)))))
 
 

@@ -42,6 +42,7 @@ def aspect(doc: Doc) -> float:
     below = children(doc)
     for have in doc:
         if lower(have) in _HAVE and have.dep_ == "aux":
+            # the first verb after it decides: "has been eating" is perfect by "been"
             verbs = [
                 t for t in below[have.head.i] if t.i > have.i and t.dep_ in {"aux", "cop", *PASSIVE}
             ]
@@ -162,6 +163,7 @@ def _is_quantifier(token: Token, doc: Doc) -> bool:
 def long_distance(doc: Doc) -> float:
     """The longest way from a word to its head, as a share of the words of their sentence."""
     _, root = depths(doc)
+    # distance in words: punctuation would lengthen it
     words = [token for token in doc if is_word(token)]
     position = {token.i: place for place, token in enumerate(words)}
     reach: dict[int, int] = {}

@@ -129,7 +129,9 @@ def make_mixes(
         if count < min_targets:
             continue
         rest = np.flatnonzero(~target)
+        # a stream for each feature: leaving one out changes no other mix
         sample = plan.rng(f"mix {feature.name}").permutation(rest)[:count]
+        # the order tells nothing of which half an example came from
         rows = np.sort(np.concatenate([np.flatnonzero(target), sample]))
         mixtures.append(Mix(feature.name, rows, target[rows]))
     return mixtures
@@ -170,6 +172,7 @@ def detect(
     explanation = compare(
         members, here, wrong[mix.rows], rng, permutations=permutations, level=level
     )
+    # slices may overlap; an example counts once
     prone = members.any(axis=0)
     return Detection(
         mix.feature,

@@ -89,6 +89,7 @@ def feature_table(
 
 def _column(name: str, values: Any) -> pl.Series:
     column = pl.Series(name, values).fill_nan(None)
+    # counts are written as integers, so that a CSV file has 2 and not 2.0
     return column.cast(pl.Int64) if (column.drop_nulls() % 1 == 0).all() else column
 
 
@@ -131,6 +132,7 @@ def save_memory(pipeline: Pipeline, path: str | Path) -> None:
         {"pipeline": pipeline.key, "text": text, **values}
         for text, values in pipeline.memory.items()
     ]
+    # in memory first: the file is replaced at once or not at all
     data = io.BytesIO()
     pl.DataFrame(rows, infer_schema_length=None).write_parquet(data)
     write_bytes(Path(path), data.getvalue())

@@ -33,6 +33,7 @@ def _compile_list(name: str) -> re.Pattern[str]:
     mentions = "|".join(
         _make_alternative(entry) for entry in read_entries(name) if not entry.startswith("!")
     )
+    # exceptions first: an alternation takes the first that matches
     return re.compile(rf"(?<!\w)(?:{'|'.join([*exceptions, f'({mentions})'])})(?!\w)")
 
 
@@ -43,6 +44,7 @@ def has_mention(name: str, text: str) -> bool:
     case matches in any case; one with a capital (``Polish``) as it stands or all in capitals.
     ``{other}`` stands for any entry of the list ``other``. An entry that begins with ``!`` is what
     only looks like a mention (``!French fries``)."""
+    # only mentions are in the group; exceptions match without it
     return any(match[1] for match in _compile_list(name).finditer(text))
 
 
@@ -60,6 +62,7 @@ def _make_alternative(entry: str) -> str:
 
 
 def _escape(entry: str) -> str:
+    # a space in an entry matches a hyphen too: "middle class", "middle-class"
     escaped = re.escape(entry).replace(r"\ ", r"[\s-]+").replace(r"\-", r"[\s-]+")
     return _BRACES.sub(
         lambda match: f"(?:{'|'.join(map(re.escape, read_entries(match[1])))})", escaped

@@ -8,18 +8,19 @@ from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.words.labelling import MODES, Label, Labelling, Membership
 
 
-def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
+def make_label_section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
     """The labels, and how far a second labeller agrees."""
+    # by cluster: not every cluster has a second label or a check
     seconds = {each.cluster: each for each in labelling.second_labels}
-    checked = {each.cluster: each for each in labelling.membership}
+    checks = {each.cluster: each for each in labelling.membership}
     names = {c.number: c.name for c in taxonomy.clusters}
     rows = tuple(
         (
             names[each.cluster],
             "published" if each.published else "unstable",
-            *_said(each),
-            *_said(seconds.get(each.cluster)),
-            _checked(checked.get(each.cluster)),
+            *_format_label(each),
+            *_format_label(seconds.get(each.cluster)),
+            _format_check(checks.get(each.cluster)),
         )
         for each in labelling.labels
     )
@@ -35,28 +36,29 @@ def section(taxonomy: Taxonomy, labelling: Labelling) -> Section:
         TableColumn("Cluster", "code"),
         TableColumn("Stability"),
         *map(TableColumn, heads),
-        TableColumn("Tasks told apart"),
+        TableColumn("Right decisions"),
     )
     note = (
-        "Tasks told apart: right decisions of the second labeller, told the label alone, with "
-        "Wilson's interval."
+        "Right decisions: of the second labeller, who saw the label alone, with Wilson's interval."
     )
     table = Table(
         "Labels", columns, rows, note if labelling.membership else ""
     ).drop_empty_columns()
-    return Section("What a language model calls them", tuple(sentences(labelling)), (), (table,))
+    return Section(
+        "What a language model calls them", tuple(describe_labels(labelling)), (), (table,)
+    )
 
 
-def sentences(labelling: Labelling) -> list[str]:
+def describe_labels(labelling: Labelling) -> list[str]:
     """Who labelled, and what the labels are worth."""
-    read = sum(each.status == "read" for each in labelling.labels)
-    said = [
-        f"{labelling.model} labelled {read} of {words.plural(len(labelling.labels), 'cluster')} "
-        "from the tasks nearest to each centre. It saw no answers: a failure mode is its guess "
-        "from what is asked, and no finding."
+    label_count = sum(each.status == "read" for each in labelling.labels)
+    lines = [
+        f"{labelling.model} labelled {label_count} of "
+        f"{words.plural(len(labelling.labels), 'cluster')} from the tasks nearest to each centre. "
+        "It saw no answers: a failure mode is its guess from what is asked, and no finding."
     ]
     if not labelling.second:
-        return [*said, "No second labeller checked this."]
+        return [*lines, "No second labeller checked this."]
     who = f"{labelling.second}, which saw the same tasks and not the labels,"
     if labelling.second == labelling.model:
         who = (
@@ -67,12 +69,12 @@ def sentences(labelling: Labelling) -> list[str]:
         kappa = (
             ""
             if each.kappa is None
-            else f", Cohen's kappa {each.kappa:.2f}{_ends(each.kappa_interval)}"
+            else f", Cohen's kappa {each.kappa:.2f}{_format_interval(each.kappa_interval)}"
         )
         low, high = each.interval or (0.0, 1.0)
         share = f"{each.same} of {each.clusters} ({words.rate(low)} to {words.rate(high)})"
         parts.append(f"{each.what} {share}{kappa}")
-    said.append(f"{who} says the same: {'; '.join(parts)}.")
+    lines.append(f"{who} says the same: {'; '.join(parts)}.")
     if labelling.accuracy is not None:
         mean, ends, count = labelling.accuracy
         reach = (
@@ -80,14 +82,15 @@ def sentences(labelling: Labelling) -> list[str]:
             if ends is None
             else f" (95% interval over clusters {words.rate(ends[0])} to {words.rate(ends[1])})"
         )
-        said.append(
-            f"Told a label, it tells the cluster's tasks from others in {words.rate(mean)} of "
-            f"decisions{reach}, over {words.plural(count, 'cluster')}; guessing gives half."
+        lines.append(
+            "By a label alone, it separates the cluster's tasks from others in "
+            f"{words.rate(mean)} of decisions{reach}, over {words.plural(count, 'cluster')}; "
+            "guessing gives half."
         )
-    return said
+    return lines
 
 
-def _said(label: Label | None) -> tuple[str, str, str]:
+def _format_label(label: Label | None) -> tuple[str, str, str]:
     if label is None:
         return "", "", ""
     if label.status != "read":
@@ -95,7 +98,7 @@ def _said(label: Label | None) -> tuple[str, str, str]:
     return label.label, MODES[label.mode], label.bloom
 
 
-def _checked(each: Membership | None) -> str:
+def _format_check(each: Membership | None) -> str:
     if each is None:
         return ""
     if each.status != "read":
@@ -104,5 +107,5 @@ def _checked(each: Membership | None) -> str:
     return f"{each.right} of {each.decisions} ({words.rate(low)} to {words.rate(high)})"
 
 
-def _ends(interval: tuple[float, float] | None) -> str:
+def _format_interval(interval: tuple[float, float] | None) -> str:
     return "" if interval is None else f" ({interval[0]:.2f} to {interval[1]:.2f})"

@@ -29,14 +29,14 @@ from groundfault.render.figures import (
 from groundfault.render.html import html
 from groundfault.render.markdown import markdown
 from groundfault.render.page import Page, Section, Table, TableColumn
-from groundfault.render.taxonomy_labels import section as labels_section
+from groundfault.render.taxonomy_labels import make_label_section
 from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 from groundfault.taxonomy.words.labelling import Labelling
 
-MOST_MODELS = 60
+MAX_MODELS = 60
 """Models whose names fit under a heatmap; of more, evenly many are drawn."""
 
-MOST_CLUSTERS = 40
+MAX_CLUSTERS = 40
 
 _SHARE = "format(datum.value, '.0%')"
 _POINTS = "datum.value == 0 ? '0' : format(100 * datum.value, '+d')"  # a zero has no sign
@@ -51,7 +51,7 @@ LIMITS = (
 )
 
 
-def write(
+def write_taxonomy(
     taxonomy: Taxonomy, directory: str | Path, *, title: str = "", claims: Report | None = None
 ) -> None:
     """Write a taxonomy and its report.
@@ -68,8 +68,10 @@ def write(
         What `groundfault.taxonomy.claims` says of held-out models; it is written to ``claims``
         below the directory.
     """
+    # the title is stored, so that a later `label` writes the same page
     taxonomy = replace(taxonomy, title=title or taxonomy.title)
-    texts = _texts(page(taxonomy, claims=claims))
+    # set before anything is written: an error leaves no half of a report
+    texts = _format_page(make_page(taxonomy, claims=claims))
     taxonomy.save(directory)
     for name, text in texts.items():
         write_text(Path(directory) / name, text)
@@ -79,7 +81,9 @@ def write(
 
 def write_labels(taxonomy: Taxonomy, directory: str | Path, labels: Labelling) -> None:
     """Write labels into a taxonomy's directory: ``labels.json``, and the report with them."""
-    texts = _texts(page(taxonomy, claims=_load_claims(taxonomy, Path(directory)), labels=labels))
+    texts = _format_page(
+        make_page(taxonomy, claims=_load_claims(taxonomy, Path(directory)), labels=labels)
+    )
     labels.save(directory)
     for name, text in texts.items():
         write_text(Path(directory) / name, text)
@@ -97,15 +101,16 @@ def _load_claims(taxonomy: Taxonomy, directory: Path) -> ReportData | None:
         claims = read_report(path).data
     except InputError as error:
         raise InputError(f"{error}; take the folder claims away, or fit again") from None
+    # cluster names hold their terms, so another fit has other names
     names = {finding.name for finding in claims.findings}
     return claims if names == {cluster.name for cluster in taxonomy.published} else None
 
 
-def _texts(content: Page) -> dict[str, str]:
+def _format_page(content: Page) -> dict[str, str]:
     return {"report.html": html(content), "report.md": markdown(content)}
 
 
-def page(
+def make_page(
     taxonomy: Taxonomy,
     title: str = "",
     claims: ReportData | None = None,
@@ -113,16 +118,16 @@ def page(
 ) -> Page:
     """What the report says; ``claims`` is the report on held-out models."""
     sections = (
-        _clusters("Published clusters", taxonomy, taxonomy.published),
-        None if labels is None else labels_section(taxonomy, labels),
-        _figures(taxonomy),
-        _claims(claims),
-        _clusters("Clusters that are not published", taxonomy, taxonomy.unstable),
-        _reality(taxonomy),
-        _stability(taxonomy),
-        _apart(taxonomy),
+        _make_cluster_section("Published clusters", taxonomy, taxonomy.published),
+        None if labels is None else make_label_section(taxonomy, labels),
+        _make_figure_section(taxonomy),
+        _make_claim_section(claims),
+        _make_cluster_section("Clusters that are not published", taxonomy, taxonomy.unstable),
+        _make_test_section(taxonomy),
+        _make_stability_section(taxonomy),
+        _make_exclusion_section(taxonomy),
         Section("What this does not say", LIMITS),
-        Section("Settings", (), (), (_settings(taxonomy),)),
+        Section("Settings", (), (), (_tabulate_settings(taxonomy),)),
     )
     full = tuple(s for s in sections if s is not None and (s.sentences or s.figures or s.tables))
     matrix, partition = taxonomy.matrix, taxonomy.partition
@@ -137,7 +142,9 @@ def page(
     return Page("taxonomy", title, taxonomy.verdict, facts, full, bool(taxonomy.published))
 
 
-def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Section | None:
+def _make_cluster_section(
+    title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]
+) -> Section | None:
     if not clusters:
         return None
     rows = tuple(
@@ -151,7 +158,7 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
             )
             or words.NONE,
             ", ".join(c.exemplars),
-            _extremes(taxonomy, c),
+            _describe_extremes(taxonomy, c),
             c.reason,
         )
         for c in clusters
@@ -179,24 +186,29 @@ def _clusters(title: str, taxonomy: Taxonomy, clusters: Sequence[Cluster]) -> Se
     return Section(title, sentences, (), (Table(title, columns, rows, note).drop_empty_columns(),))
 
 
-def _extremes(taxonomy: Taxonomy, cluster: Cluster, most: int = 3) -> str:
+def _describe_extremes(taxonomy: Taxonomy, cluster: Cluster, max_models: int = 3) -> str:
     excess = np.nan_to_num(cluster.excess)
-    order = np.argsort(-np.abs(excess), kind="stable")[:most]
+    # in either direction: a model that fails less is as telling
+    order = np.argsort(-np.abs(excess), kind="stable")[:max_models]
     return ", ".join(
         f"{taxonomy.matrix.models[j]} {words.signed(100 * excess[j], 0)}" for j in order
     )
 
 
-def _figures(taxonomy: Taxonomy) -> Section | None:
+def _make_figure_section(taxonomy: Taxonomy) -> Section | None:
     if not taxonomy.clusters:
         return None
-    return Section("Figures", (), (heatmap(taxonomy), excess(taxonomy), steadiness(taxonomy)))
+    return Section(
+        "Figures", (), (draw_heatmap(taxonomy), draw_excess(taxonomy), draw_stability(taxonomy))
+    )
 
 
-def heatmap(taxonomy: Taxonomy) -> Figure:
+def draw_heatmap(taxonomy: Taxonomy) -> Figure:
     """Share of failures of each model in each cluster."""
-    rows = _cells(taxonomy, "failure")
-    chart = _grid(taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed", _SHARE)
+    rows = _list_cells(taxonomy, "failure")
+    chart = _draw_grid(
+        taxonomy, rows, {"scheme": "oranges", "domain": [0, 1]}, "share failed", _SHARE
+    )
     description = (
         f"Heatmap of {len(taxonomy.clusters)} clusters by {len(taxonomy.matrix.models)} models: "
         "share failed."
@@ -205,12 +217,13 @@ def heatmap(taxonomy: Taxonomy) -> Figure:
     return make_figure("heatmap", "Who fails where", caption, description, chart, rows, wide=True)
 
 
-def excess(taxonomy: Taxonomy) -> Figure:
+def draw_excess(taxonomy: Taxonomy) -> Figure:
     """Failures by model and cluster beyond those that ability and difficulty explain."""
-    rows = _cells(taxonomy, "excess")
+    rows = _list_cells(taxonomy, "excess")
+    # at least ten points to either side, or noise would fill the scale
     reach = max([0.1, *(abs(row["value"]) for row in rows if row["value"] is not None)])
     scale = {"scheme": "purpleorange", "domain": [-reach, reach]}
-    chart = _grid(taxonomy, rows, scale, "points", _POINTS)
+    chart = _draw_grid(taxonomy, rows, scale, "points", _POINTS)
     description = (
         f"Heatmap of {len(taxonomy.clusters)} clusters by models: failures beyond ability and "
         "difficulty."
@@ -230,13 +243,13 @@ def excess(taxonomy: Taxonomy) -> Figure:
     )
 
 
-def steadiness(taxonomy: Taxonomy) -> Figure:
+def draw_stability(taxonomy: Taxonomy) -> Figure:
     """How well each cluster is found again when examples, models and seeds change."""
     import altair as alt
 
     rows = [
-        {"name": _short(c), "axis": axis, "value": value, "published": c.published}
-        for c in taxonomy.clusters[:MOST_CLUSTERS]
+        {"name": _shorten_name(c), "axis": axis, "value": value, "published": c.published}
+        for c in taxonomy.clusters[:MAX_CLUSTERS]
         for axis, value in c.stability.items()
     ]
     names = alt.Axis(
@@ -256,6 +269,7 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
     dots = base.mark_point(filled=True, size=80, opacity=1).encode(
         shape=shape.legend(legend), color=colour
     )
+    # a data set of its own, or the rule would be drawn once a row
     bar = alt.Chart(alt.Data(values=[{"x": taxonomy.settings.stability}])).mark_rule(
         color=BAD, strokeDash=[4, 3]
     )
@@ -263,7 +277,7 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
         width=480, height=max(60, 26 * len(rows) // 3)
     )
     description = "; ".join(
-        f"{_short(c)} {_worst(c):.2f}" for c in taxonomy.clusters[:MOST_CLUSTERS]
+        f"{_shorten_name(c)} {_find_lowest(c):.2f}" for c in taxonomy.clusters[:MAX_CLUSTERS]
     )
     caption = (
         f"Dashed: {taxonomy.settings.stability:g}, below which a cluster is not published. Green: "
@@ -280,52 +294,55 @@ def steadiness(taxonomy: Taxonomy) -> Figure:
     )
 
 
-def _worst(cluster: Cluster) -> float:
+def _find_lowest(cluster: Cluster) -> float:
     return min(cluster.stability.values(), default=0.0)
 
 
-def _short(cluster: Cluster) -> str:
+def _shorten_name(cluster: Cluster) -> str:
     return words.clean(cluster.name)[:48]
 
 
-def _models_to_draw(taxonomy: Taxonomy) -> list[int]:
+def _select_models(taxonomy: Taxonomy) -> list[int]:
     """Models that are drawn, from the weakest on."""
     with np.errstate(invalid="ignore"):
         rate = np.nan_to_num(np.nanmean(taxonomy.matrix.values, axis=0))
+    # evenly spread by rank: the strongest alone would hide who fails
     order: list[int] = np.argsort(rate, kind="stable").tolist()
-    if len(order) <= MOST_MODELS:
+    if len(order) <= MAX_MODELS:
         return order
-    return [order[round(i * (len(order) - 1) / (MOST_MODELS - 1))] for i in range(MOST_MODELS)]
+    return [order[round(i * (len(order) - 1) / (MAX_MODELS - 1))] for i in range(MAX_MODELS)]
 
 
 def _describe_omissions(taxonomy: Taxonomy) -> str:
     models, clusters = len(taxonomy.matrix.models), len(taxonomy.clusters)
     sentence = (
-        f" {MOST_MODELS} of {models} models are drawn, evenly by rank."
-        if models > MOST_MODELS
+        f" {MAX_MODELS} of {models} models are drawn, evenly by rank."
+        if models > MAX_MODELS
         else ""
     )
     return sentence + (
-        f" The {MOST_CLUSTERS} largest of {clusters} clusters." if clusters > MOST_CLUSTERS else ""
+        f" The {MAX_CLUSTERS} largest of {clusters} clusters." if clusters > MAX_CLUSTERS else ""
     )
 
 
-def _cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
+def _list_cells(taxonomy: Taxonomy, what: str) -> list[dict[str, Any]]:
     rows = []
-    for cluster in taxonomy.clusters[:MOST_CLUSTERS]:
+    for cluster in taxonomy.clusters[:MAX_CLUSTERS]:
         values = cluster.failure if what == "failure" else cluster.excess.tolist()
-        for j in _models_to_draw(taxonomy):
+        for j in _select_models(taxonomy):
+            # Vega draws null as a gap, and NaN is no JSON
             value = None if np.isnan(values[j]) else round(float(values[j]), 4)
             model = words.clean(taxonomy.matrix.models[j])
-            rows.append({"cluster": _short(cluster), "model": model, "value": value})
+            rows.append({"cluster": _shorten_name(cluster), "model": model, "value": value})
     return rows
 
 
-def _grid(
+def _draw_grid(
     taxonomy: Taxonomy, rows: list[dict[str, Any]], scale: dict[str, Any], title: str, label: str
 ) -> Any:
     import altair as alt
 
+    # the order of the rows is the order of the axis
     names = list(dict.fromkeys(row["model"] for row in rows))
     axis = alt.Axis(title=None, domain=False, ticks=False, labelLimit=240, labelColor=INK)
     tilted = alt.Axis(
@@ -337,12 +354,12 @@ def _grid(
         y=alt.Y("cluster:N", sort=None, axis=axis),
         color=alt.Color("value:Q", scale=alt.Scale(**scale), legend=legend),
     )
-    height = 26 * min(len(taxonomy.clusters), MOST_CLUSTERS)
+    height = 26 * min(len(taxonomy.clusters), MAX_CLUSTERS)
     cells = chart.mark_rect(stroke=RULE, strokeWidth=0.5)
     return cells.properties(width=max(240, min(16 * len(names), 760)), height=max(height, 40))
 
 
-def _claims(claims: ReportData | None) -> Section | None:
+def _make_claim_section(claims: ReportData | None) -> Section | None:
     if claims is None:
         return None
     findings, models = claims.findings, ", ".join(claims.manifest.models or ())
@@ -377,7 +394,7 @@ def _claims(claims: ReportData | None) -> Section | None:
     )
 
 
-def _reality(taxonomy: Taxonomy) -> Section | None:
+def _make_test_section(taxonomy: Taxonomy) -> Section | None:
     if not taxonomy.tests:
         return None
     rows = tuple(
@@ -421,16 +438,16 @@ def _format_signed(value: float) -> str:
     return f"{value:.3f}".replace("-", "−")
 
 
-def _stability(taxonomy: Taxonomy) -> Section | None:
+def _make_stability_section(taxonomy: Taxonomy) -> Section | None:
     steady = taxonomy.stability
     if not steady.jaccard:
         return None
     rows = [
-        (f"Refits with other {axis}", _rate(steady.agreement[axis]), _span(row))
+        (f"Refits with other {axis}", _format_index(steady.agreement[axis]), _format_range(row))
         for axis, row in steady.jaccard.items()
     ]
     rows += [
-        (f"Resampled examples, {how}", _rate(_mean(values)), words.NONE)
+        (f"Resampled examples, {how}", _format_index(_average(values)), words.NONE)
         for how, values in steady.bootstrap.items()
     ]
     columns = (
@@ -445,48 +462,50 @@ def _stability(taxonomy: Taxonomy) -> Section | None:
     return Section("Does it stay", (), (), (Table("Found again", columns, tuple(rows), note),))
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def _average(values: Sequence[float]) -> float | None:
     values_present = [v for v in values if not np.isnan(v)]
     return sum(values_present) / len(values_present) if values_present else None
 
 
-def _rate(value: float | None) -> str:
+def _format_index(value: float | None) -> str:
     return words.NONE if value is None or np.isnan(value) else f"{value:.2f}"
 
 
-def _span(values: Sequence[float]) -> str:
-    known = [v for v in values if not np.isnan(v)]
-    return f"{min(known):.2f} to {max(known):.2f}" if known else words.NONE
+def _format_range(values: Sequence[float]) -> str:
+    values_present = [v for v in values if not np.isnan(v)]
+    return (
+        f"{min(values_present):.2f} to {max(values_present):.2f}" if values_present else words.NONE
+    )
 
 
-def set_apart(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
+def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
     """What is in no cluster because it tells nothing apart: names, by the reason."""
-    found = taxonomy.matrix.apart
+    exclusions = taxonomy.matrix.apart
     kinds = {
-        "failed by every model": found.all_failed,
-        "passed by every model": found.all_passed,
-        "answered by none": found.unanswered,
-        "passed by every frontier model": found.easy,
-        "models that pass or fail everything": found.constant_models,
+        "failed by every model": exclusions.all_failed,
+        "passed by every model": exclusions.all_passed,
+        "answered by none": exclusions.unanswered,
+        "passed by every frontier model": exclusions.easy,
+        "models that pass or fail everything": exclusions.constant_models,
     }
     return {what: names for what, names in kinds.items() if names}
 
 
-def _apart(taxonomy: Taxonomy) -> Section:
+def _make_exclusion_section(taxonomy: Taxonomy) -> Section:
     rows = tuple(
         (what, words.count(len(names)), ", ".join(names[:5]))
-        for what, names in set_apart(taxonomy).items()
+        for what, names in list_exclusions(taxonomy).items()
     )
     if not rows:
         return Section("Set apart", ("Nothing was set apart.",))
     columns = (TableColumn(""), TableColumn("Number", "number"), TableColumn("Such as", "code"))
-    said = (
+    sentence = (
         "These tell no two examples, or no two models, apart, and are in no cluster. All names are "
         "in taxonomy.json."
     )
-    return Section("Set apart", (said,), (), (Table("Set apart", columns, rows),))
+    return Section("Set apart", (sentence,), (), (Table("Set apart", columns, rows),))
 
 
-def _settings(taxonomy: Taxonomy) -> Table:
+def _tabulate_settings(taxonomy: Taxonomy) -> Table:
     rows = tuple((name, str(value)) for name, value in taxonomy.settings.to_dict().items())
     return Table("Settings", (TableColumn("Setting", "code"), TableColumn("Value", "code")), rows)

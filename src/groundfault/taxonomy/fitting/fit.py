@@ -32,7 +32,9 @@ from groundfault.taxonomy.fitting.taxonomy import Cluster, Taxonomy
 
 Floats = NDArray[np.float64]
 
+# the examples nearest to the centre, which stand for a cluster in reports and prompts
 _EXEMPLARS = 5
+# of an embedding of texts
 _DIRECTIONS = 100
 
 
@@ -104,11 +106,14 @@ def fit(
         benchmark=benchmark,
     )
     matrix_used = nulls.prepare(matrix, settings)
+    # stored replicates of other settings or data must not be taken for these
     key = f"{settings.hash} {hash_matrix(matrix)}"
     replicates = Replicates(jobs, report, resume, key)
     tests: dict[str, Test] = {}
+    # fitted once: every world of one ability is drawn from the same population
     population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
     dimensions = None
+    # the bar comes from all examples, since filters depend on answers that a world changes
     if settings.reducer == "signal":
         dimensions, tests["direction"] = nulls.count_directions(
             matrix, settings, replicates, population
@@ -195,6 +200,7 @@ def _embed_examples(
         from groundfault.slicing.embedding import embed
 
         if matrix.attributes[text].null_count():
+            # an empty text would get a vector of zeros, and zeros lie near to everything
             lacking = matrix.examples[matrix.attributes[text].is_null().arg_true()[0]]
             raise InputError(
                 f"example {lacking!r} has no text in column {text!r}: fill it in, or set alpha to 0"
@@ -212,11 +218,13 @@ def _embed_examples(
         raise InputError(
             f"the vector of example {where!r} is missing, or has a number that is not finite"
         )
+    # unit length, so that alpha weighs answers and texts on one scale
     return combine(directions)
 
 
 def hash_matrix(matrix: Matrix) -> str:
     """What tells one matrix from another, for what is kept of an interrupted run."""
+    # names are joined by a character that no name holds, so that ("ab", "c") is not ("a", "bc")
     digest = hashlib.sha256("\0".join((*matrix.examples, "", *matrix.models)).encode())
     digest.update(matrix.passed.tobytes() + matrix.trials.tobytes())
     if matrix.semantic is not None:
@@ -236,6 +244,7 @@ def _make_clusters(
     if not clustering.clusters:
         return ()
     labels = clustering.labels
+    # words describe a cluster and have no part in forming it unless alpha is above 0
     texts = None if text is None else matrix.attributes[text].to_list()
     terms = find_contrasting_terms(texts, labels) if texts else ((),) * clustering.clusters
     described = matrix.attributes.drop([c for c in (text,) if c is not None])
@@ -276,17 +285,20 @@ def _decide_publication(
     ):
         if key not in tests or not tests[key].draws:
             return False, "No null worlds were run."
+        # the smallest add-one p-value that so many worlds can give
         fewest = 1 / (1 + len(tests[key].draws))
         if fewest > settings.level:
             return False, (
                 f"{len(tests[key].draws)} null worlds cannot give a p-value of {settings.level:g}; "
                 f"run at least {math.ceil(1 / settings.level) - 1}."
             )
+        # both nulls have to be rejected; shuffled columns alone do not rule out a common ability
         if tests[key].p > settings.level:
             return False, (
                 f"The clusters are no tighter than those found in worlds of {of} (p = "
                 f"{tests[key].p:.3g}, level {settings.level:g})."
             )
+    # a cluster that was not refitted is withheld, never published on trust
     if not steady.refits:
         return False, "It was not refitted, so nothing is known of its stability."
     if lowest < settings.stability:
@@ -307,12 +319,14 @@ def _measure_failures(
 ) -> tuple[Floats, Floats]:
     """Share of failures by cluster and model, and the share that ability and difficulty predict."""
     passes, trials = matrix.binary
+    # item-response curves, so that a weak model on hard examples shows no excess
     chance = irt.fit(passes, trials, parameters=settings.parameters).probability()
     shape = (int(labels.max()) + 1, len(matrix.models))
     failure, expectation = np.full(shape, np.nan), np.full(shape, np.nan)
     for c in range(shape[0]):
         inside = labels == c
         count = trials[inside].sum(axis=0)
+        # a model without answers in a cluster has no rate: NaN rather than 0 failures
         some = count > 0
         failure[c, some] = 1 - passes[inside].sum(axis=0)[some] / count[some]
         expectation[c, some] = 1 - (chance * trials)[inside].sum(axis=0)[some] / count[some]
@@ -322,6 +336,7 @@ def _measure_failures(
 def _find_exemplars(
     matrix: Matrix, clustering: Partition, inside: NDArray[np.intp], cluster: int
 ) -> tuple[str, ...]:
+    # in the reduced space, where the clusters were formed
     away = ((clustering.points[inside] - clustering.centroid[cluster]) ** 2).sum(axis=1)
     return tuple(matrix.examples[i] for i in inside[np.argsort(away, kind="stable")[:_EXEMPLARS]])
 

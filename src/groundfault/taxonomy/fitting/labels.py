@@ -73,6 +73,7 @@ def find_contrasting_terms(
     table = np.asarray(member @ counts)
     words = counter.get_feature_names_out()
     share = table / np.maximum(table.sum(axis=1, keepdims=True), 1)
+    # class-based TF-IDF: arXiv:2203.05794, equation 2
     weight = share * np.log1p(table.sum() / len(table) / np.maximum(table.sum(axis=0), 1))
     # a word that is no more frequent here than elsewhere sets nothing apart
     overall = table.sum(axis=0) / max(table.sum(), 1)
@@ -109,6 +110,7 @@ def find_enriched_attributes(
     tests = [
         (name, on, has_value)
         for name, on, has_value in _list_properties(attributes)
+        # fewer than five cannot reach a small p after Holm, and cost the others power
         if _LEAST_SIZE <= on.sum() < has_value.sum()
     ]
     if not tests or groups == 0:
@@ -117,9 +119,11 @@ def find_enriched_attributes(
     for i, (_, on, has_value) in enumerate(tests):
         inside = np.array([((labels == c) & has_value).sum() for c in range(groups)])
         hits = np.array([((labels == c) & on).sum() for c in range(groups)])
+        # Fisher's exact test, upper tail; sf can exceed 1 by rounding
         p[i] = np.minimum(hypergeom.sf(hits - 1, has_value.sum(), on.sum(), inside), 1.0)
         shares[i, :, 0] = hits / np.maximum(inside, 1)
         shares[i, :, 1] = (on.sum() - hits) / np.maximum(has_value.sum() - inside, 1)
+    # over all attributes and clusters at once, not cluster by cluster
     adjusted = holm(p.ravel()).reshape(p.shape)
     rows = []
     for c in range(groups):
@@ -166,6 +170,7 @@ def _list_properties(
                 )
         elif column.kind is Kind.NUMBER:
             numbers = values.cast(pl.Float64).to_numpy()
+            # one cut by the median, decided without the labels: a best cut would need a correction
             middle = float(np.nanmedian(numbers))
             above = numbers > middle
             yield f"{column.name} above {middle:g}", above, present

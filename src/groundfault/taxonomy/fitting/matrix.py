@@ -23,6 +23,7 @@ Bools = NDArray[np.bool_]
 
 Imputation = Literal["column_mean", "row_mean", "half", "zero", "none"]
 
+# two models give four patterns of answers at most, which leaves nothing to cluster
 FEWEST_MODELS = 3
 
 SLACK = 1e-9  # a score of 1 - 0.3 reaches 0.7
@@ -114,6 +115,7 @@ class Matrix:
                 "--model-column)"
             )
         id_column = roles.id or ""
+        # sorted names: the order of the rows of the evidence must not change a result
         names, rows = _index(evidence.frame[id_column])
         models, columns = _index(evidence.frame[roles.model])
         is_scored = (evidence.status == Status.SCORED).to_numpy()
@@ -123,8 +125,10 @@ class Matrix:
             )
         passes = 1.0 - evidence.loss.fill_null(1.0).to_numpy() >= score - SLACK
         trials, pass_counts = np.zeros((2, len(names), len(models)), dtype=np.int64)
+        # add.at and not +=, which counts a repeated cell once
         np.add.at(trials, (rows[is_scored], columns[is_scored]), 1)
         np.add.at(pass_counts, (rows[is_scored], columns[is_scored]), passes[is_scored])
+        # ids that contain the model's name make every row an example of its own
         if ((trials > 0).sum(axis=1) < 2).all():
             raise InputError(
                 "no example was scored for two models, so there is nothing to compare; ids look "
@@ -139,6 +143,7 @@ class Matrix:
     @cached_property
     def values(self) -> Floats:
         """1 for a pass, 0 for a fail, NaN in holes: shape (n, m)."""
+        # a cell is a pass by majority of its tries (at rate 0.5); NaN marks holes
         passes = self.passed >= self.rate * self.trials - SLACK
         return np.where(self.trials > 0, passes, np.nan)
 
@@ -229,6 +234,7 @@ class Matrix:
         values = self.values
         passes, fails = (values == 1).any(axis=1), (values == 0).any(axis=1)
         part = self.take(passes & fails)
+        # after the examples are filtered: a model may be constant only on what is left
         varied = (part.values == 0).any(axis=0) & (part.values == 1).any(axis=0)
         apart = replace(
             self.apart,
@@ -239,6 +245,7 @@ class Matrix:
                 name for name, vary in zip(self.models, varied, strict=True) if not vary
             ),
         )
+        # stop with counts here, rather than let the clusterer fail on an empty matrix
         if varied.sum() < FEWEST_MODELS or not len(part):
             constant = apart.constant_models
             some = (
@@ -283,6 +290,7 @@ class Matrix:
             )
         values, holes = self.values, self.trials == 0
         if how == "column_mean":
+            # the model's own mean: no information passes from one model to another
             fill = np.broadcast_to(_mean(values, 0)[None], values.shape)
         elif how == "row_mean":
             training_values = values if training is None else values[:, self.columns_of(training)]
@@ -316,6 +324,7 @@ class Matrix:
                 f"the table of examples lacks {len(lacking)} of {len(self)} examples, such as "
                 f"{lacking[0]!r}{none}; its {id!r} holds words such as {table[id].first()!r}"
             )
+        # a left join that keeps the order of the examples
         columns = own.join(table, on=id, how="left", maintain_order="left").drop(id)
         keep = [c for c in self.attributes.columns if c not in columns.columns]
         return replace(
@@ -335,6 +344,7 @@ def check_thresholds(score: float, rate: float) -> None:
 
 def _index(column: pl.Series) -> tuple[tuple[str, ...], NDArray[np.intp]]:
     text = column.cast(pl.String)
+    # dense ranks are positions in the sorted names
     return tuple(text.unique().sort()), (text.rank("dense").to_numpy() - 1).astype(np.intp)
 
 

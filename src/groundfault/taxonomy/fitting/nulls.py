@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Kind = Literal["one ability", "column shuffle"]
 KINDS: tuple[Kind, ...] = ("one ability", "column shuffle")
 
+# directions weaker than this share of the first are bends of it (see `count_directions`)
 _FEEBLE = 0.05
 
 
@@ -50,6 +51,7 @@ class Test:
     def p(self) -> float:
         """Add-one p-value, ties counted against: (1 + draws at or above) / (1 + draws)."""
         return float(
+            # SINGLE absorbs rounding, so that equal silhouettes count as equal
             (1 + (np.array(self.draws) >= self.observed - SINGLE).sum()) / (1 + len(self.draws))
         )
 
@@ -95,8 +97,10 @@ def draw_world(
     """
     if kind == "one ability":
         assert population is not None
+        # trials stay: a world has the same holes and repeats as the data
         return replace(matrix, passed=population.draw(rng))
     passes, trials = matrix.passed.copy(), matrix.trials.copy()
+    # each model apart: this keeps its rate and breaks what models have in common
     for j in range(passes.shape[1]):
         rows = np.flatnonzero(matrix.trials[:, j])
         permutation = rng.permutation(rows)
@@ -139,6 +143,7 @@ def count_directions(
     directions leave behind, because a chance is no sum of skills: in worlds of three modes, 15,000
     examples and 155 models, three directions more, with up to 4 % of the excess of the first one.
     """
+    # arXiv:2606.09878 has no such null; without it ability alone makes clusters
     population = population or OneAbility.fit(matrix.passed, matrix.trials)
     strengths = measure_directions(prepare(matrix, settings), settings)
     work = partial(_find_strongest_direction, matrix, settings, population)
@@ -149,6 +154,7 @@ def count_directions(
     bar = sorted(draws, reverse=True)[
         max(max_exceedances, 1) - 1
     ]  # as many draws may lie above as a p at the level allows
+    # against the strongest direction of each world, which adjusts for looking at all of them
     excess = strengths - bar
     strong = min(
         int(((excess > 1e-9) & (excess >= _FEEBLE * excess[0])).sum()), settings.dimensions
@@ -180,6 +186,7 @@ def shuffle_columns(matrix: Matrix, clustering: Partition, settings: Settings) -
     matrix : Matrix
         The examples that were clustered.
     """
+    # a silhouette costs n squared, so a large matrix is thinned evenly
     step = -(-len(matrix) // MAX_COMPARED) or 1
     values, labels = matrix.impute(settings.imputation)[::step], clustering.labels[::step]
     semantic = None if matrix.semantic is None else matrix.semantic[::step]
@@ -241,4 +248,5 @@ def _recluster(
             prepare(draw_world(kind, matrix, population, rng), settings), settings, dimensions
         ).silhouettes()
     except InputError:
+        # the worst silhouette: a world without clusters never counts against the data
         return -1.0, -1.0

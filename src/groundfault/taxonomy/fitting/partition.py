@@ -22,6 +22,7 @@ Labels = NDArray[np.int64]
 MAX_COMPARED = 3000
 """Silhouettes of more examples are those of so many of them, evenly spread over their order."""
 
+# of k-means, of which the best is taken; with one, labels depend on the seed
 _STARTS = 10
 
 
@@ -88,6 +89,7 @@ def make_partition(
     seed : int, optional
         Of UMAP and of the starts of k-means; left out, that of the settings.
     """
+    # ability takes one of the m directions that m models span
     dimension = min(
         settings.dimensions if dimensions is None else dimensions, len(matrix.models) - 1
     )
@@ -95,15 +97,18 @@ def make_partition(
     signature, rule = _compute_signature(matrix, settings)
     weight, semantic = settings.alpha, matrix.semantic
     if settings.signature == "passes":
+        # both parts have unit length there, as in the paper
         whole = combine(signature, semantic, weight)
     else:
         whole = (
             signature
             if weight == 0 or semantic is None
+            # residuals keep their length: how much a model departs is the signal itself
             else np.hstack(
                 [(1 - weight) * signature / np.sqrt(len(matrix.models)), weight * semantic]
             )
         )
+    # no direction beyond ability: one empty partition rather than clusters of noise
     if settings.reducer == "signal" and dimension == 0:
         return Partition(
             np.full(len(matrix), -1), whole, np.zeros((len(matrix), 0)), np.zeros((0, 0))
@@ -114,6 +119,7 @@ def make_partition(
     centroid = np.array(
         [points[labels == c].mean(axis=0) for c in range(labels.max() + 1)]
     ).reshape(-1, points.shape[1])
+    # UMAP has no map for a new example, and texts are no answers: no rule in both cases
     if axes is not None and weight == 0:
         rule |= {"axes": axes} | ({"origin": origin} if settings.signature == "passes" else {})
     else:
@@ -141,6 +147,7 @@ def _compute_signature(matrix: Matrix, settings: Settings) -> tuple[Floats, dict
 
 def measure_directions(matrix: Matrix, settings: Settings) -> Floats:
     """Strengths of the principal directions of the residuals, falling: shape (m,)."""
+    # eigenvalues of the m by m product, because n is much larger than m
     residual, _ = _compute_signature(matrix, settings)
     return np.asarray(np.linalg.eigvalsh(residual.T @ residual / len(residual))[::-1])
 
@@ -159,6 +166,8 @@ def _reduce(
     else:
         _, vectors = np.linalg.eigh(whole.T @ whole)
         axes = vectors.T[::-1][:dimension]
+        # eigenvectors have either sign: the largest entry is made positive, for the same result
+        # anywhere
         axes = axes * np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
         origin = np.zeros(width)
     return (whole - origin) @ axes.T, origin, axes.T
@@ -193,7 +202,9 @@ def cluster_points(
     from sklearn.cluster import KMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+    # k groups span k - 1 directions, and so k directions hold k + 1 groups
     centres = min(dimension + 1, len(points))
+    # sums of several threads differ in the last digit, and labels with them
     with threadpool_limits(1):
         means = KMeans(centres, n_init=_STARTS, random_state=seed).fit(points)
     variance = float(means.inertia_) / max(points.size, 1)
@@ -207,6 +218,7 @@ def cluster_points(
 def _hdbscan(points: Floats, settings: Settings) -> Labels:
     from sklearn.cluster import HDBSCAN
 
+    # HDBSCAN raises on so few points
     if len(points) < max(settings.min_cluster_size, settings.min_samples):
         return np.full(len(points), -1, dtype=np.int64)
     model = HDBSCAN(
@@ -231,6 +243,7 @@ def _split_large(
         )
         for view in views:
             parts = _hdbscan(view, settings)
+            # a split has at least two parts; one part and noise would only shrink the cluster
             if parts.max() >= 1:
                 labels[inside] = np.where(parts >= 0, parts + labels.max() + 1, -1)
                 break
@@ -241,5 +254,6 @@ def _number_by_size(labels: Labels) -> Labels:
     """Clusters numbered from 0 by falling size; of equals, the one met first goes first."""
     numbers, first, size = np.unique(labels[labels >= 0], return_index=True, return_counts=True)
     rank = np.full(labels.max() + 2, -1, dtype=np.int64)
+    # the last entry of rank is -1, which label -1 (noise) reads
     rank[numbers[np.lexsort((first, -size))]] = np.arange(len(numbers))
     return rank[labels]

@@ -102,6 +102,7 @@ class Settings:
                     f"{name} must be one of {', '.join(get_args(choices))}, not "
                     f"{getattr(self, name)!r}"
                 )
+        # no number of worlds gives a p-value of 0
         if self.level == 0:
             raise PlanError("level must be above 0")
         for name in ("alpha", "core", "level", "stability"):
@@ -123,6 +124,7 @@ class Settings:
             raise PlanError(
                 "reducer='signal' compares residuals with worlds of one ability: it needs residuals"
             )
+        # 19 worlds is the fewest with a p-value of 0.05
         if self.reducer == "signal" and self.worlds < 19:
             raise PlanError(
                 "reducer='signal' needs at least 19 null worlds to set its bar by, not "
@@ -154,6 +156,7 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain words and numbers."""
+        # lists, as JSON gives them back: the hash is of this form
         return dataclasses.asdict(self) | {"frontier": list(self.frontier)}
 
     @classmethod
@@ -164,6 +167,7 @@ class Settings:
     @property
     def hash(self) -> str:
         """SHA-256 of everything decided."""
+        # keys are sorted, so that a hash does not depend on the order of fields
         return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def rng(self, purpose: str, counter: int = 0) -> np.random.Generator:
@@ -173,6 +177,7 @@ class Settings:
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
+    # FailureScope, arXiv:2606.09878
     "paper": {
         "signature": "passes",
         "alpha": 0.1,

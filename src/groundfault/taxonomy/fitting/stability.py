@@ -49,6 +49,7 @@ class Stability:
         """The lowest of each cluster's indices; 0 where nothing was refitted: shape (clusters,)."""
         if not self.jaccard:
             return np.zeros(clusters)
+        # unknown counts as not found again
         table = np.array([np.nan_to_num(row, nan=0.0) for row in self.jaccard.values()])
         return np.asarray(table.min(axis=0), dtype=np.float64)
 
@@ -137,6 +138,7 @@ def _refit(
         return _make_row(best_jaccard(labels, again, clusters), adjusted_rand(labels, again))
     rng = settings.rng(f"refitting, other {axis}", number)
     size = len(matrix) if axis == "examples" else len(matrix.models)
+    # two halves of one permutation share nothing
     order = rng.permutation(size)
     halves = [
         _cluster_part(axis, matrix, np.sort(part), settings, dimensions)
@@ -154,6 +156,7 @@ def _cluster_part(
     axis: Axis, matrix: Matrix, part: NDArray[np.intp], settings: Settings, dimensions: int | None
 ) -> Labels:
     """Labels from a part of the examples or models; -2 where not clustered, -1 noise."""
+    # -2 is apart from noise: an example outside of the half was not clustered at all
     out = np.full(len(matrix), -2, dtype=np.int64)
     rows = part if axis == "examples" else np.arange(len(matrix))
     some = (
@@ -172,6 +175,7 @@ def _cluster_part(
 
 def _jaccard(labels: Labels, again: Labels, clusters: int) -> Floats:
     clustered_again = again > -2
+    # compared on examples that both have, else small halves would look unstable
     return best_jaccard(labels[clustered_again], again[clustered_again], clusters)
 
 
@@ -188,6 +192,7 @@ def _resample(
     Copies of an example would be clusters of their own.
     """
     rng = settings.rng(f"resampling examples, {how}", number)
+    # a bootstrap sample without its copies
     rows = np.unique(rng.integers(0, len(matrix), len(matrix)))
     if how == "embedding fixed":
         dimension = clustering.points.shape[1]

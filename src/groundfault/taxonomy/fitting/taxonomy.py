@@ -145,12 +145,14 @@ class Taxonomy:
     @cached_property
     def labels(self) -> dict[str, int]:
         """Number of the cluster of each example, by name; 0 for none."""
+        # numbers start at 1 in all that users see, and labels at 0; 0 stands for none
         return dict(zip(self.matrix.examples, (self.partition.labels + 1).tolist(), strict=True))
 
     @property
     def verdict(self) -> str:
         """What may be said, in a sentence."""
         models = f"{len(self.matrix.models)} models on {len(self.matrix):,} examples"
+        # first, because then there are no clusters to speak of either
         if self.dimensions == 0:
             return (
                 f"No failure modes: what {models} do is no more than one ability a model explains "
@@ -164,6 +166,7 @@ class Taxonomy:
                 f"None of {len(self.clusters)} clusters is published. The largest: "
                 f"{reason[0].lower()}{reason[1:]}"
             )
+        # of the clustered examples; those set apart are counted in the report
         coverage = sum(c.size for c in self.published) / len(self.matrix)
         return (
             f"{len(self.published)} of {len(self.clusters)} clusters are published; they hold "
@@ -210,6 +213,7 @@ class Taxonomy:
     def rule(self) -> dict[str, Floats]:
         """What `groundfault.stats.centroids.of_answers` needs."""
         numbers = np.arange(1.0, self.partition.clusters + 1)
+        # HDBSCAN has no variance: there the nearest centroid decides, however far
         level = self.settings.core if self.partition.spread > 0 else 0.0
         common = {"centroid": self.partition.centroid, "number": numbers}
         return (
@@ -244,6 +248,7 @@ class Taxonomy:
         centroid = np.array(
             [self.matrix.semantic[labels == c].mean(axis=0) for c in range(self.partition.clusters)]
         )
+        # a spread of 0 makes the rule "nearest", without a region in between
         numbers, none = np.arange(1.0, len(centroid) + 1), np.zeros(1)
         arrays = {"centroid": centroid, "number": numbers, "spread": none, "level": none}
         derived = FittedColumn("taxonomy", "centroid", (column,), arrays)
@@ -284,6 +289,7 @@ class Taxonomy:
         """Write ``taxonomy.json``, ``arrays.npz`` and ``examples.parquet`` into a directory."""
         place, clustering = Path(directory), self.partition
         arrays: dict[str, NDArray[Any]] = {
+            # half the size on disk; read back as int64
             "passed": self.matrix.passed.astype(np.int32),
             "trials": self.matrix.trials.astype(np.int32),
             "labels": clustering.labels,
@@ -297,6 +303,7 @@ class Taxonomy:
         stream, table = io.BytesIO(), io.BytesIO()
         np.savez_compressed(stream, **arrays)  # type: ignore[arg-type]
         self.matrix.attributes.write_parquet(table)
+        # taxonomy.json last: a directory that has it is complete
         write_bytes(place / "arrays.npz", stream.getvalue())
         write_bytes(place / "examples.parquet", table.getvalue())
         write_text(place / "taxonomy.json", self.to_json())
@@ -313,6 +320,7 @@ class Taxonomy:
         place = Path(directory)
         try:
             data = decode_taxonomy((place / "taxonomy.json").read_bytes())
+            # pickles could run code
             with np.load(place / "arrays.npz", allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
             table = pl.read_parquet(place / "examples.parquet")
@@ -332,6 +340,7 @@ class Taxonomy:
 def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.DataFrame) -> Taxonomy:
     passes, trials = (arrays[name].astype(np.int64) for name in ("passed", "trials"))
     shape = (len(data.examples), len(data.models))
+    # files of two fits may have been mixed
     if not passes.shape == trials.shape == shape or len(arrays["labels"]) != shape[0]:
         raise ValueError("its arrays do not fit the examples and models that it names")
     matrix = Matrix(

@@ -45,6 +45,7 @@ def match_answers(results: Evidence | None, taxonomy: Taxonomy) -> tuple[Bools, 
         if is_scored and name in at:
             tries[at[name]] += 1
             passes[at[name]] += 1 - value >= taxonomy.settings.score - _LEAST
+    # examples that were set apart are the taxonomy's too, and no sign of other ids
     unknown = len({name for name in names if name not in at})
     if names and unknown == len(set(names)) and not set(names) & _apart(taxonomy):
         raise InputError(

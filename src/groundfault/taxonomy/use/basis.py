@@ -55,6 +55,7 @@ class Basis:
             Column of the matrix's attributes.
         """
         passes, trials = matrix.binary
+        # two parameters an item, whatever the taxonomy's settings: diagnosis needs slopes
         items = irt.fit(passes, trials)
         difficulty = 1 - passes.sum(axis=1) / np.maximum(trials.sum(axis=1), 1)
         source = None
@@ -94,6 +95,7 @@ class Basis:
     @cached_property
     def log_chances(self) -> tuple[Floats, Floats]:
         """Logs of the chances of a pass and of a failure, as `curve`."""
+        # logs of 0 would make one answer decide everything
         p = np.clip(self.curve, 1e-12, 1 - 1e-12)
         return np.log(p), np.log1p(-p)
 
@@ -107,6 +109,7 @@ def _measure_excess(
 ) -> tuple[Floats, Floats]:
     """Excess failures by model and cluster, and their variance by chance, shape (m, clusters)."""
     p = items.probability()
+    # a model without answers in a cluster has excess 0 and variance 0
     count = np.maximum(inside.T @ trials, 1)
     excess = inside.T @ (failures - trials * (1 - p)) / count
     return excess.T, (inside.T @ (trials * p * (1 - p)) / count**2).T
@@ -114,7 +117,9 @@ def _measure_excess(
 
 def _estimate_covariance(excess: Floats, chance: Floats) -> Floats:
     """Covariance over models of excess failures by cluster, less chance; positive definite."""
+    # observed covariance minus mean sampling variance: a method-of-moments estimate
     value, vector = np.linalg.eigh(excess.T @ excess / len(excess) - np.diag(chance.mean(axis=0)))
+    # chance may exceed what was seen, so eigenvalues are cut at a small positive one
     return np.asarray((vector * np.maximum(value, _LEAST)) @ vector.T)
 
 
@@ -123,6 +128,7 @@ def _estimate_weights(excess: Floats, chance: Floats, covariance: Floats) -> Flo
     likely = estimate_excesses(covariance, excess, chance)[2]
     weight = np.full(len(SCALES), 1 / len(SCALES))
     for _ in range(_ROUNDS if likely.shape[1] else 0):
+        # the maximum is subtracted first, for exp would underflow to 0 / 0
         share = weight[:, None] * np.exp(likely - likely.max(axis=0))
         weight = ((share / share.sum(axis=0)).sum(axis=1) + 1) / (
             likely.shape[1] + len(SCALES)
@@ -146,6 +152,7 @@ def estimate_excesses(
     float64 arrays, shapes (scales, q, clusters) twice and (scales, q)
         Estimates, their variances, and log likelihoods of what was seen, up to a constant.
     """
+    # best linear prediction (kriging) with covariance prior + noise, for all scales at once
     k = len(covariance)
     prior = SCALES[:, None, None, None] ** 2 * covariance
     total_variance = prior + noise[:, :, None] * np.eye(k)

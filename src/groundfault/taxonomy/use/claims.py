@@ -49,6 +49,7 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
     InputError
         If an example is none of the matrix's, or a model of the evidence is one of the matrix's.
     """
+    # a cluster of a model's own failures holds failures of it by construction
     overlap = [name for name in evidence.models if name in matrix.models]
     if overlap:
         raise InputError(
@@ -65,6 +66,7 @@ def add_answers(evidence: Evidence, matrix: Matrix) -> Evidence:
             f"{strange[0]!r}"
         )
     rows = np.array([at[name] for name in names], dtype=np.intp)
+    # rules compare numbers, and have no NULL
     answers = np.nan_to_num(matrix.values, nan=-1.0)
     columns = {ANSWER + model: answers[rows, j] for j, model in enumerate(matrix.models)}
     return replace(
@@ -116,12 +118,14 @@ def judge_claims(
     InputError
         If a model was seen by the taxonomy, or there is no cluster to judge.
     """
+    # here, so that fitting a taxonomy does not import the audit
     from groundfault.auditing.flow import audit
 
     candidates = taxonomy.candidates(unstable=unstable)
     if not candidates:
         raise InputError(f"there is no cluster to judge. {taxonomy.verdict}")
     part = select_answers(taxonomy, evidence, models, outcome)
+    # the axis is recorded in the manifest and the ledger, so a second opening is noticed
     plan = replace(plan or Plan(), holdout_axis="models", holdout_models=tuple(models))
     report = audit(
         part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress
@@ -150,6 +154,7 @@ def repeat_claims(
     outcome: Outcome = (
         "excess" if manifest.derivation.settings["outcome"] == "excess" else "failures"
     )
+    # claims are written to a folder inside the taxonomy's
     taxonomy = Taxonomy.load(directory.resolve().parent)
     return mark_derivation(
         rerun(select_answers(taxonomy, evidence, manifest.models or (), outcome)), outcome
@@ -181,6 +186,7 @@ def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidenc
     """Losses that are one half where a model does as its ability and the difficulty predict."""
     matrix = taxonomy.matrix
     item_fit = irt.fit(matrix.passed, matrix.trials, parameters=taxonomy.settings.parameters)
+    # items are fixed at the fit to other models; only the ability is estimated here
     curve = irt.compute_curves(item_fit)
     at = {name: i for i, name in enumerate(matrix.examples)}
     rows = np.array(
@@ -202,5 +208,6 @@ def _replace_losses_by_excess(evidence: Evidence, taxonomy: Taxonomy) -> Evidenc
         )
         ability, _ = irt.compute_moments(irt.compute_log_posterior(passes, trials, curve))
         expectation[mine] = 1 - item_fit.take(rows[mine]).probability(ability)[:, 0]
+    # from [-1, 1] to [0, 1], as a loss has to be; a lift is then half of the excess
     shifted: Any = np.where(is_scored, (1 + loss - expectation) / 2, np.nan)
     return replace(evidence, loss=pl.Series("loss", shifted).fill_nan(None))

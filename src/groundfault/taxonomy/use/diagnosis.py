@@ -140,18 +140,23 @@ def estimate_profile(
     wrong = weights * failures
     count, miss = weights @ basis.inside, wrong @ basis.inside
     total = weights.sum(axis=1, keepdims=True)
+    # with half a failure and half a pass added, so that no answers give one half
     overall = (wrong.sum(axis=1, keepdims=True) + 0.5) / (total + 1)
     rate = np.where(total > 0, wrong.sum(axis=1, keepdims=True) / np.maximum(total, 1), overall)
     direct = np.where(count > 0, miss / np.maximum(count, 1), rate)
     prior = (target.rows * basis.difficulty) @ basis.inside / np.maximum(target.size, 1)
     weight = _posterior(basis, weights, wrong)
     ability = np.einsum("tcg,tg->tc", target.failure_share, weight)
+    # variance of the rate by the uncertain ability
     doubt = np.einsum("tcg,tg->tc", target.failure_share**2, weight) - ability**2
+    # variance of answers that are still coins when the ability is known
     luck = np.einsum("tcg,tg->tc", target.noise, weight)
     at = weight @ basis.curve.T  # chance of a pass of each example, by trial
+    # failures beyond those expected at the ability, of the examples that were answered
     surprise = miss - (weights * (1 - at)) @ basis.inside
     chance = (weights * at * (1 - at)) @ basis.inside
     excess, variance = _borrow(basis, surprise, chance, count)
+    # excesses are normal and may lead out of [0, 1]
     shrunk = np.clip(ability + excess, 0.0, 1.0)
     passes = (target.rows * at).sum(axis=1, keepdims=True) / np.maximum(
         target.rows.sum(axis=1, keepdims=True), 1
@@ -172,6 +177,7 @@ def estimate_profile(
 
 def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
     """Sums of values over the examples of each cluster: shape (trials, clusters, len(GRID))."""
+    # by cluster, not one product with all examples: most entries of `inside` are 0
     parts = [np.flatnonzero(column) for column in basis.inside.T]
     shape = (len(weight), 0, values.shape[1])
     return (
@@ -182,6 +188,7 @@ def _sum_by_cluster(weight: Floats, basis: Basis, values: Floats) -> Floats:
 def _posterior(basis: Basis, trials: Floats, failures_by_trial: Floats) -> Floats:
     """Posterior of the ability on `irt.GRID`: shape (trials, len(GRID)), rows sum to 1."""
     passes, failures = basis.log_chances
+    # log likelihood plus the log of a standard normal prior
     density = (trials - failures_by_trial) @ passes + failures_by_trial @ failures - irt.GRID**2 / 2
     weight = np.exp(density - density.max(axis=1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
@@ -191,6 +198,7 @@ def _borrow(basis: Basis, surprise: Floats, chance: Floats, count: Floats) -> tu
     """Excess shares and their variances, from surprises: two arrays of shape (trials, clusters)."""
     some = count > 0
     share = np.where(some, surprise / np.maximum(count, 1), 0.0)
+    # a cluster without answers gets a variance so large that its share has no weight
     noise = np.where(some, np.maximum(chance, _LEAST) / np.maximum(count, 1) ** 2, _NOTHING)
     estimate, variance, likely = estimate_excesses(basis.covariance, share, noise)
     weight = basis.weights[:, None] * np.exp(likely - likely.max(axis=0, initial=-np.inf))
@@ -274,6 +282,7 @@ class Diagnosis:
                 "No answers of the model yet: what is shown is what other models lead one to "
                 "expect."
             )
+        # only published clusters: an unstable one is no failure mode to report
         apart = [w for w in self.weaknesses if w.published and not w.low <= w.expected <= w.high]
         names = ", ".join(w.name for w in apart) or "none of the published clusters"
         return (
@@ -436,6 +445,7 @@ def _choose_next(
 ) -> NDArray[np.intp]:
     count = min(budget, int((~has_answer).sum()))
     priority = rng.random(len(basis))
+    # both take the best at the present ability; a batch is not adaptive within itself
     if strategy in ("irt", "uncertainty"):
         weight = _posterior(
             basis,
@@ -444,8 +454,10 @@ def _choose_next(
         )
         at = int(np.abs(irt.GRID - weight[0] @ irt.GRID).argmin())
         worth = np.where(has_answer, -np.inf, strategies.measure_information(strategy, basis)[at])
+        # random among equals, so that repeated diagnoses do not favour early names
         return np.lexsort((priority, -worth))[:count]
     groups = strategies.assign_groups(strategy, basis)
+    # ``k_min`` of the paper, for its own strategy only
     min_trials = strategies.MIN_OF_EACH_CLUSTER if strategy == "taxonomy" else 0
     return strategies.draw_by_group(
         groups,

@@ -22,6 +22,7 @@ Integers = NDArray[np.integer[Any]]
 
 Method = Literal["majority", "nearest", "neighbours", "ability", "low_rank"]
 METHODS: tuple[Method, ...] = get_args(Method)
+# few, for with a dozen models more neighbours are the majority
 NEIGHBOURS = 5
 
 
@@ -119,6 +120,7 @@ class Peers:
         right, wrong = passes.astype(np.float64), (trials - passes).astype(np.float64)
         same = right.T @ own + wrong.T @ (present - own)
         both = trials.astype(np.float64).T @ present
+        # a share, so that models with few answers in common are comparable
         agreement = np.where(both > 0, same / np.maximum(both, 1), 0.5)
         return np.argsort(-np.round(agreement, 12), axis=1, kind="stable")[:, :count]
 
@@ -186,5 +188,6 @@ def predict(taxonomy: Taxonomy, results: Evidence, *, method: Method = "ability"
             "by_ability": 1 - one[:, 0],
         }
     )
+    # names break ties, so that the order does not depend on the platform
     rest = frame.filter(pl.Series(~has_answer)).sort("failure", "example", descending=[True, False])
     return Prediction(rest, int(has_answer.sum()), method)

@@ -69,6 +69,7 @@ def depth_profile(
             else [""] * len(evidence),
             "depth": evidence.frame[depth],
             "example": evidence.frame[roles.id or ""],
+            # the slack is for scores such as 1 - 0.3, which is below 0.7 in floating point
             "passed": 1.0 - evidence.loss >= score - SLACK,
         }
     ).filter(evidence.status == Status.SCORED, pl.col("depth").is_not_null())
@@ -77,6 +78,7 @@ def depth_profile(
     is_failure = pl.col("passed").mean() < rate - SLACK
     cells = (
         tries.group_by("model", "depth", "example")
+        # tries are reduced to one answer an example first, so that intervals count examples
         .agg(failed=is_failure)
         .group_by("model", "depth")
     )
@@ -84,6 +86,7 @@ def depth_profile(
         examples=pl.len().cast(pl.Int64), failed=pl.col("failed").sum().cast(pl.Int64)
     )
     table = table.sort("model", "depth")
+    # Wilson 1927; at small n and rates near 0 the normal interval leaves [0, 1]
     low, high = wilson(table["failed"].to_numpy(), table["examples"].to_numpy(), level)
     return table.with_columns(
         rate=pl.col("failed") / pl.col("examples"), low=pl.Series(low), high=pl.Series(high)
@@ -187,6 +190,7 @@ def grader_gaps(
     cells = table.group_by(*by).agg(counts).sort(*by) if by else table.select(counts)
     names = [tuple(str(row[c]) for c in by) for row in cells.iter_rows(named=True)]
     squares = cells.select("both", "grader_only", "execution_only", "neither").rows()
+    # McNemar's test reads only traces on which the two disagree
     p = np.array([mcnemar(b, c) for _, b, c, _ in squares])
     return tuple(
         _make_gap(name, square, level, float(raw), float(adjusted))
@@ -198,6 +202,7 @@ def _make_gap(
     cell: tuple[str, ...], square: tuple[Any, ...], level: float, p: float, adjusted: float
 ) -> Gap:
     both, grader_only, execution_only, neither = square
+    # Newcombe 1998, method 10, for paired proportions: the traces are the same
     low, high = newcombe_pairs(both, grader_only, execution_only, neither, level)
     gap = (grader_only - execution_only) / sum(square)
     grader_rate, execution_rate = (

@@ -74,6 +74,7 @@ def divide_budget(
     """
     counts = np.zeros(len(size), dtype=np.int64)
     remainder = min(budget, int(size.sum()))
+    # the largest first, so that a small budget is not spent on tiny groups
     order = np.argsort(-size, kind="stable")
     if how == "uniform":
         while remainder:
@@ -87,6 +88,7 @@ def divide_budget(
     while remainder:
         room = counts < size
         share = np.where(room, size, 0) / size[room].sum() * remainder
+        # largest remainders; a full group gives its part back, hence the loop
         more = np.minimum(np.floor(share).astype(np.int64), size - counts)
         by_rest = np.lexsort((-size, -(share - more) * room))
         for group in by_rest[: remainder - int(more.sum())]:
@@ -107,6 +109,7 @@ def assign_groups(strategy: Strategy, basis: Basis) -> Labels:
     if strategy == "taxonomy":
         return basis.labels
     if strategy == "difficulty":
+        # ranks, not values: many examples have the same difficulty, and fifths must be even
         rank = np.argsort(np.argsort(basis.difficulty, kind="stable"), kind="stable")
         return (rank * _DIFFICULTIES // max(len(rank), 1)).astype(np.int64)
     if strategy == "benchmark":
@@ -145,6 +148,7 @@ def draw_by_group(
     has_answer : bool array, shape (n,), optional
         What was answered before and counts towards the quotas of its group.
     """
+    # what was answered already counts towards a group's quota
     before = np.zeros(len(groups), dtype=bool) if has_answer is None else has_answer & ~open_
     count = int(groups.max(initial=-1)) + 1
     inside = groups >= 0
@@ -158,6 +162,7 @@ def draw_by_group(
     if short.sum() > budget:
         short = divide_budget(short, budget)
     at = np.flatnonzero(open_ & inside)
+    # by group, and within it by the draws
     at = at[np.lexsort((priority[at], groups[at]))]
     start = (
         np.r_[0, np.cumsum(np.bincount(groups[at], minlength=count))[:-1]]
@@ -167,6 +172,7 @@ def draw_by_group(
     turn = np.arange(len(at)) - start[groups[at]] if len(at) else at
     rows = at[turn < short[groups[at]]] if len(at) else at
     rows = rows[np.argsort(priority[rows], kind="stable")]
+    # groups are exhausted: fill up from anything that is open, noise last
     if len(rows) < budget:
         rest = np.setdiff1d(np.flatnonzero(open_), rows)
         rest = rest[np.lexsort((priority[rest], ~inside[rest]))]
@@ -213,8 +219,10 @@ def choose_adaptively(
     """
     trials = len(open_)
     p = np.clip(curve, 1e-12, 1 - 1e-12)
+    # log likelihood of the answer that the model gives, at each ability
     gain = np.where(failures[:, None], np.log1p(-p), np.log(p))
     density = np.repeat(-(irt.GRID**2)[None] / 2, trials, axis=0)
+    # an example is asked at most once
     barred = np.where(open_, 0.0, np.inf)
     row, order = np.arange(trials), np.zeros((trials, budget), dtype=np.intp)
     for step in range(budget):

@@ -12,6 +12,7 @@ from itertools import combinations
 Step = tuple[str, Fraction]
 """An expression, and what it comes to."""
 
+# of an expression: the parser recurses, and a model writes the text
 _LONGEST = 300
 _LITERAL = re.compile(r"(?<![\w.])(?:\d+(?:\.\d+)?|\.\d+)(?![\w.])")
 _CALCULATION = re.compile(r"<<([^<>=]{1,300})=([^<>=]{1,60})>>")
@@ -70,12 +71,14 @@ def evaluate(expression: str) -> Fraction | None:
 
 
 def _evaluate(node: ast.expr) -> Fraction:
+    # powers are left out: 9 ** 9 ** 9 would not return
     if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
         return _OPERATORS[type(node.op)](_evaluate(node.left), _evaluate(node.right))
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         inner = _evaluate(node.operand)
         return -inner if isinstance(node.op, ast.USub) else inner
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        # the decimal as written; Fraction(0.1) is 0.1000000000000000055...
         return Fraction(str(node.value))
     raise ValueError("no arithmetic")
 
@@ -152,6 +155,7 @@ def recompute(
     for expression, result in worked:
 
         def new(literal: Fraction) -> str | None:
+            # two origins with one value before may differ after: then nothing is certain
             after = {b for a, b in origins if a == literal}
             return f"({after.pop()})" if len(after) == 1 else None
 
@@ -159,6 +163,7 @@ def recompute(
         operands = None if again is None else evaluate(again)
         if operands is None:
             return None
+        # later steps may use this result
         origins.append((result, operands))
         values.append((result, operands))
     alike = all(_kind(a) == _kind(b) for a, b in values)

@@ -40,7 +40,9 @@ LEVELS = ("easy", "medium", "hard")
 CHANGES = {"rephrase": True, "swap": False, "reorder": True, "complexity": False}
 """Variants by a model, and whether the answer stays the same."""
 
+# tasks a request: longer replies may be cut off at the limit of tokens
 _BATCH = 10
+# of the cluster, in a request
 _SHOWN = 5
 
 
@@ -137,6 +139,7 @@ def generate(
         _make_pool(taxonomy, number, column, answer, solution)
         for number in _select_clusters(taxonomy, clusters)
     ]
+    # a task that copies any of these is rejected
     texts_seen_before = {
         name: text_of
         for name, text_of in zip(
@@ -148,8 +151,10 @@ def generate(
         pools, [kind for kind in kinds_to_make if kind in RULES], variants, seed
     )
     writer = None if model is None else _open_target(model)
+    # the writer checks itself only where no other model is at hand
     checker = writer if solver is None else _open_target(solver)
     report = listener(progress)
+    # progress of the requests as well
     options |= {"progress": report}
     if writer is not None:
         tasks += _ask_model(
@@ -161,6 +166,7 @@ def generate(
             seed,
             options,
         )
+    # of all pools, for a task's sources are named by id
     keys = {source.id: source.answer for pool in pools for source in pool.sources}
     kind_of = {pool.cluster: pool.kind for pool in pools}
     candidates = [_validate(task, kind_of[task.cluster], keys) for task in tasks]
@@ -223,6 +229,7 @@ def _make_pool(
     taxonomy: Taxonomy, number: int, text: str, answer: str | None, solution: str | None
 ) -> _Pool:
     examples, names = taxonomy.partition, taxonomy.matrix.examples
+    # clusters are numbered from 1, labels from 0
     inside = np.flatnonzero(examples.labels == number - 1)
     away = ((examples.points[inside] - examples.centroid[number - 1]) ** 2).sum(axis=1)
     questions, keys, worked = (
@@ -247,6 +254,8 @@ def _vary_by_rule(
         for rule in rules:
             number = 0
             for source in pool.sources[:variants]:
+                # a stream of its own for each rule and source: other rules or clusters change
+                # nothing
                 change = vary(rule, source, stream(seed, f"taxonomy variant {rule} {source.id}"))
                 if isinstance(change, str):
                     skipped[rule][change] += 1
@@ -319,6 +328,8 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
             )
         return
     for batch, start in enumerate(range(0, count, _BATCH)):
+        # the first batch sees the nearest examples, later ones a draw, or they would repeat the
+        # first
         rng = stream(seed, f"taxonomy new tasks {kind} {pool.cluster}", batch)
         places = (
             rng.choice(len(pool.sources), min(_SHOWN, len(pool.sources)), replace=False)
@@ -333,6 +344,7 @@ def _make_orders(pool: _Pool, kind: str, count: int, variants: int, seed: int) -
         prompt = fill_prompt(
             "new", count=len(examples), wanted=size, level=fill_prompt(kind), **parts
         )
+        # the repeat makes the question differ, or a record would answer it with the first batch
         request = ModelRequest(
             Question(prompt, seed=seed + batch, repeat=batch), partial(_read_several, size)
         )
@@ -386,6 +398,7 @@ def _write_task(
 def _validate(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -> NewTask:
     if not task.open:
         return task
+    # rules keep the form of an answer by construction; a model may not
     if wrong := find_fault(task, None if task.by == "rule" else kind):
         return task.reject(wrong)
     if CHANGES.get(task.how):
@@ -412,6 +425,7 @@ def _solve(
     solutions = list(tasks)
     for n, i in enumerate(at):
         answer = replied[n * solves : (n + 1) * solves]
+        # every solution has to agree: one that differs leaves the key to a person
         alike = sum(is_same_answer(reply.value, tasks[i].answer) for reply in answer)
         replies_to = f"{alike} of {solves} solutions by {target.name} give its answer"
         solutions[i] = replace(

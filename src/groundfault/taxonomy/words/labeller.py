@@ -106,6 +106,7 @@ def label(
     labelling = Labelling(hash_taxonomy(taxonomy), first.name, labels, seed=seed, prompts=prompts)
     if other is None:
         return labelling
+    # the same model needs another question, or its record would repeat the first reply
     same = int(other.name == first.name)
     questions = [_make_request(cluster, texts, seed + 1, same) for cluster in taxonomy.clusters]
     again = _ask_labels(taxonomy.clusters, other, questions, options)
@@ -225,7 +226,9 @@ def _draw_tasks(
     of = taxonomy.labels
     there = [name for name in of if texts[name]]
     members = [name for name in there if of[name] == one_label.cluster]
+    # exemplars gave the label: to recognise them proves nothing
     unseen = [name for name in members if name not in one_label.exemplars]
+    # of other clusters first, which is harder than noise
     others = [name for name in there if of[name] not in (one_label.cluster, 0)]
     others = (
         others
@@ -237,6 +240,7 @@ def _draw_tasks(
     sample = [
         names[i] for names in (pool, others) for i in rng.choice(len(names), most, replace=False)
     ]
+    # shuffled, for members first would be recognisable by position
     return [sample[i] for i in rng.permutation(len(sample))], set(members)
 
 

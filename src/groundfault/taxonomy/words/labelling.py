@@ -206,6 +206,7 @@ class Labelling:
         shares = [m.right / m.decisions for m in self.membership if m.status == "read"]
         if not shares:
             return None
+        # over clusters and not decisions, which depend on each other within a label
         ends = student(shares)
         return float(np.mean(shares)), ends and (max(ends[0], 0.0), min(ends[1], 1.0)), len(shares)
 
@@ -249,6 +250,7 @@ class Labelling:
                 f"{place} holds no labels of a taxonomy: {error}; take it away, or label anew"
             ) from None
         labelling = cls(**{one.name: getattr(data, one.name) for one in fields(cls)})
+        # labels of an earlier fit would name the wrong clusters
         return labelling if labelling.taxonomy == hash_taxonomy(taxonomy) else None
 
 
@@ -298,6 +300,7 @@ def _measure_agreement(
     if words:
         table = np.array([[words.index(a), words.index(b)] for a, b in pairs])
         estimate = cohen(table, len(words), stream(seed, f"taxonomy agreement {what}"))
+        # JSON has no NaN; rounded, so that platforms agree on the file
         kappa = None if np.isnan(estimate.value) else round(estimate.value, 6)
         ends = None if np.isnan(estimate.low) else (round(estimate.low, 6), round(estimate.high, 6))
     return LabelAgreement(what, same, len(pairs), (float(low), float(high)), kappa, ends)

@@ -60,9 +60,11 @@ def find_persons(text: str) -> list[str] | None:
         if name not in GENDER:
             continue
         before, after = text[: match.start()], text[match.end() :]
+        # a public person cannot be renamed without changing the facts
         if _SURNAME.match(after) or _TITLES.search(before[-20:]) or _MARKED.search(before):
             return None
         names[name] = None
+    # "Will" and "will": a name that is also a word is not safe to replace
     other = [name for name in names if re.search(rf"\b(?:{name.lower()}|{name.upper()})\b", text)]
     return None if other else list(names)
 
@@ -71,6 +73,7 @@ def rename_persons(text: str, new: dict[str, str]) -> str:
     """A text with names exchanged, all at once; ``James'`` becomes ``Peter's``."""
     if not new:
         return text
+    # one pass over the text: one after the other, Ann -> Bea and Bea -> Cat would chain
     pattern = re.compile(r"\b(" + "|".join(map(re.escape, new)) + r")\b(['’](?!\w))?")
 
     def put(match: re.Match[str]) -> str:

@@ -23,6 +23,7 @@ SHORTEST, LONGEST_ANSWER = 5, 500
 _STEERING = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+# a few keys of another form are mistakes of the benchmark
 _MOSTLY = 0.9
 _KINDS = {"integer": "a number", "numeric": "a number", "yes_no": "yes or no"}
 
@@ -148,6 +149,7 @@ def find_fault(task: NewTask, kind: str | None) -> str:
         What `kind_of_answers` says of the sources' answers.
     """
     question, answer = task.question.strip(), task.answer
+    # first the cheap checks: the patterns below are run on bounded text only
     if not SHORTEST <= len(question) <= LONGEST:
         return f"the question has {len(question):,} characters; {SHORTEST} to {LONGEST:,} are taken"
     if _STEERING.search(question) or (answer and _STEERING.search(answer)):
@@ -156,6 +158,7 @@ def find_fault(task: NewTask, kind: str | None) -> str:
         return ""
     if not normal(answer) or len(answer) > LONGEST_ANSWER:
         return f"the answer has {len(answer):,} characters; 1 to {LONGEST_ANSWER} are taken"
+    # the form of the key decides how answers are compared, so it has to be that of the sources
     rule = natural_rule(answer)
     if kind is not None and {"numeric": "integer"}.get(rule, rule) != kind:
         return f"its answer is not {_KINDS[kind]}, as those of its sources are"
@@ -206,6 +209,7 @@ def reject_copies(
     for i in at:
         for pair in copy.get(i, ()):
             other = None if pair.other < len(names) else candidates[at[pair.other - len(names)]]
+            # a rejected task leaves its place to a later one like it
             if other is not None and not other.open:
                 continue
             name = names[pair.other] if other is None else other.id

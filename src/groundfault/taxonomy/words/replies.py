@@ -136,8 +136,10 @@ def decode(text: str, kind: type[T]) -> T:
         If the reply is something else, or too long.
     """
     body = text.strip()
+    # reasoning models put it in front of the answer; what is in it is not the reply
     if body.startswith("<think>"):
         body = body.rpartition("</think>")[2].strip()
+    # before decoding, for a reply is untrusted input
     if len(body) > _LONGEST:
         raise Unreadable(f"it has {len(body):,} characters, and at most {_LONGEST:,} are read")
     fence_match = _FENCED.fullmatch(body)
@@ -186,6 +188,7 @@ def fence(texts: Sequence[str], keys: Sequence[str | None] = (), name: str = "")
     name : str
     """
     excerpts = [_BREAKING.sub("\N{REPLACEMENT CHARACTER}", _shorten(text)) for text in texts]
+    # of the texts themselves: nobody can write a text that holds its own mark
     mark = hashlib.sha256("\0".join([*excerpts, name]).encode()).hexdigest()[:12]
     answers = [f"<<<{mark} answer>>>\n{key}\n" if key is not None else "" for key in keys] or [
         ""
@@ -220,4 +223,5 @@ def read_prompt(prompt: str) -> str:
 
 def hash_prompts(*prompts: str) -> str:
     """SHA-256 of prompts' texts: what tells one wording from another."""
+    # stored with results, for a changed prompt makes labels incomparable
     return hashlib.sha256("\0".join(map(read_prompt, prompts)).encode()).hexdigest()

@@ -30,6 +30,7 @@ def find_text_column(
         if table.width
         else []
     )
+    # a guess between two columns of prose could label clusters by the wrong one
     if len(columns) != 1:
         there = ", ".join(columns) if columns else "none"
         raise InputError(

@@ -26,6 +26,7 @@ from groundfault.taxonomy.words.names import FEMALE, GENDER, MALE, find_persons,
 LONGEST = 8_000
 """Characters of a task that is varied."""
 
+# draws before a rule gives up; fewer words are a formula, not a story
 _TRIES, _WORDS_OF_A_STORY = 40, 8
 _LETTERS = re.compile(r"[A-Za-z]{2,}")
 _KEY_LINE = re.compile(r"(?:####|A:|Answer:)(.+)")
@@ -142,6 +143,7 @@ def change_numbers(source: Source, rng: np.random.Generator) -> Change | str:
     for _ in range(_TRIES if source.steps else 0):
         replacement = _draw_numbers(places, rng)
         key = _recompute_key(source, replacement)
+        # an unchanged answer would reward a model that remembers it
         if key is not None and key != source.answer:
             return Change(
                 _put(source.question, replacement),
@@ -200,6 +202,7 @@ def reorder_options(source: Source, rng: np.random.Generator) -> Change | str:
     texts = [match[4].rstrip() for match in layout]
     if len(set(texts)) < len(texts) or any(_LEANS.search(text) for text in texts):
         return "an option refers to others, or comes twice"
+    # letters in the stem would point to other options afterwards
     stem = source.question[: layout[0].start()] + source.question[layout[-1].end() :]
     if re.search(r"\([A-Z]\)|\boptions? [A-Z]\b", stem):
         return "the question refers to an option by its letter"
@@ -263,6 +266,7 @@ def add_distractor(source: Source, rng: np.random.Generator) -> Change | str:
     if not apart:
         return "every distractor has a word in common with it"
     numbers_used = {*numbers_in(source.question), *numbers_in(source.answer or "")}
+    # a number of the distractor must not be one that the solution uses
     free = [i for i in range(12, 98) if Fraction(i) not in numbers_used]
     sentences = apart[int(rng.integers(len(apart)))].format(free[int(rng.integers(len(free)))])
     at = source.question.rstrip().rfind(parts[-1])
@@ -329,6 +333,7 @@ def _find_amounts(question: str) -> list[_Place]:
         ):
             continue
         value = int(match[0].replace(",", ""))
+        # years are facts, and a changed one may be false
         year = 1500 <= value <= 2100 and "," not in match[0] and not before.endswith("$")
         if value > 1 and not year:
             amounts.append(_Place(match.start(), match.end(), value, after.startswith("%")))
@@ -354,12 +359,14 @@ def _keeps_order(places: list[_Place], draws: list[tuple[_Place, int]]) -> bool:
 
 def _draw_near(place: _Place, rng: np.random.Generator) -> int:
     grain = 1
+    # 300 becomes 200 or 400, not 287: the number stays as round as it was
     while place.value % (10 * grain) == 0 and place.value // (10 * grain) >= 5:
         grain *= 10
     low, high = (
         math.ceil(0.6 * place.value / grain),
         max(int(1.6 * place.value // grain), place.value // grain + 1),
     )
+    # more than all of something is seldom meant
     if place.percent and place.value < 100:
         high = min(high, 99 // grain)
     free = [
@@ -439,6 +446,7 @@ def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
         key = None if matches is None else _write_number(matches)
         if matches is None or text is None or key is None:
             continue
+        # the result is no more awkward than the original: whole numbers stay whole
         if matches != before and matches.denominator <= before.denominator:
             return Change(
                 question[:start] + text + question[start + len(core) :], key, True, "worked out"
