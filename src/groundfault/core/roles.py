@@ -97,6 +97,7 @@ class Roles:
         return replace(self, group=group or self.group, split=split or self.split, **columns)
 
 
+# stored reports and cards keep the keys of the version that wrote them
 def read_roles(record: Mapping[str, Any]) -> dict[str, Any]:
     """The roles of a report or of an evidence card, also of version 0.1.0, under today's names."""
     return {

@@ -133,6 +133,7 @@ class ReportSlices:
         marks = Marks.of(self.evidence, self.library)
         on = bits.unpack(marks.on, marks.size)
         defined = np.ones_like(on) if marks.valid is None else bits.unpack(marks.valid, marks.size)
+        # what could not be tested is given back as unknown, not as "off the slice"
         defined[[bool(reason) for reason in marks.unusable]] = False
         return on, defined
 

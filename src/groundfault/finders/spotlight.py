@@ -159,6 +159,8 @@ class Spotlight(Estimator):
         with one_blas_thread():
             while len(windows) < self.n_slices and losses_left.any():
                 window = self._climb(values, losses_left)
+                # the soft window decides where, a share of the examples how far: slices have equal
+                # size
                 square = light.find_radius(window, values, count)
                 members = window.distances(values) <= square
                 weights = window.weights(values) if self.reference else members
@@ -224,6 +226,7 @@ class Spotlight(Estimator):
         spotlight = dataclasses.replace(self).fit_losses(examples.embedding, losses)
         columns = examples.embedding_columns
         for number, loss in enumerate(spotlight.losses_.tolist()):
+            # a window always ends somewhere: what is no worse than the rest is no candidate
             if loss > losses.mean():
                 column = FittedColumn(self.name, "ball", columns, spotlight._arrays(number))
                 meaning = (

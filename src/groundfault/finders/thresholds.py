@@ -69,6 +69,7 @@ class Thresholds:
     def _numbers(self, discovery: Evidence) -> tuple[pl.DataFrame, list[Column]]:
         table = list_examples(discovery)
         if self.columns is None:
+            # numbers only: levels of words belong to the finder of categories
             table = table.select(name for name, dtype in table.schema.items() if dtype.is_numeric())
             return table, [c for c in profile(table) if c.kind in (Kind.NUMBER, Kind.CONSTANT)]
         table = table.select(*match_attributes(discovery, self.columns))

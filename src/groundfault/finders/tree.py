@@ -70,6 +70,7 @@ class Tree:
         table = table.filter(has_loss)
         values = table.cast(pl.Float64).to_numpy()
         for path, inside in self._leaves(table.columns, values, wrong):
+            # a leaf of few errors is the complement of what is sought
             rate = float(wrong[inside].mean())
             if path and rate > wrong.mean():
                 yield make_conjunction(

@@ -216,6 +216,7 @@ def _load_model(how: str) -> Any:
 
 
 def _check_texts(texts: Iterable[str | None]) -> list[str]:
+    # a text is iterable too, and its letters would be embedded one by one
     if isinstance(texts, str):
         raise InputError("one text was given where several are embedded; put it in a list")
     rows = list(texts)

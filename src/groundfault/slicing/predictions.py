@@ -229,6 +229,7 @@ def check_embedding(values: ArrayLike, what: str = "the embedding Z") -> NDArray
             "leave out examples without an embedding"
         )
     largest = float(np.abs(array).max())
+    # distances are sums of squares, which would be infinite
     if largest > 1e100:
         raise InputError(
             f"{what} holds numbers of size {largest:g}, whose squares overflow; scale it down"
@@ -274,6 +275,7 @@ def check_probability(
     if not np.isfinite(array).all():
         row, column = np.argwhere(~np.isfinite(array))[0]
         raise InputError(f"{what} holds {array[row, column]} in row {row}, column {column}")
+    # a little slack below 0 and around 1, for single precision; logits are far outside
     total = array.sum(axis=1)
     bad = (array < -1e-9).any(axis=1) | (np.abs(total - 1) > _SUMS_TO_ONE)
     if bad.any():
@@ -307,6 +309,7 @@ def check_labels(values: ArrayLike, rows: int, classes: int) -> NDArray[np.int64
         raise InputError(
             f"y_true must hold numbers of columns of y_proba, not {array.flat[0]!r}; {hint}"
         )
+    # labels counted from 1 would otherwise shift every class unnoticed
     bad = (array < 0) | (array >= classes)
     if bad.any():
         row = int(bad.argmax())

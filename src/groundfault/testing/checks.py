@@ -151,6 +151,7 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
             p is None or np.all((p >= 0) & (p <= 1)),
             f"judge {judge.name!r} gave {name} outside [0, 1]",
         )
+    # two that no rule may judge: one true nowhere, one marked as having missing values
     never = bits.pack(np.zeros((2, len(units)), dtype=np.bool_))
     more = replace(units, marks=_with(units.marks, never, ("", "missing")))
     first, again = run_rule(judge, plan, more, "check"), run_rule(judge, plan, more, "check")
@@ -158,6 +159,7 @@ def _check_answers(judge: Judge, plan: Plan, units: Units) -> None:
         first.verdicts[-2:] == (Verdict.UNTESTABLE,) * 2,
         f"judge {judge.name!r} judged a candidate without support, or one with missing values",
     )
+    # a judge may draw, but from the plan's seed alone
     _assert_same(
         judge, "asked twice with the same seed", first, again, np.arange(len(first.verdicts))
     )
@@ -178,6 +180,7 @@ def _check_candidate_order(
 
 
 def _check_complement(judge: Judge, plan: Plan, units: Units) -> None:
+    # "X" and "not X" make one split of the units, so a judge must treat them alike
     on = ~bits.unpack(units.marks.on, len(units))
     complement = replace(units, marks=replace(units.marks, on=bits.pack(on)))
     require(
@@ -201,6 +204,7 @@ def _check_duplicates(judge: Judge, plan: Plan, units: Units) -> None:
         run_rule(judge, plan, units, "check"),
         run_rule(judge, plan, replace(units, marks=marks), "check"),
     )
+    # originals, copies and complements are one hypothesis three times
     for copies in range(3):
         index = np.arange(count) + copies * count
         _assert_same(judge, "with copies and complements in the library", before, after, index)
@@ -217,6 +221,7 @@ def _check_row_order(judge: Judge, plan: Plan, rng: np.random.Generator) -> None
 
 
 def _check_constant(judge: Judge, plan: Plan, rng: np.random.Generator) -> None:
+    # nothing varies, so every p-value is 1 and every interval empty: a common source of NaN
     for rate in (0.0, 1.0):
         units = World(units=60, candidates=8, rate=rate).draw(rng)
         verdicts = run_rule(judge, plan, units, "check").verdicts
@@ -295,10 +300,12 @@ def _check_finder(
         proposals,
         f"finder {name!r} proposed nothing, so nothing can be checked: try other evidence",
     )
+    # other evidence in between: a finder that remembers it would now answer differently
     _propose(finder, evidence, ~rows)
     _assert_proposals(
         name, "asked again, after other evidence", proposals, _propose(finder, evidence, rows)
     )
+    # values that would change any quantile, level or model that looked at held-out rows
     poisoned = _overwrite(evidence, ~rows)
     _assert_proposals(
         name, "with held-out rows overwritten", proposals, _propose(finder, poisoned, rows)
@@ -349,6 +356,7 @@ def _overlay(values: pl.Series, rows: pl.Series, other: pl.Expr) -> pl.Series:
 
 def _nonsense(dtype: pl.DataType) -> pl.Expr:
     if dtype.is_float():
+        # far outside, so that a mean or quantile that reads it moves
         return pl.lit(1e30, dtype=dtype)
     if dtype.is_integer():
         return pl.lit(100, dtype=dtype)

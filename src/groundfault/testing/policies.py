@@ -105,6 +105,7 @@ def _check_round(
     """One round, asked by a fresh policy in a world whose future is the opposite."""
     assert whole.pool.recorded is not None
     positions = [whole.pool.position[r.query.id] for r in whole.rounds[:count]]
+    # what is not yet labelled is turned round: a policy that peeks chooses another case
     future = np.where(
         np.isin(np.arange(len(whole.pool)), positions), whole.pool.recorded, 1 - whole.pool.recorded
     )

@@ -105,6 +105,7 @@ def _check_keys(where: str, policy: PromptPolicy, history: PromptHistory, keys: 
             abs(chance.sum() - 1) < 1e-9,
             f"{where} has chances that sum to {chance.sum():.6g}, not to 1",
         )
+        # a key of chance 0 has infinite weight in an estimate by inverse chances
         require(chance[key] > 0, f"{where} asks the key {key}, whose chance is 0")
         history = history.after(int(key))
     last = policy.chances(history)
