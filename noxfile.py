@@ -39,9 +39,17 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def slow(session: nox.Session) -> None:
-    """Run the tests that take minutes."""
+    """Run every test, also those that take minutes, with the full number of examples."""
     session.install("-e", ".[test]")
-    session.run("pytest", "-m", "slow", "-n", "auto", *session.posargs)
+    every = ["pytest", "-m", "slow or not slow", "-n", "auto"]
+    session.run(*every, *session.posargs, env={"HYPOTHESIS_PROFILE": "nightly"})
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Measure what the fast tests cover, branches included; less than pyproject.toml says fails."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "-n", "auto", "--cov", *session.posargs)
 
 
 @nox.session

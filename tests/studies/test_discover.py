@@ -59,6 +59,7 @@ def test_efficacy_counts_what_is_said() -> None:
     assert np.isnan(nobody.efficacy)
 
 
+@pytest.mark.slow
 def test_the_study_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discover, "DIMENSIONS", (16,))
     monkeypatch.setattr(discover, "WEIGHTS", (0.15,))

@@ -176,6 +176,7 @@ def test_the_board_counts_what_it_says(tmp_path: Path):
 # real results
 
 
+@pytest.mark.slow
 def test_real_results_have_what_every_finder_reads(shared: Path):
     by_name = dict(matrices.matrices(shared / "real"))
     assert len(by_name) >= 15
