@@ -61,7 +61,7 @@ NURSERY = """
 import os, sys
 from groundfault import models
 from groundfault.cli.main import cli, main
-from groundfault.probes.running import running
+from groundfault.probes.running import run
 import openai, sqlalchemy.dialects.sqlite
 print("ready", flush=True)
 for line in sys.stdin:
