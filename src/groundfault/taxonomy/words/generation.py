@@ -40,6 +40,8 @@ LEVELS = ("easy", "medium", "hard")
 CHANGES = {"rephrase": True, "swap": False, "reorder": True, "complexity": False}
 """Variants by a model, and whether the answer stays the same."""
 
+_PROMPTS = ("new", "variant", "solve", *LEVELS, *CHANGES)
+
 # tasks a request: longer replies may be cut off at the limit of tokens
 _BATCH = 10
 # of the cluster, in a request
@@ -140,16 +142,9 @@ def generate(
         for number in _select_clusters(taxonomy, clusters)
     ]
     # a task that copies any of these is rejected
-    texts_seen_before = {
-        name: text_of
-        for name, text_of in zip(
-            taxonomy.matrix.examples, _read_column(taxonomy, column), strict=True
-        )
-        if text_of
-    }
-    tasks, skipped = _vary_by_rule(
-        pools, [kind for kind in kinds_to_make if kind in RULES], variants, seed
-    )
+    texts = _list_texts(taxonomy, column) | dict(against or {})
+    rules = [kind for kind in kinds_to_make if kind in RULES]
+    tasks, skipped = _vary_by_rule(pools, rules, variants, seed)
     writer = None if model is None else _open_target(model)
     # the writer checks itself only where no other model is at hand
     checker = writer if solver is None else _open_target(solver)
@@ -157,21 +152,11 @@ def generate(
     # progress of the requests as well
     options |= {"progress": report}
     if writer is not None:
-        tasks += _ask_model(
-            pools,
-            [k for k in kinds_to_make if k not in RULES],
-            writer,
-            count,
-            variants,
-            seed,
-            options,
-        )
-    # of all pools, for a task's sources are named by id
-    keys = {source.id: source.answer for pool in pools for source in pool.sources}
-    kind_of = {pool.cluster: pool.kind for pool in pools}
-    candidates = [_validate(task, kind_of[task.cluster], keys) for task in tasks]
+        levels = [kind for kind in kinds_to_make if kind not in RULES]
+        tasks += _ask_model(pools, levels, writer, count, variants, seed, options)
+    candidates = _validate_all(tasks, pools)
     report("comparing with known texts")
-    candidates = reject_copies(candidates, texts_seen_before | dict(against or {}))
+    candidates = reject_copies(candidates, texts)
     if checker is not None:
         candidates = _solve(candidates, checker, solves, seed, options)
     settings = {
@@ -184,13 +169,16 @@ def generate(
         "variants": variants,
         "solves": solves,
         "seed": seed,
-        "known_texts": len(texts_seen_before) + len(against or {}),
-        "prompts": {
-            name: replies.hash_prompts(name)
-            for name in ("new", "variant", "solve", *LEVELS, *CHANGES)
-        },
+        "known_texts": len(texts),
+        "prompts": {name: replies.hash_prompts(name) for name in _PROMPTS},
     }
     return GeneratedTasks(hash_taxonomy(taxonomy), tuple(candidates), skipped, settings)
+
+
+def _list_texts(taxonomy: Taxonomy, column: str) -> dict[str, str]:
+    """What the examples say, by name, without those that say nothing."""
+    texts = zip(taxonomy.matrix.examples, _read_column(taxonomy, column), strict=True)
+    return {name: text for name, text in texts if text}
 
 
 def _select_kinds(kinds: Sequence[str], model: bool) -> list[str]:
@@ -393,6 +381,13 @@ def _write_task(
         status="needs_check",
         reason="its answer is what the model that wrote it says",
     )
+
+
+def _validate_all(tasks: Sequence[NewTask], pools: Sequence[_Pool]) -> list[NewTask]:
+    # keys of all pools, for a task's sources are named by id
+    keys = {source.id: source.answer for pool in pools for source in pool.sources}
+    kind_of = {pool.cluster: pool.kind for pool in pools}
+    return [_validate(task, kind_of[task.cluster], keys) for task in tasks]
 
 
 def _validate(task: NewTask, kind: str | None, keys: Mapping[str, str | None]) -> NewTask:
