@@ -331,10 +331,10 @@ def test_clustered_standard_errors_name_the_group(edit_log: Callable[[Change], P
 
 
 def test_an_interrupted_archive_is_read_as_far_as_it_goes(logs: Path, tmp_path: Path) -> None:
-    kept = entries(logs / "own_mockllm_2scorers_2epochs_zstd.eval")
+    contents = entries(logs / "own_mockllm_2scorers_2epochs_zstd.eval")
     path = tmp_path / "started.eval"
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in kept.items():
+        for name, data in contents.items():
             if name.startswith("_journal/start") or name in (
                 "samples/ex0_epoch_1.json",
                 "samples/ex1_epoch_2.json",

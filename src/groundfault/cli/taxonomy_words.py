@@ -56,7 +56,7 @@ def _options(options: dict[str, Any], home: str) -> dict[str, Any]:
 )
 @option(
     "--check-size",
-    "shown",
+    "check_size",
     type=int,
     default=5,
     show_default=True,
@@ -65,7 +65,12 @@ def _options(options: dict[str, Any], home: str) -> dict[str, Any]:
 )
 @call_options
 def label(
-    directory: str, model: str, second: str | None, text: str | None, shown: int, **options: Any
+    directory: str,
+    model: str,
+    second: str | None,
+    text: str | None,
+    check_size: int,
+    **options: Any,
 ) -> None:
     """Let a model name each cluster of DIR, and a second one check the names.
 
@@ -87,7 +92,13 @@ def label(
     with show_progress(False) as progress:
         asking = _options(options, directory)
         labelling = run(
-            taxonomy, model, second=second, text=text, members=shown, progress=progress, **asking
+            taxonomy,
+            model,
+            second=second,
+            text=text,
+            members=check_size,
+            progress=progress,
+            **asking,
         )
     write_labels(taxonomy, directory, labelling)
     for each in labelling.labels:

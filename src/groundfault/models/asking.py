@@ -254,7 +254,7 @@ class _Writer:
     record: Record | None
     waiting: list[Call] = field(default_factory=list)
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    failed_write: bool = False
+    is_broken: bool = False
 
     async def keep(self, call: Call) -> None:
         """Return once the call is on disk."""
@@ -265,14 +265,14 @@ class _Writer:
             # by identity: equal calls are separate attempts. A call that is gone was written by the
             # worker that held the lock before
             if not any(other is call for other in self.waiting):
-                if self.failed_write:
+                if self.is_broken:
                     raise InputError(f"the record {self.record.place} could not be written to")
                 return
             batch, self.waiting = self.waiting, []
             try:
                 await asyncio.to_thread(self.record.add, batch)
             except BaseException:
-                self.failed_write = True
+                self.is_broken = True
                 raise
 
 
