@@ -144,7 +144,7 @@ def test_a_candidate_that_reads_it_is_refused_unless_it_is_allowed():
         RuleError, match=r"'gave up' reads 'reason', which predicts \d+% of the rarer outcome"
     ):
         groundfault.audit(evidence(leaking()), candidates=[candidate])
-    other = evidence(leaking(), allow_leak=["reason"])
+    other = evidence(leaking(), allow_leakage=["reason"])
     assert groundfault.audit(other, candidates=[candidate]).confirmed
 
 

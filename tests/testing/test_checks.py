@@ -353,7 +353,7 @@ class Partial(Naive):
 class OneSided(Naive):
     def screen(self, units, hypotheses, plan, rng):
         screening = super().screen(units, hypotheses, plan, rng)
-        return Screening(screening.survives & (units.margins[hypotheses].sign > 0))
+        return Screening(screening.survives & (units.tables[hypotheses].sign > 0))
 
 
 class Counting(Naive):
