@@ -205,7 +205,7 @@ def _rank_by(score: Floats, rng: np.random.Generator) -> Order:
 
 
 def _history(state: AcquisitionRound, least: int) -> History:
-    """The validation examples as cases asked about, and the pool as cases on offer."""
+    """The validation examples as labelled cases, and the pool as cases to choose from."""
     count, rows = len(state.validation_label), len(state.embedding)
     groups = _groups(state)
     right = (~state.validation_errors).astype(np.float64)

@@ -285,7 +285,7 @@ def compare(
     Parameters
     ----------
     members : bool array, shape (S, n)
-        Slices that hold, or leave out, fewer than eight texts are passed over.
+        Slices that hold, or leave out, fewer than eight texts are left out.
     texts : FeatureValues
         Of the n texts.
     wrong : bool array, shape (n,)

@@ -53,7 +53,7 @@ class Pipeline:
     Attributes
     ----------
     name : str
-        As it was asked for.
+        As `load_pipeline` received it.
     nlp : spacy.language.Language
     memory : dict
         Features of the texts that were read before, by the hash of the text.

@@ -115,7 +115,7 @@ def make_mixes(
     plan : Plan
         Whose seed draws the other examples.
     min_targets : int
-        Features that fewer errors show are passed over.
+        Features that fewer errors show are left out.
 
     Notes
     -----

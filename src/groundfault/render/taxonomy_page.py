@@ -304,7 +304,7 @@ def _format_range(values: Sequence[float]) -> str:
 
 
 def list_exclusions(taxonomy: Taxonomy) -> dict[str, tuple[str, ...]]:
-    """What is in no cluster because it tells nothing apart: names, by the reason."""
+    """Names of examples and models that are in no cluster, by the reason."""
     exclusions = taxonomy.matrix.apart
     kinds = {
         "failed by every model": exclusions.all_failed,

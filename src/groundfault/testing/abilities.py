@@ -12,7 +12,7 @@ from groundfault.taxonomy.fitting.matrix import Matrix
 
 @dataclass(frozen=True, kw_only=True)
 class AbilityWorld:
-    """How models come to pass examples. Null unless there are at least two modes.
+    """A law by which models pass examples; null unless there are at least two modes.
 
     Attributes
     ----------

@@ -44,7 +44,7 @@ class Exclusions:
     easy : tuple of str
         Passed by every model of the frontier filter.
     constant_models : tuple of str
-        Models that passed, or failed, every example kept: they tell no two examples apart.
+        Models that passed, or failed, every example kept: they distinguish no two examples.
     """
 
     all_failed: tuple[str, ...] = ()

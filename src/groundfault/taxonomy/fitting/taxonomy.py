@@ -150,7 +150,7 @@ class Taxonomy:
 
     @property
     def verdict(self) -> str:
-        """What may be said, in a sentence."""
+        """The conclusion in a sentence."""
         models = f"{len(self.matrix.models)} models on {len(self.matrix):,} examples"
         # first, because then there are no clusters to speak of either
         if self.dimensions == 0:

@@ -1,4 +1,4 @@
-"""Basis: what other models tell of examples, before the model to be diagnosed is asked anything."""
+"""Basis: what other models' answers say of examples, before a new model answers any."""
 
 from __future__ import annotations
 
@@ -171,5 +171,7 @@ def estimate_excesses(
 SCALES: Floats = np.array([0.3, 0.6, 1.0, 2.0])
 """Of a model's excesses: most models differ little from their ability, and a few much."""
 
-_LEAST = 1e-5  # a spread of a third of a point in failure rates: less cannot be told from none
+_LEAST = (
+    1e-5  # a spread of a third of a point in failure rates: less cannot be distinguished from none
+)
 _ROUNDS = 50

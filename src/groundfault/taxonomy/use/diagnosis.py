@@ -36,9 +36,9 @@ class Profile:
     Attributes
     ----------
     size, trials, failures : float64 array
-        Examples wanted in each cluster, those asked, and failures among these.
+        Target examples in each cluster, those answered, and failures among these.
     direct : float64 array
-        Share that failed of those asked; where none was, the share over all that were.
+        Share that failed of those answered; where there are none, the share over all clusters.
     prior : float64 array
         What the other models do on average; needs no answer.
     ability : float64 array
@@ -50,7 +50,7 @@ class Profile:
     spread : float64 array
         Standard deviation of ``shrunk`` about the share over all examples wanted.
     accuracy : float64 array, shape (trials, 2)
-        Of all examples wanted: the share passed of those asked, and by ability.
+        Of all target examples: the share passed of those answered, and by ability.
     """
 
     size: Floats
@@ -124,7 +124,7 @@ def estimate_profile(
     basis : Basis
         Of other models.
     failures : bool array, shape (n,)
-        Answers of the model; read only where asked.
+        Failures of the model; read only where it was tried.
     trials : bool array, shape (trials, n)
         Which examples it was asked, in each of several trials.
     target : TargetExamples
@@ -217,7 +217,7 @@ class Weakness:
         Its number in the taxonomy.
     name : str
     size, asked, failed : int
-        Examples there are, of which the model was asked, of which it failed.
+        Examples of the cluster, those that the model answered, and those it failed.
     rate, low, high : float
         Share of its examples that the model fails: best guess, and ends of an interval.
     expected : float
@@ -271,7 +271,7 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """What may be said, in a sentence."""
+        """The conclusion in a sentence."""
         if not self.weaknesses:
             return (
                 "The taxonomy has no clusters: it knows no failure modes beyond ability, so there "

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import combinations
 
 Step = tuple[str, Fraction]
-"""An expression, and what it comes to."""
+"""An expression, and its value."""
 
 # of an expression: the parser recurses, and a model writes the text
 _LONGEST = 300
@@ -127,7 +127,7 @@ def recompute(
     numbers: Sequence[tuple[Fraction, Fraction]],
     constants_used: set[Fraction],
 ) -> Fraction | None:
-    """What a worked solution comes to when numbers of the question change.
+    """The result of a worked solution when numbers of the question change.
 
     Parameters
     ----------

@@ -88,7 +88,7 @@ def generate(
     progress: Progress | None = None,
     **options: Any,
 ) -> GeneratedTasks:
-    """Make candidates for new tasks from clusters, and say of each what became of it.
+    """Make candidates for new tasks from clusters, each with its status and the reason.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def _vary_by_rule(
 
 @dataclass(frozen=True)
 class _Order:
-    """What a model is asked for."""
+    """A request for tasks, and what it is made from."""
 
     cluster: int
     how: str

@@ -194,9 +194,7 @@ def _check_membership(
         for each in labels
         if each.status == "read"
     ]
-    checks = [
-        each for each in draws if each[1]
-    ]  # a cluster that holds everything is told from nothing
+    checks = [each for each in draws if each[1]]  # without other tasks there is nothing to decide
     requests = []
     for one_label, names, _ in checks:
         parts = fence([texts[name] or "" for name in names], name=one_label.label)

@@ -40,7 +40,7 @@ LEVELS = ("remember", "understand", "apply", "analyze", "evaluate", "create")
 
 
 class Label(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model said of a cluster.
+    """The label that a model gave to a cluster.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Membership(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     members, others : int
         Tasks shown that are in the cluster, and that are not.
     named, kept_out : int
-        Of these, how many were rightly said to fit, and not to fit.
+        How many of these the labeller rightly accepted, and rightly rejected.
     question : str
     """
 

@@ -30,7 +30,7 @@ _KINDS = {"integer": "a number", "numeric": "a number", "yes_no": "yes or no"}
 
 @dataclass(frozen=True)
 class NewTask:
-    """A candidate for a new task, and what became of it.
+    """A candidate for a new task, with its status.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class GeneratedTasks:
     skipped : dict of str to dict of str to int
         How many examples a rule made no variant of, by rule and reason.
     settings : dict
-        What was asked for: models, seeds, hashes of prompts.
+        Of the call: models, seeds, hashes of prompts.
     """
 
     taxonomy: str

@@ -24,14 +24,14 @@ T = TypeVar("T")
 Status = Literal["read", "unparsed", "refused", "error"]
 
 _LONGEST = 100_000  # characters of a reply
-_SHOWN = 1_000  # of a reply that could not be read, when it is asked for once more
+_SHOWN = 1_000  # of a reply that could not be read, when the request is repeated
 _EXCERPT = 4_000  # of a text from data
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL)
 _BREAKING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Unreadable(ValueError):
-    """A reply is not what was asked for; the message says why."""
+    """A reply is not of the form requested; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def ask_for(
     Parameters
     ----------
     target : str or Target
-    asked : sequence of ModelRequest
+    requests : sequence of ModelRequest
     **options
         For `groundfault.models.ask`.
     """
@@ -97,7 +97,7 @@ def ask_for(
 def _ask_round(
     target: str | Target, requests: Sequence[ModelRequest[T]], attempt: int, options: dict[str, Any]
 ) -> list[tuple[Reply[T], str]]:
-    """Replies, and what they said."""
+    """Replies, and their texts."""
     if not requests:
         return []
     responses = ask(target, [each.question for each in requests], **options)

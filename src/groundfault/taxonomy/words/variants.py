@@ -158,7 +158,7 @@ def change_numbers(source: Source, rng: np.random.Generator) -> Change | str:
                 _put(source.question, replacement),
                 None,
                 False,
-                "nothing tells what the new numbers come to",
+                "no worked solution gives the new answer",
             )
     return "no numbers were found that keep their order"
 
@@ -172,7 +172,7 @@ def change_names(source: Source, rng: np.random.Generator) -> Change | str:
         return "it holds code, or is about words"
     persons_found = find_persons(source.question)
     if not persons_found:
-        return "it has no first name that can be told to be a made-up person's"
+        return "it has no first name that is surely an invented person's"
     new: dict[str, str] = {}
     for name in persons_found:
         pool = [
