@@ -181,7 +181,7 @@ def test_a_replay_that_is_not_there_or_no_text(tmp_path: Path) -> None:
         load_replay(tmp_path / "latin.jsonl")
 
 
-class Brittle:
+class TimidBrittle:
     """Takes the shortcut where one is offered; to one task it does not say what it answers."""
 
     name = "scripted/brittle"
@@ -208,14 +208,14 @@ def test_an_exhaustive_run_is_replayed_as_a_proxy_and_then_as_audited(tmp_path: 
     files = {"bank": tmp_path / "bank.toml", "grammar": tmp_path / "grammar.toml"}
     part = run(
         Config(**files, policies=["exhaustive"], seeds=[0], budget=80, batch=20),
-        Brittle(bank, grammar),
+        TimidBrittle(bank, grammar),
     )
     with pytest.raises(
         InputError, match=r"1 of 81 valid prompts have no answer .* with a budget of 81"
     ):
         load_replay(part.folder)
     config = Config(**files, policies=["exhaustive", "gp"], seeds=[0], budget=81, batch=20)
-    runs = run(config, Brittle(bank, grammar), out=tmp_path / "whole")
+    runs = run(config, TimidBrittle(bank, grammar), out=tmp_path / "whole")
     assert all(row.chance is not None for row in runs.rows if row.policy == "exhaustive")
     assert all(row.chance is None for row in runs.rows if row.policy == "gp")
 

@@ -196,7 +196,7 @@ def test_bad_input(tmp_path):
     with pytest.raises(InputError, match="ids must be unique"):
         StopEarly([Sample(id="a", input="x")] * 2, threshold=0.8)
     stopping = StopEarly(samples(8), threshold=0.8, ledger=tmp_path / "l.db")
-    with pytest.raises(InputError, match="not one that is audited"):
+    with pytest.raises(InputError, match="is not in the audit"):
         asyncio.run(stopping.start_task(None, [Sample(id="other", input="x")], 1))
     with pytest.raises(LedgerError, match="other settings"):
         StopEarly(samples(8), threshold=0.7, ledger=tmp_path / "l.db")
