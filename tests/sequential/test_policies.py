@@ -268,11 +268,11 @@ def test_the_setting_that_foretells_best_is_used():
     pool = make_planted_pool([0.9, 0.4])
     audit = run(pool, "adaptive", limit=20, alpha=1e-9)
     audit.policy.ask(audit.counts.make_history(), np.random.default_rng(0))
-    standing = audit.policy._kept["last"]
+    standing = audit.policy._memory["last"]
     assert standing.loss.shape == (4, 2)
     stage, width = np.unravel_index(standing.loss.argmin(), (4, 2))
     np.testing.assert_array_equal(
-        standing.predict(), standing.trained[stage].predict(standing.inputs)[width].astype(float)
+        standing.predict(), standing.stages[stage].predict(standing.inputs)[width].astype(float)
     )
 
 
@@ -373,6 +373,13 @@ def test_a_learner_of_ones_own():
 
 
 # ------------------------------------------------------------------- --- beside the paper's auditor
+
+
+def test_learners_written_for_the_old_names_still_work():
+    with pytest.warns(DeprecationWarning, match="LabelledData"):
+        data = learners.Told(None, np.arange(3), np.ones(3), 0.85)
+    with pytest.warns(DeprecationWarning, match="positions"):
+        assert data.asked.tolist() == [0, 1, 2]
 
 
 def test_fewer_labels_than_the_papers_auditor_on_the_same_scores(shared):

@@ -671,7 +671,7 @@ def test_the_first_of_two_scores_stands_even_in_a_race(tmp_path):
     mine, yours = ours.ask(), theirs.ask()
     theirs._catch_up = lambda: None  # as if both had looked before either wrote
     ours.tell(mine, 0.25)
-    with pytest.raises(LedgerError, match=r"told query 1 first; its score 0\.25 stands"):
+    with pytest.raises(LedgerError, match=r"scored query 1 first; its score 0\.25 stands"):
         theirs.tell(yours, 0.75)
     assert SequentialAudit(pool, ledger=ledger, **SETTINGS).rounds[0].score == 0.25
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from groundfault.base.deprecation import rename_attributes, rename_members
 from groundfault.sequential.policies.features import Features
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _INTERCEPT, _SCALES = 1.5, (0.0, 0.5, 1.0, 2.0, 4.0)
 _BAGS, _ROUNDS, _RATE, _PENALTY = 40, 40, 0.3, 2.0
 
 
+@rename_members(asked="positions")
 @dataclass(frozen=True, eq=False)
 class LabelledData:
     """Scores to learn from.
@@ -138,3 +140,8 @@ def boosted(labels: LabelledData, rng: np.random.Generator) -> Floats:
 
 def _sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
+
+
+__getattr__ = rename_attributes(
+    __name__, {"Told": "groundfault.sequential.policies.learners:LabelledData"}
+)
