@@ -225,7 +225,7 @@ def guarantees() -> str:
 SCHEMAS = {
     "certificate.json": "groundfault.sequential.certificate:Certificate",
     "confirmation.json": "groundfault.sequential.confirmation_result:Confirmation",
-    "diagnosis.json": "groundfault.taxonomy.use.diagnosis:DiagnosisData",
+    "diagnosis.json": "groundfault.taxonomy.use.stored_diagnosis:DiagnosisData",
     "labels.json": "groundfault.taxonomy.words.labelling:LabelsData",
     "probe-summary.json": "groundfault.probes.use.summary_schema:ProbeSummary",
     "report.json": "groundfault.auditing.report_schema:ReportData",

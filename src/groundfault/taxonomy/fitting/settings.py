@@ -26,8 +26,8 @@ class Settings:
     Parameters
     ----------
     signature : {"residual", "passes"}
-        What distinguishes examples: by how much each model does better or worse than its ability and
-        the item's difficulty explain, or which models pass.
+        What distinguishes examples: by how much each model does better or worse than its ability
+        and the item's difficulty explain, or which models pass.
     alpha : float
         Weight of what examples say, in [0, 1]; the rest is of how models answer. Needs texts or
         vectors if above 0.

@@ -18,9 +18,13 @@ from groundfault.taxonomy.fitting.taxonomy import Taxonomy
 from groundfault.taxonomy.use import strategies
 from groundfault.taxonomy.use.answers import match_answers
 from groundfault.taxonomy.use.basis import Basis, estimate_excesses
+from groundfault.taxonomy.use.stored_diagnosis import (
+    SCHEMA_VERSION,
+    DiagnosisData,
+    DiagnosisVersion,
+    StoredWeakness,
+)
 from groundfault.taxonomy.use.strategies import Allocation, Strategy
-
-SCHEMA_VERSION = 1
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -320,7 +324,7 @@ class Diagnosis:
         """
         try:
             content = Path(path).read_bytes()
-            version = msgspec.json.decode(content, type=_Version).groundfault_diagnosis
+            version = msgspec.json.decode(content, type=DiagnosisVersion).groundfault_diagnosis
             if version != SCHEMA_VERSION:
                 raise ValueError(f"its version is {version}, and {SCHEMA_VERSION} is read here")
             data = msgspec.json.decode(content, type=DiagnosisData)
@@ -333,39 +337,6 @@ class Diagnosis:
         )
         content_fields = {one.name: getattr(data, one.name) for one in fields(cls)}
         return cls(**content_fields | {"weaknesses": weaknesses})
-
-
-class StoredWeakness(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`Weakness`, and its excess."""
-
-    cluster: int
-    name: str
-    size: int
-    asked: int
-    failed: int
-    rate: float
-    low: float
-    high: float
-    expected: float
-    published: bool
-    excess: float
-
-
-class DiagnosisData(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The content of a diagnosis as JSON; without a version it is version 1, as in 0.1.0."""
-
-    weaknesses: tuple[StoredWeakness, ...]
-    next: tuple[str, ...]
-    answers: int
-    unknown: int
-    strategy: str
-    level: float
-    verdict: str
-    groundfault_diagnosis: int = SCHEMA_VERSION
-
-
-class _Version(msgspec.Struct):
-    groundfault_diagnosis: int = 1
 
 
 def diagnose(

@@ -180,3 +180,10 @@ def _kind(number: Fraction) -> tuple[int, int]:
 
 def _sign(number: Fraction) -> int:
     return (number > 0) - (number < 0)
+
+
+def write_number(number: Fraction) -> str | None:
+    """A number as digits; None for one of more than two decimal places."""
+    if number.denominator == 1:
+        return str(number.numerator)
+    return None if 100 % number.denominator else f"{float(number):.2f}".rstrip("0")

@@ -280,7 +280,7 @@ def add_step(source: Source, rng: np.random.Generator) -> Change | str:
     if amount is None or "%" in (source.answer or ""):
         return "its answer is no number"
     times, more = int(rng.integers(2, 6)), int(rng.integers(3, 30))
-    key = _write_number(amount * times + more)
+    key = arithmetic.write_number(amount * times + more)
     if key is None:
         return "its answer has too many places"
     question = (
@@ -418,7 +418,7 @@ def _recompute_key(source: Source, draws: list[tuple[_Place, int]]) -> str | Non
             )
         pairs += [forms[0], *(pair for pair in forms[1:] if pair[0] in constants_used)]
     matches = arithmetic.recompute(source.steps, pairs, arithmetic.find_constants(source.question))
-    return None if matches is None else _write_number(matches)
+    return None if matches is None else arithmetic.write_number(matches)
 
 
 def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
@@ -443,7 +443,7 @@ def _vary_expression(source: Source, rng: np.random.Generator) -> Change | None:
     for _ in range(_TRIES):
         text = arithmetic.replace_numbers(core, new)
         matches = None if text is None else arithmetic.evaluate(text)
-        key = None if matches is None else _write_number(matches)
+        key = None if matches is None else arithmetic.write_number(matches)
         if matches is None or text is None or key is None:
             continue
         # the result is no more awkward than the original: whole numbers stay whole
@@ -477,10 +477,3 @@ def _parse_amount(key: str) -> Fraction | None:
     if natural_rule(plain) not in ("integer", "numeric") or form(plain, "numeric"):
         return None
     return numbers_in(plain)[0]
-
-
-def _write_number(number: Fraction) -> str | None:
-    """A number as digits; None for one of more than two decimal places."""
-    if number.denominator == 1:
-        return str(number.numerator)
-    return None if 100 % number.denominator else f"{float(number):.2f}".rstrip("0")
