@@ -271,7 +271,7 @@ def test_the_errors_of_made_reviews_are_explained_by_their_negations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("spacy", reason="needs the extra: pip install 'groundfault[language]'")
-    monkeypatch.setattr(deim_explain, "mixes", lambda *_: [])
+    monkeypatch.setattr(deim_explain, "make_mixes", lambda *_: [])
     predictions = Pair("reviews", made="reviews").predictions(0)
     rows = {
         row["method"]: row for row in deim_explain.rows(predictions, load_pipeline("blank"), 0, 499)
