@@ -49,7 +49,8 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
         {"defaults": {}, "embedding_weight = 1": {"embedding_weight": 1.0}},
     )
     monkeypatch.setattr(deim_explain, "_TABLE_9", deim_explain._TABLE_9[:2])
-    monkeypatch.setattr(deim_explain, "make_mixes", partial(deim_explain.make_mixes, min_targets=25))
+    easier = partial(deim_explain.make_mixes, min_targets=25)
+    monkeypatch.setattr(deim_explain, "make_mixes", easier)
     monkeypatch.setattr(deim, "QUICK_ROUNDS", 1)
     for room in (deim, deim_explain, discover):
         monkeypatch.setattr(room, "Spotlight", partial(Spotlight, steps=10))

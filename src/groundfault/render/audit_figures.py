@@ -110,7 +110,8 @@ def shrinkage(report: Report) -> Figure | None:
     if _least(report):
         caption += f" Dotted: the least holdout lift worth confirming, {_least(report):g}."
     if len(points) < len(candidates):
-        caption += f" {words.count(len(points))} of {words.count(len(candidates))} candidates are drawn, evenly by rank."
+        part = f"{words.count(len(points))} of {words.count(len(candidates))} candidates"
+        caption += f" {part} are drawn, evenly by rank."
     alt = f"Scatter of {len(points)} candidates: {_count_verdicts(points)}."
     return make_figure(
         "shrinkage", "Discovery against holdout", caption, alt, _scatter(report, points), points
@@ -237,7 +238,8 @@ def floor(report: Report) -> Figure | None:
             _note(place, 0.985, f"floor {at:.3g}", align, GOOD),
         ]
     if len(rows) < len(decoy_floor.curve):
-        caption += f" {words.count(len(rows))} of {words.count(len(decoy_floor.curve))} thresholds are drawn."
+        part = f"{words.count(len(rows))} of {words.count(len(decoy_floor.curve))} thresholds"
+        caption += f" {part} are drawn."
     chart = alt.layer(*layers).properties(width=350, height=350)
     return make_figure("floor", "Where the floor was set", caption, alt_text, chart, rows)
 

@@ -32,7 +32,7 @@ def interval_words(report: Report) -> tuple[str, Callable[[Cell | None], str]]:
 
 
 def numbers(report: Report, finding: Finding) -> Table:
-    """What a finding comes to on discovery, on the holdout and on all units."""
+    """Errors on and off the slice of a finding: on discovery, on the holdout and on all units."""
     head, interval = interval_words(report)
     parts: list[tuple[str, Cell | None]] = [("All units", finding.full)]
     if holds_out(report):

@@ -29,7 +29,10 @@ SELECTED = (
     "p-values are two-sided on discovery, one-sided on the holdout."
 )
 UNSPLIT = "All units were used at once; the adjusted p-values pay for looking at every candidate."
-UNCONFIRMED = "These stood out on the discovery units and did not hold up on the holdout: they are not to be reported."
+UNCONFIRMED = (
+    "These stood out on the discovery units and did not hold up on the holdout: they are not to be "
+    "reported."
+)
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
 INSTRUMENT = "instrument"
 _NOTHING = "No reportable finding"
