@@ -41,7 +41,8 @@ MALE = (
 GENDER = {**dict.fromkeys(FEMALE, "female"), **dict.fromkeys(MALE, "male")}
 _NAME = re.compile(r"\b[A-Z][a-z]+\b")
 _TITLES = re.compile(
-    r"\b(?:King|Queen|Saint|St|Pope|Prince|Princess|Lord|Lady|Sir|Emperor|President|General|Mount|Lake|Port|Fort|Santa|San)"
+    r"\b(?:King|Queen|Saint|St|Pope|Prince|Princess|Lord|Lady|Sir|Emperor|President|General|"
+    r"Mount|Lake|Port|Fort|Santa|San)"
     r"\.? $"
 )
 _MARKED = re.compile(r"[\"'“‘_`/@#]$")
