@@ -26,7 +26,8 @@ TOXIC = ("toxicity", "toxic", "TOXIC")
 # words after a negation that it turns: VADER (Hutto and Gilbert 2014) also looks at three
 _REACH = 3
 _COUNT = (
-    r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen"
+    r"(?:an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:thir|four|fif|six|"
+    r"seven|eigh|nine)teen"
     r"|(?:twen|thir|for|fif|six|seven|eigh|nine)ty(?:-[a-z]+)?|hundred|thousand|million|billion)"
 )
 _NUMBER = r"\d[\d,.]*"
@@ -35,7 +36,8 @@ _UNIT = (
     r"|USD|EUR|GBP|bucks?)"
 )
 _MONEY = re.compile(
-    rf"[$€£¥₹]\s?{_NUMBER}|(?<!\w){_NUMBER}\s?(?:(?:hundred|thousand|million|billion)\s)?(?:[€£¥₹]|{_UNIT}(?!\w))"
+    rf"[$€£¥₹]\s?{_NUMBER}|(?<!\w){_NUMBER}\s?(?:(?:hundred|thousand|million|"
+    rf"billion)\s)?(?:[€£¥₹]|{_UNIT}(?!\w))"
     rf"|(?<!\w){_COUNT}(?:\s{_COUNT})?\s{_UNIT}(?!\w)",
     re.IGNORECASE,
 )
@@ -48,14 +50,16 @@ _YEAR = r"(?:1[5-9]|20)\d\d"
 _DATED = rf"(?:{_MONTH}|{_VERB_TOO})"
 _DATE = re.compile(
     rf"(?<!\w)(?:\d{{4}}-\d\d-\d\d|\d\d?/\d\d?/(?:\d\d){{1,2}}"
-    rf"|{_OF_MONTH}\s(?:of\s)?{_DATED}(?:,?\s{_YEAR})?|{_DATED}\s{_OF_MONTH}(?!\d)(?:\s?,?\s{_YEAR})?|{_DATED}\s{_YEAR}"
+    rf"|{_OF_MONTH}\s(?:of\s)?{_DATED}(?:,?\s{_YEAR})?|"
+    rf"{_DATED}\s{_OF_MONTH}(?!\d)(?:\s?,?\s{_YEAR})?|{_DATED}\s{_YEAR}"
     rf"|(?i:in|of|last|next|this|early|late|since|until|by|every|mid)\s{_VERB_TOO}|{_MONTH}|{_DAY}"
     rf"|(?i:in|since|by|until|before|after|during|from|of)\s{_YEAR}(?:s)?"
     r"|(?i:today|tomorrow|yesterday)|(?i:last|next)\s(?i:year|month|week))(?!\w)"
 )
 _UNITS = "first|third|fourth|fifth|sixth|seventh|eighth|ninth"
 _ORDINAL = re.compile(
-    rf"(?<!\w)(?:\d+(?:st|nd|rd|th)|(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)-)?(?:{_UNITS})"
+    rf"(?<!\w)(?:\d+(?:st|nd|rd|th)|(?:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|"
+    rf"ninety)-)?(?:{_UNITS})"
     r"|(?<!per\s)(?<!each\s)(?<!every\s)(?<!split\s)(?<!half\sa\s)second"
     r"|tenth|eleventh|twelfth|(?:thir|four|fif|six|seven|eigh|nine)teenth"
     r"|(?:twen|thir|for|fif|six|seven|eigh|nine)tieth|hundredth|thousandth)(?!\w)",

@@ -159,7 +159,10 @@ def _make_cluster_section(
         "all attributes and clusters. Most beyond ability: models that fail more, or less, than "
         "ability and difficulty explain, in points."
     )
-    columns = tuple(TableColumn(head, kind) for head, kind in zip(heads, kinds, strict=True))  # type: ignore[arg-type]
+    columns = tuple(
+        TableColumn(head, kind)  # type: ignore[arg-type]
+        for head, kind in zip(heads, kinds, strict=True)
+    )
     sentences: tuple[str, ...] = ()
     several = sum(len(c.sources) > 1 for c in clusters)
     if any(c.sources for c in clusters):
