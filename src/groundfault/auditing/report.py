@@ -12,7 +12,7 @@ import polars as pl
 from groundfault.auditing.report_schema import ReportData, to_plain
 from groundfault.auditing.report_versions import read_report, report_path
 from groundfault.base.deprecation import warn_renamed
-from groundfault.base.files import write_text
+from groundfault.base.files import save_text
 from groundfault.base.registry import load_object
 from groundfault.core.candidate import Library
 from groundfault.core.finding import Finding, Verdict
@@ -96,7 +96,7 @@ class Report(ReportData, frozen=True, kw_only=True):
     def to_json(self, path: str | Path | None = None) -> str:
         """The whole report as JSON; also written to ``path``, whole or not at all."""
         content = msgspec.to_builtins(self.data)
-        return _write(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False), path)
+        return save_text(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False), path)
 
     def to_frame(self) -> pl.DataFrame:
         """The findings as a table, one row each."""
@@ -104,11 +104,11 @@ class Report(ReportData, frozen=True, kw_only=True):
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """The report as Markdown."""
-        return _write(load_object(_PAGES["markdown"])(self), path)
+        return save_text(load_object(_PAGES["markdown"])(self), path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The report as one self-contained HTML page, with figures and without a network."""
-        return _write(load_object(_PAGES["html"])(self), path)
+        return save_text(load_object(_PAGES["html"])(self), path)
 
     def write(self, directory: str | Path) -> None:
         """Write report.html, report.md, report.json and library.json into a directory.
@@ -134,9 +134,3 @@ def _row(finding: Finding) -> dict[str, Any]:
             row[f"{part}_{key}"] = None if cell is None else getattr(cell, key)
     words = ("reason", "rule", "source", "sentence")
     return row | {word: getattr(finding, word) for word in words}
-
-
-def _write(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_text(Path(path), text)
-    return text
