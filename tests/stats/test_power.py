@@ -318,7 +318,7 @@ def test_many_supports_at_once_are_close_to_one_at_a_time() -> None:
     st.integers(1, 39),
     st.sampled_from(["risk_difference", "risk_ratio", "odds_ratio"]),
 )
-@settings(max_examples=count_examples(1500, fast=100), deadline=None)
+@settings(max_examples=count_examples(1500), deadline=None)
 @example([11, 29], 4, "risk_ratio")
 @example([11, 29], 4, "odds_ratio")
 def test_lone_floor_is_where_procedure_a_keeps_one_alone(
