@@ -351,6 +351,7 @@ def test_every_judge_has_its_theory() -> None:
     place = DOCS / "explanation" / "judges"
     for name in judges.NAMES:
         page = place / ("bh.md" if name == "by" else f"{name}.md")
+        assert page.is_file(), f"the judge {name} has no page {page.relative_to(ROOT)}"
         text = page.read_text(encoding="utf-8")
         assert f"`{name}`" in text
         for head in (

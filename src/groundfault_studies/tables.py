@@ -49,7 +49,7 @@ class PaperTable:
         What the numbers are made of, and how far they can be compared.
     columns : mapping of str to pair of str
         Key, and the heading and the kind of number of each column after the label.
-    rows : tuple of Row
+    rows : tuple of PaperRow
     """
 
     title: str

@@ -58,7 +58,11 @@ def sample(
     name: str = request.param
     folder = tmp_path_factory.mktemp(name)
     if name not in REAL:
-        return name, make_samples(folder)[name]
+        samples = make_samples(folder)
+        assert name in samples, (
+            f"no sample of the reader {name!r}: add one to tests/support/reader_samples.py"
+        )
+        return name, samples[name]
     shared: Path = request.getfixturevalue("shared")
     return name, [small(shared / "real/native_logs" / place, folder) for place in REAL[name]]
 

@@ -36,7 +36,7 @@ class ReportSlices:
     Attributes
     ----------
     report : Report
-    case : Case
+    case : PreparedAudit
         The evidence as it was judged, and its split.
     library : Library
         The candidates that are given back, in the order of the report: the confirmed ones, or all.

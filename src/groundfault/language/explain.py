@@ -292,8 +292,8 @@ def compare(
         Which are errors.
     rng : numpy.random.Generator
         Of the permutations.
-    slices_by_name : sequence of (name, rule, meaning), optional
-        Of every slice; numbers where left out.
+    slices_by_name : sequence of tuple of str, optional
+        Name, rule and meaning of every slice; left out, slices are numbered.
     permutations : int
     level : float
         In (0, 1), of the p-values.

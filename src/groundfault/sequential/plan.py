@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from groundfault.base.deprecation import rename_members
+from groundfault.base.streams import stream
 from groundfault.core.plan import exact
 from groundfault.errors import PlanError
 from groundfault.sequential.bets import Bet, Null, Shares
@@ -221,7 +222,7 @@ class SequentialPlan:
     def rng(self, purpose: str, counter: int) -> np.random.Generator:
         """A generator of its own for each purpose and round."""
         # a stream for each purpose and round: a policy that draws more does not shift the others
-        return np.random.default_rng([self.seed, _number_of(purpose), counter])
+        return stream(self.seed, purpose, counter)
 
     def pick(self, purpose: str, counter: int, count: int) -> int:
         """One of 0, ..., ``count`` - 1, uniformly: `pick` with the plan's seed."""
@@ -237,5 +238,5 @@ def pick(seed: int, purpose: str, counter: int, count: int) -> int:
     return _number_of(f"{seed}:{purpose}:{counter}", 32) % count
 
 
-def _number_of(text: str, size: int = 8) -> int:
+def _number_of(text: str, size: int) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:size], "big")

@@ -193,7 +193,7 @@ class Card:
     plan : dict
         Settings of the plan, resolved for the judge.
     seed : int
-    rows : tuple of Row
+    rows : tuple of CardRow
         One a world.
     """
 

@@ -54,6 +54,8 @@ def check_exporter(
         isinstance(exporter.name, str) and exporter.name,
         f"{exporter!r} has no name to be called by",
     )
+    # an absolute path would be written to in earnest
+    require(Path(out).name == out, f"out={out!r} must be a bare file name: the check has a folder")
     for where, sample in _samples(slices):
         with fail_in(where):
             _check_one(exporter, sample, out)
