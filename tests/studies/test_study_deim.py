@@ -300,6 +300,7 @@ def test_methods_without_slices_group_as_they_must() -> None:
 # ---------------------------------------------------------------------------------------- the study
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quickly")
 def test_a_run_that_was_stopped_is_the_same_as_one_that_was_not(tmp_path: Path) -> None:
     path, keep = (
