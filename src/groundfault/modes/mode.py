@@ -1,0 +1,243 @@
+"""One failure mode: a rule, what it covers, how sure it is, and examples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Side = Literal["failing", "passing", "near"]
+
+
+class _Section(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of a mode: none of it can be changed, and a field that is not of it is an error."""
+
+
+class Alternative(_Section, frozen=True, kw_only=True):
+    """Another rule that explains the same examples as well.
+
+    Attributes
+    ----------
+    rule, meaning : str
+        In SQL, and in English.
+    overlap : float
+        Examples that both rules hold for, over those that either does (Jaccard), in [0, 1].
+    """
+
+    rule: str
+    meaning: str
+    overlap: float
+
+
+class DosePoint(_Section, frozen=True, kw_only=True):
+    """The failures at one value, or in one range, of a column that the rule cuts.
+
+    Attributes
+    ----------
+    column : str
+    low, high : float
+        Both inclusive; equal for a single value.
+    n : int
+        Units there for which the rest of the rule holds.
+    errors : float
+    """
+
+    column: str
+    low: float
+    high: float
+    n: int
+    errors: float
+
+
+class ModeExample(_Section, frozen=True, kw_only=True):
+    """One example of a mode.
+
+    Attributes
+    ----------
+    id : str
+    side : {"failing", "passing", "near"}
+        Inside the rule and wrong; inside it and right; outside it by one condition only.
+    texts : dict of str to str
+        Its texts by column (prompt, answer, target), each of at most 2,000 characters; empty where
+        texts are left out of the report.
+    """
+
+    id: str
+    side: Side
+    texts: dict[str, str] = {}
+
+
+class Mode(_Section, frozen=True, kw_only=True):
+    """A rule under which a model fails more often than elsewhere.
+
+    Attributes
+    ----------
+    rule : str
+        SQL over columns of the evidence. An example whose values are missing is outside it.
+    meaning : str
+        The rule in English.
+    conditions : tuple of str
+        The parts that AND joins, each in English.
+    outcome : str
+        The model; empty where there is one alone, ``every model`` for the mean over all.
+    n, errors : int, float
+        Units inside, and failures among them (losses summed).
+    n_outside, errors_outside : int, float
+    n_new, errors_new : int, float
+        Of those inside, what no earlier mode of the same outcome covers.
+    interval : pair of float
+        Of the failure rate inside, for this rule alone, at level 1 - alpha (Wilson).
+    p_marginal : float
+        Against equal failure rates inside and outside, adjusted for every rule that could have
+        been said.
+    p_conditional : float
+        The same given the modes listed before it.
+    source : str
+        Who proposed the rule: ``modes`` for those of the search's own language.
+    alternatives : tuple of Alternative
+    doses : tuple of DosePoint
+        For each column of numbers in the rule, failures along it; in the order of the column.
+    sample : tuple of ModeExample
+        Typical and different ones; `examples` selects among them.
+    """
+
+    rule: str
+    meaning: str
+    conditions: tuple[str, ...]
+    outcome: str
+    n: int
+    errors: float
+    n_outside: int
+    errors_outside: float
+    n_new: int
+    errors_new: float
+    interval: tuple[float, float]
+    p_marginal: float
+    p_conditional: float
+    source: str = "modes"
+    alternatives: tuple[Alternative, ...] = ()
+    doses: tuple[DosePoint, ...] = ()
+    sample: tuple[ModeExample, ...] = ()
+
+    @property
+    def rate(self) -> float:
+        """Failure rate inside."""
+        return self.errors / self.n
+
+    @property
+    def rate_outside(self) -> float:
+        """Failure rate outside; 0 where nothing is outside."""
+        return self.errors_outside / self.n_outside if self.n_outside else 0.0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the rule reads, sorted."""
+        return Rule.parse(self.rule).columns
+
+    def holds(self, frame: pl.DataFrame) -> pl.Series:
+        """For which rows of any table with the rule's columns the rule holds.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame
+
+        Returns
+        -------
+        polars.Series
+            Boolean, a value each row; a row whose values are missing is false.
+
+        Raises
+        ------
+        InputError
+            If a column is not there.
+        """
+        missing = [name for name in self.columns if name not in frame.columns]
+        if missing:
+            raise InputError(
+                f"the rule {self.rule} reads {', '.join(map(repr, missing))}, which the table "
+                f"does not have; its columns are {', '.join(frame.columns[:20])}"
+            )
+        expression = Rule.parse(self.rule).to_polars().fill_null(False)
+        return frame.select(expression.alias("holds")).to_series()
+
+    def examples(self, side: Side = "failing", count: int = 5) -> tuple[ModeExample, ...]:
+        """Examples that the report keeps, the most typical first.
+
+        Parameters
+        ----------
+        side : {"failing", "passing", "near"}
+        count : int
+            At most so many; a report keeps five of each side.
+        """
+        return tuple(e for e in self.sample if e.side == side)[:count]
+
+
+class RuleClass(_Section, frozen=True, kw_only=True):
+    """One class of rules of the search's language.
+
+    Attributes
+    ----------
+    name : str
+    rules : int
+        How many rules it has on these examples, whatever their outcomes.
+    weight : float
+        Its share of the error level.
+    """
+
+    name: str
+    rules: int
+    weight: float
+
+
+class ModeSearch(_Section, frozen=True, kw_only=True):
+    """What was searched for failure modes, under which guarantee, and what the modes cover.
+
+    Attributes
+    ----------
+    level : float
+        Family-wise error level over all modes, half of it for each of the two claims.
+    depth : int
+        Conditions that a rule joins at most.
+    columns : tuple of str
+        Columns whose values and texts rules may name.
+    within : tuple of str
+        Columns that are held fixed.
+    classes : tuple of RuleClass
+    outcomes : tuple of Coverage
+        What the modes of each outcome cover together.
+    detectable : dict of str to float or None
+        Share of the units inside a rule to the failure rate that a single condition would have
+        needed to be named with 80 % power; None where no rate would do.
+    remarks : tuple of str
+        What was left out of the search, in sentences.
+    """
+
+    level: float
+    depth: int
+    columns: tuple[str, ...]
+    within: tuple[str, ...]
+    classes: tuple[RuleClass, ...]
+    outcomes: tuple[Coverage, ...]
+    detectable: dict[str, float | None]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> int:
+        """How many rules could have been said."""
+        return sum(one.rules for one in self.classes)
+
+
+class Coverage(_Section, frozen=True, kw_only=True):
+    """How much of the units and of the failures the modes of one outcome cover together."""
+
+    outcome: str
+    n: int
+    errors: float
+    covered: int
+    covered_errors: float
