@@ -1,0 +1,124 @@
+"""Conditions that are read off texts alone: what a prompt looks like and what it says.
+
+None of them sees an outcome, so that rules made of them may be tested on all units.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.core.rules import Rule, literal, quote
+
+MIN_TEXTS = 8
+"""Texts that a condition holds for, at least, and as many that it leaves out."""
+_SAMPLE = 20_000
+
+
+@dataclass(frozen=True)
+class TextLiteral:
+    """A condition on one column of texts, and the rows it holds for.
+
+    Attributes
+    ----------
+    family : str
+        What it is about, such as ``prompt language``. Literals of one family are alternatives of
+        each other.
+    rule, meaning : str
+        In SQL, and in English.
+    cost : float
+        What it costs a reader: 1 for plain things, 2 or 3 for words.
+    on : bool array, shape (rows,)
+        Rows without a text are off.
+    value : str or None
+        In a family whose literals exclude each other: which one it is.
+    """
+
+    family: str
+    rule: str
+    meaning: str
+    cost: float
+    on: NDArray[np.bool_]
+    value: str | None = None
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A literal before it is evaluated; without a rule's column, ``{}`` stands for it."""
+
+    family: str
+    rule: str
+    meaning: str
+    cost: float = 1.0
+    value: str | None = None
+
+
+def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLiteral]:
+    """Conditions on a column of texts, fixed by the texts alone.
+
+    Parameters
+    ----------
+    text : polars.Series
+        Strings, a row each; may have nulls.
+    max_words : int
+        Words at most, the most frequent first.
+
+    Returns
+    -------
+    list of TextLiteral
+        The plainest first; no two hold for the same rows, except for values of a family whose
+        literals exclude each other.
+    """
+    sample = text.drop_nulls()
+    if sample.len() > _SAMPLE:
+        sample = sample.sample(_SAMPLE, seed=0)
+    drafts = [*_draft_lengths(sample), *_draft_words(sample, max_words)]
+    return _keep_different(_evaluate(drafts, text))
+
+
+def _evaluate(drafts: Iterable[_Draft], text: pl.Series) -> Iterator[TextLiteral]:
+    column = quote(text.name)
+    drafts = list(drafts)
+    rules = [draft.rule.replace("{}", column) for draft in drafts]
+    frame = text.to_frame().select(
+        Rule.parse(rule).to_polars().fill_null(False).alias(str(i)) for i, rule in enumerate(rules)
+    )
+    for i, (draft, rule) in enumerate(zip(drafts, rules, strict=True)):
+        on = frame[str(i)].to_numpy()
+        family, meaning = f"{text.name} {draft.family}", f"{text.name} {draft.meaning}"
+        yield TextLiteral(family, rule, meaning, draft.cost, on, draft.value)
+
+
+def _keep_different(literals: Iterable[TextLiteral]) -> list[TextLiteral]:
+    extents: set[bytes] = set()
+    different = []
+    for one in literals:
+        extent = np.packbits(one.on).tobytes()
+        if not MIN_TEXTS <= one.on.sum() <= len(one.on) - MIN_TEXTS:
+            continue
+        if extent not in extents or one.value is not None:
+            different.append(one)
+        extents.add(extent)
+    return different
+
+
+def _draft_lengths(sample: pl.Series) -> Iterator[_Draft]:
+    lengths = sample.str.len_chars()
+    cuts = {int(lengths.quantile(share) or 0) for share in (0.1, 0.25, 0.5, 0.75, 0.9)}
+    for cut in sorted(cuts):
+        yield _Draft("length", f"LENGTH({{}}) >= {cut}", f"has {cut} characters or more")
+        yield _Draft("length", f"LENGTH({{}}) <= {cut}", f"has at most {cut} characters")
+
+
+def _draft_words(sample: pl.Series, max_words: int) -> Iterator[_Draft]:
+    words = sample.str.to_lowercase().str.extract_all(r"\w+").list.unique().explode().drop_nulls()
+    counts = sorted(words.value_counts().rows(), key=lambda row: (-row[1], row[0]))
+    frequent = [word for word, count in counts if MIN_TEXTS <= count <= 0.7 * sample.len()]
+    for word in frequent[:max_words]:
+        pattern = literal(rf"\b{re.escape(word)}\b")
+        yield _Draft("words", f"{{}} ~* {pattern}", f'has the word "{word}"', 2.0, word)
