@@ -66,11 +66,14 @@ class ModeExample(_Section, frozen=True, kw_only=True):
     texts : dict of str to str
         Its texts by column (prompt, answer, target), each of at most 2,000 characters; empty where
         texts are left out of the report.
+    loss : float or None
+        Of its unit, in [0, 1]; 1 is wrong.
     """
 
     id: str
     side: Side
     texts: dict[str, str] = {}
+    loss: float | None = None
 
 
 class Mode(_Section, frozen=True, kw_only=True):

@@ -1,0 +1,313 @@
+"""Examples of a mode: typical and different ones, inside its rule and just outside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from msgspec.structs import replace
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from groundfault.core.columns import Kind, profile, take_sample
+from groundfault.core.evidence import Evidence
+from groundfault.core.rules import Rule
+from groundfault.modes.mode import Mode, ModeExample, Side
+
+COUNT = 5
+"""Examples of each side that a report keeps."""
+LONGEST = 2000
+"""Characters of a text that are shown."""
+
+# what the last word of a column's name says it holds; of the model's side, then of the answer key
+_PROMPTS = set("prompt question input problem query instruction text context passage".split())
+_ANSWERS = set("answer response output completion prediction predicted generation reply".split())
+_TARGETS = set("target expected reference label gold ideal solution".split())
+_MAX_COLUMNS = 6
+# of more units than these examples are chosen among a sample; characters read of each
+_POOL = 200
+_READ = 600
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_NUMBER = re.compile(r"\d+")
+_MAX_LEVELS = 60
+
+
+def add_examples(
+    modes: Sequence[Mode],
+    table: pl.DataFrame,
+    evidence: Evidence,
+    losses: NDArray[np.float64],
+    *,
+    outcomes: Sequence[str] = ("",),
+    texts: bool = True,
+    count: int = COUNT,
+) -> tuple[Mode, ...]:
+    """The modes with their examples: failing, passing and near ones.
+
+    Parameters
+    ----------
+    modes : sequence of Mode
+    table : polars.DataFrame
+        What `find_modes` saw: a row for each of ``evidence.unit_names``, in that order.
+    evidence : Evidence
+        Where the texts are.
+    losses : float64 array, shape (outcomes, units)
+        NaN where not scored.
+    outcomes : sequence of str
+        Names of the rows of ``losses``; a mode of another outcome is one of their mean.
+    texts : bool
+        Whether examples show their texts; their ids stay.
+    count : int
+        Examples of each side.
+
+    Notes
+    -----
+    Failing and passing ones are exemplars: the first is the unit most like all others of its side,
+    and each further one adds most likeness to those that are not represented yet (greedy facility
+    location, Nemhauser, Wolsey and Fisher 1978, https://doi.org/10.1007/BF01588971). Units are
+    alike if they share words and values that are rare elsewhere. Near ones hold for all conditions
+    but one, and are those most like the failing examples. Chosen among 200 of each side, always
+    the same.
+    """
+    rows = _Rows(evidence, find_text_columns(evidence), texts)
+    return tuple(
+        replace(mode, sample=_choose(mode, table, rows, _losses_of(mode, losses, outcomes), count))
+        if set(mode.columns) <= set(table.columns)
+        else mode
+        for mode in modes
+    )
+
+
+def find_text_columns(evidence: Evidence) -> tuple[str, ...]:
+    """Columns to show of an example: its prompts and other prose, then answers, then targets.
+
+    Known by prose in it, or by the last word of its name, as in ``user_prompt``; at most six.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"error": [0, 1], "prompt": ["1 + 1", "2 + 2"], "answer": ["2", "5"]})
+    >>> find_text_columns(Evidence.from_table(table, outcome="error"))
+    ('prompt', 'answer')
+    """
+    roles = evidence.roles
+    names = [name for name in evidence.frame.columns if name not in roles.columns]
+    words = {name: re.split(r"[\W_]+", name.lower())[-1] for name in names}
+    strings = [name for name in names if evidence.frame.schema[name] == pl.String]
+    prose = {
+        column.name
+        for column in profile(take_sample(evidence.frame.select(strings)))
+        if column.kind is Kind.TEXT
+    }
+    simple = [name for name in names if not evidence.frame.schema[name].is_nested()]
+    prompts = [name for name in strings if words[name] in _PROMPTS]
+    answers = [name for name in simple if words[name] in _ANSWERS]
+    targets = [name for name in simple if words[name] in _TARGETS]
+    rest = [name for name in strings if name in prose]
+    columns = dict.fromkeys([*prompts, *rest])
+    ends = dict.fromkeys([*answers, *targets])
+    leads = [name for name in columns if name not in ends]
+    return (*leads[: max(1, _MAX_COLUMNS - len(ends))], *ends)[:_MAX_COLUMNS]
+
+
+def split_conditions(rule: str) -> tuple[str, ...]:
+    """The parts of a rule that AND joins, each a rule.
+
+    Examples
+    --------
+    >>> split_conditions("n_lines > 2 AND n_words BETWEEN 3 AND 5")
+    ('"n_lines" > 2', '"n_words" BETWEEN 3 AND 5')
+    """
+    from sqlglot import exp, parse_one
+
+    stack, parts = [parse_one(Rule.parse(rule).sql, read="postgres")], []
+    while stack:
+        tree = stack.pop().unnest()
+        if isinstance(tree, exp.And):
+            stack += [tree.expression, tree.this]
+        else:
+            parts.append(tree.sql(dialect="postgres"))
+    return tuple(parts)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """The rows of the evidence that stand for units.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    columns : tuple of str
+        Those with texts.
+    with_texts : bool
+        Whether examples show them.
+    """
+
+    evidence: Evidence
+    columns: tuple[str, ...]
+    with_texts: bool
+
+    def take(self, units: NDArray[np.intp], outcome: str, *, worst: bool = True) -> pl.DataFrame:
+        """A row for each of some units: of several, the one of the highest, or lowest, loss.
+
+        Parameters
+        ----------
+        units : intp array, shape (m,)
+        outcome : str
+            Only rows of this model, where it is one.
+        worst : bool
+        """
+        evidence, roles = self.evidence, self.evidence.roles
+        mask = np.zeros(evidence.unit_count, dtype=np.bool_)
+        mask[units] = True
+        rows = np.flatnonzero(mask[evidence.unit_index])
+        frame = evidence.frame[rows].with_columns(
+            _unit=pl.Series(evidence.unit_index[rows]), _loss=evidence.loss[rows]
+        )
+        if roles.model and outcome in evidence.models:
+            frame = frame.filter(pl.col(roles.model).cast(pl.String) == outcome)
+        frame = frame.sort("_loss", descending=worst, nulls_last=True, maintain_order=True)
+        frame = frame.unique("_unit", keep="first", maintain_order=True)
+        return pl.DataFrame({"_unit": units}).join(frame, on="_unit", maintain_order="left")
+
+    def tokens(self, frame: pl.DataFrame) -> list[list[str]]:
+        """What each row is likened by: the words of its texts, and the values of its labels."""
+        tokens: list[list[str]] = [[] for _ in range(frame.height)]
+        for name in self.evidence.attributes:
+            column = frame[name]
+            if name in self.columns:
+                for place, text in enumerate(column.cast(pl.String).fill_null("")):
+                    plain = _NUMBER.sub("0", text[:_READ].lower())
+                    tokens[place] += _TOKEN.findall(plain)
+            elif not column.dtype.is_nested() and column.n_unique() <= _MAX_LEVELS:
+                for place, value in enumerate(column.cast(pl.String)):
+                    tokens[place].append(f"{name}={value}")
+        return tokens
+
+    def show(
+        self, frame: pl.DataFrame, side: Side, outcome: str, losses: NDArray[np.float64]
+    ) -> Iterator[ModeExample]:
+        """The rows as examples."""
+        roles = self.evidence.roles
+        columns = list(self.columns) if self.with_texts else []
+        if columns and roles.model and outcome not in self.evidence.models:
+            columns.append(roles.model)
+        for row in frame.iter_rows(named=True):
+            texts = {name: str(row[name])[:LONGEST] for name in columns if row[name] is not None}
+            loss = round(float(losses[row["_unit"]]), 6)
+            yield ModeExample(id=str(row[roles.id or ""]), side=side, texts=texts, loss=loss)
+
+
+def _losses_of(
+    mode: Mode, losses: NDArray[np.float64], outcomes: Sequence[str]
+) -> NDArray[np.float64]:
+    """The losses that a mode is about: of one outcome, or the mean of all that were scored."""
+    if mode.outcome in outcomes:
+        return losses[list(outcomes).index(mode.outcome)]
+    scored = ~np.isnan(losses)
+    total = np.where(scored, losses, 0.0).sum(axis=0)
+    count = scored.sum(axis=0)
+    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+
+
+def _choose(
+    mode: Mode, table: pl.DataFrame, rows: _Rows, losses: NDArray[np.float64], count: int
+) -> tuple[ModeExample, ...]:
+    """Examples of all sides: failing, passing, near."""
+    inside = mode.holds(table).to_numpy() & ~np.isnan(losses)
+    wrong = _find_failures(losses, inside)
+    sample: list[ModeExample] = []
+    failing = pl.DataFrame()
+    for side, units, worst in (
+        ("failing", inside & wrong, True),
+        ("passing", inside & ~wrong, False),
+    ):
+        frame = rows.take(_pool(units), mode.outcome, worst=worst)
+        frame = frame[_find_exemplars(_likeness(rows.tokens(frame)), count)]
+        failing = frame if side == "failing" else failing
+        sample += rows.show(frame, side, mode.outcome, losses)
+    near = _pool(_near(mode, table) & ~np.isnan(losses))
+    if near.size and failing.height:
+        frame = rows.take(near, mode.outcome)
+        frame = frame[_find_neighbours(rows.tokens(failing), rows.tokens(frame), count)]
+        sample += rows.show(frame, "near", mode.outcome, losses)
+    return tuple(sample)
+
+
+def _find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Units that count as failing: half wrong at least, or where none is, worse than the mean."""
+    if not inside.any() or losses[inside].max() >= 0.5:
+        return losses >= 0.5
+    return losses > losses[inside].mean()
+
+
+def _near(mode: Mode, table: pl.DataFrame) -> NDArray[np.bool_]:
+    """Units for which all conditions of a rule hold but one; of a single condition, all others."""
+    parts = [Rule.parse(part).to_polars().fill_null(False) for part in split_conditions(mode.rule)]
+    number = table.select(pl.sum_horizontal(part.cast(pl.Int32) for part in parts)).to_series()
+    return np.asarray(number.to_numpy() == len(parts) - 1)
+
+
+def _pool(units: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The places of some units; of many, of a sample that is always the same."""
+    places = np.flatnonzero(units)
+    if len(places) <= _POOL:
+        return places
+    return np.sort(np.random.default_rng(0).permutation(places)[:_POOL])
+
+
+def _likeness(
+    tokens: list[list[str]], others: list[list[str]] | None = None
+) -> NDArray[np.float64]:
+    """How alike rows are, in [0, 1]: cosines of their words, rare ones weighing more.
+
+    Parameters
+    ----------
+    tokens, others : list of list of str
+        Without others, the rows among themselves.
+    """
+    every = [*tokens, *(others or [])]
+    places: dict[str, int] = {}
+    words = np.array([places.setdefault(t, len(places)) for row in every for t in row], dtype=int)
+    rows = np.repeat(np.arange(len(every)), [len(row) for row in every])
+    counts = csr_array((np.ones(len(words)), (rows, words)), shape=(len(every), len(places)))
+    counts.sum_duplicates()
+    spread = np.bincount(counts.indices, minlength=len(places))
+    counts.data = (1 + np.log(counts.data)) * np.log((1 + len(every)) / spread)[counts.indices]
+    norms = np.sqrt(np.asarray((counts * counts).sum(axis=1)).ravel())
+    weights = counts.multiply(1 / np.where(norms > 0, norms, 1.0)[:, None]).tocsr()
+    start = weights[: len(tokens)]
+    end = start if others is None else weights[len(tokens) :]
+    return np.asarray((start @ end.T).toarray())
+
+
+def _find_exemplars(likeness: NDArray[np.float64], count: int) -> list[int]:
+    """Rows that together are most like all rows, the most typical first.
+
+    Parameters
+    ----------
+    likeness : float64 array, shape (rows, rows)
+    count : int
+    """
+    picks: list[int] = []
+    best = np.zeros(len(likeness))
+    for _ in range(min(count, len(likeness))):
+        gains = np.maximum(likeness - best, 0.0).sum(axis=1)
+        gains[picks] = -1.0
+        place = int(np.argmax(np.round(gains, 9)))
+        picks.append(place)
+        best = np.maximum(best, likeness[place])
+    return picks
+
+
+def _find_neighbours(tokens: list[list[str]], others: list[list[str]], count: int) -> list[int]:
+    """Of others, the one most like each row in turn, none twice."""
+    likeness = _likeness(tokens, others)
+    picks: list[int] = []
+    for turn in range(min(count, len(others))):
+        row = np.round(likeness[turn % len(tokens)], 9)
+        row[picks] = -1.0
+        picks.append(int(np.argmax(row)))
+    return picks
