@@ -205,11 +205,12 @@ def _losses_of(
 ) -> NDArray[np.float64]:
     """The losses that a mode is about: of one outcome, or the mean of all that were scored."""
     if mode.outcome in outcomes:
-        return losses[list(outcomes).index(mode.outcome)]
+        return np.asarray(losses[list(outcomes).index(mode.outcome)])
     scored = ~np.isnan(losses)
     total = np.where(scored, losses, 0.0).sum(axis=0)
     count = scored.sum(axis=0)
-    return np.divide(total, count, out=np.full(len(total), np.nan), where=count > 0)
+    mean: NDArray[np.float64] = np.full(len(total), np.nan)
+    return np.divide(total, count, out=mean, where=count > 0)
 
 
 def _choose(
@@ -218,29 +219,26 @@ def _choose(
     """Examples of all sides: failing, passing, near."""
     inside = mode.holds(table).to_numpy() & ~np.isnan(losses)
     wrong = _find_failures(losses, inside)
-    sample: list[ModeExample] = []
-    failing = pl.DataFrame()
-    for side, units, worst in (
-        ("failing", inside & wrong, True),
-        ("passing", inside & ~wrong, False),
-    ):
-        frame = rows.take(_pool(units), mode.outcome, worst=worst)
-        frame = frame[_find_exemplars(_likeness(rows.tokens(frame)), count)]
-        failing = frame if side == "failing" else failing
-        sample += rows.show(frame, side, mode.outcome, losses)
-    near = _pool(_near(mode, table) & ~np.isnan(losses))
-    if near.size and failing.height:
-        frame = rows.take(near, mode.outcome)
-        frame = frame[_find_neighbours(rows.tokens(failing), rows.tokens(frame), count)]
-        sample += rows.show(frame, "near", mode.outcome, losses)
-    return tuple(sample)
+    failing = rows.take(_pool(inside & wrong), mode.outcome)
+    passing = rows.take(_pool(inside & ~wrong), mode.outcome, worst=False)
+    near = rows.take(_pool(_near(mode, table) & ~np.isnan(losses)), mode.outcome)
+    failing, passing = (
+        frame[_find_exemplars(_likeness(rows.tokens(frame)), count)] for frame in (failing, passing)
+    )
+    if failing.height:
+        near = near[_find_neighbours(rows.tokens(failing), rows.tokens(near), count)]
+    return (
+        *rows.show(failing, "failing", mode.outcome, losses),
+        *rows.show(passing, "passing", mode.outcome, losses),
+        *rows.show(near[:count], "near", mode.outcome, losses),
+    )
 
 
 def _find_failures(losses: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Units that count as failing: half wrong at least, or where none is, worse than the mean."""
     if not inside.any() or losses[inside].max() >= 0.5:
-        return losses >= 0.5
-    return losses > losses[inside].mean()
+        return np.asarray(losses >= 0.5)
+    return np.asarray(losses > losses[inside].mean())
 
 
 def _near(mode: Mode, table: pl.DataFrame) -> NDArray[np.bool_]:
