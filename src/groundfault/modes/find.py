@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from msgspec.structs import replace as restate
 from numpy.typing import NDArray
 
 from groundfault.core.candidate import Candidate
-from groundfault.modes.mode import Mode, ModeSearch
+from groundfault.modes.doses import list_doses
+from groundfault.modes.language import Language, Layout
+from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier, list_literals
+from groundfault.modes.mode import Alternative, Coverage, Mode, ModeSearch, RuleClass
+from groundfault.modes.selection import Listed, Selection
+from groundfault.modes.strata import Losses
+from groundfault.stats.intervals import wilson
+from groundfault.stats.stratified_tail import log_tail
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+EVERY = "every model"
+"""The outcome of modes that models share: the mean of their losses."""
+
+POWER = 0.8
+_SHARES = (0.02, 0.05, 0.10, 0.30)
 
 
 @dataclass(frozen=True)
@@ -26,13 +44,13 @@ class OwnRule:
     """
 
     candidate: Candidate
-    on: NDArray[np.bool_]
-    tested: NDArray[np.bool_] | None = None
+    on: Bools
+    tested: Bools | None = None
 
 
 def find_modes(
     table: pl.DataFrame,
-    losses: NDArray[np.float64],
+    losses: Floats,
     *,
     outcomes: Sequence[str] = ("",),
     level: float = 0.10,
@@ -40,6 +58,7 @@ def find_modes(
     within: Sequence[str] = (),
     strata: NDArray[np.int64] | None = None,
     own_rules: Sequence[OwnRule] = (),
+    shared: bool = True,
 ) -> tuple[tuple[Mode, ...], ModeSearch]:
     """Name the rules under which failures are more frequent, few and in order.
 
@@ -52,7 +71,7 @@ def find_modes(
     outcomes : sequence of str
         Models; one empty name where there is one alone.
     level : float
-        Family-wise error level over all modes.
+        Family-wise error level over all modes, in (0, 1).
     depth : {1, 2, 3}
         Conditions that a rule joins at most.
     within : sequence of str
@@ -62,5 +81,225 @@ def find_modes(
         Units are exchangeable only within these (size classes of groups).
     own_rules : sequence of OwnRule
         Rules beyond the search's own language.
+    shared : bool
+        Of several outcomes, name the modes of their mean too.
+
+    Returns
+    -------
+    modes : tuple of Mode
+        By outcome, those of the mean first; within one in the order of their worth.
+    search : ModeSearch
+
+    Notes
+    -----
+    Guarantee, for units that are independent given the strata and rules that do not depend on
+    their outcomes: with probability at least ``1 - level`` no mode is listed whose failure rate is
+    the same inside and outside (exactly, whatever the dependence of rules), nor one that adds
+    nothing to those listed before it (exact for a list fixed in advance, simulated for the list
+    that was searched for). Each claim takes half of the level: exact conditional tests, weighted
+    Bonferroni over the whole language.
     """
-    raise NotImplementedError
+    names = [column for column in table.columns if column not in within]
+    literals = list_literals(table.select(names))
+    blocks = _combine_strata(table, within, strata)
+    series = _list_outcomes(losses, outcomes, shared)
+    modes: list[Mode] = []
+    coverage: list[Coverage] = []
+    search = _Search(table, literals, blocks, tuple(own_rules), depth)
+    for name, values, share in series:
+        found, covered = search.run(name, values, level * share)
+        modes += found
+        coverage.append(covered)
+    language = search.language(np.ones(table.height, dtype=np.bool_))
+    classes = tuple(
+        RuleClass(name=kind, rules=count, weight=language.weights[kind])
+        for kind, count in language.counts.items()
+        if count
+    )
+    summary = ModeSearch(
+        level=level,
+        depth=depth,
+        columns=tuple(dict.fromkeys(one.column for one in literals)),
+        within=tuple(within),
+        classes=classes,
+        outcomes=tuple(coverage),
+        detectable=_compute_detectable(language, series[0][1], level * series[0][2] / 2),
+        remarks=search.remarks(),
+    )
+    return tuple(modes), summary
+
+
+def _combine_strata(
+    table: pl.DataFrame, within: Sequence[str], strata: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """One code a unit: columns held fixed, and size classes."""
+    code = np.zeros(table.height, dtype=np.int64) if strata is None else strata.astype(np.int64)
+    for name in within:
+        values = table[name].cast(pl.String).fill_null("").rank("dense").to_numpy().astype(np.int64)
+        code = code * (values.max(initial=0) + 1) + values
+    return np.asarray(np.unique(code, return_inverse=True)[1].reshape(-1), dtype=np.int64)
+
+
+def _list_outcomes(
+    losses: Floats, outcomes: Sequence[str], shared: bool
+) -> list[tuple[str, Floats, float]]:
+    """Name, losses and share of the level of each list of modes."""
+    if len(outcomes) == 1:
+        return [(outcomes[0], losses[0], 1.0)]
+    part = 0.5 if shared else 1.0
+    each = [(name, row, part / len(outcomes)) for name, row in zip(outcomes, losses, strict=True)]
+    # units that only some models answered would compare models, not examples
+    mean = np.where(np.isnan(losses).any(axis=0), np.nan, losses.mean(axis=0))
+    return [(EVERY, mean, 0.5), *each] if shared else each
+
+
+@dataclass
+class _Search:
+    """What the searches of all outcomes share."""
+
+    table: pl.DataFrame
+    literals: list[Literal]
+    blocks: NDArray[np.int64]
+    own_rules: tuple[OwnRule, ...]
+    depth: int
+
+    def __post_init__(self) -> None:
+        self._languages: dict[bytes, Language] = {}
+
+    def language(self, scored: Bools) -> Language:
+        """The language over the scored units; the same for outcomes that score the same."""
+        key = np.packbits(scored).tobytes()
+        if key not in self._languages:
+            blocks = np.unique(self.blocks[scored], return_inverse=True)[1].reshape(-1)
+            cut = [replace(one, on=one.on[scored]) for one in [*self.literals, *self._own()]]
+            usable = [
+                one for one in cut if MIN_SUPPORT <= one.on.sum() <= scored.sum() - MIN_SUPPORT
+            ]
+            self._languages[key] = Language(usable, Layout(blocks), self.depth)
+        return self._languages[key]
+
+    def _own(self) -> list[Literal]:
+        return [
+            Literal(
+                f"own {i}",
+                own.candidate.rule,
+                own.candidate.meaning,
+                0.0,
+                own.on,
+                Tier.OWN,
+                tested=own.tested,
+            )
+            for i, own in enumerate(self.own_rules)
+        ]
+
+    def run(self, name: str, values: Floats, level: float) -> tuple[list[Mode], Coverage]:
+        """The modes of one outcome."""
+        scored = ~np.isnan(values)
+        y = values[scored]
+        empty = Coverage(outcome=name, n=len(y), errors=float(y.sum()), covered=0, covered_errors=0)
+        if len(y) < 2 * MIN_SUPPORT or y.min() == y.max():
+            return [], empty
+        language = self.language(scored)
+        if not language.literals:
+            return [], empty
+        losses = Losses.of(y, language.layout)
+        listed = Selection(language, losses, level / 2).select()
+        if not listed:
+            return [], empty
+        rows = language.layout.unpack(np.stack([one.mask for one in listed]))
+        any_mode = rows.any(axis=0)
+        covered = restate(
+            empty, covered=int(any_mode.sum()), covered_errors=float(y[any_mode].sum())
+        )
+        earlier = np.zeros(len(y), dtype=np.bool_)
+        modes = []
+        table = self.table.filter(pl.Series(scored))
+        for one, row in zip(listed, rows, strict=True):
+            modes.append(_describe(language, one, row, earlier, y, name, level, table))
+            earlier |= row
+        return modes, covered
+
+    def remarks(self) -> tuple[str, ...]:
+        """What was left out of the search."""
+        language = self.language(np.ones(self.table.height, dtype=np.bool_))
+        sentences = []
+        if self.depth >= 3 and len(language.triple_places) < len(language.plain):
+            sentences.append(
+                "The table is large: rules of three conditions join the "
+                f"{len(language.triple_places)} plainest of {len(language.plain)} conditions only."
+            )
+        return tuple(sentences)
+
+
+def _describe(
+    language: Language,
+    one: Listed,
+    inside: Bools,
+    earlier: Bools,
+    y: Floats,
+    outcome: str,
+    level: float,
+    table: pl.DataFrame,
+) -> Mode:
+    """A listed rule with its numbers and words."""
+    n, errors = int(inside.sum()), float(y[inside].sum())
+    new = inside & ~earlier
+    low, high = wilson(np.float64(errors / n), np.float64(n), 1 - level)
+    conditions = language.conditions(one.rule)
+    own = language.own_literal(one.rule)
+    return Mode(
+        rule=language.sql(one.rule),
+        meaning=" and ".join(conditions),
+        conditions=conditions,
+        outcome=outcome,
+        n=n,
+        errors=errors,
+        n_outside=len(y) - n,
+        errors_outside=float(y.sum()) - errors,
+        n_new=int(new.sum()),
+        errors_new=float(y[new].sum()),
+        interval=(max(0.0, float(low)), min(1.0, float(high))),
+        p_marginal=math.exp(min(0.0, one.log_marginal)),
+        p_conditional=math.exp(min(0.0, one.log_conditional)),
+        source="modes" if own is None else own.source,
+        alternatives=tuple(
+            Alternative(
+                rule=language.sql(rule),
+                meaning=" and ".join(language.conditions(rule)),
+                overlap=overlap,
+            )
+            for rule, overlap in one.alternatives
+        ),
+        doses=list_doses(table, language, one.rule, y),
+    )
+
+
+def _compute_detectable(
+    language: Language, losses: Floats, level: float
+) -> dict[str, float | None]:
+    """The failure rate inside that a single condition needs to be named, by its share of units."""
+    y = losses[~np.isnan(losses)]
+    if not language.literals or len(y) == 0:
+        return {}
+    bar = math.log(level) - language.log_cost("single" if len(language.plain) else "word")
+    rate, n = float(y.mean()), len(y)
+    return {f"{share:g}": _find_rate(round(share * n), n, rate, bar) for share in _SHARES}
+
+
+def _find_rate(inside: int, n: int, rate: float, bar: float) -> float | None:
+    """The least rate at which errors inside are named with `POWER`, by bisection."""
+    from scipy.stats import binom
+
+    def is_named(p: float) -> bool:
+        errors = int(binom.ppf(1 - POWER, inside, p))
+        total = min(n, errors + round(rate * (n - inside)))
+        one = np.array([[inside], [total], [n]], dtype=np.int64)
+        return log_tail(errors, *one) <= bar
+
+    if inside < MIN_SUPPORT or not is_named(1.0):
+        return None
+    low, high = rate, 1.0
+    for _ in range(30):
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_named(middle) else (middle, high)
+    return high

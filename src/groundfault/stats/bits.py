@@ -54,7 +54,7 @@ def take(bits: Bits, m: int, index: NDArray[np.intp]) -> Bits:
 
 # numba has no popcount: this is the LLVM intrinsic, one instruction where the processor has it
 @intrinsic
-def _popcount(_: Any, word: Any) -> Any:
+def popcount(_: Any, word: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         return builder.ctpop(args[0])
 
@@ -69,7 +69,7 @@ def count(bits: Bits) -> NDArray[np.int64]:  # pragma: no cover - compiled
     for j in prange(bits.shape[0]):
         total = np.uint64(0)
         for w in range(bits.shape[1]):
-            total += _popcount(bits[j, w])
+            total += popcount(bits[j, w])
         out[j] = total
     return out
 
@@ -93,7 +93,7 @@ def count_and(bits: Bits, planes: Bits) -> NDArray[np.int64]:  # pragma: no cove
         for p in range(planes.shape[0]):
             total = np.uint64(0)
             for w in range(width):
-                total += _popcount(bits[j, w] & planes[p, w])
+                total += popcount(bits[j, w] & planes[p, w])
             out[j, p] = total
     return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from groundfault.stats.bits import _popcount
+from groundfault.stats.bits import popcount
 
 # words: 4 KiB, so that a parent's words stay in the first-level cache for all its children
 _BLOCK = 512
@@ -79,7 +79,7 @@ def count_rows(bits, parents, parent, last, out):  # type: ignore[no-untyped-def
             row = bits[last[c], start:stop]
             total = np.uint64(0)
             for w in range(stop - start):
-                total += _popcount(shared[w] & row[w])
+                total += popcount(shared[w] & row[w])
             out[c] += np.int64(total)
 
 
@@ -100,7 +100,7 @@ def bound_errors(bits, weights, parents, parent, last, out, top):  # type: ignor
             row = bits[last[c], start:stop]
             total = np.int64(0)
             for w in range(stop - start):
-                total += np.int64(_popcount(shared[w] & row[w])) * weight[w]
+                total += np.int64(popcount(shared[w] & row[w])) * weight[w]
             if total > 0 and top[c] == 0:
                 w = 0
                 while shared[w] & row[w] == 0:
@@ -129,7 +129,7 @@ def sum_errors(bits, quanta, parents, parent, last, out):  # type: ignore[no-unt
                 base = 64 * (start + w)
                 while word:
                     lowest = word & (~word + np.uint64(1))
-                    out[c] += quanta[base + np.int64(_popcount(lowest - np.uint64(1)))]
+                    out[c] += quanta[base + np.int64(popcount(lowest - np.uint64(1)))]
                     word ^= lowest
 
 

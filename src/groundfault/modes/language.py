@@ -1,0 +1,296 @@
+"""The language of rules: which literals join, how many rules there are, and what each one costs.
+
+All of it depends on the examples alone. The error level is shared out among classes of rules, and
+within a class among its rules (a weighted Bonferroni correction), so that a short rule is cheaper
+to say than a long one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.core.rules import literal as constant
+from groundfault.core.rules import quote
+from groundfault.modes.kernels import count_pairs, count_triples
+from groundfault.modes.literals import MIN_SUPPORT, Literal, Tier
+from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+WEIGHTS = {
+    "single": 0.30,
+    "word": 0.12,
+    "pair": 0.22,
+    "mixed": 0.10,
+    "triple": 0.10,
+    "set": 0.08,
+    "set of a pair": 0.03,
+    "words": 0.05,
+    "own": 0.10,
+}
+"""Shares of the error level; those of empty classes are shared out among the others."""
+
+MAX_SET = 4
+MAX_WORDS = 8
+_SETS_OF_PAIRS = 60
+_TRIPLE_WORK = 3e9
+_REDUNDANT = 0.95
+
+
+@dataclass(frozen=True, order=True)
+class Rule:
+    """A conjunction of parts; a part is one literal, or several of one family joined by OR.
+
+    Attributes
+    ----------
+    parts : tuple of tuple of int
+        Places of literals in the language.
+    kind : str
+        The class of rules it belongs to.
+    """
+
+    parts: tuple[tuple[int, ...], ...]
+    kind: str
+
+
+class Layout:
+    """Where each unit stands in a row of bits: every stratum begins a word of its own.
+
+    So that what is expected of a word's units is one number.
+
+    Parameters
+    ----------
+    strata : int64 array, shape (units,)
+        From 0.
+    """
+
+    def __init__(self, strata: Ints) -> None:
+        self.strata = strata
+        sizes = np.bincount(strata)
+        self.words = np.repeat(np.arange(len(sizes)), (sizes + 63) // 64)
+        start = np.concatenate([[0], np.cumsum((sizes + 63) // 64 * 64)[:-1]])
+        order = np.argsort(strata, kind="stable")
+        offset = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        self.place = np.empty(len(strata), dtype=np.intp)
+        within = np.arange(len(strata)) - offset[strata[order]]
+        self.place[order] = start[strata[order]] + within
+        self.width = 64 * len(self.words)
+
+    def pack(self, rows: Bools) -> Bits:
+        """Pack rows of one value a unit: bool, shape (R, units) to (R, words)."""
+        wide = np.zeros((len(rows), self.width), dtype=np.bool_)
+        wide[:, self.place] = rows
+        return bitset.pack(wide)
+
+    def unpack(self, rows: Bits) -> Bools:
+        """The rows that `pack` packed."""
+        return bitset.unpack(rows, self.width)[:, self.place]
+
+
+class Language:
+    """Literals, what may be joined, and the cost of each class of rules.
+
+    Parameters
+    ----------
+    literals : sequence of Literal
+    layout : Layout
+    depth : {1, 2, 3}
+    """
+
+    def __init__(self, literals: Sequence[Literal], layout: Layout, depth: int = 3) -> None:
+        self.literals, self.layout, self.depth = tuple(literals), layout, depth
+        blocks = range(0, len(literals), 64)
+        packed = [layout.pack(np.stack([x.on for x in literals[i : i + 64]])) for i in blocks]
+        empty = np.zeros((0, len(layout.words)), dtype=np.uint64)
+        self.bits: Bits = np.concatenate(packed) if packed else empty
+        tiers = np.array([one.tier for one in literals], dtype=np.int64)
+        families = [one.family for one in literals]
+        # with few attributes, what is read off texts stands in for them
+        attributes = {f for f, tier in zip(families, tiers, strict=True) if tier == Tier.ATTRIBUTE}
+        top = Tier.ATTRIBUTE if len(attributes) >= 3 else Tier.TEXT
+        self.plain = np.flatnonzero(tiers <= top)
+        self.others = np.flatnonzero((tiers > top) & (tiers < Tier.OWN))
+        self.own = np.flatnonzero(tiers == Tier.OWN)
+        codes = {name: i for i, name in enumerate(dict.fromkeys(families))}
+        self.family = np.array([codes[name] for name in families], dtype=np.int64)
+        self.support = bitset.count(self.bits)
+        self._join_pairs()
+        self._choose_triples()
+        self._share_level()
+
+    def _join_pairs(self) -> None:
+        everywhere = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
+        plain, others = self.bits[self.plain], self.bits[self.others]
+        self.pair_support = count_pairs(plain, plain, everywhere)
+        mixed_support = count_pairs(plain, others, everywhere)
+        self.pairs = self._allow(self.pair_support, self.plain, self.plain)
+        self.pairs &= np.triu(np.ones_like(self.pairs), 1)
+        self.mixed = self._allow(mixed_support, self.plain, self.others)
+        if self.depth < 2:
+            self.pairs[:], self.mixed[:] = False, False
+
+    def _allow(self, both: Ints, left: NDArray[np.intp], right: NDArray[np.intp]) -> Bools:
+        """Which pairs are rules: enough units, no two of a family, and both parts matter."""
+        a, b = self.support[left][:, None], self.support[right][None, :]
+        apart = self.family[left][:, None] != self.family[right][None, :]
+        return apart & (both >= MIN_SUPPORT) & (both <= _REDUNDANT * a) & (both <= _REDUNDANT * b)
+
+    def _choose_triples(self) -> None:
+        """Literals that triples are made of: all, or on large tables the plainest."""
+        words = max(1, self.bits.shape[1])
+        limit = int((6 * _TRIPLE_WORK / words) ** (1 / 3)) if self.depth >= 3 else 0
+        # by cost first: values and flags, then cuts, then ranges; text literals last
+        costs = [self.literals[i].cost + 2 * self.literals[i].tier for i in self.plain]
+        self.triple_places = np.sort(np.argsort(costs, kind="stable")[:limit])
+        p = self.triple_places
+        self.triple_pairs = (self.pairs | self.pairs.T)[np.ix_(p, p)]
+        self.triple_bits = self.bits[self.plain[p]]
+        self.triple_support = self.pair_support[np.ix_(p, p)]
+
+    @cached_property
+    def values(self) -> dict[str, NDArray[np.intp]]:
+        """Families of literals that exclude each other, as places among the plain ones."""
+        members: dict[str, list[int]] = {}
+        for place, index in enumerate(self.plain):
+            one = self.literals[index]
+            if one.value is not None or (one.tier == Tier.TEXT and one.bounds is None):
+                members.setdefault(one.family, []).append(place)
+        families = {}
+        for name, places in members.items():
+            index = np.array(places, dtype=np.intp)
+            overlap = self.pair_support[np.ix_(index, index)]
+            if len(index) >= 3 and overlap.sum() == np.trace(overlap):
+                families[name] = index
+        return families
+
+    @cached_property
+    def word_families(self) -> dict[str, NDArray[np.intp]]:
+        """Words of each column of texts, as places of literals."""
+        members: dict[str, list[int]] = {}
+        for i, one in enumerate(self.literals):
+            if one.tier == Tier.WORD:
+                members.setdefault(one.column, []).append(i)
+        return {name: np.array(places) for name, places in members.items() if len(places) > 2}
+
+    def _share_level(self) -> None:
+        triples = count_triples(
+            self.triple_bits, self.triple_pairs, self.triple_support, MIN_SUPPORT
+        )
+        self.counts = {
+            "single": len(self.plain),
+            "word": len(self.others),
+            "pair": int(self.pairs.sum()),
+            "mixed": int(self.mixed.sum()),
+            "triple": int(triples),
+            "set": self._count_sets(len(self.plain)) if self.depth > 1 else 0,
+            "set of a pair": self._count_sets(int(self.pairs.sum())) if self.depth > 2 else 0,
+            "words": sum(_count_subsets(len(v), MAX_WORDS) for v in self.word_families.values()),
+            "own": len(self.own),
+        }
+        total = sum(WEIGHTS[kind] for kind, count in self.counts.items() if count)
+        self.weights = {kind: WEIGHTS[kind] / total for kind, count in self.counts.items() if count}
+
+    def _count_sets(self, contexts: int) -> int:
+        return contexts * sum(_count_subsets(len(v), MAX_SET) for v in self.values.values())
+
+    def log_cost(self, kind: str, size: int = 1) -> float:
+        """Log of what an error level is divided by for a rule of a class.
+
+        ``size`` is that of a set: sets share their class's level equally among the sizes, and then
+        among the sets of that size.
+        """
+        if kind in ("single", "word", "pair", "mixed", "triple", "own"):
+            return math.log(self.counts[kind] / self.weights[kind])
+        largest, families = (
+            (MAX_WORDS, list(self.word_families.values()))
+            if kind == "words"
+            else (MAX_SET, list(self.values.values()))
+        )
+        sets = sum(math.comb(len(v), size) for v in families)
+        contexts = {"words": 1, "set": len(self.plain), "set of a pair": self.counts["pair"]}[kind]
+        return math.log(max(1, sets) * contexts * (largest - 1) / self.weights[kind])
+
+    def cost_of(self, rule: Rule) -> float:
+        """Log of what an error level is divided by for a rule."""
+        return self.log_cost(rule.kind, max(len(part) for part in rule.parts))
+
+    def mask(self, rule: Rule) -> Bits:
+        """The units a rule holds for, as one row of bits."""
+        row = np.full(self.bits.shape[1], np.uint64(2**64 - 1))
+        for part in rule.parts:
+            row = row & np.bitwise_or.reduce(self.bits[list(part)], axis=0)
+        return row
+
+    def masks(self, rules: Sequence[Rule]) -> Bits:
+        """The units that rules hold for: uint64, shape (rules, words)."""
+        empty = np.zeros((0, self.bits.shape[1]), dtype=np.uint64)
+        return np.stack([self.mask(rule) for rule in rules]) if rules else empty
+
+    def size(self, rule: Rule) -> float:
+        """How long a rule takes to read: about one a condition."""
+        return sum(
+            1 + 0.5 * (len(part) - 1) + max(self.literals[i].cost for i in part) / 2
+            for part in rule.parts
+        )
+
+    def own_literal(self, rule: Rule) -> Literal | None:
+        """The user's candidate that a rule is; None for one of the search's own language."""
+        return self.literals[rule.parts[0][0]] if rule.kind == "own" else None
+
+    def tested(self, rule: Rule) -> Bools | None:
+        """Units that a rule is tested on; None for all."""
+        own = self.own_literal(rule)
+        return None if own is None else own.tested
+
+    def names_texts(self, rule: Rule) -> bool:
+        """Whether a rule reads texts rather than attributes."""
+        return any(
+            Tier.ATTRIBUTE < self.literals[i].tier < Tier.OWN for part in rule.parts for i in part
+        )
+
+    def sql(self, rule: Rule) -> str:
+        """A rule in SQL."""
+        return " AND ".join(self._part_sql(part) for part in rule.parts)
+
+    def _part_sql(self, part: tuple[int, ...]) -> str:
+        literals = [self.literals[i] for i in part]
+        if len(part) > 1 and all(one.value is not None for one in literals):
+            values = ", ".join(constant(one.value) for one in literals)
+            return f"{quote(literals[0].column)} IN ({values})"
+        joined = " OR ".join(one.rule for one in literals)
+        several = len(part) > 1
+        return f"({joined})" if several else joined
+
+    def conditions(self, rule: Rule) -> tuple[str, ...]:
+        """The parts of a rule in English."""
+        return tuple(self._part_meaning(part) for part in rule.parts)
+
+    def _part_meaning(self, part: tuple[int, ...]) -> str:
+        literals = [self.literals[i] for i in part]
+        if len(part) > 1 and all(one.value is not None for one in literals):
+            values = [str(one.value) for one in literals]
+            return f"{literals[0].column} is {', '.join(values[:-1])} or {values[-1]}"
+        return " or ".join(one.meaning for one in literals)
+
+
+def _count_subsets(values: int, largest: int) -> int:
+    return sum(math.comb(values, size) for size in range(2, largest + 1))
+
+
+def list_subsets(values: int, largest: int) -> Bools:
+    """All subsets of two and more out of a few values: bool, shape (subsets, values)."""
+    rows = [
+        np.isin(np.arange(values), subset)
+        for size in range(2, min(values, largest) + 1)
+        for subset in combinations(range(values), size)
+    ]
+    return np.array(rows, dtype=np.bool_).reshape(len(rows), values)

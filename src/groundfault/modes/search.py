@@ -1,0 +1,276 @@
+"""The search: the best rules of every class, given the modes listed so far.
+
+It is exhaustive for conjunctions of up to three literals. It may be as greedy as it likes: every
+rule of the language is paid for, so no way of picking among them can break the guarantee.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.modes.kernels import search_triples, sum_pairs
+from groundfault.modes.language import MAX_SET, MAX_WORDS, Language, Rule, list_subsets
+from groundfault.modes.literals import MIN_SUPPORT
+from groundfault.modes.strata import Strata
+from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
+
+Floats = NDArray[np.float64]
+
+GAMMA = 0.15
+"""How much the size of a rule counts beside its guaranteed excess."""
+_TOP = 40
+_CONTEXTS = 60
+_EVEN = 0.8
+_STARTS = 6
+_FEW = 4
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A rule that the search proposes.
+
+    Attributes
+    ----------
+    rule : Rule
+    mask : uint64 array, shape (words,)
+    score : float
+        Guaranteed excess on new units; `guarantee`.
+    """
+
+    rule: Rule
+    mask: Bits
+    score: float
+
+
+def score_masks(masks: Bits, strata: Strata, log_costs: Floats) -> Floats:
+    """Guaranteed excess of rules on new units, each at its own multiplicity."""
+    units, losses, expected = strata.count_new(masks)
+    z = np.sqrt(2 * np.maximum(log_costs, 0.5))
+    return score_counts(units, losses, expected, z)
+
+
+def score_counts(units: Floats, losses: Floats, expected: Floats, z: Floats | float) -> Floats:
+    """`guarantee`, for arrays."""
+    n = np.maximum(units, 1e-9)
+    rate = np.minimum(losses / n, 1.0)
+    z2 = np.square(z)
+    spread = z * np.sqrt(rate * (1 - rate) / n + z2 / (4 * n * n))
+    low = (rate + z2 / (2 * n) - spread) / (1 + z2 / n)
+    return np.asarray(np.where(units >= 1, (low - expected / n) * n**GAMMA, -9.0))
+
+
+def search(language: Language, strata: Strata) -> list[Proposal]:
+    """The best rules of every class, those of the largest guaranteed excess first."""
+    rules = list(dict.fromkeys(_search_all(language, strata)))
+    masks = language.masks(rules)
+    costs = np.array([language.cost_of(rule) for rule in rules])
+    scores = score_masks(masks, strata, costs) if rules else np.zeros(0)
+    half = strata.layout.strata.size / 2
+    small = bitset.count(masks) <= half
+    order = [i for i in np.argsort(-scores, kind="stable") if scores[i] > 0 and small[i]]
+    return [Proposal(rules[i], masks[i], float(scores[i])) for i in order]
+
+
+def _search_all(language: Language, strata: Strata) -> Iterator[Rule]:
+    yield from _search_singles(language, strata)
+    if language.depth < 2:
+        return
+    plain = language.bits[language.plain]
+    sums = _sum(plain, plain, strata)
+    yield from _search_pairs(language, sums)
+    if len(language.others):
+        yield from _search_mixed(language, strata)
+    if language.depth >= 3:
+        yield from _search_triples(language, strata)
+    yield from _search_sets(language, strata, sums)
+    yield from _search_words(language, strata)
+
+
+def _sum(a: Bits, b: Bits, strata: Strata) -> NDArray[np.float32]:
+    losses = strata.losses
+    sums: NDArray[np.float32] = sum_pairs(
+        a, b, strata.inside, losses.planes, losses.scale, strata.rate
+    )
+    return sums
+
+
+def _z(language: Language, kind: str, size: int = 1) -> float:
+    return math.sqrt(2 * max(language.log_cost(kind, size), 0.5))
+
+
+def _best(scores: Floats, top: int) -> NDArray[np.intp]:
+    """Places of the best positive scores, best first."""
+    flat = scores.ravel()
+    places = np.argpartition(-flat, top)[:top] if flat.size > top else np.arange(flat.size)
+    places = places[flat[places] > 0]
+    return np.asarray(places[np.argsort(-flat[places], kind="stable")])
+
+
+def _search_singles(language: Language, strata: Strata) -> Iterator[Rule]:
+    for kind, places in (
+        ("single", language.plain),
+        ("word", language.others),
+        ("own", language.own),
+    ):
+        if len(places):
+            counts = strata.count_new(language.bits[places])
+            scores = score_counts(*counts, _z(language, kind))
+            yield from (Rule(((int(places[i]),),), kind) for i in _best(scores, _TOP))
+
+
+def _search_pairs(language: Language, sums: NDArray[np.float32]) -> Iterator[Rule]:
+    if not language.counts["pair"]:
+        return
+    scores = np.where(language.pairs, score_counts(*sums, _z(language, "pair")), -9.0)
+    for flat in _best(scores, 2 * _TOP):
+        i, j = divmod(int(flat), len(language.plain))
+        yield Rule(((int(language.plain[i]),), (int(language.plain[j]),)), "pair")
+
+
+def _search_mixed(language: Language, strata: Strata) -> Iterator[Rule]:
+    if not language.counts["mixed"]:
+        return
+    sums = _sum(language.bits[language.plain], language.bits[language.others], strata)
+    scores = np.where(language.mixed, score_counts(*sums, _z(language, "mixed")), -9.0)
+    for flat in _best(scores, 2 * _TOP):
+        i, j = divmod(int(flat), len(language.others))
+        yield Rule(((int(language.plain[i]),), (int(language.others[j]),)), "mixed")
+
+
+def _search_triples(language: Language, strata: Strata) -> Iterator[Rule]:
+    if not language.counts["triple"]:
+        return
+    losses = strata.losses
+    best, third = search_triples(
+        language.triple_bits,
+        language.triple_pairs,
+        language.triple_support,
+        MIN_SUPPORT,
+        strata.inside,
+        losses.planes,
+        losses.scale,
+        strata.rate,
+        _z(language, "triple"),
+        GAMMA,
+    )
+    places = language.plain[language.triple_places]
+    for flat in _best(best.astype(np.float64), 2 * _TOP):
+        i, j = divmod(int(flat), len(places))
+        k = int(third[i, j])
+        yield Rule(tuple((int(places[x]),) for x in (i, j, k)), "triple")
+
+
+def _search_sets(language: Language, strata: Strata, sums: NDArray[np.float32]) -> Iterator[Rule]:
+    """Sets of values of one column, inside one literal or a pair of them."""
+    plain = language.plain
+    for name, places in language.values.items():
+        family = language.family[plain[places[0]]]
+        contexts = np.flatnonzero(language.family[plain] != family)
+        kind_rules = _search_family(language, sums[:, contexts][:, :, places], places, "set")
+        for context, values in kind_rules:
+            yield Rule(((int(plain[contexts[context]]),), values), "set")
+        if language.depth >= 3 and language.counts["set of a pair"]:
+            yield from _search_pair_sets(language, strata, sums, name, family)
+
+
+def _search_pair_sets(
+    language: Language, strata: Strata, sums: NDArray[np.float32], name: str, family: int
+) -> Iterator[Rule]:
+    plain, places = language.plain, language.values[name]
+    scores = np.where(language.pairs, score_counts(*sums, 2.0), -9.0)
+    pairs = [divmod(int(flat), len(plain)) for flat in _best(scores, _CONTEXTS)]
+    pairs = [p for p in pairs if family not in language.family[plain[list(p)]]]
+    if not pairs:
+        return
+    masks = np.stack([language.bits[plain[i]] & language.bits[plain[j]] for i, j in pairs])
+    inner = _sum(masks, language.bits[plain[places]], strata)
+    for context, values in _search_family(language, inner, places, "set of a pair"):
+        i, j = pairs[context]
+        yield Rule(((int(plain[i]),), (int(plain[j]),), values), "set of a pair")
+
+
+def _search_family(
+    language: Language, sums: NDArray[np.float32], places: NDArray[np.intp], kind: str
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The best sets of values in each context, each value of which carries its part.
+
+    ``sums`` are of shape (3, contexts, values).
+    """
+    units, losses, expected = sums.astype(np.float64)
+    excess = losses - expected
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rank = np.where((units >= _FEW) & (excess > 0), excess / np.sqrt(units), -1.0)
+    top = np.argsort(-rank, axis=1, kind="stable")[:, :5]
+    usable = np.take_along_axis(rank, top, axis=1) > 0
+    u, x, e = (np.take_along_axis(a, top, axis=1) for a in (units, losses, expected))
+    subsets = list_subsets(top.shape[1], MAX_SET)
+    live = (units > 0).sum(axis=1)
+    sizes = subsets.sum(axis=1)
+    s, k, mu = u @ subsets.T, x @ subsets.T, e @ subsets.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (k - mu) / s
+        each = (x - e) / u
+    least = np.where(subsets[None], each[:, None, :], np.inf).min(axis=2)
+    ok = (s >= MIN_SUPPORT) & ~((~usable)[:, None, :] & subsets[None]).any(axis=2)
+    # a set of all values says nothing beyond its context; each value has to carry its part
+    ok &= (sizes[None, :] < live[:, None]) & (least >= _EVEN * mean)
+    z = np.array([_z(language, kind, int(size)) for size in sizes])
+    scores = np.where(ok, score_counts(s, k, mu, z[None, :]), -9.0)
+    for flat in _best(scores, _TOP):
+        context, which = divmod(int(flat), len(subsets))
+        chosen = sorted(int(language.plain[places[v]]) for v in top[context][subsets[which]])
+        yield context, tuple(chosen)
+
+
+def _search_words(language: Language, strata: Strata) -> Iterator[Rule]:
+    """Unions of words, grown greedily from the best of them."""
+    for places in language.word_families.values():
+        bits = language.bits[places]
+        units, losses, expected = strata.count_new(bits)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rank = np.where(units >= _FEW, (losses - expected) / np.sqrt(units), -9.0)
+        pool = np.argsort(-rank, kind="stable")[:25]
+        pool = pool[rank[pool] > 0]
+        for start in pool[:_STARTS]:
+            yield from _grow_words(language, strata, places, pool, int(start))
+
+
+def _grow_words(
+    language: Language, strata: Strata, places: NDArray[np.intp], pool: NDArray[np.intp], start: int
+) -> Iterator[Rule]:
+    bits = language.bits[places]
+    words, mask = [start], bits[start]
+    score = float(score_masks(mask[None], strata, np.array([language.log_cost("word")]))[0])
+    while len(words) < MAX_WORDS:
+        others = [int(i) for i in pool if i not in words]
+        if not others:
+            return
+        cost = language.log_cost("words", len(words) + 1)
+        unions = mask | bits[others]
+        scores = score_masks(unions, strata, np.full(len(others), cost))
+        best = int(np.argmax(scores))
+        if scores[best] <= score or not _is_even(bits[[*words, others[best]]], strata):
+            return
+        words.append(others[best])
+        mask, score = unions[best], float(scores[best])
+        yield Rule((tuple(sorted(int(places[i]) for i in words)),), "words")
+
+
+def _is_even(rows: Bits, strata: Strata) -> bool:
+    """Whether each word carries its part where it stands alone."""
+    several = np.zeros_like(rows[0])
+    seen = np.zeros_like(rows[0])
+    for row in rows:
+        several |= seen & row
+        seen |= row
+    units, losses, expected = strata.count_new(rows & ~several)
+    if units.min() < _FEW:
+        return False
+    excess = (losses - expected) / units
+    return bool(excess.min() >= _EVEN * excess.max())

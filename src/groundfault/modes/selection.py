@@ -1,0 +1,178 @@
+"""The list: which rules are listed as modes, in which words and in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.modes.language import Language, Rule
+from groundfault.modes.search import Proposal, score_masks, search
+from groundfault.modes.strata import Losses, Strata
+from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
+
+MAX_MODES = 25
+_TESTED = 120
+_SAME_WORDS = 0.7
+_SAME_SCORE = 0.95
+_SAME_UNITS = 0.95
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A rule on the list.
+
+    Attributes
+    ----------
+    rule : Rule
+    mask : uint64 array, shape (words,)
+    log_marginal, log_conditional : float
+        Adjusted log p-values: alone, and given those listed before it.
+    alternatives : tuple of (Rule, float)
+        Rules for nearly the same units, and their overlap.
+    """
+
+    rule: Rule
+    mask: Bits
+    log_marginal: float
+    log_conditional: float
+    alternatives: tuple[tuple[Rule, float], ...] = ()
+
+
+class Selection:
+    """Chooses modes for one outcome.
+
+    Parameters
+    ----------
+    language : Language
+    losses : Losses
+    level : float
+        Of each of the two claims.
+    """
+
+    def __init__(self, language: Language, losses: Losses, level: float) -> None:
+        self.language, self.losses, self.log_level = language, losses, math.log(level)
+        self.base = Strata(language.layout, losses)
+        self.tabu: set[Rule] = set()
+
+    def select(self) -> list[Listed]:
+        """Search, list the best, drop what others explain, until nothing more stands."""
+        modes: list[Listed] = []
+        for _ in range(3 * MAX_MODES):
+            if len(modes) >= MAX_MODES:
+                break
+            mode = self._next(modes)
+            if mode is None:
+                break
+            self.tabu.add(mode.rule)
+            modes = self._drop_redundant([*modes, mode])
+        return self._order(modes)
+
+    def _strata(self, modes: Sequence[Listed]) -> Strata:
+        if not modes:
+            return self.base
+        return Strata(self.language.layout, self.losses, [mode.mask for mode in modes])
+
+    def _next(self, modes: Sequence[Listed]) -> Listed | None:
+        """The best rule beyond those listed, in its shortest words."""
+        strata = self._strata(modes)
+        proposals = self._gate(search(self.language, strata), strata)
+        if not proposals:
+            return None
+        best = proposals[0]
+        overlaps = _compute_overlaps(best.mask, np.stack([p.mask for p in proposals]))
+        chosen = self._reword(best, proposals, overlaps)
+        overlaps = _compute_overlaps(chosen.mask, np.stack([p.mask for p in proposals]))
+        alternatives = tuple(
+            (p.rule, float(overlap))
+            for p, overlap in zip(proposals, overlaps, strict=True)
+            if p.rule != chosen.rule and overlap >= _SAME_UNITS
+        )
+        return self._list(chosen, strata, alternatives[:4])
+
+    def _log_p(self, strata: Strata, one: Proposal | Listed) -> float:
+        return strata.log_p(one.mask, self.language.tested(one.rule))
+
+    def _list(
+        self, proposal: Proposal, strata: Strata, alternatives: tuple[tuple[Rule, float], ...]
+    ) -> Listed:
+        cost = self.language.cost_of(proposal.rule)
+        marginal = self._log_p(self.base, proposal) + cost
+        conditional = self._log_p(strata, proposal) + cost
+        return Listed(proposal.rule, proposal.mask, marginal, conditional, alternatives)
+
+    def _gate(self, proposals: Sequence[Proposal], strata: Strata) -> list[Proposal]:
+        """Those whose two claims both stand, the best first."""
+        significant: list[Proposal] = []
+        for proposal in proposals:
+            if proposal.rule in self.tabu:
+                continue
+            bar = self.log_level - self.language.cost_of(proposal.rule)
+            if self._log_p(strata, proposal) <= bar and self._log_p(self.base, proposal) <= bar:
+                significant.append(proposal)
+            if len(significant) >= _TESTED:
+                break
+        return significant
+
+    def _reword(
+        self, best: Proposal, proposals: Sequence[Proposal], overlaps: NDArray[np.float64]
+    ) -> Proposal:
+        """The shortest rule that says the same; attributes rather than texts."""
+        language = self.language
+        length, texts = language.size(best.rule), language.names_texts(best.rule)
+        same = [best]
+        for p, overlap in zip(proposals, overlaps, strict=True):
+            shorter = (
+                p.score >= _SAME_SCORE * best.score
+                and overlap >= _SAME_WORDS
+                and language.size(p.rule) < length - 0.2
+            )
+            plainer = (
+                texts
+                and not language.names_texts(p.rule)
+                and p.score >= 0.6 * best.score
+                and overlap >= 0.9
+            )
+            if shorter or plainer:
+                same.append(p)
+        return min(same, key=lambda p: (language.size(p.rule), -p.score))
+
+    def _drop_redundant(self, modes: list[Listed]) -> list[Listed]:
+        """Without the earlier modes that show nothing beyond all the others."""
+        i = 0
+        while i < len(modes) - 1:
+            others = [mode.mask for j, mode in enumerate(modes) if j != i]
+            strata = Strata.of_patterns(self.language.layout, self.losses, others)
+            cost = self.language.cost_of(modes[i].rule)
+            if self._log_p(strata, modes[i]) + cost > self.log_level:
+                modes = modes[:i] + modes[i + 1 :]
+            else:
+                i += 1
+        return modes
+
+    def _order(self, modes: list[Listed]) -> list[Listed]:
+        """The largest guaranteed excess first, each tested given those before it."""
+        ordered: list[Listed] = []
+        rest = list(modes)
+        while rest:
+            strata = self._strata(ordered)
+            costs = np.array([self.language.cost_of(mode.rule) for mode in rest])
+            log_p = np.array([self._log_p(strata, mode) for mode in rest]) + costs
+            scores = score_masks(np.stack([mode.mask for mode in rest]), strata, costs)
+            scores = np.where(log_p <= self.log_level, scores, -99.0)
+            best = int(np.argmax(scores))
+            if log_p[best] > self.log_level:
+                break
+            ordered.append(replace(rest.pop(best), log_conditional=float(log_p[best])))
+        return ordered
+
+
+def _compute_overlaps(mask: Bits, masks: Bits) -> NDArray[np.float64]:
+    """Jaccard of one rule with many."""
+    both = bitset.count(masks & mask).astype(np.float64)
+    either = bitset.count(masks | mask)
+    return np.asarray(both / np.maximum(either, 1))

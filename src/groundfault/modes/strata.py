@@ -1,0 +1,147 @@
+"""Units, losses and strata: how surprising a rule is, given what earlier modes explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from groundfault.modes.language import Layout
+from groundfault.stats import bits as bitset
+from groundfault.stats.bits import Bits
+from groundfault.stats.contingency import common_grid
+from groundfault.stats.stratified_tail import log_tail, log_tail_of_losses
+
+Floats = NDArray[np.float64]
+_PLANES = 7
+"""Bits of a loss that rank rules; tests use the loss itself."""
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Losses of all units, as numbers and as bit planes.
+
+    Attributes
+    ----------
+    values : float64 array, shape (units,)
+        In [0, 1].
+    planes : uint64 array, shape (P, words)
+    scale : float32 array, shape (P,)
+        What each plane is worth.
+    step : float
+        What all losses are whole multiples of; 0 where there is none.
+    """
+
+    values: Floats
+    planes: Bits
+    scale: NDArray[np.float32]
+    step: float = 1.0
+
+    @classmethod
+    def of(cls, values: Floats, layout: Layout) -> Losses:
+        """Cut losses into planes: one for errors, seven for graded losses."""
+        if np.isin(values, (0.0, 1.0)).all():
+            return cls(values, layout.pack(values[None] == 1), np.ones(1, dtype=np.float32))
+        top = 2**_PLANES - 1
+        whole = np.rint(values * top).astype(np.int64)
+        rows = np.stack([(whole >> b) & 1 == 1 for b in range(_PLANES)])
+        scale = (2.0 ** np.arange(_PLANES) / top).astype(np.float32)
+        grid = common_grid(values)
+        return cls(values, layout.pack(rows), scale, 1 / grid if grid else 0.0)
+
+    @property
+    def binary(self) -> bool:
+        """Whether every loss is 0 or 1."""
+        return len(self.scale) == 1
+
+
+class Strata:
+    """Units in strata: those of the layout, divided by the first listed mode that holds.
+
+    Parameters
+    ----------
+    layout : Layout
+    losses : Losses
+    masks : sequence of uint64 arrays, shape (words,)
+        Units of the modes listed so far, in order.
+    """
+
+    def __init__(self, layout: Layout, losses: Losses, masks: Sequence[Bits] = ()) -> None:
+        self.layout, self.losses = layout, losses
+        first = np.zeros(len(layout.strata), dtype=np.int64)
+        rows = layout.unpack(np.stack(masks)) if len(masks) else []
+        for i in range(len(masks) - 1, -1, -1):
+            first[rows[i]] = i + 1
+        self.new = first == 0
+        self._divide(first * (layout.strata.max(initial=0) + 1) + layout.strata)
+
+    def _divide(self, code: NDArray[np.int64]) -> None:
+        _, self.home = np.unique(code, return_inverse=True)
+        self.size = np.bincount(self.home)
+        self.total = np.bincount(self.home, weights=self.losses.values)
+        rate = self.total / self.size
+        self.expected = rate[self.home]
+        # among new units, what is expected is one number for each word of bits
+        self.inside = self.layout.pack(self.new[None])[0]
+        self.rate = np.zeros(len(self.layout.words), dtype=np.float32)
+        home = self.layout.place[self.new] // 64
+        self.rate[home] = self.expected[self.new]
+
+    @classmethod
+    def of_patterns(cls, layout: Layout, losses: Losses, masks: Sequence[Bits]) -> Strata:
+        """Strata of the whole pattern of modes that hold, not of the first alone."""
+        strata = cls(layout, losses)
+        rows = layout.unpack(np.stack(masks))
+        _, code = np.unique(rows, axis=1, return_inverse=True)
+        strata._divide(code.reshape(-1) * (layout.strata.max(initial=0) + 1) + layout.strata)
+        return strata
+
+    def log_p(self, mask: Bits, tested: NDArray[np.bool_] | None = None) -> float:
+        """Log p of a rule: its losses are no more than the strata give, against more.
+
+        Parameters
+        ----------
+        mask : uint64 array, shape (words,)
+        tested : bool array, shape (units,), optional
+            Only these units are looked at.
+        """
+        on = self.layout.unpack(mask[None])[0]
+        home, values, size, total = self.home, self.losses.values, self.size, self.total
+        if tested is not None:
+            on = on & tested
+            size = np.bincount(home[tested], minlength=len(size))
+            total = np.bincount(home[tested], weights=values[tested], minlength=len(size))
+        index = np.flatnonzero(on)
+        on_size = np.bincount(home[index], minlength=len(size))
+        busy = np.flatnonzero(on_size)
+        if self.losses.binary:
+            errors = int(round(values[index].sum()))
+            whole = np.rint(total[busy]).astype(np.int64)
+            return float(log_tail(errors, on_size[busy], whole, size[busy]))
+        return self._log_p_of_losses(float(values[index].sum()), on_size, tested)
+
+    def _log_p_of_losses(
+        self, total: float, on_size: NDArray[np.int64], tested: NDArray[np.bool_] | None
+    ) -> float:
+        levels, place = np.unique(self.losses.values, return_inverse=True)
+        rows = np.flatnonzero(on_size[self.home] > 0 if tested is None else tested)
+        rows = rows[on_size[self.home[rows]] > 0]
+        cell, counts = np.unique(self.home[rows] * len(levels) + place[rows], return_counts=True)
+        busy, home = np.unique(cell // len(levels), return_inverse=True)
+        values = levels[cell % len(levels)]
+        step = self.losses.step
+        return float(log_tail_of_losses(total, step, on_size[busy], home, values, counts))
+
+    def count_new(self, masks: Bits) -> tuple[Floats, Floats, Floats]:
+        """New units of each rule, their losses, and what is expected of them."""
+        inside = masks & self.inside
+        units = bitset.count(inside).astype(np.float64)
+        losses = bitset.count_and(inside, self.losses.planes) @ self.losses.scale.astype(float)
+        rates, places = np.unique(self.rate, return_inverse=True)
+        expected = np.zeros(len(masks))
+        for i, rate in enumerate(rates):
+            if rate:
+                expected += rate * bitset.count(np.ascontiguousarray(inside[:, places == i]))
+        return units, losses, expected
