@@ -5,7 +5,6 @@ None of them sees an outcome, so that rules made of them may be tested on all un
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -13,11 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.rules import Rule, literal, quote
+from groundfault.core.rules import Rule, quote
+from groundfault.modes.text_languages import detect_languages
+from groundfault.modes.text_shapes import MIN_TEXTS, Draft, draft_shapes, match_words
 
-MIN_TEXTS = 8
-"""Texts that a condition holds for, at least, and as many that it leaves out."""
 _SAMPLE = 20_000
+# what is looked at text by text, and not by polars
+_SMALL_SAMPLE = 5_000
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,6 @@ class TextLiteral:
     value: str | None = None
 
 
-@dataclass(frozen=True)
-class _Draft:
-    """A literal before it is evaluated; without a rule's column, ``{}`` stands for it."""
-
-    family: str
-    rule: str
-    meaning: str
-    cost: float = 1.0
-    value: str | None = None
-
-
 def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLiteral]:
     """Conditions on a column of texts, fixed by the texts alone.
 
@@ -77,11 +67,13 @@ def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLit
     sample = text.drop_nulls()
     if sample.len() > _SAMPLE:
         sample = sample.sample(_SAMPLE, seed=0)
-    drafts = [*_draft_lengths(sample), *_draft_words(sample, max_words)]
+    words = sample[:_SMALL_SAMPLE].str.to_lowercase().str.extract_all(r"\w+").to_list()
+    languages = detect_languages([set(some) for some in words])
+    drafts = [*draft_shapes(sample, languages), *_draft_words(sample, max_words)]
     return _keep_different(_evaluate(drafts, text))
 
 
-def _evaluate(drafts: Iterable[_Draft], text: pl.Series) -> Iterator[TextLiteral]:
+def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextLiteral]:
     column = quote(text.name)
     drafts = list(drafts)
     rules = [draft.rule.replace("{}", column) for draft in drafts]
@@ -107,18 +99,9 @@ def _keep_different(literals: Iterable[TextLiteral]) -> list[TextLiteral]:
     return different
 
 
-def _draft_lengths(sample: pl.Series) -> Iterator[_Draft]:
-    lengths = sample.str.len_chars()
-    cuts = {int(lengths.quantile(share) or 0) for share in (0.1, 0.25, 0.5, 0.75, 0.9)}
-    for cut in sorted(cuts):
-        yield _Draft("length", f"LENGTH({{}}) >= {cut}", f"has {cut} characters or more")
-        yield _Draft("length", f"LENGTH({{}}) <= {cut}", f"has at most {cut} characters")
-
-
-def _draft_words(sample: pl.Series, max_words: int) -> Iterator[_Draft]:
+def _draft_words(sample: pl.Series, max_words: int) -> Iterator[Draft]:
     words = sample.str.to_lowercase().str.extract_all(r"\w+").list.unique().explode().drop_nulls()
     counts = sorted(words.value_counts().rows(), key=lambda row: (-row[1], row[0]))
     frequent = [word for word, count in counts if MIN_TEXTS <= count <= 0.7 * sample.len()]
     for word in frequent[:max_words]:
-        pattern = literal(rf"\b{re.escape(word)}\b")
-        yield _Draft("words", f"{{}} ~* {pattern}", f'has the word "{word}"', 2.0, word)
+        yield Draft("words", match_words([word]), f'has the word "{word}"', 2.0)

@@ -1,0 +1,250 @@
+"""What a text looks like: its numbers, sentences, letters and marks, as rules."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from groundfault.core.rules import literal
+from groundfault.modes.lexicon import CLASSES, LANGUAGES
+from groundfault.modes.text_languages import ColumnLanguages
+
+MIN_TEXTS = 8
+"""Texts that a condition holds for, at least, and as many that it leaves out."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A condition on texts before it is evaluated.
+
+    Attributes
+    ----------
+    family : str
+    rule : str
+        In SQL; ``{}`` stands for the column.
+    meaning : str
+        What follows the name of the column in English.
+    cost : float
+    value : str or None
+        Which of several that exclude each other.
+    """
+
+    family: str
+    rule: str
+    meaning: str
+    cost: float = 1.0
+    value: str | None = None
+
+
+def match(pattern: str, *, any_case: bool = False) -> str:
+    """A regular expression as a condition on the column ``{}``."""
+    return f"{{}} {'~*' if any_case else '~'} {literal(pattern)}"
+
+
+def match_words(words: Sequence[str]) -> str:
+    """A condition on the column ``{}``: it has one of these words, in any case."""
+    inner = "|".join(re.escape(word) for word in words)
+    return match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)
+
+
+def draft_shapes(sample: pl.Series, languages: ColumnLanguages) -> Iterator[Draft]:
+    """Conditions on the shape of texts.
+
+    Parameters
+    ----------
+    sample : polars.Series
+        Strings without nulls: what cuts and frequent openings are read off.
+    languages : ColumnLanguages
+        Of the sample.
+    """
+    yield from _draft_languages(languages)
+    yield from _draft_case()
+    yield from _draft_numbers()
+    yield from _draft_marks()
+    yield from _draft_classes(languages)
+    yield from _draft_sentences()
+    yield from _draft_openings(sample)
+    yield from _draft_lengths(sample)
+
+
+def _draft_languages(languages: ColumnLanguages) -> Iterator[Draft]:
+    for code, words in languages.words.items():
+        if words:
+            name = LANGUAGES[code]
+            yield Draft("language", match_words(words), f"is in {name}", 1.0, name)
+    first = languages.present[0]
+    if len(languages.present) > 2 and languages.words.get(first):
+        rule = f"NOT {match_words(languages.words[first])}"
+        yield Draft("language", rule, f"is not in {LANGUAGES[first]}")
+
+
+_SCRIPTS = "Cyrillic Greek Arabic Hebrew Devanagari Han Hiragana Katakana Hangul Thai".split()
+
+
+def _draft_case() -> Iterator[Draft]:
+    cased = "{} <> LOWER({})"
+    yield Draft("case", f"{{}} = UPPER({{}}) AND {cased}", "is all in capitals")
+    yield Draft("case", "{} = LOWER({})", "has no capitals")
+    yield Draft("case", match(r"^\W*\p{Ll}"), "begins with a small letter")
+    yield Draft("case", match(r"\b\p{Lu}{3,}\b"), "has a word in capitals")
+    for name in _SCRIPTS:
+        yield Draft("script", match(rf"\p{{{name}}}"), f"has {name} letters")
+    yield Draft("script", match(r"[^\x00-\x7F]"), "has a character beyond ASCII")
+
+
+# a run of digits with inner commas and points, and what parts it from the next
+_NEXT_NUMBER = r"(\d[\d.,]*[^\d.,]\D*)"
+_OPERATORS = {
+    "plus sign": r"\w\s?\+\s?\w",
+    "minus sign": r"\w\s-\s\w|\d-\d",
+    "times sign": r"\w\s?[*×]\s?\w|\d\s?x\s?\d",
+    "division sign": r"\w\s?÷\s?\w|\d\s?/\s?\d",
+    "equals sign": r"\w\s?={1,2}\s?\S",
+    "power": r"\w\s?(\^|\*\*)\s?\w",
+    "sign for less or greater": r"\w\s?[<>≤≥]\s?\w",
+}
+
+
+def _draft_numbers() -> Iterator[Draft]:
+    yield Draft("number count", match(r"\d"), "has a number in digits")
+    yield Draft("number count", f"NOT {match(_digits(1))}", "has no digits")
+    for count in (2, 3, 4, 5, 6, 8, 10, 15):
+        pattern = rf"{_NEXT_NUMBER}{{{count - 1}}}\d"
+        yield Draft("number count", match(pattern), f"has {count} or more numbers")
+        if count <= 4:
+            few = f"{match(_digits(1))} AND NOT {match(pattern)}"
+            words = "a single number" if count == 2 else f"1 to {count - 1} numbers"
+            yield Draft("number count", few, f"has {words}")
+    for digits in (2, 3, 4, 5, 7):
+        words = f"has a number of {digits} or more digits"
+        yield Draft("number size", match(_digits(digits)), words)
+        short = f"{match(_digits(1))} AND NOT {match(_digits(digits))}"
+        yield Draft("number size", short, f"has numbers of at most {_say_digits(digits - 1)}")
+    yield Draft("shortest number", match(r"\b\d\b"), "has a number of 1 digit")
+    yield Draft("shortest number", match(r"\b\d\d\b"), "has a number of 2 digits")
+    yield Draft("shortest number", match(r"\b\d{3}\b"), "has a number of 3 digits")
+    yield Draft("number form", match(r"\d\.\d"), "has a decimal point")
+    yield Draft("number form", match(r"\d,\d{3}\b"), "has a number with a thousands comma")
+    yield Draft("number form", match(r"(^|[\s(=,])-\d"), "has a negative number")
+    yield Draft("number form", match(r"\d\s?%"), "has a percentage")
+    yield Draft("number form", match(r"[$€£¥]"), "has a currency sign")
+    yield Draft("number form", match(r"\b\d{1,2}:\d\d\b"), "has a time of day")
+    yield Draft("number form", match(r"\b(1[5-9]|20)\d\d\b"), "has a year")
+    yield Draft("number form", match(r"\b\d+(st|nd|rd|th)\b", any_case=True), "has an ordinal")
+    yield Draft("number form", match(r"\p{L}\d|\d\p{L}"), "has letters and digits in one word")
+    yield Draft("number form", match(r"^\s*\d"), "begins with a number")
+    yield Draft("number form", match(r"\d\W*$"), "ends with a number")
+    yield Draft("number form", match(r"[,;]\s*\d"), "has a number after a comma")
+    for name, pattern in _OPERATORS.items():
+        yield Draft("operator", match(pattern), f"has a {name}")
+
+
+def _digits(count: int) -> str:
+    return r"\d" if count == 1 else rf"\d{{{count}}}"
+
+
+def _say_digits(count: int) -> str:
+    return "1 digit" if count == 1 else f"{count} digits"
+
+
+_MARKS = {
+    "question mark": (r"\?", "has a question mark"),
+    "question place": (r"\?\s*$", "ends with a question mark"),
+    "question first": (r"^[^.!?]*\?\s+\S", "begins with a question and goes on"),
+    "exclamation": ("!", "has an exclamation mark"),
+    "colon": (":", "has a colon"),
+    "semicolon": (";", "has a semicolon"),
+    "quotes": (r"[\"“”„«»]|(^|\s)'\w", "has quotation marks"),
+    "parentheses": (r"\(", "has parentheses"),
+    "brackets": (r"\[", "has square brackets"),
+    "braces": (r"\{", "has braces"),
+    "hyphen": (r"\w-\w", "has a word with a hyphen"),
+    "apostrophe": (r"\w['’]\w", "has a word with an apostrophe"),
+    "lines": (r"\n", "has more than one line"),
+    "paragraphs": (r"\n\s*\n", "has an empty line"),
+    "list": (r"(^|\n)\s*([-*•]|\d+[.)])\s+\S", "has a list"),
+    "options": (r"(^|[\s(])[A-Da-d][.):]\s", "has options such as A) or B)"),
+    "code block": (r"`", "has a backtick"),
+    "markup": (r"</?\w+[^>]*>", "has a tag in angle brackets"),
+    "address": (r"https?://|www\.", "has a web address"),
+    "mail": (r"\w@\w", "has a mail address"),
+    "backslash": (r"\\", "has a backslash"),
+    "spaces": (r"  |\t", "has two spaces or a tab in a row"),
+    "long word": (r"\w{12}", "has a word of 12 letters or more"),
+    "name": (r"[\p{Ll},]\s+\p{Lu}\p{Ll}", "has a capitalised word inside a sentence"),
+    "names": (r"\p{Lu}\p{Ll}+ \p{Lu}\p{Ll}", "has two capitalised words in a row"),
+    "empty end": (r"[\p{L}\d]\s*$", "ends without a mark"),
+}
+
+
+def _draft_marks() -> Iterator[Draft]:
+    for family, (pattern, meaning) in _MARKS.items():
+        yield Draft(family, match(pattern), meaning)
+        yield Draft(family, f"NOT {match(pattern)}", _negate(meaning), 1.25)
+    for count in (1, 2, 3, 4, 6):
+        words = "a comma" if count == 1 else f"{count} or more commas"
+        yield Draft("commas", match(rf"(,[^,]*){{{count}}}"), f"has {words}")
+        fewer = "no comma" if count == 1 else f"fewer than {count} commas"
+        yield Draft("commas", f"NOT {match(rf'(,[^,]*){{{count}}}')}", f"has {fewer}", 1.25)
+
+
+def _negate(meaning: str) -> str:
+    verb, _, rest = meaning.partition(" ")
+    return f"does not {'have' if verb == 'has' else verb.removesuffix('s')} {rest}"
+
+
+def _draft_classes(languages: ColumnLanguages) -> Iterator[Draft]:
+    for name in CLASSES:
+        words = languages.list_words(name)
+        if words:
+            yield Draft(name, match_words(words), f"has a {name}")
+            yield Draft(name, f"NOT {match_words(words)}", f"has no {name}", 1.25)
+
+
+def _draft_sentences() -> Iterator[Draft]:
+    stop = r"([.!?][\"')]*\s+\S[^.!?]*)"
+    for count in (2, 3, 4, 5, 7, 10):
+        pattern = rf"[^.!?]{stop}{{{count - 1}}}"
+        yield Draft("sentences", match(pattern), f"has {count} or more sentences")
+        words = "one sentence" if count == 2 else f"at most {count - 1} sentences"
+        yield Draft("sentences", f"NOT {match(pattern)}", f"has {words}")
+
+
+def _draft_openings(sample: pl.Series) -> Iterator[Draft]:
+    lower = sample.str.to_lowercase()
+    places = {
+        "last sentence": (r"(?:^|[.!?]\s+)", r"\b[^.!?]*[.!?]*\s*$", "ends with a sentence"),
+        "first sentence": (r"^\W*", r"\b", "begins with a sentence"),
+    }
+    for family, (before, after, words) in places.items():
+        first = lower.str.extract(rf"{before}(\w+){after}").drop_nulls()
+        for word, count in _list_frequent(first, sample.len()):
+            if count < 0.9 * sample.len() and not word.isdigit():
+                pattern = rf"{before}{re.escape(word)}{after}".replace("(?:", "(")
+                meaning = f'{words} that opens with "{word}"'
+                yield Draft(family, match(pattern, any_case=True), meaning, 1.5, word)
+
+
+def _list_frequent(values: pl.Series, n: int, most: int = 40) -> list[tuple[str, int]]:
+    enough = max(MIN_TEXTS, 0.005 * n)
+    counts = Counter(values.to_list())
+    ranking = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    return [(word, count) for word, count in ranking if count >= enough][:most]
+
+
+def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
+    lengths = sample.str.len_chars()
+    shares = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
+    for cut in sorted({int(lengths.quantile(share) or 0) for share in shares}):
+        yield Draft("length", f"LENGTH({{}}) > {cut}", f"has more than {cut} characters")
+        yield Draft("length", f"LENGTH({{}}) <= {cut}", f"has at most {cut} characters")
+    words = sample.str.count_matches(r"\w+")
+    for cut in sorted({int(words.quantile(share) or 0) for share in (0.1, 0.3, 0.5, 0.7, 0.9)}):
+        if 1 <= cut <= 200:
+            pattern = rf"(\w+\W+){{{cut}}}\w"
+            yield Draft("word count", match(pattern), f"has more than {cut} words")
+            yield Draft("word count", f"NOT {match(pattern)}", f"has at most {cut} words")
