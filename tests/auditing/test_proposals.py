@@ -289,6 +289,23 @@ def test_the_command_shows_writes_and_freezes(source: str, tmp_path: Path):
     assert json.loads(run(*words, "--json", "-")[1]) == values
 
 
+def test_on_noise_the_command_says_beside_each_number_that_it_is_chance(tmp_path: Path):
+    rng = np.random.default_rng(0)
+    shuffled = words_and_languages(300).with_columns(
+        error=pl.Series((rng.random(300) < 0.3).astype(int))
+    )
+    shuffled.write_parquet(tmp_path / "r.parquet")
+    words = (str(tmp_path / "r.parquet"), "--id", "item", "--outcome", "error")
+    for more in (("--permutations", "39"), ("--finder", "tree", "--permutations", "19")):
+        code, text = run(*words, *more)
+        assert code == 0
+        above, _, below = text.partition("Slice ")
+        assert "This is what chance gives: " in above
+        rows = [line for line in below.splitlines() if "%" in line]
+        assert rows
+        assert all(line.rstrip().endswith("chance") for line in rows)
+
+
 def test_the_command_says_what_it_left_out(tmp_path: Path):
     words_and_languages().with_columns(grade=pl.col("error") * 10).write_parquet(
         tmp_path / "r.parquet"

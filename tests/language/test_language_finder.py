@@ -283,6 +283,47 @@ def test_slices_too_small_are_passed_over_and_several_models_refused(questions: 
         )
 
 
+def test_no_feature_of_a_slice_of_chance_is_called_a_mark(questions: list[str]) -> None:
+    data = planted(questions, 0)
+    long = Candidate("long", "LENGTH(question) > 250")
+    alone = explain(data, [long], "question", pipeline="blank", permutations=99)
+    assert alone.slices[0].p is None
+    assert "was not computed" in alone.caveat
+    assert alone.select_marks()
+    judged = explain(
+        data,
+        [long],
+        "question",
+        pipeline="blank",
+        permutations=99,
+        chances={"long": 0.4},
+        searches=19,
+    )
+    assert judged.slices[0].p == 0.4
+    assert min(m.adjusted for m in judged.slices[0].marks) == 0.4
+    assert judged.select_marks() == ()
+    features = [[m.feature for m in e.select_marks(corrected=False)] for e in (alone, judged)]
+    assert features[0] == features[1]
+    content = judged.to_dict()
+    assert next(iter(content)) == "caveat"
+    assert content["caveat"].startswith("this is what chance gives: 7 of 19 searches")
+
+
+def test_the_command_says_first_what_chance_gives(questions: list[str], tmp_path: Path) -> None:
+    """On shuffled outcomes no small p-value stands without its slice's own."""
+    frame = evidence(questions, 0.3, 1).frame.select("id", "question", "error")
+    long = pl.col("question").str.len_chars() > 300
+    frame.with_columns(long=long).write_parquet(tmp_path / "r.parquet")
+    words = [str(tmp_path / "r.parquet"), *"--id id --outcome error --text question".split()]
+    words += "--pipeline blank --permutations 199 --finder declared --searches 19".split()
+    output = CliRunner().invoke(explain_command, words, catch_exceptions=False).output
+    assert output.startswith("This is what chance gives: ")
+    assert "of them errors (p = " in output
+    assert ": what chance gives)" in output
+    assert "before correction, which chance gives too:" in output
+    assert "corrected: no feature marks a slice" in output
+
+
 def test_the_command(questions: list[str], tmp_path: Path) -> None:
     data = planted(questions, 0)
     path = tmp_path / "results.parquet"
@@ -293,6 +334,7 @@ def test_the_command(questions: list[str], tmp_path: Path) -> None:
     first = CliRunner().invoke(
         explain_command, [str(a) for a in [*args, "--finder", "declared"]], catch_exceptions=False
     )
+    assert first.output.startswith("This is what chance gives: ")
     assert "discovery examples" in first.output
     assert "words: " in first.output
     assert "as in the paper: " in first.output

@@ -88,6 +88,8 @@ class ProposalSummary(_Summary, frozen=True, kw_only=True):
         Of the split.
     library : str
         Hash of the proposals as candidates.
+    searches : int
+        Times that the search was repeated on permuted errors.
     """
 
     schema_version: int = 1
@@ -101,3 +103,4 @@ class ProposalSummary(_Summary, frozen=True, kw_only=True):
     left_out: list[str]
     seed: int
     library: str
+    searches: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from groundfault.auditing.prepared import PreparedAudit, start_audit
 from groundfault.auditing.preview_schema import ProposalSummary
 from groundfault.base.deprecation import rename_parameters
-from groundfault.core.candidate import Candidate, Library
+from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence
 from groundfault.core.plan import Plan
 from groundfault.core.units import Units
 from groundfault.errors import PlanError
+from groundfault.slicing.replays import describe_chance, measure_chance
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,8 @@ class Proposal:
     group : int or None
         Slices of one group are parts of each other, where the finder says so.
     p : float or None
-        Share of searches on permuted errors that find a score as good, where the finder permutes.
+        Share of searches on permuted errors that find a slice as good, by the finder's own score
+        where it repeats its search itself, and else by lift; None where none was repeated.
     """
 
     name: str
@@ -74,10 +76,22 @@ class Proposals:
     library: Library
     summary: ProposalSummary
 
+    @property
+    def best_p(self) -> float | None:
+        """The smallest p; None where the search was not repeated, or nothing is proposed."""
+        return min((row.p for row in self.rows if row.p is not None), default=None)
+
+    @property
+    def chance(self) -> str:
+        """What the slices are worth beside those of chance; empty where there are none."""
+        if not self.rows:
+            return ""
+        return describe_chance(self.best_p, self.summary.searches)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers."""
         summary = msgspec.structs.asdict(self.summary)
-        return {**summary, "slices": [asdict(row) for row in self.rows]}
+        return {**summary, "chance": self.chance, "slices": [asdict(row) for row in self.rows]}
 
 
 @rename_parameters(most="max_slices")
@@ -86,6 +100,7 @@ def propose(
     finder: Any = "sliceline",
     plan: Plan | None = None,
     max_slices: int | None = None,
+    permutations: int = 0,
 ) -> Proposals:
     """Let one finder propose slices of the discovery units, with their error rates there.
 
@@ -98,6 +113,9 @@ def propose(
         proposals: it would test them on units they were selected from.
     max_slices : int, optional
         Keep the first so many.
+    permutations : int
+        The search is repeated so often on permuted errors, for the p of each slice. A finder that
+        has a setting of that name does so itself; other searches are repeated whole.
 
     Raises
     ------
@@ -115,12 +133,16 @@ def propose(
     ['lang = de']
     """
     audit = start_audit(evidence, plan)
-    search = _Search(configure_finder(finder, {}) if isinstance(finder, str) else finder)
+    made = configure_finder(finder, {}) if isinstance(finder, str) else finder
+    search = _Search(made, permutations)
     library = Library.of(audit.propose([search])[:max_slices])
     losses = _mean_losses(audit)
     marks = replace(audit, library=library).marks.take(np.flatnonzero(audit.discovery_mask))
     tables = Units.of(marks, losses[None]).tables
     rates = zip(*map(_to_numbers, (tables.on_rate, tables.off_rate, tables.lift)), strict=True)
+    if permutations and not search.permutes:
+        rng = audit.plan.rng("propose")
+        search.scores = _replay(audit, search.finder, library, max_slices, permutations, rng)
     rows = tuple(
         Proposal(c.name, c.rule, c.meaning, on, off, *numbers, **search.scores.get(c.rule, {}))
         for c, on, off, numbers in zip(
@@ -128,7 +150,8 @@ def propose(
         )
     )
     rate = float(np.nanmean(losses))
-    return Proposals(rows, library, _summarize(search.finder, audit, library, rate))
+    searches = int(getattr(search.finder, "permutations", permutations))
+    return Proposals(rows, library, _summarize(search.finder, audit, library, rate, searches))
 
 
 def configure_finder(name: str, settings: dict[str, Any]) -> Any:
@@ -164,7 +187,10 @@ def configure_finder(name: str, settings: dict[str, Any]) -> Any:
 class _Search:
     """A finder that searches once, and remembers the scores of the slices it finds."""
 
-    def __init__(self, finder: Any) -> None:
+    def __init__(self, finder: Any, permutations: int = 0) -> None:
+        self.permutes = hasattr(finder, "permutations")
+        if self.permutes and permutations and not finder.permutations:
+            finder = replace(finder, permutations=permutations)
         self.finder = finder
         self.name: str = finder.name
         self.uses_outcomes = bool(getattr(finder, "uses_outcomes", False))
@@ -181,6 +207,27 @@ class _Search:
         return candidates
 
 
+def _replay(
+    audit: PreparedAudit,
+    finder: Any,
+    library: Library,
+    max_slices: int | None,
+    searches: int,
+    rng: np.random.Generator,
+) -> dict[str, dict[str, Any]]:
+    """The p of each slice by its rule."""
+
+    def search(evidence: Evidence) -> Sequence[Candidate]:
+        # what was fixed without a look at outcomes is the same whatever they are
+        if not getattr(finder, "uses_outcomes", False):
+            return library.candidates
+        return unique_names(finder.propose(evidence))[:max_slices]
+
+    discovery = audit.visible_evidence
+    p = measure_chance(discovery, library.candidates, search, finder, searches, rng)
+    return {c.rule: {"p": one} for c, one in zip(library, p, strict=True)}
+
+
 def _mean_losses(audit: PreparedAudit) -> NDArray[np.float64]:
     """Mean loss of each discovery unit over all outcomes, NaN where none was scored."""
     # the holdout is taken away first: not even the sum of its losses is computed
@@ -194,7 +241,9 @@ def _to_numbers(values: NDArray[np.float64]) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
-def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float) -> ProposalSummary:
+def _summarize(
+    finder: Any, audit: PreparedAudit, library: Library, rate: float, searches: int
+) -> ProposalSummary:
     n_discovery = int(audit.discovery_mask.sum())
     return ProposalSummary(
         finder=finder.name,
@@ -207,6 +256,7 @@ def _summarize(finder: Any, audit: PreparedAudit, library: Library, rate: float)
         left_out=sorted(audit.leaks),
         seed=audit.plan.seed,
         library=library.hash,
+        searches=searches,
     )
 
 

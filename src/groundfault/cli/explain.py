@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groundfault.cli.command import COLUMNS, RULE, GroupedCommand, option
-from groundfault.cli.extra_options import holdout_options, json_option, settings_option
+from groundfault.cli.extra_options import SEARCHES, holdout_options, json_option, settings_option
 from groundfault.cli.options import evidence_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence, read_settings, read_value
@@ -70,7 +70,15 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
     default=9_999,
     show_default=True,
     group=RULE,
-    help="Number of permutations in each test.",
+    help="Number of permutations in each test of a feature.",
+)
+@option(
+    "--searches",
+    type=click.IntRange(0),
+    default=SEARCHES,
+    show_default=True,
+    group="Search",
+    help="Number of times the search is repeated on permuted errors, for p of the slices.",
 )
 @option(
     "--level",
@@ -85,10 +93,12 @@ _PAPER = {"embedding_weight": 0.15, "error_weight": 1.0, "confidence_weight": 0.
 def explain(**options: Any) -> None:
     """Name the linguistic features that set the texts of each error slice of SOURCE apart.
 
-    The finder proposes slices of the discovery units. A permutation test compares each feature on
-    and off each slice, without and with a correction for the number of tests. A finder that needs
-    an embedding gets one of the texts (TF-IDF) where the table has none. Nothing is confirmed by
-    this: the finder `language` makes candidates of the same features, for an audit.
+    The finder proposes slices of the discovery units. It always finds some, also in noise: the
+    search is repeated on permuted errors, and a slice has the share of these searches that find one
+    as good as its p. A permutation test compares each feature on and off each slice, without a
+    correction and with one for all slices, features and the search. A finder that needs an
+    embedding gets one of the texts (TF-IDF) where the table has none. Nothing is confirmed by this:
+    the finder `language` makes candidates of the same features, for an audit.
 
     \b
     groundfault explain results.parquet --id item_id --outcome error --text question
@@ -107,17 +117,19 @@ def explain(**options: Any) -> None:
     with echo_warnings(), show_progress(quiet) as progress:
         evidence = _embed(read_evidence(options), finder, options["text"])
         progress(f"searching with {options['finder']}")
-        slices = propose(evidence, finder, plan, options["max_slices"]).library.candidates
+        slices = propose(evidence, finder, plan, options["max_slices"], options["searches"])
         names = [name.strip() for name in options["names"].split(",") if name.strip()]
         explanation = run(
             evidence,
-            slices,
+            slices.library.candidates,
             options["text"],
             sets=names,
             pipeline=options["pipeline"],
             plan=plan,
             permutations=options["permutations"],
             level=options["level"],
+            chances={row.name: row.p for row in slices.rows},
+            searches=slices.summary.searches,
             progress=progress,
         )
     text = json.dumps(explanation.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
@@ -156,19 +168,25 @@ def _has(evidence: Evidence, pattern: str) -> bool:
 def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
     from groundfault.language import DEFAULT
     from groundfault.language.explain import MIN_TEXTS
-    from groundfault.render.words import clean, listing, plural
+    from groundfault.render.words import capital, clean, listing, plural
 
+    if not explanation.slices:
+        click.echo(
+            f"0 slices of {explanation.n:,} discovery examples: {finder} found no slice of "
+            f"{MIN_TEXTS} examples or more; {_instead(finder)}"
+        )
+        return
+    # first, because a list of slices convinces by itself
+    click.echo(f"{capital(explanation.caveat)}.")
     click.echo(
         f"{plural(len(explanation.slices), 'slice')} of {explanation.n:,} discovery examples, "
         f"{explanation.wrong / explanation.n:.0%} of them "
         f"errors; {explanation.features} features, {explanation.permutations:,} permutations"
     )
-    if not explanation.slices:
-        click.echo(f"{finder} found no slice of {MIN_TEXTS} examples or more; {_instead(finder)}")
-        return
     for one in explanation.slices:
         click.echo(
             f"\n{clean(one.name)}: {one.size:,} examples, {one.wrong / one.size:.0%} of them errors"
+            f"{_worth(one.p, explanation.level)}"
         )
         for line in lines(one, explanation.level):
             click.echo(f"  {line}")
@@ -184,6 +202,15 @@ def _show(explanation: Explanation, finder: str, pipeline: str) -> None:
         "Nothing is confirmed: a slice defined by its texts always has features of its own. "
         f"To judge features: groundfault audit --finders language{suffix}."
     )
+
+
+def _worth(p: float | None, level: float) -> str:
+    """What stands beside the error rate of a slice: how often chance gives one as good."""
+    if p is None:
+        return ""
+    from groundfault.render.words import p_value
+
+    return f" (p = {p_value(p)}{': what chance gives' if p > level else ''})"
 
 
 def _instead(finder: str) -> str:
@@ -209,7 +236,12 @@ def lines(part: SliceProfile, level: float) -> Iterator[str]:
     if len(sure) > _SHOWN:
         yield f"and {plural(len(sure) - _SHOWN, 'more feature')} after correction"
     if unsure:
-        yield "before correction only, so perhaps by chance:"
+        chance = part.p is not None and part.p > level
+        yield (
+            "of its texts, before correction, which chance gives too:"
+            if chance
+            else "before correction only, so perhaps by chance:"
+        )
     for mark in unsure[:_SHOWN]:
         yield f"  {sentence(mark)}"
     if len(unsure) > _SHOWN:

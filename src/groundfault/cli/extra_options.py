@@ -13,6 +13,9 @@ _label = partial(option, group="Labelling")
 _example = partial(option, group="Examples")
 _call = partial(option, group="Model calls")
 
+SEARCHES = 39
+"""Searches on permuted errors that tell what chance gives: the smallest p is then 1/40."""
+
 holdout_options = apply(
     [
         _rule(

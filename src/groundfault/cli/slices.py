@@ -9,7 +9,7 @@ import click
 from rich.console import Console
 
 from groundfault.cli.command import GroupedCommand, option
-from groundfault.cli.extra_options import holdout_options, json_option, settings_option
+from groundfault.cli.extra_options import SEARCHES, holdout_options, json_option, settings_option
 from groundfault.cli.options import evidence_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_evidence, read_settings, read_value
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from groundfault.auditing.proposals import Proposals
     from groundfault.render.page import Table
 
+# of a finder that repeats its search itself, which is fast
 _PERMUTATIONS = 200
 
 
@@ -53,8 +54,8 @@ _PERMUTATIONS = 200
     "--permutations",
     type=click.IntRange(0),
     group="Search",
-    help=f"Number of times the search is repeated on permuted losses, for p; "
-    f"default {_PERMUTATIONS}.",
+    help=f"Number of times the search is repeated on permuted errors, for p; default "
+    f"{_PERMUTATIONS} for sliceline, {SEARCHES} for other finders.",
 )
 @settings_option
 @holdout_options
@@ -87,7 +88,9 @@ def slices(**options: Any) -> None:
     with echo_warnings(), show_progress(quiet) as progress:
         evidence = read_evidence(options)
         progress(f"searching with {options['finder']}")
-        proposals = propose(evidence, finder, plan, options["max_slices"])
+        times = options["permutations"]
+        searches = SEARCHES if times is None else times
+        proposals = propose(evidence, finder, plan, options["max_slices"], searches)
     if options["library"]:
         proposals.library.freeze(options["library"])
     text = json.dumps(proposals.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
@@ -107,9 +110,9 @@ def _finder(options: dict[str, Any]) -> Any:
     types: dict[str, str] = (
         {f.name: str(f.type) for f in fields(maker)} if is_dataclass(maker) else {}
     )
-    settings = {
-        name: options[name] for name in ("max_level", "permutations") if options[name] is not None
-    }
+    settings = {name: options[name] for name in ("max_level",) if options[name] is not None}
+    if options["permutations"] is not None and "permutations" in types:
+        settings["permutations"] = options["permutations"]
     usual = {"k": options["max_slices"], "permutations": _PERMUTATIONS}
     settings = {name: value for name, value in usual.items() if name in types} | settings
     for name, value in read_settings(options["settings"]):
@@ -134,6 +137,8 @@ def _show(proposals: Proposals, console: Console, library: str | None) -> None:
         highlight=False,
     )
     if proposals.rows:
+        # beside the numbers, not below them: who stops reading early has read it
+        console.print(f"{words.capital(proposals.chance)}.", highlight=False)
         console.print()
         console.print(fit_table(_table(proposals, star), console.width))
     for line in _footing(proposals, library):
@@ -156,16 +161,25 @@ def _table(proposals: Proposals, star: str) -> Table:
             words.signed(row.lift),
             words.NONE if row.score is None else f"{row.score:.2f}",
             words.NONE if row.group is None else str(row.group),
-            words.p_value(row.p),
+            _set_p(row.p),
         )
         for row in proposals.rows
     )
     return Table("Slices", columns, rows).drop_empty_columns()
 
 
+def _set_p(p: float | None) -> str:
+    """A p-value, with what it means where it is no small one."""
+    from groundfault.render import words
+    from groundfault.slicing.replays import LEVEL
+
+    return words.p_value(p) + (" chance" if p is not None and p > LEVEL else "")
+
+
 def _footing(proposals: Proposals, library: str | None) -> list[str]:
     """What the numbers mean, and the next step."""
     from groundfault.render import words
+    from groundfault.slicing.replays import LEVEL
 
     notes = []
     if proposals.summary.left_out:
@@ -183,10 +197,9 @@ def _footing(proposals: Proposals, library: str | None) -> list[str]:
             "Nothing is confirmed."
         ]
     if any(row.p is not None for row in proposals.rows):
-        times = proposals.summary.settings.get("permutations")
         notes.append(
-            "p: how often the same search scores as well on permuted errors "
-            f"({times} permutations)."
+            "p: how often the same search finds as good a slice on permuted errors; "
+            f"chance: p above {LEVEL:g}."
         )
     where = library or "a library (--library FILE)"
     notes.append(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from groundfault.errors import InputError
 from groundfault.language.feature import Feature, select_features
 from groundfault.language.pipeline import DEFAULT, Pipeline, load_pipeline
 from groundfault.slicing.predictions import example_losses
+from groundfault.slicing.replays import describe_chance
 from groundfault.stats import slice_features
 from groundfault.stats.slice_features import average_v
 
@@ -81,7 +82,8 @@ class Mark:
     inside, outside : float
         Mean of the feature, a share where a text has it or not.
     p, adjusted : float
-        One-sided permutation p-value, and adjusted for all slices and features.
+        One-sided permutation p-value, and adjusted for all slices and features; the second is at
+        least the p-value of the slice, since it speaks of an error slice that the feature marks.
     homogeneity, completeness, v : float
         See `groundfault.stats.slice_features.Fit`.
     """
@@ -109,6 +111,9 @@ class SliceProfile:
     size, wrong : int
         Examples on it that were compared, and how many of these are errors.
     marks : tuple of Mark
+    p : float or None
+        Share of searches on permuted errors that find a slice as good; None where the search was
+        not repeated.
     """
 
     name: str
@@ -117,6 +122,7 @@ class SliceProfile:
     size: int
     wrong: int
     marks: tuple[Mark, ...]
+    p: float | None = None
 
     def select_marks(self, level: float = LEVEL, *, corrected: bool = True) -> tuple[Mark, ...]:
         """The features with a p-value below a level, corrected or as in the paper."""
@@ -139,6 +145,9 @@ class Explanation:
         Examples compared, and errors among them.
     level : float
     permutations : int
+        Of each test of a feature.
+    searches : int
+        Times that the search for slices was repeated on permuted errors.
     """
 
     slices: tuple[SliceProfile, ...]
@@ -148,6 +157,13 @@ class Explanation:
     wrong: int
     level: float
     permutations: int
+    searches: int = 0
+
+    @property
+    def caveat(self) -> str:
+        """What the slices are worth beside those of chance, in a sentence to be read first."""
+        best = min((one.p for one in self.slices if one.p is not None), default=None)
+        return describe_chance(best, self.searches, self.level)
 
     def select_marks(self, *, corrected: bool = True) -> tuple[Mark, ...]:
         """Every pair of slice and feature that counts as a mark."""
@@ -175,7 +191,8 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers, with None for what is not defined."""
-        content = asdict(self) | {
+        content = {"caveat": self.caveat} | asdict(self)
+        content |= {
             "corrected": self.summary(),
             "uncorrected": self.summary(corrected=False),
         }
@@ -192,6 +209,8 @@ def explain(
     plan: Plan | None = None,
     permutations: int = PERMUTATIONS,
     level: float = LEVEL,
+    chances: Mapping[str, float | None] | None = None,
+    searches: int = 0,
     progress: Progress | None = None,
 ) -> Explanation:
     """Say which linguistic features are larger on each slice than off it, in discovery examples.
@@ -213,6 +232,11 @@ def explain(
     permutations : int
     level : float
         In (0, 1), of the p-values.
+    chances : mapping of str to float, optional
+        The p-value of each slice by its name, such as those that ``groundfault.propose`` gives with
+        ``permutations``. Without it nothing tells error slices from those of chance.
+    searches : int
+        Searches on permuted errors that the p-values are from.
     progress : callable, optional
 
     Raises
@@ -222,8 +246,10 @@ def explain(
 
     Notes
     -----
-    What marks a slice need not be what its errors come from: a slice cut by what texts are like has
-    features by construction. A feature is a candidate of its own with the finder ``language``,
+    Slices are always found, also in noise, and slices cut by what texts are like have features by
+    construction: also where errors are dealt out at random. `chances` tells the two apart, and no
+    adjusted p-value is below that of its slice. What marks a slice need not be what its errors come
+    from. A feature is a candidate of its own with the finder ``language``,
     which an audit judges on the holdout.
     """
     plan = plan or Plan()
@@ -249,6 +275,8 @@ def explain(
         slices_by_name=slices_by_name,
         permutations=permutations,
         level=level,
+        chances=[(chances or {}).get(c.name) for c in slices],
+        searches=searches,
     )
 
 
@@ -279,6 +307,8 @@ def compare(
     slices_by_name: Sequence[tuple[str, str, str]] | None = None,
     permutations: int = PERMUTATIONS,
     level: float = LEVEL,
+    chances: Sequence[float | None] | None = None,
+    searches: int = 0,
 ) -> Explanation:
     """Compare features on and off slices of texts.
 
@@ -297,14 +327,19 @@ def compare(
     permutations : int
     level : float
         In (0, 1), of the p-values.
+    chances : sequence of float, optional
+        The p-value of every slice, None where there is none.
+    searches : int
+        Searches that these are from.
     """
     names = slices_by_name or [(str(number), "", "") for number in range(len(members))]
     # also slices that leave out few: the comparison is with the rest
     eligible = [s for s, on in enumerate(members) if MIN_TEXTS <= on.sum() <= len(on) - MIN_TEXTS]
     on = members[eligible]
     rows = _list_marks(texts, on, wrong, permutations, rng)
+    p = [None if chances is None else chances[s] for s in range(len(members))]
     profiles = [
-        SliceProfile(*names[s], int(one.sum()), int((one & wrong).sum()), marks)
+        _make_profile(names[s], one, wrong, marks, p[s])
         for s, one, marks in zip(eligible, on, rows, strict=True)
     ]
     return Explanation(
@@ -315,6 +350,7 @@ def compare(
         int(wrong.sum()),
         level,
         permutations,
+        searches,
     )
 
 
@@ -367,6 +403,19 @@ def _list_marks(
             tuple(sorted(marks, key=lambda m: (m.p, m.adjusted, -m.v if m.v == m.v else 0.0)))
         )
     return out
+
+
+def _make_profile(
+    name: tuple[str, str, str],
+    on: NDArray[np.bool_],
+    wrong: NDArray[np.bool_],
+    marks: Sequence[Mark],
+    p: float | None,
+) -> SliceProfile:
+    # that a feature marks an error slice claims both: that errors gather there, and that the
+    # feature does. The larger p-value tests the two together (Berger 1982, intersection-union)
+    both = tuple(replace(mark, adjusted=max(mark.adjusted, p or 0.0)) for mark in marks)
+    return SliceProfile(*name, int(on.sum()), int((on & wrong).sum()), both, p)
 
 
 def _fill_gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
