@@ -38,10 +38,11 @@ def resume_parts(
     progress = listener(progress)
     from joblib import Parallel, delayed
 
-    finished = _read_parts(keep)
+    finished = read_parts(keep)
     missing = [name for name in todo if name not in finished]
     if keep:
         keep.parent.mkdir(parents=True, exist_ok=True)
+        _end_line(keep)
     run = Parallel(jobs, return_as="generator")(delayed(work)(*todo[name]) for name in missing)
     for number, (name, rows) in enumerate(zip(missing, run, strict=True), start=1):
         finished[name] = rows
@@ -52,18 +53,23 @@ def resume_parts(
     return [row for name in todo for row in finished[name]]
 
 
-def _read_parts(keep: Path | None) -> dict[str, Rows]:
+def read_parts(keep: Path | None) -> dict[str, Rows]:
+    """Rows of the parts that a file holds, by name; nothing is written."""
     if keep is None or not keep.exists():
         return {}
     parts = {}
-    lines = keep.read_text(encoding="utf-8").split("\n")
-    for line in lines:
+    for line in keep.read_text(encoding="utf-8").split("\n"):
         try:
             part = json.loads(line)
             parts[part["job"]] = part["rows"]
         except (ValueError, KeyError, TypeError):
             continue
-    if lines[-1]:  # a line that was cut off: the next one is not to be joined to it
+    return parts
+
+
+def _end_line(keep: Path) -> None:
+    """End a line that was cut off, so that the next one is not joined to it."""
+    text = keep.read_bytes() if keep.exists() else b""
+    if text and not text.endswith(b"\n"):
         with keep.open("a", encoding="utf-8") as file:
             file.write("\n")
-    return parts

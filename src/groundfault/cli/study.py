@@ -55,6 +55,27 @@ class _Study(Protocol):
 STUDIES = Registry("study", "groundfault.studies", {})
 
 
+def split_names(
+    context: click.Context,  # noqa: ARG001
+    option: click.Parameter,  # noqa: ARG001
+    text: str | None,
+) -> list[str] | None:
+    """Names that commas separate."""
+    return None if text is None else [name.strip() for name in text.split(",")]
+
+
+def split_sizes(
+    context: click.Context, option: click.Parameter, text: str | None
+) -> list[int] | None:
+    """Whole numbers that commas separate."""
+    try:
+        return None if text is None else [int(name) for name in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is not whole numbers separated by commas", context, option
+        ) from None
+
+
 @click.command()
 @click.argument("name")
 @click.option(
@@ -72,7 +93,7 @@ STUDIES = Registry("study", "groundfault.studies", {})
     "--replicates",
     type=click.IntRange(1),
     metavar="N",
-    help="Number of simulated audits of each setting.",
+    help="Number of simulated audits of each setting, or of samples of each size.",
 )
 @click.option(
     "--seeds",
@@ -102,6 +123,30 @@ STUDIES = Registry("study", "groundfault.studies", {})
     help="For deim and probes: run a small trial, without conclusions.",
 )
 @click.option(
+    "--methods",
+    callback=split_names,
+    metavar="NAMES",
+    help="For known-holes and mode-worlds: methods, separated by commas; default all.",
+)
+@click.option(
+    "--models",
+    callback=split_names,
+    metavar="NAMES",
+    help="For known-holes: models, separated by commas; default all.",
+)
+@click.option(
+    "--sizes",
+    callback=split_sizes,
+    metavar="N,N,...",
+    help="For known-holes: prompts of a sample; default 500,1000,2000,4000.",
+)
+@click.option(
+    "--stored",
+    is_flag=True,
+    default=None,
+    help="For known-holes and mode-worlds: run nothing, show what --out holds so far.",
+)
+@click.option(
     "--jobs",
     type=int,
     metavar="N",
@@ -119,10 +164,11 @@ def study(name: str, out: str | None, json_path: str | None, **options: Any) -> 
 
     NAME is the study: janus, finders, discover, improve, taxonomy, deim (discovery, improvement and
     explanation of errors, on your own data and models too), sequential, sequential-pool (policies
-    beside the records of the reference), validity (of sequential audits), probe-policies, or
-    probes (the whole protocol against a scripted model). Without its data a study shows the tables
-    that need none, and the exit status is 2. A long study, such as sequential, deim or probes,
-    resumes where it stopped if --out is the same.
+    beside the records of the reference), validity (of sequential audits), probe-policies,
+    probes (the whole protocol against a scripted model), known-holes (who names what a model never
+    saw in training), or mode-worlds (failure modes where the truth is simulated). Without its data
+    a study shows the tables that need none, and the exit status is 2. A long study, such as
+    sequential, deim or known-holes, resumes where it stopped if --out is the same.
 
     \b
     groundfault study janus --out tables/

@@ -1,0 +1,279 @@
+"""Known holes: which methods name what small language models never saw in training.
+
+Thirteen models that lacked one region of their training world each, and controls that lacked none,
+answered the same 10,000 prompts. A method sees a sample of them; what it says is scored on all."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import groundfault
+from groundfault.base.progress import Progress, listener
+from groundfault.base.streams import stream
+from groundfault.core.evidence import Evidence
+from groundfault.errors import InputError, PlanError
+from groundfault_studies import known_holes_tables
+from groundfault_studies.resuming import Rows, read_parts, resume_parts
+from groundfault_studies.rule_methods import METHODS, Description
+from groundfault_studies.rule_scores import score_rules
+from groundfault_studies.tables import PaperStudy
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+SIZES = (500, 1000, 2000, 4000)
+DRAWS = 20
+FOLDER = Path("real") / "known_holes"
+SOURCE = "groundfault's own models and prompts, known_holes"
+
+_FILES = ("examples.parquet", "outcomes.parquet", "inside.parquet", "holes.json")
+_ID, _TEXT, _HIDDEN = "example_id", "prompt", ("target",)
+# rules that a stored row holds, to be read
+_KEPT = 10
+_CHARACTERS = 300
+
+
+@dataclass(frozen=True)
+class HoleData:
+    """The prompts, and what the models made of them.
+
+    Attributes
+    ----------
+    folder : Path
+    examples : polars.DataFrame
+        Id, prompt and attributes, a row a prompt.
+    errors : mapping of str to float64 array, shape (prompts,)
+        By model, 1 where its answer is wrong.
+    holes : mapping of str to (str, bool array of shape (prompts,), or None)
+        By model, the rule of what it never saw and where that holds; None for controls.
+    digest : str
+        Of the files.
+    """
+
+    folder: Path
+    examples: pl.DataFrame
+    errors: Mapping[str, Floats]
+    holes: Mapping[str, tuple[str, Bools | None]]
+    digest: str
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of all models."""
+        return tuple(self.holes)
+
+    def sample(self, size: int, draw: int) -> Bools:
+        """Which prompts a method sees, the same for every method and model."""
+        rows = stream(draw, "known holes", size).choice(
+            self.examples.height, size, replace=False, shuffle=False
+        )
+        drawn = np.zeros(self.examples.height, dtype=np.bool_)
+        drawn[rows] = True
+        return drawn
+
+    def evidence(self, model: str, rows: Bools, columns: bool) -> Evidence:
+        """A model's results on some prompts, with attributes or with the prompt's text alone."""
+        table = self.examples if columns else self.examples.select(_ID, _TEXT)
+        table = table.with_columns(error=self.errors[model]).filter(rows)
+        return Evidence.from_table(table, id=_ID, outcome="error")
+
+
+@cache
+def read_holes(folder: Path) -> HoleData:
+    """Read the data.
+
+    Raises
+    ------
+    InputError
+        If a file is not there or not what it should be.
+    """
+    lacking = [name for name in _FILES if not (folder / name).is_file()]
+    if lacking:
+        raise InputError(
+            f"{folder} lacks {', '.join(lacking)}: name the folder with --shared (it holds "
+            f"{FOLDER}, or these files themselves), or set $GROUNDFAULT_SHARED; the files are "
+            "drawn, trained and answered anew by worlds.py and train.py beside them"
+        )
+    try:
+        examples, outcomes, inside = (pl.read_parquet(folder / name) for name in _FILES[:3])
+        rules = json.loads((folder / _FILES[3]).read_text(encoding="utf-8"))
+        ids = examples.select(_ID)
+        errors, holes = {}, {}
+        for model, about in rules.items():
+            answers = outcomes.filter(pl.col("model") == model)
+            joined = ids.join(answers, on=_ID, how="left", maintain_order="left", validate="1:1")
+            errors[model] = 1.0 - joined["correct"].cast(pl.Float64).to_numpy()
+            name = model.partition("#")[0]
+            where = ids.join(inside, on=_ID, how="left", maintain_order="left")
+            hole = where[name].to_numpy() if name in where.columns else None
+            holes[model] = (str(about["never_saw"]), hole)
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"{folder} does not hold what this study reads ({error})") from None
+    digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in _FILES)).hexdigest()
+    shown = examples.drop(_HIDDEN, strict=False)
+    return HoleData(folder, shown, errors, holes, digest[:12])
+
+
+def study(
+    shared: str | Path | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+    sizes: Sequence[int] = SIZES,
+    replicates: int = DRAWS,
+    jobs: int = 1,
+    stored: bool = False,
+    keep: str | Path | None = None,
+    progress: Progress | None = None,
+) -> PaperStudy:
+    """Score methods by the holes they name, and by what else they say.
+
+    Parameters
+    ----------
+    shared : path, optional
+        Folder with ``real/known_holes``, or that folder itself; left out, ``$GROUNDFAULT_SHARED``
+        or ``../shared/data``.
+    methods, models : sequence of str, optional
+        Names; all where left out.
+    sizes : sequence of int
+        Prompts of a sample.
+    replicates : int
+        Samples drawn of each size.
+    jobs : int
+        Processes; the answer does not depend on it.
+    stored : bool
+        Run nothing: show what ``keep`` holds.
+    keep : path, optional
+        File of what is done; a study that was stopped, or killed, goes on from it.
+    progress : callable, optional
+
+    Raises
+    ------
+    InputError
+        If the data are not there.
+    PlanError
+        If a method, model or size is not there, or there is no file to show from.
+    """
+    progress = listener(progress)
+    data = read_holes(find_folder(shared))
+    methods = _check_names(methods, tuple(METHODS), "method")
+    models = _check_names(models, data.models, "model")
+    if not all(1 <= size < data.examples.height for size in sizes):
+        raise PlanError(
+            f"sizes must be from 1 to {data.examples.height - 1:,}, so that some prompts are left "
+            "to score on"
+        )
+    absent = [name for name in methods if not METHODS[name].installed]
+    lacking = tuple(f"{name}: pip install {METHODS[name].needs}" for name in absent)
+    able = [name for name in methods if name not in absent]
+    parts = _parts(data, able, models, sizes, replicates)
+    place = None if keep is None else Path(keep)
+    if stored:
+        if place is None:
+            raise PlanError("name the folder of the stored rows with --out")
+        rows = [row for name, part in read_parts(place).items() if name in parts for row in part]
+    else:
+        rows = resume_parts(parts, measure, place, jobs, progress)
+    settings: dict[str, Any] = {
+        "replicates": replicates,
+        "sizes": list(sizes),
+        "methods": list(methods),
+        "models": list(models),
+        "data": data.digest,
+    }
+    holes = {model: data.holes[model][0] for model in models if data.holes[model][1] is not None}
+    return PaperStudy(
+        "known-holes",
+        "Known holes: who names what a model never saw",
+        SOURCE,
+        settings,
+        known_holes_tables.make_tables(rows, holes, models, methods, sizes),
+        lacking,
+        known_holes_tables.draw_figures(rows, models, methods, sizes),
+    )
+
+
+def find_folder(shared: str | Path | None) -> Path:
+    """The folder of the data, by the folder that it is in or by itself."""
+    folder = Path(shared or os.environ.get("GROUNDFAULT_SHARED") or "../shared/data")
+    return folder if (folder / _FILES[-1]).is_file() else folder / FOLDER
+
+
+def measure(method: str, folder: Path, model: str, size: int, draw: int) -> Rows:
+    """One row: what a method says of one model after one sample, and how good that is."""
+    data, way = read_holes(folder), METHODS[method]
+    _warm_up(method, folder)
+    sample = data.sample(size, draw)
+    evidence = data.evidence(model, sample, way.columns)
+    begin = time.process_time()
+    descriptions = way.describe(evidence)
+    seconds = time.process_time() - begin
+    row = {"method": method, "model": model, "n": size, "draw": draw, "seconds": seconds}
+    return [row | score_descriptions(descriptions, data, model, sample, data.examples)]
+
+
+def score_descriptions(
+    descriptions: Sequence[Description],
+    data: HoleData,
+    model: str,
+    sample: Bools,
+    population: pl.DataFrame,
+) -> dict[str, Any]:
+    """Scores of what was said of a model after a sample, with the text of the first rules.
+
+    Parameters
+    ----------
+    descriptions : sequence of Description
+    data : HoleData
+    model : str
+    sample : bool array, shape (prompts,)
+        What the method saw.
+    population : polars.DataFrame
+        A row a prompt, with the columns that the rules read.
+    """
+    holds = [description.apply(population) for description in descriptions]
+    scores = score_rules(holds, data.errors[model], ~sample, data.holes[model][1])
+    texts = [description.text[:_CHARACTERS] for description in descriptions[:_KEPT]]
+    return scores | {"rules": texts}
+
+
+@cache
+def _warm_up(method: str, folder: Path) -> None:
+    """Run a method once, so that loading and compiling are not in its times."""
+    data = read_holes(folder)
+    way, model = METHODS[method], data.models[-1]
+    way.describe(data.evidence(model, data.sample(200, 0), way.columns))
+
+
+def _parts(
+    data: HoleData,
+    methods: Sequence[str],
+    models: Sequence[str],
+    sizes: Sequence[int],
+    replicates: int,
+) -> dict[str, tuple[Any, ...]]:
+    """Arguments of `measure` by name: whole draws first, so that tables fill evenly."""
+    return {
+        f"{method} / {model} / n={size} / draw {draw} / data {data.digest} / "
+        f"groundfault {groundfault.__version__}": (method, data.folder, model, size, draw)
+        for draw, size, model, method in product(range(replicates), sizes, models, methods)
+    }
+
+
+def _check_names(names: Sequence[str] | None, known: tuple[str, ...], kind: str) -> tuple[str, ...]:
+    unknown = [name for name in names or () if name not in known]
+    if unknown:
+        raise PlanError(f"no {kind} {unknown[0]!r}; there are {', '.join(known)}")
+    return tuple(known if names is None else [name for name in known if name in names])

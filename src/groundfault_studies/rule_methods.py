@@ -1,0 +1,267 @@
+"""Methods that say in rules where a model fails: ours, and others' beside it.
+
+Each is shown a sample and gives rules in its own order, the most important first; a rule can be
+applied to any table of the same columns, so that all are scored alike on examples they never saw.
+Rules under which a model does better are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import groundfault
+from groundfault.core.candidate import Candidate
+from groundfault.core.evidence import Evidence
+from groundfault.core.fitted_column import add_fitted_columns
+from groundfault.core.rules import Rule
+from groundfault.errors import InputError
+from groundfault.finders import get
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+OLD_FINDERS = ("instrument", "declared", "thresholds", "categories", "text")
+"""What an audit of 0.1.0 asked for candidates."""
+
+_CONDITIONS = 3
+_SLICES = 10
+_SUPPORT = 8
+_LEAVES = (2, 4, 8, 16, 32, 64)
+_FOLDS = 5
+# values of a column of words beyond which a table of 0 and 1 leaves it out, as prose
+_VALUES = 100
+
+
+@dataclass(frozen=True)
+class Description:
+    """One rule of a method.
+
+    Attributes
+    ----------
+    text : str
+        To be read.
+    apply : callable
+        Of a table, for which of its rows the rule holds: bool, shape (rows,).
+    """
+
+    text: str
+    apply: Callable[[pl.DataFrame], Bools]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to describe failures.
+
+    Attributes
+    ----------
+    describe : callable
+        Of evidence on one model, the rules.
+    columns : bool
+        Whether it is shown attributes; else texts alone.
+    needs : str
+        A library that it needs; empty for none.
+    """
+
+    describe: Callable[[Evidence], list[Description]]
+    columns: bool = True
+    needs: str = ""
+
+    @property
+    def installed(self) -> bool:
+        """Whether it can run here."""
+        return not self.needs or find_spec(self.needs) is not None
+
+
+# --- ours
+
+
+def name_modes(evidence: Evidence) -> list[Description]:
+    """Failure modes of an audit with default settings."""
+    return [Description(m.rule, partial(_holds, m)) for m in groundfault.audit(evidence).modes]
+
+
+def _holds(mode: Any, frame: pl.DataFrame) -> Bools:
+    holds: Bools = mode.holds(frame).to_numpy()
+    return holds
+
+
+def confirm(evidence: Evidence, judge: str) -> list[Description]:
+    """Confirmed findings that errors are more frequent, of the candidates of 0.1.0."""
+    report = groundfault.audit(evidence, groundfault.Plan(judge=judge), finders=OLD_FINDERS)
+    return [
+        Description(finding.name, partial(_apply_rule, finding.rule))
+        for finding in report.confirmed
+        if (finding.full.lift or 0) > 0
+    ]
+
+
+def _apply_rule(rule: str, frame: pl.DataFrame) -> Bools:
+    expression = Rule.parse(rule).to_polars().fill_null(False)
+    holds: Bools = frame.select(expression.alias("holds")).to_series().to_numpy()
+    return holds
+
+
+def propose(evidence: Evidence, finder: str, settings: Mapping[str, Any]) -> list[Description]:
+    """What a finder proposes when it is shown all outcomes; none where it lacks its columns."""
+    search = get(finder)
+    if any(field.name == "min_share" for field in fields(search)):
+        settings = {"min_share": 0.0, **settings}
+    try:
+        candidates = list(search(**settings).propose(evidence))
+    except InputError:
+        return []
+    return [Description(c.name, partial(_apply_candidate, c)) for c in candidates]
+
+
+def _apply_candidate(candidate: Candidate, frame: pl.DataFrame) -> Bools:
+    return _apply_rule(candidate.rule, add_fitted_columns(frame, [candidate]))
+
+
+# --- trees, which read a table of numbers
+
+
+@dataclass(frozen=True)
+class Design:
+    """Attributes as numbers: one column of 0 and 1 for each value of a column of words.
+
+    Attributes
+    ----------
+    columns : tuple of (str, str or None)
+        Column, and the value that it is compared with.
+    """
+
+    columns: tuple[tuple[str, str | None], ...]
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> Design:
+        """The design of some evidence's attributes; prose, ids and lists are left out."""
+        columns: list[tuple[str, str | None]] = []
+        for name in evidence.attributes:
+            column = evidence.frame[name]
+            if column.dtype.is_numeric() or column.dtype == pl.Boolean:
+                columns.append((name, None))
+            elif column.dtype == pl.String and column.n_unique() <= min(_VALUES, len(column) / 2):
+                columns += [(name, value) for value in column.unique().drop_nulls().sort()]
+        return cls(tuple(columns))
+
+    def matrix(self, frame: pl.DataFrame) -> Floats:
+        """A row for each row of a table; missing values are zeros."""
+        numbers = [
+            frame[name].cast(pl.Float64) if value is None else (frame[name] == value)
+            for name, value in self.columns
+        ]
+        table = [number.cast(pl.Float64).fill_null(0.0).to_numpy() for number in numbers]
+        return np.column_stack(table) if table else np.empty((frame.height, 0))
+
+    def word(self, column: int, above: bool, cut: float) -> str:
+        """One condition of a tree."""
+        name, value = self.columns[column]
+        if value is None:
+            return f"{name} {'>' if above else '<='} {cut:g}"
+        return f"{name} {'=' if above else '<>'} '{value}'"
+
+
+@dataclass(frozen=True)
+class Box:
+    """Cuts of a design's columns that all have to hold: (column, above, cut)."""
+
+    design: Design
+    cuts: tuple[tuple[int, bool, float], ...]
+
+    def __call__(self, frame: pl.DataFrame) -> Bools:
+        """For which rows they all hold."""
+        numbers = self.design.matrix(frame)
+        holds = np.ones(frame.height, dtype=np.bool_)
+        for column, above, cut in self.cuts:
+            holds &= (numbers[:, column] > cut) == above
+        return holds
+
+    def __str__(self) -> str:
+        return " AND ".join(self.design.word(*cut) for cut in self.cuts) or "everything"
+
+
+def grow_tree(evidence: Evidence) -> list[Description]:
+    """Leaves of a classification tree that fail more often than all, by their excess of failures.
+
+    The number of leaves is chosen by five-fold cross-validation of the log loss."""
+    from sklearn.model_selection import GridSearchCV, StratifiedKFold
+    from sklearn.tree import DecisionTreeClassifier
+
+    design, errors = Design.of(evidence), evidence.loss.to_numpy() > 0.5
+    if min(errors.sum(), (~errors).sum()) < _FOLDS:
+        return []
+    search = GridSearchCV(
+        DecisionTreeClassifier(min_samples_leaf=_SUPPORT, random_state=0),
+        {"max_leaf_nodes": list(_LEAVES)},
+        scoring="neg_log_loss",
+        cv=StratifiedKFold(_FOLDS, shuffle=True, random_state=0),
+    )
+    numbers = design.matrix(evidence.frame)
+    tree = search.fit(numbers, errors).best_estimator_.tree_
+    leaves = []
+    reached = tree.apply(numbers.astype(np.float32))
+    for leaf, cuts in _walk(tree):
+        inside = errors[reached == leaf]
+        excess = inside.sum() - len(inside) * errors.mean()
+        if excess > 0:
+            leaves.append((excess, Box(design, cuts)))
+    leaves.sort(key=lambda pair: -pair[0])
+    return [Description(str(box), box) for _, box in leaves]
+
+
+def _walk(tree: Any, node: int = 0) -> Iterator[tuple[int, tuple[tuple[int, bool, float], ...]]]:
+    """Leaves of a scikit-learn tree, each with its cuts."""
+    if tree.children_left[node] < 0:
+        yield node, ()
+        return
+    column, cut = int(tree.feature[node]), float(tree.threshold[node])
+    for above, child in ((False, tree.children_left[node]), (True, tree.children_right[node])):
+        for leaf, cuts in _walk(tree, child):
+            yield leaf, ((column, above, cut), *cuts)
+
+
+def fit_rules(evidence: Evidence) -> list[Description]:
+    """Rules of RuleFit, with imodels' defaults, that raise the chance of failure, by importance."""
+    from imodels import RuleFitClassifier
+
+    design, errors = Design.of(evidence), evidence.loss.to_numpy() > 0.5
+    if min(errors.sum(), (~errors).sum()) < _FOLDS:
+        return []
+    names = [f"x{i}" for i in range(len(design.columns))]
+    with np.errstate(all="ignore"):
+        fit = RuleFitClassifier(random_state=0).fit(
+            design.matrix(evidence.frame), errors.astype(int), feature_names=names
+        )
+    table = fit._get_rules()
+    table = table[(table["type"] == "rule") & (table["coef"] > 0)]
+    boxes = [_read_box(rule, design) for rule in table.sort_values("importance")["rule"][::-1]]
+    return [Description(str(box), box) for box in boxes]
+
+
+def _read_box(rule: str, design: Design) -> Box:
+    """The cuts of a rule such as ``x2 <= 0.5 and x42 > 0.5``."""
+    words = [part.split() for part in rule.split(" and ")]
+    return Box(design, tuple((int(x[1:]), sign == ">", float(cut)) for x, sign, cut in words))
+
+
+METHODS: Mapping[str, Method] = {
+    "failure modes": Method(name_modes),
+    "failure modes, text alone": Method(name_modes, columns=False),
+    "sliceline": Method(partial(propose, finder="sliceline", settings={"k": _SLICES})),
+    "tree (CART)": Method(grow_tree),
+    "RuleFit": Method(fit_rules, needs="imodels"),
+    "pysubgroup": Method(
+        partial(propose, finder="pysubgroup", settings={"k": _SLICES, "max_level": _CONDITIONS}),
+        needs="pysubgroup",
+    ),
+    "janus (old default)": Method(partial(confirm, judge="janus")),
+    "max-t": Method(partial(confirm, judge="max-t")),
+}
+"""By name; those of finders of the leaderboard are in `groundfault_studies.leaderboard`."""
