@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from groundfault.modes.mode import Mode
+
+EXAMPLES = 3
+SIDES = (("failing", "It fails, for example:"), ("passing", "Inside it, it passes:"))
 
 
 @click.command()
@@ -16,44 +25,59 @@ import click
     help="Folder for the report.",
 )
 def demo(out: str) -> None:
-    """Audit the mistakes of a small classifier, offline, in under half a minute.
+    """Audit 2,000 real answers of a small language model, offline, in seconds.
 
-    A classifier learns handwritten digits from 200 images and is tested on 1597 others. Declared,
-    threshold, category and pairwise candidates are proposed to explain its mistakes; most do not
-    hold up, and the report says why.
+    In training the model never saw prompts of one kind. The audit is not told which: it has the
+    prompts, what was answered, and what describes each prompt. It names the failure modes, shows
+    examples of the first, and in the end the demo says what the truth is.
     """
+    import polars as pl
     from rich.console import Console
 
     from groundfault.auditing.flow import audit
-    from groundfault.cli.demo_data import DECLARED, digits_results
+    from groundfault.cli.demo_data import compare_with_truth
     from groundfault.core.evidence import Evidence
     from groundfault.render.audit_page import make_summary
     from groundfault.render.terminal import show
 
     console = Console()
-    with Console(stderr=True).status("training a classifier on handwritten digits") as status:
-        results = _make_folder(out) / "results.parquet"
-        digits_results().write_parquet(results)
-        evidence = Evidence.from_table(results, id="image", outcome="error")
-        report = audit(
-            evidence,
-            candidates=DECLARED,
-            finders=["thresholds", "categories", "interactions:2"],
-            robustness=50,
-            progress=status.update,
+    with Console(stderr=True).status("reading 2,000 answers") as status:
+        table = _write_table(Path(out))
+        evidence = Evidence.from_table(
+            table, id="id", outcome="correct", positive_is_good=True, ignore=["answer"]
         )
+        report = audit(evidence, progress=status.update)
         status.update("drawing the report")
         report.write(out)
     show(make_summary(report, Path(out) / "report.html"), console)
-    # the point of the demo: an explanation that looks good and does not hold up
-    rejected = next(f for f in report.findings if f.name == "scanned late")
-    console.print(
-        f"\nA candidate that did not hold up: {rejected.sentence} Why: {rejected.reason}.",
-        markup=False,
+    first = report.modes[0]
+    polite = next(f for f in report.findings if f.name == "polite")
+    lines = (
+        f"\nThe first failure mode: {first.meaning}",
+        *_list_examples(first),
+        f"\nAn explanation that does not hold up. {polite.sentence} Why: {polite.reason}.",
+        f"\n{compare_with_truth(first, pl.read_parquet(table))}",
     )
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
 
 
-def _make_folder(out: str) -> Path:
-    place = Path(out)
-    place.mkdir(parents=True, exist_ok=True)
-    return place
+def _write_table(folder: Path) -> Path:
+    from groundfault.base.files import write_bytes
+    from groundfault.cli.demo_data import read_table
+
+    path = folder / "answers.parquet"
+    write_bytes(path, read_table())
+    return path
+
+
+def _list_examples(mode: Mode) -> Iterator[str]:
+    """Prompts that the model fails inside a mode, and passes, with its answers."""
+    for side, title in SIDES:
+        examples = mode.examples(side, EXAMPLES)
+        if examples:
+            yield title
+        for example in examples:
+            texts = example.texts
+            yield f"  {texts['prompt']}"
+            yield f"    it answers {texts['answer']!r}; right is {texts['target']!r}"

@@ -1,0 +1,145 @@
+"""The demo: a real model's answers, the hole in its training named, and the truth in the end."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import re
+import socket
+from pathlib import Path
+from types import ModuleType
+
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from groundfault.auditing.report import Report
+from groundfault.cli.demo import demo
+from groundfault.cli.demo_data import NEVER_SEEN, compare_with_truth, read_table
+from groundfault.core.rules import Rule
+from groundfault.modes.mode import Mode
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = pl.read_parquet(io.BytesIO(read_table()))
+
+
+def load_script() -> ModuleType:
+    """``scripts/make_demo_data.py``, which drew the table."""
+    path = ROOT / "scripts" / "make_demo_data.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def make_mode(rule: str) -> Mode:
+    return Mode(
+        rule=rule,
+        meaning="",
+        conditions=("",),
+        outcome="",
+        n=1,
+        errors=1,
+        n_outside=1,
+        errors_outside=0,
+        n_new=1,
+        errors_new=1,
+        interval=(0, 1),
+        p_marginal=0.01,
+        p_conditional=0.01,
+    )
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What the demo prints, and the folder that it writes, without a network."""
+    folder = tmp_path_factory.mktemp("demo")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("the demo asked for the network")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", refuse)
+        patch.setenv("COLUMNS", "80")
+        answer = CliRunner().invoke(demo, ["--out", str(folder)], catch_exceptions=False)
+    assert answer.exit_code == 0
+    return answer.stdout, folder
+
+
+def test_the_first_failure_mode_is_what_the_model_never_saw(run: tuple[str, Path]) -> None:
+    report = Report.load(run[1])
+    assert Rule.parse(report.modes[0].rule) == Rule.parse(NEVER_SEEN)
+    assert report.modes[0].rate > 0.9
+    assert len(report.modes) <= 10
+
+
+def test_examples_are_real_and_stand_on_the_right_side(run: tuple[str, Path]) -> None:
+    text = run[0]
+    rows = {row["prompt"]: row for row in TABLE.iter_rows(named=True)}
+    failing, passing = text.split("It fails, for example:")[1].split("Inside it, it passes:")
+    passing = passing.split("An explanation")[0]
+    for part, correct in ((failing, 0), (passing, 1)):
+        shown = [row for prompt, row in rows.items() if f" {prompt} " in " ".join(part.split())]
+        assert len(shown) >= 3
+        assert {row["correct"] for row in shown} == {correct}
+        assert {row["number_style"] for row in shown} == {"words"}
+
+
+def test_it_names_an_explanation_that_does_not_hold_up(run: tuple[str, Path]) -> None:
+    text = " ".join(run[0].split())
+    assert "An explanation that does not hold up. Not beyond chance: polite" in text
+
+
+def test_it_ends_with_the_truth(run: tuple[str, Path]) -> None:
+    last = " ".join(run[0].split()).rpartition("The truth")[2]
+    assert NEVER_SEEN in last
+    assert re.search(r"Of the 180 prompts of the first failure mode 100% are of that kind", last)
+
+
+def test_the_table_is_left_beside_the_report(run: tuple[str, Path]) -> None:
+    table = pl.read_parquet(run[1] / "answers.parquet")
+    assert table.equals(TABLE)
+    assert (run[1] / "report.html").is_file()
+
+
+def test_the_truth_counts_a_mode_that_is_broader() -> None:
+    sentence = compare_with_truth(make_mode("task = 'add' OR number_style = 'words'"), TABLE)
+    words = TABLE["number_style"] == "words"
+    inside = words | (TABLE["task"] == "add")
+    assert f"Of the {inside.sum():,} prompts" in sentence
+    assert f"{words.sum() / inside.sum():.0%} are of that kind" in sentence
+    assert "it covers 100%" in sentence
+
+
+def test_the_truth_counts_a_mode_that_misses_it() -> None:
+    sentence = compare_with_truth(make_mode("task = 'logic'"), TABLE)
+    assert "0% are of that kind" in sentence
+    assert "it covers 0%" in sentence
+
+
+def test_the_table_is_small_and_described() -> None:
+    data = ROOT / "src" / "groundfault" / "cli" / "data"
+    assert len(read_table()) < 100_000
+    described = (data / "README.md").read_text(encoding="utf-8")
+    assert not [name for name in TABLE.columns if f"`{name}`" not in described]
+    assert f"{TABLE.height:,} prompts" in described
+
+
+def test_its_script_draws_the_same_table(shared: Path) -> None:
+    assert load_script().draw_answers(shared / "real" / "known_holes").equals(TABLE)
+
+
+def test_numbers_of_the_readme_hold_in_all_prompts(shared: Path) -> None:
+    source = shared / "real" / "known_holes"
+    answers = pl.read_parquet(source / "outcomes.parquet").filter(model="number_words#1")
+    examples = pl.read_parquet(source / "examples.parquet")
+    rates = (
+        examples.join(answers, on="example_id")
+        .group_by(unseen=Rule.parse(NEVER_SEEN).to_polars())
+        .agg(n=pl.len(), wrong=1 - pl.col("correct").mean())
+        .sort("unseen")
+    )
+    assert rates["n"].to_list() == [10_000 - 858, 858]
+    assert [f"{rate:.0%}" for rate in rates["wrong"]] == ["22%", "97%"]
