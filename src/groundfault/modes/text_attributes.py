@@ -13,6 +13,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.core.rules import Rule, quote
+from groundfault.modes.template_rules import draft_templates
+from groundfault.modes.templates import find_templates
 from groundfault.modes.text_languages import detect_languages
 from groundfault.modes.text_shapes import MIN_TEXTS, Draft, draft_shapes, match_words
 
@@ -67,9 +69,15 @@ def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLit
     sample = text.drop_nulls()
     if sample.len() > _SAMPLE:
         sample = sample.sample(_SAMPLE, seed=0)
-    words = sample[:_SMALL_SAMPLE].str.to_lowercase().str.extract_all(r"\w+").to_list()
+    small = sample[:_SMALL_SAMPLE]
+    words = small.str.to_lowercase().str.extract_all(r"\w+").to_list()
     languages = detect_languages([set(some) for some in words])
-    drafts = [*draft_shapes(sample, languages), *_draft_words(sample, max_words)]
+    templates = find_templates(small.to_list(), set(languages.list_words("spelled-out number")))
+    drafts = [
+        *draft_shapes(sample, languages),
+        *draft_templates(small, templates),
+        *_draft_words(sample, max_words),
+    ]
     return _keep_different(_evaluate(drafts, text))
 
 

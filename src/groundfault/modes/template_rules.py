@@ -1,0 +1,169 @@
+"""Rules over the templates, stock sentences and phrases of a column of texts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from groundfault.modes.templates import NUMBER, SLOT, Skeleton, Templates
+from groundfault.modes.text_shapes import Draft, match
+
+_LONGEST_RULE = 10
+# overlap (Jaccard) of the texts that a rule selects with those of the template
+_GOOD_OVERLAP = 0.97
+_LEAST_OVERLAP = 0.8
+_MAX_TEMPLATES = 80
+_MAX_SENTENCES = 40
+
+Bools = NDArray[np.bool_]
+
+
+def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:
+    """Conditions that a text is made after a template, or has a sentence of some form.
+
+    Parameters
+    ----------
+    sample : polars.Series
+        Strings without nulls.
+    templates : Templates
+        Of the sample.
+
+    Notes
+    -----
+    A template is told by the shortest of a few patterns that selects its texts: one of its
+    sentences anywhere, the same from end to end, all of them, or one of them without those of
+    another template.
+    """
+    matcher = _Matcher(sample, templates)
+    labels = Counter(label for label in templates.labels if label)
+    ranking = sorted(labels, key=lambda label: (-labels[label], sorted(label)))
+    for label in ranking[:_MAX_TEMPLATES]:
+        on = np.array([one == label for one in templates.labels])
+        choice = _choose_rule(matcher, label, on)
+        if choice:
+            rule, words = choice
+            yield Draft("template", rule, f"is like {words}", 1.0, words)
+    yield from _draft_sentences(matcher, templates)
+    yield from _draft_stock(matcher, templates)
+
+
+class _Matcher:
+    """Patterns of skeletons, and which texts of the sample they match."""
+
+    def __init__(self, sample: pl.Series, templates: Templates) -> None:
+        self.sample = sample
+        self.gaps = templates.gaps
+        self.counts = Counter(one for some in templates.skeletons for one in some)
+        self._matches: dict[str, Bools] = {}
+
+    def loose(self, skeleton: Skeleton) -> str:
+        """The words in order, anywhere."""
+        runs = [self._join(skeleton, run) for run in _list_runs(skeleton)]
+        inner = r"\b.+\b".join(runs)
+        return rf"\b{inner}\b"
+
+    def strict(self, skeleton: Skeleton) -> str:
+        """The whole sentence, from one stop to the next."""
+        parts = []
+        for i, word in enumerate(skeleton):
+            gap = "" if i == 0 else self._gap(skeleton, i)
+            many = skeleton not in self.gaps
+            slot = r"\w[^.!?:;]*" if many else r"[^\s.!?:;]+"
+            parts.append(gap + (re.escape(word) if word not in (SLOT, NUMBER) else slot))
+        return rf"(^|[.!?:;]\s*){''.join(parts)}([.!?:;]|$)"
+
+    def holds(self, pattern: str) -> Bools:
+        """Texts of the sample that a pattern matches, in any case."""
+        if pattern not in self._matches:
+            self._matches[pattern] = self.sample.str.contains(f"(?i){pattern}").to_numpy()
+        return self._matches[pattern]
+
+    def _join(self, skeleton: Skeleton, run: range) -> str:
+        parts = [re.escape(skeleton[run[0]])]
+        parts += [self._gap(skeleton, i) + re.escape(skeleton[i]) for i in run[1:]]
+        return "".join(parts)
+
+    def _gap(self, skeleton: Skeleton, i: int) -> str:
+        gaps = self.gaps.get(skeleton, ())
+        gap = gaps[i - 1] if i <= len(gaps) else ""
+        return re.escape(gap).replace(r"\ ", " ") if gap else r"\W+"
+
+
+def _list_runs(skeleton: Skeleton) -> list[range]:
+    """Where the words between slots are."""
+    ends = [-1, *(i for i, w in enumerate(skeleton) if w in (SLOT, NUMBER)), len(skeleton)]
+    pairs = zip(ends[:-1], ends[1:], strict=True)
+    return [range(a + 1, b) for a, b in pairs if b > a + 1]
+
+
+def _choose_rule(
+    matcher: _Matcher, label: frozenset[Skeleton], on: Bools
+) -> tuple[str, str] | None:
+    skeletons = sorted(label, key=lambda one: (matcher.counts[one], one))
+    best: tuple[float, str, str] = (_LEAST_OVERLAP, "", "")
+    for rule, words, extent in _list_rules(matcher, skeletons, on):
+        overlap = float((extent & on).sum() / (extent | on).sum())
+        if overlap > best[0]:
+            best = overlap, rule, words
+        if overlap >= _GOOD_OVERLAP:
+            break
+    return best[1:] if best[1] else None
+
+
+def _list_rules(
+    matcher: _Matcher, skeletons: Sequence[Skeleton], on: Bools
+) -> Iterator[tuple[str, str, Bools]]:
+    for make in (matcher.loose, matcher.strict):
+        for one in skeletons:
+            yield _as_rule(make(one)), _quote(one), matcher.holds(make(one))
+    patterns = [matcher.loose(one) for one in skeletons]
+    extent = np.all([matcher.holds(pattern) for pattern in patterns], axis=0)
+    words = " with ".join(map(_quote, skeletons))
+    joined = " AND ".join(map(_as_rule, patterns))
+    yield joined, words, extent
+    # the sentence that most of the texts have that should not be there
+    wrong = extent & ~on
+    others = [one for one in matcher.counts if one not in skeletons]
+    if wrong.any() and others:
+        gains = {one: int((matcher.holds(matcher.loose(one)) & wrong).sum()) for one in others}
+        other = max(gains, key=lambda one: (gains[one], one))
+        pattern = matcher.loose(other)
+        rule = f"{joined} AND NOT {_as_rule(pattern)}"
+        yield rule, f"{words} without {_quote(other)}", extent & ~matcher.holds(pattern)
+
+
+def _as_rule(pattern: str) -> str:
+    return match(pattern, any_case=True)
+
+
+def _quote(skeleton: Skeleton) -> str:
+    return f'"{" ".join(skeleton)}"'
+
+
+def _draft_sentences(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:
+    """Sentences that several templates have."""
+    homes = Counter(one for label in set(templates.labels) for one in label)
+    several = [one for one, n in homes.items() if n >= 2]
+    several.sort(key=lambda one: (-matcher.counts[one], one))
+    for one in several[:_MAX_SENTENCES]:
+        yield Draft("sentence", _as_rule(matcher.loose(one)), f"has {_quote(one)}", 1.5)
+
+
+def _draft_stock(matcher: _Matcher, templates: Templates) -> Iterator[Draft]:
+    """Sentences that come and go with the rest unchanged: each, and those of one place."""
+    ranking = sorted(templates.stock, key=lambda one: (-matcher.counts[one], one))
+    places = sorted(set(templates.stock.values()))
+    for place in places:
+        members = [one for one in ranking if templates.stock[one] == place]
+        if len(members) > 1:
+            pattern = "|".join(matcher.loose(one) for one in members)
+            words = " or ".join(map(_quote, members[:3]))
+            more = f" or {len(members) - 3} more like them" if len(members) > 3 else ""
+            yield Draft("stock sentence", _as_rule(f"({pattern})"), f"has {words}{more}", 1.5)
+    for one in ranking[:_MAX_SENTENCES]:
+        yield Draft("stock sentence", _as_rule(matcher.loose(one)), f"has {_quote(one)}", 1.0)

@@ -1,0 +1,278 @@
+"""Templates of a column of texts: sentences that return with other fillings.
+
+Prompts of a benchmark are often made by filling in forms. The forms are read off the texts: in a
+sentence with one word taken out, where many words compete for the hole, the hole is a slot.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, field
+
+MIN_TEXTS = 8
+NUMBER, SLOT = "#", "…"
+_TOKEN = re.compile(r"\w+|[.!?:;\n]")
+_STOPS = frozenset(".!?:;\n")
+_LONGEST_SENTENCE = 25
+_ROUNDS = 3
+# a slot: so many words compete, weighed by how often each is there (perplexity)
+_MIN_PERPLEXITY = 4.5
+_MIN_FILLINGS = 10
+
+Skeleton = tuple[str, ...]
+"""A sentence in lower case, with `NUMBER` and `SLOT` for what changes."""
+_Frame = tuple[Skeleton, Skeleton]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence of a text: its words in lower case, and what stands between them."""
+
+    words: Skeleton
+    gaps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Templates:
+    """What the texts of a column are filled in to.
+
+    Attributes
+    ----------
+    skeletons : list of list of tuple of str
+        Those of each text that are frequent and have a word, in order.
+    labels : list of frozenset of tuple of str
+        The template of each text: its skeletons without stock sentences; empty where it has none
+        that is frequent.
+    stock : dict of tuple of str to int
+        Stock sentences, that come and go with the rest unchanged, and after how many others of them
+        they come.
+    gaps : dict of tuple of str to tuple of str
+        Between the words of a skeleton: one gap where it is always the same, else ``""``.
+    """
+
+    skeletons: list[list[Skeleton]]
+    labels: list[frozenset[Skeleton]]
+    stock: dict[Skeleton, int]
+    gaps: dict[Skeleton, tuple[str, ...]] = field(default_factory=dict)
+
+
+def find_templates(texts: Sequence[str], numbers: Set[str] = frozenset()) -> Templates:
+    """Find sentences that return with other fillings, and tell the template of each text.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    numbers : set of str
+        Words that are read as numbers, in lower case.
+    """
+    texts_sentences = [_split(text) for text in texts]
+    enough = max(MIN_TEXTS, math.ceil(0.004 * len(texts)))
+    counts = Counter(
+        word
+        for sentences in texts_sentences
+        for word in {word for sentence in sentences for word in sentence.words}
+    )
+    rare = {word for word, count in counts.items() if count < enough}
+    sentence_counts = Counter(
+        sentence.words for sentences in texts_sentences for sentence in sentences
+    )
+    masks = {words: _mask(words, rare, numbers) for words in sentence_counts}
+    for _ in range(_ROUNDS):
+        if not _mask_slots(masks, sentence_counts):
+            break
+    all_skeletons = [
+        [_collapse(masks[sentence.words]) for sentence in sentences]
+        for sentences in texts_sentences
+    ]
+    frequent = _list_frequent(all_skeletons, enough)
+    skeletons = [
+        list(dict.fromkeys(one for one in some if one in frequent)) for some in all_skeletons
+    ]
+    stock = _find_stock(skeletons, enough)
+    labels = _label(skeletons, stock, enough)
+    return Templates(skeletons, labels, stock, _find_gaps(texts_sentences, masks, frequent))
+
+
+def _split(text: str) -> list[Sentence]:
+    sentences, words, gaps, end = [], [], [], 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in _STOPS:
+            # 3.5 and 12:30 are not the end of a sentence
+            if words and (token[0] == "\n" or not text[token.end() : token.end() + 1].isalnum()):
+                sentences.append(Sentence(tuple(words), tuple(gaps)))
+                words, gaps = [], []
+            continue
+        if words:
+            gaps.append(text[end : token.start()])
+        words.append(token[0].lower())
+        end = token.end()
+    if words:
+        sentences.append(Sentence(tuple(words), tuple(gaps)))
+    return [one for one in sentences if len(one.words) <= _LONGEST_SENTENCE]
+
+
+def _mask(words: Skeleton, rare: Set[str], numbers: Set[str]) -> Skeleton:
+    return tuple(
+        NUMBER
+        if word.isdigit() or word in numbers
+        else SLOT
+        if word in rare or any(letter.isdigit() for letter in word)
+        else word
+        for word in words
+    )
+
+
+def _collapse(words: Skeleton) -> Skeleton:
+    """Several slots in a row as one."""
+    return tuple(
+        word for i, word in enumerate(words) if _is_fixed(word) or i == 0 or words[i - 1] != word
+    )
+
+
+def _is_fixed(word: str) -> bool:
+    return word not in (SLOT, NUMBER)
+
+
+def _mask_slots(masks: dict[Skeleton, Skeleton], counts: Counter[Skeleton]) -> bool:
+    """Replace by a slot, in place, what fills one; whether there was any."""
+    groups: dict[Skeleton, list[Skeleton]] = {}
+    for words, mask in masks.items():
+        groups.setdefault(mask, []).append(words)
+    frames = {mask: list(_list_frames(mask)) for mask in groups}
+    fillings: dict[_Frame, Counter[str]] = {}
+    totals: Counter[str] = Counter()
+    for mask, members in groups.items():
+        for words in members:
+            n = counts[words]
+            for word, frame in zip(words, frames[mask], strict=True):
+                totals[word] += n
+                if frame:
+                    fillings.setdefault(frame, Counter())[word] += n
+    slots = {frame: words for frame, words in fillings.items() if _is_slot(words)}
+    fillers: Counter[str] = Counter()
+    for filling in slots.values():
+        fillers.update(filling)
+    mostly = {word for word, count in fillers.items() if 2 * count >= totals[word]}
+    changes = False
+    for mask, members in groups.items():
+        new = tuple(
+            SLOT if _is_fixed(word) and (word in mostly or frame in slots) else word
+            for word, frame in zip(mask, frames[mask], strict=True)
+        )
+        changes |= new != mask
+        masks.update(dict.fromkeys(members, new))
+    return changes
+
+
+def _list_frames(mask: Skeleton) -> Iterator[_Frame | None]:
+    """For each word, the sentence without it; None for numbers, and where no word is left."""
+    n_fixed = sum(map(_is_fixed, mask))
+    for i, word in enumerate(mask):
+        if word == NUMBER or n_fixed == _is_fixed(word):
+            yield None
+        else:
+            yield _collapse(mask[:i]), _collapse(mask[i + 1 :])
+
+
+def _is_slot(words: Counter[str]) -> bool:
+    total = words.total()
+    if total < _MIN_FILLINGS or len(words) < _MIN_PERPLEXITY:
+        return False
+    entropy = -sum(count / total * math.log(count / total) for count in words.values())
+    return math.exp(entropy) >= _MIN_PERPLEXITY
+
+
+def _list_frequent(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> set[Skeleton]:
+    counts = Counter(one for some in skeletons for one in set(some))
+    return {one for one, n in counts.items() if n >= enough and any(map(_is_fixed, one))}
+
+
+def _find_stock(skeletons: Sequence[Sequence[Skeleton]], enough: int) -> dict[Skeleton, int]:
+    """Sentences that come and go: the same texts are there without them."""
+    stock: set[Skeleton] = set()
+    for _ in range(2):
+        rests = [frozenset(some) - stock for some in skeletons]
+        all_rests = Counter(rests)
+        candidates: dict[Skeleton, Counter[frozenset[Skeleton]]] = {}
+        for rest in rests:
+            for one in rest:
+                candidates.setdefault(one, Counter())[rest - {one}] += 1
+        new = {
+            one
+            for one, partners in candidates.items()
+            if SLOT not in one
+            and _come_and_go({rest: n for rest, n in partners.items() if rest}, all_rests, enough)
+            and partners[frozenset()] < 0.5 * partners.total()
+        }
+        stock |= new
+    return _order_stock(skeletons, stock)
+
+
+def _come_and_go(
+    partners: dict[frozenset[Skeleton], int], rests: Counter[frozenset[Skeleton]], enough: int
+) -> bool:
+    total = sum(partners.values())
+    if total < enough or len(partners) < _MIN_PERPLEXITY:
+        return False
+    return sum(n for rest, n in partners.items() if rests[rest]) >= 0.6 * total and _is_slot(
+        Counter({" | ".join(map(" ".join, sorted(rest))): n for rest, n in partners.items()})
+    )
+
+
+def _order_stock(
+    skeletons: Sequence[Sequence[Skeleton]], stock: Set[Skeleton]
+) -> dict[Skeleton, int]:
+    """After how many other stock sentences each comes, in a chain."""
+    pairs: Counter[tuple[Skeleton, Skeleton]] = Counter()
+    for some in skeletons:
+        present = [one for one in some if one in stock]
+        pairs.update((a, b) for i, a in enumerate(present) for b in present[i + 1 :])
+    before: dict[Skeleton, set[Skeleton]] = {one: set() for one in stock}
+    for (a, b), n in pairs.items():
+        if n >= 2 and n >= 5 * pairs[b, a]:
+            before[b].add(a)
+    ranks = dict.fromkeys(stock, 0)
+    for _ in range(3):
+        ranks = {one: max((ranks[other] + 1 for other in before[one]), default=0) for one in stock}
+    return ranks
+
+
+def _label(
+    skeletons: Sequence[Sequence[Skeleton]], stock: Set[Skeleton] | dict[Skeleton, int], enough: int
+) -> list[frozenset[Skeleton]]:
+    """Each text's skeletons but stock; the rarest are left out until enough texts are alike."""
+    labels = [frozenset(one for one in some if one not in stock) for some in skeletons]
+    frequencies = Counter(one for label in labels for one in label)
+    while True:
+        counts = Counter(labels)
+        rare = {label for label, n in counts.items() if label and n < enough}
+        if not rare:
+            return labels
+        labels = [
+            label - {min(label, key=lambda one: (frequencies[one], one))}
+            if label in rare
+            else label
+            for label in labels
+        ]
+
+
+def _find_gaps(
+    texts_sentences: Sequence[Sequence[Sentence]],
+    masks: dict[Skeleton, Skeleton],
+    frequent: Set[Skeleton],
+) -> dict[Skeleton, tuple[str, ...]]:
+    gaps: dict[Skeleton, list[set[str]]] = {}
+    for sentences in texts_sentences:
+        for sentence in sentences:
+            skeleton = _collapse(masks[sentence.words])
+            if skeleton in frequent and len(skeleton) == len(sentence.words):
+                sets = gaps.setdefault(skeleton, [set() for _ in sentence.gaps])
+                for some, gap in zip(sets, sentence.gaps, strict=True):
+                    some.add(gap)
+    return {
+        skeleton: tuple(next(iter(some)) if len(some) == 1 else "" for some in sets)
+        for skeleton, sets in gaps.items()
+    }
