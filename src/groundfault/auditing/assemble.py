@@ -15,6 +15,7 @@ import numpy as np
 from groundfault.auditing import detectable, grouping, messages
 from groundfault.auditing.cells import Cells, make_cells, number_or_none
 from groundfault.auditing.hints import write_hints
+from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
     Baselines,
@@ -34,7 +35,6 @@ from groundfault.auditing.report_schema import (
     SurvivorLifts,
 )
 from groundfault.auditing.results import AuditResults
-from groundfault.core.evidence import Evidence
 from groundfault.core.finding import Finding, Verdict
 from groundfault.core.plan import exact
 from groundfault.judges.rule import Ruling
@@ -126,7 +126,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
     n_scored = full.scored.sum() if full.scored is not None else full.losses.size
     detectable_lifts = _detectable_lifts(results)
     usual_lift = detectable_lifts[detectable.USUAL_PREVALENCE]
-    confirmed = sum(f.confirmed for f in findings)
+    named = sum(f.confirmed for f in findings) + len(results.modes)
     return ReportData(
         groundfault_version=version("groundfault"),
         n=audit.evidence.unit_count,
@@ -138,6 +138,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
         error_rate=float(full.losses.sum() / (full.denominator or 1) / n_scored),
         statuses={str(status): n for status, n in audit.evidence.status_counts.items()},
         judge=audit.judge.name,
+        judge_reason=audit.judge_reason,
         guarantee=messages.describe_guarantee(
             audit.judge, audit.plan, len(results.ruling.hypotheses)
         ),
@@ -151,7 +152,7 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             prevalence=detectable.USUAL_PREVALENCE,
             minimum_detectable_lift={str(k): lift for k, lift in detectable_lifts.items()},
         ),
-        conclusion=messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, confirmed),
+        conclusion=messages.write_conclusion(usual_lift, detectable.USUAL_PREVALENCE, named),
         baselines=_baselines(results),
         robustness=None
         if results.frequency is None
@@ -166,7 +167,9 @@ def _make_data(results: AuditResults, findings: tuple[Finding, ...]) -> ReportDa
             plan=audit.plan.seal(),
             split=audit.split_hash,
         ),
-        manifest=_manifest(audit.evidence, audit.compare),
+        manifest=_manifest(audit),
+        modes=results.modes,
+        mode_search=results.mode_search,
         findings=findings,
     )
 
@@ -175,7 +178,8 @@ def _make_opening(opening: Opening) -> RecordedOpening:
     return RecordedOpening(**asdict(opening), sentence=opening.sentence)
 
 
-def _manifest(evidence: Evidence, compare: tuple[str, str] | None) -> Manifest:
+def _manifest(audit: PreparedAudit) -> Manifest:
+    evidence, compare = audit.evidence, audit.compare
     account, reading = evidence.account, evidence.reading
     return Manifest(
         sources=tuple(evidence.provenance),
@@ -185,6 +189,8 @@ def _manifest(evidence: Evidence, compare: tuple[str, str] | None) -> Manifest:
         models=tuple(evidence.models) if evidence.roles.model else None,
         compare=compare and (compare[0], compare[1]),
         derivation=None,
+        where=evidence.selection,
+        own_rules=audit.own_rules,
         python=platform.python_version(),
         numpy=version("numpy"),
         polars=version("polars"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from groundfault.auditing.assemble import assemble
+from groundfault.auditing.failure_modes import name_modes
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report import Report
 from groundfault.auditing.results import AuditResults
@@ -33,15 +34,17 @@ def audit(
     reopen: str | None = None,
     robustness: int = 0,
     jobs: int = 1,
+    modes: bool = True,
     progress: Progress | None = None,
 ) -> Report:
-    """Test which explanations of the failures beat chance and repeat on the holdout.
+    """Name the failure modes, and test which explanations of the failures beat chance.
 
     Parameters
     ----------
     evidence : Evidence
     plan : Plan, optional
-        Everything decided in advance; the default plan splits in half and judges by ``janus``.
+        Everything decided in advance. The default plan tests on all units what was proposed
+        without a look at their outcomes, and on a holdout what was not.
     candidates : iterable of Candidate, optional
         What to judge. With neither candidates nor finders, the default finders propose.
     finders : sequence of finder or str, optional
@@ -57,6 +60,9 @@ def audit(
         candidate is confirmed.
     jobs : int
         Processes for the repeats; the answer does not depend on it.
+    modes : bool
+        Whether to look for failure modes, on all units; without, those that a judge holds out stay
+        unseen by anything else.
     progress : callable, optional
         Called with a message before each step.
 
@@ -83,12 +89,49 @@ def audit(
     report_progress = listener(progress)
     report_progress("proposing candidates")
     prepared = prepare(evidence, plan, candidates, finders=finders, compare=compare)
+    results = judge_audit(
+        prepared,
+        ledger=ledger,
+        reopen=reopen,
+        robustness=robustness,
+        jobs=jobs,
+        modes=modes,
+        progress=progress,
+    )
+    report_progress("writing the report")
+    return assemble(results)
+
+
+def judge_audit(
+    prepared: PreparedAudit,
+    *,
+    ledger: Ledger | str | Path | None = None,
+    reopen: str | None = None,
+    robustness: int = 0,
+    jobs: int = 1,
+    modes: bool = True,
+    progress: Progress | None = None,
+) -> AuditResults:
+    """Open the outcomes of a prepared audit, and judge.
+
+    Parameters
+    ----------
+    prepared : PreparedAudit
+    ledger, reopen, robustness, jobs, modes, progress
+        As in `audit`.
+
+    Raises
+    ------
+    RuleError, LedgerError
+        As `audit`.
+    """
+    report_progress = listener(progress)
     units = prepared.evidence.unit_count
     report_progress(f"applying {len(prepared.library)} candidates to {units} units")
     # rules that cannot be applied fail here, before the opening is recorded
     marks = prepared.marks
     # recorded before a held-out loss is read: an audit killed after this has used its holdout
-    opening = _open(prepared, ledger, reopen)
+    opening = _open(prepared, ledger, reopen, modes=modes)
     report_progress(f"judging {len(marks.on)} candidates by {prepared.judge.name}")
     losses = prepared.losses()
     ruling, discovery, holdout = prepared.judge_losses(losses)
@@ -103,8 +146,11 @@ def audit(
             prepared.judge, prepared.plan, results.full, robustness, jobs
         )
         results = replace(results, frequency=frequency)
-    report_progress("writing the report")
-    return assemble(results)
+    if modes:
+        report_progress("looking for failure modes")
+        named, search = name_modes(prepared, losses)
+        results = replace(results, modes=named, mode_search=search)
+    return results
 
 
 def _count_unscored(evidence: Evidence) -> int:
@@ -123,7 +169,11 @@ def _judge_extremes(prepared: PreparedAudit) -> dict[str, Ruling]:
 
 
 def _open(
-    prepared: PreparedAudit, ledger: Ledger | str | Path | None, reopen: str | None
+    prepared: PreparedAudit,
+    ledger: Ledger | str | Path | None,
+    reopen: str | None,
+    *,
+    modes: bool,
 ) -> Opening | None:
     if ledger is None:
         return None
@@ -137,4 +187,6 @@ def _open(
         library_hash=prepared.library.hash,
         plan_hash=prepared.plan.seal(),
         reopen=reopen,
+        holdout=prepared.judge.confirmation != "none",
+        all_outcomes=modes,
     )

@@ -2,25 +2,93 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from groundfault.auditing.leaks import LEAK
 from groundfault.auditing.results import AuditResults
+from groundfault.auditing.unit_table import tabulate_units
+from groundfault.core.columns import Kind, profile
 from groundfault.core.plan import exact
+
+# columns that say which benchmark an example is of, by the last word of their names
+_PART = re.compile(
+    r"(^|[_\W])(benchmark|task|dataset|data_set|subset|suite)(_name|_id)?$",
+    re.IGNORECASE,
+)
+_FAR_APART = 0.2
+_MIN_PART = 30
+"""Units of a value that tell its failure rate to about 0.1."""
 
 
 def write_hints(results: AuditResults) -> tuple[str, ...]:
     """Every hint that applies, each without a full stop."""
     # what may make the whole audit useless comes first, what explains single numbers last
     return (
+        *_about_selection(results),
+        *_about_parts(results),
+        *_about_fixed_columns(results),
         *_about_rare_errors(results),
         *_about_unscored_rows(results),
         *_about_leaks(results),
         *_about_prevalence(results),
         *_about_approximations(results),
     )
+
+
+def _about_selection(results: AuditResults) -> Iterator[str]:
+    if results.audit.evidence.selection:
+        yield f"only these rows were audited: {results.audit.evidence.selection}"
+
+
+def _about_parts(results: AuditResults) -> Iterator[str]:
+    """Benchmarks, tasks or data sets in one table that fail very differently."""
+    evidence, fixed = results.audit.evidence, results.audit.plan.within
+    names = [c for c in evidence.attributes if _PART.search(c) and c not in fixed]
+    if not names:
+        return
+    table, _ = tabulate_units(evidence, names)
+    for column in profile(table):
+        if column.kind is not Kind.LABEL:
+            continue
+        rates = _rates_by_value(table[column.name], results.losses)
+        if len(rates) > 1 and rates[0][1] - rates[-1][1] >= _FAR_APART:
+            ends = [f"{value} {rate:.0%}" for value, rate in (*rates[:2], *rates[2:][-2:])]
+            ends[2:2] = ["..."] if len(rates) > 4 else []
+            yield (
+                f"the parts that {column.name!r} names fail very differently: {', '.join(ends)}; "
+                f"--within {column.name} asks what fails inside each of them"
+            )
+
+
+def _rates_by_value(values: pl.Series, losses: NDArray[np.float64]) -> list[tuple[str, float]]:
+    """Values of enough units to tell a rate, and their mean losses, the highest first."""
+    scored = ~np.isnan(losses)
+    table = pl.DataFrame(
+        {
+            "value": values.cast(pl.String),
+            "total": np.where(scored, losses, 0.0).sum(axis=0),
+            "count": scored.sum(axis=0),
+        }
+    ).drop_nulls()
+    sums = table.group_by("value").agg(pl.len(), pl.col("total", "count").sum())
+    rates = sums.filter((pl.col("len") >= _MIN_PART) & (pl.col("count") > 0)).select(
+        "value", rate=pl.col("total") / pl.col("count")
+    )
+    return list(rates.sort("rate", "value", descending=[True, False]).iter_rows())
+
+
+def _about_fixed_columns(results: AuditResults) -> Iterator[str]:
+    if results.audit.plan.within:
+        columns = " and ".join(map(repr, results.audit.plan.within))
+        yield (
+            f"{columns} held fixed: p-values compare units of the same values only, the lifts of "
+            "findings all units"
+        )
 
 
 def _about_rare_errors(results: AuditResults) -> Iterator[str]:
@@ -69,7 +137,7 @@ def _about_prevalence(results: AuditResults) -> Iterator[str]:
 
 def _about_approximations(results: AuditResults) -> Iterator[str]:
     full, ruling = results.full, results.ruling
-    if full.strata is not None:
+    if results.audit.size_classes is not None:
         yield (
             "groups differ in size: only those of like size are permuted, at random, and p-values "
             "are sampled"

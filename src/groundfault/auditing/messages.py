@@ -99,10 +99,13 @@ def write_sentence(
     return f"Not beyond chance{of}: {meaning} (discovery lift {format_lift(discovery.lift)})."
 
 
-def write_conclusion(mdl: float | None, prevalence: float, confirmed: int) -> str:
-    """The sentence about the audit's power: never that there are no failure modes."""
-    head = "No reportable finding. " if not confirmed else ""
-    if mdl is None and confirmed:
+def write_conclusion(mdl: float | None, prevalence: float, reportable: int) -> str:
+    """The sentence about the audit's power: never that there are no failure modes.
+
+    ``reportable`` counts confirmed findings and failure modes.
+    """
+    head = "No reportable finding. " if not reportable else ""
+    if mdl is None and reportable:
         return (
             f"A lone explanation, at prevalence {prevalence:.0%}, could not have been found "
             "with 80% power at any "

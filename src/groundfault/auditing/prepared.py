@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from groundfault import judges
 from groundfault.auditing.leaks import find_leaks
+from groundfault.auditing.unit_table import number_strata
 from groundfault.core.candidate import Candidate, Library, unique_names
 from groundfault.core.evidence import Evidence, feed
 from groundfault.core.judge import Judge
 from groundfault.core.plan import Plan
 from groundfault.core.units import Marks, Units, average_losses, classify_sizes, count_scored_rows
 from groundfault.errors import InputError, PlanError, RuleError
+from groundfault.judges.auto import choose_judge
 from groundfault.judges.rule import Ruling, rule
 
 
@@ -41,6 +43,10 @@ class PreparedAudit:
         held-out models alone.
     precomputed_leaks : mapping of str to float, optional
         `leaks` where they were computed already: they are the same for any library.
+    judge_reason : str
+        Why it is this judge, where the plan left it open.
+    own_rules : tuple of str
+        Names of the candidates that the caller named, or whose finder the caller did.
     """
 
     evidence: Evidence
@@ -50,6 +56,8 @@ class PreparedAudit:
     compare: tuple[str, str] | None = None
     discovery_evidence: Evidence | None = None
     precomputed_leaks: Mapping[str, float] | None = field(default=None, repr=False, compare=False)
+    judge_reason: str = ""
+    own_rules: tuple[str, ...] = ()
 
     @cached_property
     def discovery_mask(self) -> NDArray[np.bool_]:
@@ -108,9 +116,17 @@ class PreparedAudit:
         return Units.of(self.marks, losses, self.strata)
 
     @cached_property
-    def strata(self) -> NDArray[np.int64] | None:
+    def size_classes(self) -> NDArray[np.int64] | None:
         """Size classes of the units; None where all are means of about as many rows."""
         return classify_sizes(count_scored_rows(self.evidence))
+
+    @cached_property
+    def strata(self) -> NDArray[np.int64] | None:
+        """Units are compared within these: of one size, and of equal values in columns held fixed.
+
+        None where all are alike.
+        """
+        return number_strata(self.evidence, self.plan.within, self.size_classes)
 
     def judge_losses(self, losses: NDArray[np.float64]) -> tuple[Ruling, Units, Units | None]:
         """Verdicts for these losses, and the units they rest on."""
@@ -137,18 +153,19 @@ class PreparedAudit:
 
     @cached_property
     def visible_evidence(self) -> Evidence:
-        """What finders see: the discovery units, without leaks.
+        """What finders see: the discovery units, without leaks and columns that are held fixed.
 
         Where nothing is held out, it is all units without their outcomes.
         """
+        hidden = (*self.leaks, *self.plan.within)
         if self.judge.confirmation == "none":
-            return self.evidence.blind().without(self.leaks)
+            return self.evidence.blind().without(hidden)
         discovery = self.evidence if self.discovery_evidence is None else self.discovery_evidence
         # by name: other models may have answered other units. What is hard for one model is often
         # hard for the next, so units of the holdout stay unseen for every model
         holdout = self.evidence.unit_names.filter(pl.Series(~self.discovery_mask))
         units = np.flatnonzero(~discovery.unit_names.is_in(holdout.implode()).to_numpy())
-        return discovery.take(np.isin(discovery.unit_index, units)).without(self.leaks)
+        return discovery.take(np.isin(discovery.unit_index, units)).without(hidden)
 
     @property
     def origin(self) -> str:
@@ -216,10 +233,12 @@ def prepare(
     PlanError
         If a judge or finder is unknown.
     """
-    start = start_audit(evidence, plan, compare=compare)
     declarations = list(candidates or ())
+    by_default = candidates is None and finders is None
     if finders is None:
-        finders = [] if candidates is not None else _default_finders()
+        finders = _default_finders() if by_default else []
+    mining = any(map(_looks_at_outcomes, finders))
+    start = start_audit(evidence, plan, compare=compare, candidates=declarations, mining=mining)
     if finders and start.plan.holdout_axis == "models" and start.discovery_evidence is None:
         raise InputError(
             "all models are held out, so there is nothing to find candidates in: name "
@@ -234,13 +253,28 @@ def prepare(
     for candidate in library:
         _require_cause(start, candidate)
     _require_fresh_holdout(start, library)
-    return replace(start, library=library, precomputed_leaks=start.leaks)
+    own_rules = () if by_default else tuple(c.name for c in library)
+    return replace(start, library=library, precomputed_leaks=start.leaks, own_rules=own_rules)
 
 
 def start_audit(
-    evidence: Evidence, plan: Plan | None = None, *, compare: tuple[str, str] | None = None
+    evidence: Evidence,
+    plan: Plan | None = None,
+    *,
+    compare: tuple[str, str] | None = None,
+    candidates: Sequence[Candidate] = (),
+    mining: bool = True,
 ) -> PreparedAudit:
     """Prepare everything but the candidates.
+
+    Parameters
+    ----------
+    evidence, plan, compare
+        As in `prepare`.
+    candidates : sequence of Candidate
+        Those that were named.
+    mining : bool
+        Whether a finder will look at outcomes; then the judge ``auto`` is one with a holdout.
 
     Raises
     ------
@@ -248,8 +282,6 @@ def start_audit(
         As `prepare`.
     """
     plan = plan or Plan()
-    judge = judges.get(plan.judge, plan.judge_settings)
-    plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
     discovery = None
     if plan.holdout_axis == "models":
         if compare:
@@ -263,11 +295,17 @@ def start_audit(
         if len(set(compare)) < 2:
             raise PlanError("compare needs two different models")
     _require_variation(evidence)
-    audit = PreparedAudit(evidence, Library(()), plan, judge, compare, discovery)
+    mined = mining or any(_is_mined_from(c, evidence) for c in candidates)
+    plan, reason = choose_judge(plan, evidence, mined=mined)
+    judge = judges.get(plan.judge, plan.judge_settings)
+    plan = plan.resolve(lift_ranked=judge.lift_ranked, gated=judge.confirmation != "none")
+    audit = PreparedAudit(
+        evidence, Library(()), plan, judge, compare, discovery, judge_reason=reason
+    )
     if judge.name == "multisplit-e" and audit.strata is not None:
         raise PlanError(
-            "multisplit-e needs groups of like size, and these are not; judge by max-t, holm "
-            "or janus"
+            "multisplit-e needs groups of like size and holds no column fixed; judge by max-t, "
+            "holm or janus"
         )
     return audit
 
@@ -280,6 +318,20 @@ def _default_finders() -> list[Any]:
     from groundfault.finders import DEFAULT
 
     return list(DEFAULT)
+
+
+def _looks_at_outcomes(finder: Any) -> bool:
+    """Whether a finder, or the one of a name, is led by outcomes."""
+    from groundfault.finders import get
+
+    maker = get(finder.partition(":")[0]) if isinstance(finder, str) else finder
+    return bool(getattr(maker, "uses_outcomes", False))
+
+
+def _is_mined_from(candidate: Candidate, evidence: Evidence) -> bool:
+    """Whether a candidate was found by looking at outcomes of this evidence, of whatever units."""
+    origin = candidate.mined.partition("/")[0]
+    return bool(origin) and origin == evidence.outcome_hash[:16]
 
 
 def _make_finder(name: str, so_far: Sequence[Candidate]) -> Any:
@@ -325,9 +377,9 @@ def _require_cause(audit: PreparedAudit, candidate: Candidate) -> None:
 def _require_fresh_holdout(audit: PreparedAudit, library: Library) -> None:
     """A mined candidate needs units that its finder did not see, or other outcomes."""
     for candidate in library:
-        if not candidate.mined or audit.is_mined_here(candidate):
+        if audit.is_mined_here(candidate):
             continue
-        if candidate.mined.partition("/")[0] == audit.origin.partition("/")[0]:
+        if _is_mined_from(candidate, audit.evidence):
             raise PlanError(
                 f"candidate {candidate.name!r} was mined from other units of this evidence than "
                 f"judge {audit.judge.name} now has for discovery, so the holdout is not fresh: take"

@@ -61,8 +61,9 @@ class Report(ReportData, frozen=True, kw_only=True):
         return cls.of(data, Library.load(report_path(place).with_name("library.json")))
 
     def __repr__(self) -> str:
+        modes = "" if self.mode_search is None else f"{len(self.modes)} failure modes, "
         return (
-            f"<Report: {len(self.confirmed)} of {len(self.findings)} findings confirmed by"
+            f"<Report: {modes}{len(self.confirmed)} of {len(self.findings)} findings confirmed by"
             f" {self.judge}, {self.n:,} {self.unit}s>"
         )
 
@@ -70,6 +71,16 @@ class Report(ReportData, frozen=True, kw_only=True):
     def confirmed(self) -> tuple[Finding, ...]:
         """The findings that may be reported."""
         return tuple(f for f in self.findings if f.confirmed)
+
+    @property
+    def weaknesses(self) -> tuple[Finding, ...]:
+        """Confirmed findings of more frequent failures."""
+        return tuple(f for f in self.confirmed if not f.is_strength)
+
+    @property
+    def strengths(self) -> tuple[Finding, ...]:
+        """Confirmed findings of less frequent failures: where a model does better."""
+        return tuple(f for f in self.confirmed if f.is_strength)
 
     @property
     def data(self) -> ReportData:

@@ -8,6 +8,7 @@ from msgspec import Struct, json
 
 from groundfault.core.finding import Finding
 from groundfault.core.plan import Effect, HoldoutAxis, Plan
+from groundfault.modes.mode import Mode, ModeSearch
 
 SCHEMA_VERSION: Final = 2
 """Rises when a field goes away or changes its meaning; `report_versions` reads the older ones."""
@@ -53,6 +54,8 @@ class PlanSettings(_Section, frozen=True, kw_only=True, omit_defaults=True):
     holdout_column: str | None = None
     holdout_models: tuple[str, ...] = ()
     judge_settings: dict[str, Any] = {}
+    depth: int = 3
+    within: tuple[str, ...] = ()
 
     def to_plan(self) -> Plan:
         """The plan of these settings."""
@@ -161,6 +164,9 @@ class RecordedOpening(_Section, frozen=True, kw_only=True):
     versions: int
     reasons: tuple[str, ...]
     sentence: str
+    holdout: bool = True
+    all_outcomes: bool = False
+    all_before: bool = False
 
 
 class ReportHashes(_Section, frozen=True, kw_only=True):
@@ -246,7 +252,15 @@ class Derivation(_Section, frozen=True, kw_only=True):
 
 
 class Manifest(_Section, frozen=True, kw_only=True):
-    """Where the evidence came from and what computed the report."""
+    """Where the evidence came from and what computed the report.
+
+    Attributes
+    ----------
+    where : str or None
+        The rule that selected the rows; None for all.
+    own_rules : tuple of str
+        Names of candidates that the search for failure modes tested beside its own rules.
+    """
 
     sources: tuple[str, ...]
     roles: ColumnRoles
@@ -255,6 +269,8 @@ class Manifest(_Section, frozen=True, kw_only=True):
     models: tuple[str, ...] | None
     compare: tuple[str, str] | None
     derivation: Derivation | None
+    where: str | None = None
+    own_rules: tuple[str, ...] = ()
     python: str
     numpy: str
     polars: str
@@ -269,6 +285,8 @@ class ReportData(_Section, frozen=True, kw_only=True):
         Units: examples, or groups where there is a group column; of each part.
     rows : int
         Observations.
+    judge_reason : str
+        Why it is this judge, where the plan left it open; else empty.
     outcomes : tuple of str
         Models, or the two directions of a comparison; one empty name for a single outcome.
     error_rate : float
@@ -285,6 +303,10 @@ class ReportData(_Section, frozen=True, kw_only=True):
         None where the opening was not recorded.
     examples : dict of str to tuple of str
         Ids of up to five failed units of each confirmed finding, by `Finding.key`.
+    modes : tuple of Mode
+        The failure modes of each outcome, in order.
+    mode_search : ModeSearch or None
+        What was searched for them; None where they were not looked for.
     findings : tuple of Finding
         One for each candidate and outcome: confirmed first, then by size of discovery lift.
     """
@@ -300,6 +322,7 @@ class ReportData(_Section, frozen=True, kw_only=True):
     error_rate: float
     statuses: dict[str, int]
     judge: str
+    judge_reason: str = ""
     guarantee: str
     plan: PlanSettings
     candidates: CandidateCounts
@@ -315,4 +338,6 @@ class ReportData(_Section, frozen=True, kw_only=True):
     examples: dict[str, tuple[str, ...]]
     hashes: ReportHashes
     manifest: Manifest
+    modes: tuple[Mode, ...] = ()
+    mode_search: ModeSearch | None = None
     findings: tuple[Finding, ...]

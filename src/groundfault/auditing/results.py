@@ -17,6 +17,7 @@ from groundfault.judges.rule import Ruling, find_duplicates
 if TYPE_CHECKING:
     from groundfault.auditing.robustness import Frequency
     from groundfault.base.ledger import Opening
+    from groundfault.modes.mode import Mode, ModeSearch
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class AuditResults:
         Verdicts had all unscored observations failed, or passed.
     frequency : Frequency, optional
         How often random splits confirm each hypothesis; None where the rule was not repeated.
+    modes : tuple of Mode
+    mode_search : ModeSearch, optional
+        None where failure modes were not looked for.
     """
 
     audit: PreparedAudit
@@ -48,6 +52,8 @@ class AuditResults:
     opening: Opening | None = None
     sensitivity: Mapping[str, Ruling] = field(default_factory=dict)
     frequency: Frequency | None = None
+    modes: tuple[Mode, ...] = ()
+    mode_search: ModeSearch | None = None
 
     @cached_property
     def full(self) -> Units:

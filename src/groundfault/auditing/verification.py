@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from groundfault import judges
-from groundfault.auditing.flow import audit
+from groundfault.auditing.assemble import assemble
+from groundfault.auditing.flow import judge_audit
+from groundfault.auditing.prepared import prepare
 from groundfault.auditing.report import Report
 from groundfault.auditing.report_schema import (
     SCHEMA_VERSION,
@@ -34,13 +36,15 @@ if TYPE_CHECKING:
     from groundfault.core.judge import Judge
     from groundfault.readers import Reader
 
-# fields that may differ between two machines that agree on every finding
-_VOLATILE = ("schema_version", "ledger", "groundfault_version")
+# fields that may differ between two machines that agree on every finding; the judge is repeated
+# by its name, which leaves no reason to choose it
+_VOLATILE = ("schema_version", "ledger", "groundfault_version", "judge_reason")
 _VOLATILE_MANIFEST = ("python", "numpy", "polars", "sources")
 # sentences are made from the numbers that are compared anyway: a later version may phrase them
 # better, and must not fail the reports of an older one
 _TEXTS = ("guarantee", "conclusion", "hints")
 _TEXTS_OF_FINDINGS = ("reason", "sentence")
+_TEXTS_OF_MODES = ("meaning", "conditions")
 _MAX_DIFFERENCES = 100
 
 Rerun = Callable[[Evidence], Report]
@@ -112,10 +116,7 @@ def verify(
     repeat = partial(_repeat_audit, data, library, judge)
     sources = read_evidence_again(data, place, evidence, reader)
     if data.manifest.derivation is None:
-        models = data.manifest.models
-        if models is not None and set(models) != set(sources.models):
-            sources = sources.select_model(*models)
-        report = repeat(sources)
+        report = repeat(select_audited(sources, data.manifest))
     else:
         report = _rerun_of(data.manifest)(sources, data.manifest, place, repeat)
     texts = report_file.schema_version == SCHEMA_VERSION and data.groundfault_version == version(
@@ -140,14 +141,15 @@ def _repeat_audit(
             f"{error}; a report by a judge of no installed package is verified in Python: "
             "groundfault.verify(directory, judge=...)"
         ) from None
-    return audit(
-        evidence,
-        plan,
-        library,
-        finders=(),
-        compare=data.manifest.compare,
+    prepared = prepare(evidence, plan, library, finders=(), compare=data.manifest.compare)
+    results = judge_audit(
+        # which candidates were asked for, the library does not tell
+        replace(prepared, own_rules=data.manifest.own_rules),
         robustness=data.robustness.splits if data.robustness else 0,
+        # reports of 0.1.0 name none
+        modes=data.mode_search is not None,
     )
+    return assemble(results)
 
 
 def _rerun_of(manifest: Manifest) -> Callable[[Evidence, Manifest, Path, Rerun], Report]:
@@ -201,6 +203,14 @@ def read_evidence_again(
     return Evidence.from_table(_find_table(evidence, manifest.sources, Path(directory)), **roles)
 
 
+def select_audited(evidence: Evidence, manifest: Manifest) -> Evidence:
+    """Of all models and rows of a report's sources, those that it is about."""
+    models, where = manifest.models, manifest.where
+    if models is not None and set(models) != set(evidence.models):
+        evidence = evidence.select_model(*models)
+    return evidence if where in (None, evidence.selection) else evidence.where(where)
+
+
 def _find_table(evidence: str | Path | None, sources: tuple[str, ...], directory: Path) -> Path:
     if evidence is not None:
         return Path(evidence)
@@ -224,6 +234,18 @@ def _comparable(data: ReportData, *, texts: bool) -> dict[str, Any]:
     return _leave_out(report, top) | {
         "manifest": _leave_out(report["manifest"], _VOLATILE_MANIFEST),
         "findings": [_leave_out(finding, of_findings) for finding in report["findings"]],
+        "modes": [_comparable_mode(mode, texts=texts) for mode in report["modes"]],
+        "mode_search": report["mode_search"]
+        and _leave_out(report["mode_search"], () if texts else ("remarks",)),
+    }
+
+
+def _comparable_mode(mode: dict[str, Any], *, texts: bool) -> dict[str, Any]:
+    """A mode without the texts of its examples, which a report may leave out."""
+    omitted = () if texts else _TEXTS_OF_MODES
+    return _leave_out(mode, omitted) | {
+        "sample": [_leave_out(example, ("texts",)) for example in mode["sample"]],
+        "alternatives": [_leave_out(other, omitted) for other in mode["alternatives"]],
     }
 
 

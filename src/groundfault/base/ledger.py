@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 OPENED = "holdout_opened"
 REPLAYED = "holdout_replayed"
 
+# what an event says that it looked at, where that is more than a holdout
+_ALL = "all outcomes"
+
 # stands for the predecessor of the first event
 _START = "0" * 64
 
@@ -84,6 +87,12 @@ class Opening:
         opened with.
     reasons : tuple of str
         Reasons given for opening it again, oldest first.
+    holdout : bool
+        Whether this opening is of a part that was held out.
+    all_outcomes : bool
+        Whether all outcomes are looked at now, those held out too.
+    all_before : bool
+        Whether all of them had been looked at before, in another audit.
     """
 
     path: str
@@ -95,6 +104,9 @@ class Opening:
     splits: int
     versions: int
     reasons: tuple[str, ...]
+    holdout: bool = True
+    all_outcomes: bool = False
+    all_before: bool = False
 
     @property
     def sentence(self) -> str:
@@ -106,9 +118,14 @@ class Opening:
             (self.versions, "versions of the evidence"),
         ]
         several = [f"{count} {what}" for count, what in counts if count > 1]
-        text = f"holdout opened {self.times} time{'s' if self.times > 1 else ''}"
+        what = "holdout opened" if self.holdout else "all outcomes were looked at"
+        text = f"{what} {self.times} time{'s' if self.times > 1 else ''}"
         if several:
             text += f", with {_join_words(several)}"
+        if self.holdout and self.all_before:
+            text += "; all outcomes had been looked at before, so it was not fresh"
+        elif self.holdout and self.all_outcomes:
+            text += "; the search for failure modes looked at all outcomes"
         if self.reasons:
             text += (
                 f"; reason{'s' if len(self.reasons) > 1 else ''} given: {'; '.join(self.reasons)}"
@@ -213,8 +230,10 @@ class Ledger:
         library_hash: str,
         plan_hash: str,
         reopen: str | None = None,
+        holdout: bool = True,
+        all_outcomes: bool = False,
     ) -> Opening:
-        """Record that a holdout is about to be opened, or refuse.
+        """Record that a holdout, or all outcomes, are about to be looked at, or refuse.
 
         The holdout is known by its outcomes, so that a column more in the evidence does not make it
         a fresh one. Once opened with one library, it opens with another only for a reason, which
@@ -226,6 +245,10 @@ class Ledger:
         evidence_hash, outcome_hash, split_hash, library_hash, plan_hash : str
         reopen : str, optional
             Why it is opened again with other candidates.
+        holdout : bool
+            Whether something is held out; without, all outcomes are looked at.
+        all_outcomes : bool
+            Whether outcomes that are held out are looked at by more than the judge.
 
         Raises
         ------
@@ -266,9 +289,10 @@ class Ledger:
             )
             if reason is None:
                 _refuse_other_library(before, library_hash)
-            event = _append(
-                connection, REPLAYED if replay else OPENED, _canonical({**hashes, "reason": reason})
-            )
+            body: dict[str, Any] = {**hashes, "reason": reason}
+            if all_outcomes or not holdout:
+                body["looked_at"] = _ALL
+            event = _append(connection, REPLAYED if replay else OPENED, _canonical(body))
         distinct = before if replay else [*before, event]
         several = {key: len({e.body.get(key) for e in distinct}) for key in hashes}
         return Opening(
@@ -281,6 +305,9 @@ class Ledger:
             splits=several["split"],
             versions=several["evidence"],
             reasons=tuple(e.body["reason"] for e in distinct if e.body.get("reason")),
+            holdout=holdout,
+            all_outcomes=all_outcomes or not holdout,
+            all_before=any(_looked_at_all(e, hashes) for e in before),
         )
 
     @property
@@ -311,13 +338,21 @@ def _refuse_other_library(before: Sequence[Event], library_hash: str) -> None:
         return
     last = before[-1]
     when = last.time[:16].replace("T", " ")
+    if last.body.get("looked_at") == _ALL:
+        what, again = "all these outcomes were looked at", "no holdout of them is fresh; to look"
+    else:
+        what, again = "the holdout of these outcomes was opened", "to open it"
     raise LedgerError(
-        f"the holdout of these outcomes was opened on {when} UTC by {last.actor} with other "
-        "candidates (library "
-        f"{str(last.body.get('library'))[:12]}, now {library_hash[:12]}); to open it again say "
-        "why: "
+        f"{what} on {when} UTC by {last.actor} with other candidates (library "
+        f"{str(last.body.get('library'))[:12]}, now {library_hash[:12]}); {again} again say why: "
         '--reopen "reason" (in Python reopen=), which stays in every report'
     )
+
+
+def _looked_at_all(event: Event, hashes: Mapping[str, str]) -> bool:
+    """Whether an event is of another audit, which looked at all outcomes."""
+    other = any(event.body.get(key) != value for key, value in hashes.items())
+    return other and event.body.get("looked_at") == _ALL
 
 
 # ------------------------------------------------------------------------------------------- events

@@ -11,7 +11,7 @@ import click
 
 from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option, json_option
-from groundfault.cli.options import candidate_options, evidence_options, plan_options
+from groundfault.cli.options import WHERE, candidate_options, evidence_options, plan_options
 from groundfault.cli.output import echo_warnings, require_writable, show_progress, write_json
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
 from groundfault.errors import PlanError
@@ -27,6 +27,7 @@ LEDGER = "groundfault-ledger.db"
     first="outcome id positive_is_good group candidate finders judge out",
 )
 @evidence_options
+@WHERE
 @option(
     "--compare",
     nargs=2,
@@ -55,25 +56,27 @@ LEDGER = "groundfault-ledger.db"
 @option(
     "--ledger",
     metavar="FILE",
-    help=f"Record of holdout openings; default $GROUNDFAULT_LEDGER, or {LEDGER}.",
+    help=f"Record of looks at outcomes; default $GROUNDFAULT_LEDGER, or {LEDGER}.",
 )
 @option(
     "--no-ledger",
     is_flag=True,
-    help="Do not record that the holdout was opened; the report says so.",
+    help="Do not record that the outcomes were looked at; the report says so.",
 )
 @option(
     "--reopen",
     metavar="REASON",
-    help="Open the holdout again for other candidates; the report gives the reason.",
+    help="Look at the outcomes again with other candidates; the report gives the reason.",
 )
 def audit(**options: Any) -> None:
-    """Say which explanations of the failures in SOURCE hold up.
+    """Name the failure modes in SOURCE, and say which explanations of them hold up.
 
     SOURCE is a CSV, JSONL, Parquet or Arrow file, or a directory of them, with its outcome column
     named by --outcome; or logs of an evaluation tool, folders of logs or patterns, which need no
-    --outcome. Without --candidate, --declare or --finders the default finders propose candidates:
-    measurements of the answer, 0/1 columns, thresholds, categories and text features.
+    --outcome. Failure modes are readable rules over the other columns, few and in order. Beside
+    them candidates are judged one by one: without --candidate, --declare or --finders those of the
+    default finders, which are measurements of the answer, 0/1 columns, thresholds, categories and
+    text features.
 
     \b
     groundfault audit results.parquet --id item_id --outcome error --out report/
@@ -81,6 +84,7 @@ def audit(**options: Any) -> None:
         --outcome correct --positive-is-good
     groundfault audit results.csv --id id --outcome error --candidate 'long: n_words > 400' \\
         --finders thresholds
+    groundfault audit results.csv --id id --outcome error --within benchmark
     groundfault audit logs/2026-11-20_gsm8k.eval --scorer match
     """
     from groundfault.auditing.flow import audit as run
@@ -117,6 +121,7 @@ def audit(**options: Any) -> None:
     first="outcome id positive_is_good group candidate finders judge freeze",
 )
 @evidence_options
+@WHERE
 @option(
     "--compare",
     nargs=2,
@@ -136,7 +141,7 @@ def check(**options: Any) -> None:
     """Say which candidates SOURCE can test, and how large a lift it could detect.
 
     Uses the error rate of the discovery part and no held-out outcome, and records nothing: the
-    holdout stays unopened.
+    holdout stays unopened. A judge that holds nothing out uses the error rate of all units.
     """
     import json
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -15,8 +15,11 @@ from groundfault.cli.command import INPUT, RULE, GroupedCommand, option
 from groundfault.cli.extra_options import jobs_option
 from groundfault.cli.options import candidate_options, plan_options, table_options
 from groundfault.cli.reading import read_candidates, read_evidence, read_plan
-from groundfault.core.plan import Plan
+from groundfault.core.plan import AUTO, Plan
 from groundfault.errors import PlanError
+
+if TYPE_CHECKING:
+    from groundfault.auditing.prepared import PreparedAudit
 
 
 @click.command(
@@ -63,7 +66,11 @@ def calibrate(**options: Any) -> None:
     from groundfault.testing import Card
     from groundfault.testing import calibrate as run
 
-    like = _units(options) if options["source"] else None
+    case = _prepare(options) if options["source"] else None
+    judge = options["judge"]
+    if judge == AUTO:
+        # simulated candidates are not chosen by outcomes
+        judge = case.judge.name if case else "max-t"
     place = Path(options["out"]) if options["out"] else None
     earlier = (
         Card.from_json(place.read_text(encoding="utf-8"), where=str(place))
@@ -80,9 +87,9 @@ def calibrate(**options: Any) -> None:
         )
 
     card = run(
-        options["judge"],
+        judge,
         _run_worlds(options),
-        like=like,
+        like=case and case.units(case.losses()),
         replicates=options["replicates"],
         seed=options["seed"],
         jobs=options["jobs"],
@@ -106,8 +113,8 @@ def _run_worlds(options: dict[str, Any]) -> Plan:
     return replace(read_plan(options), **{name: getattr(SIMULATED, name) for name in names})
 
 
-def _units(options: dict[str, Any]) -> Any:
-    """The units and candidates of the table, as the judge gets them."""
+def _prepare(options: dict[str, Any]) -> PreparedAudit:
+    """The audit of the table, whose units and candidates the judge gets."""
     from groundfault.auditing.prepared import prepare
 
     if not options["outcome"]:
@@ -115,5 +122,4 @@ def _units(options: dict[str, Any]) -> Any:
     evidence = read_evidence({**options, "sources": (options["source"],), "split": None})
     candidates, finders = read_candidates(options)
     # all units: no verdict is computed for them, only for permutations of their losses
-    audit = prepare(evidence, read_plan(options), candidates, finders=finders)
-    return audit.units(audit.losses())
+    return prepare(evidence, read_plan(options), candidates, finders=finders)

@@ -30,6 +30,11 @@ MODELS = _input(
     multiple=True,
     help="Use only the results of this model; repeatable.",
 )
+WHERE = _input(
+    "--where",
+    metavar="SQL",
+    help="Use only the rows for which this is true, such as \"task = 'addition'\".",
+)
 _LOGS: list[Decorator] = [
     _input(
         "--reader",
@@ -175,7 +180,11 @@ _CANDIDATES: list[Decorator] = [
 
 _PLAN: list[Decorator] = [
     _rule(
-        "--judge", default="janus", show_default=True, help="Judge: the rule that confirms or not."
+        "--judge",
+        default="auto",
+        show_default=True,
+        help="Judge: the rule that confirms or not; auto takes max-t on all units, or split-holm "
+        "where a finder looks at outcomes.",
     ),
     _rule(
         "--q",
@@ -192,6 +201,19 @@ _PLAN: list[Decorator] = [
     _rule(
         "--min-lift",
         help="Smallest |lift| worth confirming; default 0.10, none for judges without a holdout.",
+    ),
+    _rule(
+        "--within",
+        metavar="COL",
+        multiple=True,
+        help="Hold this column fixed: compare only examples that have the same value; repeatable.",
+    ),
+    _rule(
+        "--language-depth",
+        type=click.IntRange(1, 3),
+        default=3,
+        show_default=True,
+        help="Largest number of conditions in the rule of a failure mode.",
     ),
     _rule(
         "--effect",

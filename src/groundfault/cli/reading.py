@@ -25,13 +25,15 @@ _OF_LOGS = ("scorer", "reader", "mapping", "scale")
 
 
 def read_evidence(options: dict[str, Any], progress: Progress | None = None) -> Evidence:
-    """Evidence from the options, of the models that ``--model`` names.
+    """Evidence from the options: of the models that ``--model`` names, and rows of ``--where``.
 
     With ``--outcome`` the source is a table whose columns the options name; without it, the sources
     are logs.
     """
     evidence = _from_table(options) if options["outcome"] else _from_logs(options, progress)
-    return evidence.select_model(*options["models"]) if options.get("models") else evidence
+    if options.get("models"):
+        evidence = evidence.select_model(*options["models"])
+    return evidence.where(options["where"]) if options.get("where") else evidence
 
 
 def _from_table(options: dict[str, Any]) -> Evidence:
@@ -89,9 +91,13 @@ def read_plan(options: dict[str, Any]) -> Plan:
     names = (
         "judge q alpha min_lift effect min_ratio holdout holdout_axis holdout_column "
         "holdout_models min_on min_off min_on_total hold_min_on hold_min_off scope decoys "
-        "correction permutations splits seed".split()
+        "correction permutations splits seed within".split()
     )
-    return Plan(**{name: options[name] for name in names}, prevalence=options["prevalence"] or None)
+    return Plan(
+        **{name: options[name] for name in names},
+        prevalence=options["prevalence"] or None,
+        depth=options["language_depth"],
+    )
 
 
 def read_candidates(options: dict[str, Any]) -> tuple[list[Candidate] | None, list[Any] | None]:

@@ -13,8 +13,9 @@ import polars as pl
 
 from groundfault.base.deprecation import rename_parameters
 from groundfault.core.roles import Roles, add_id, check_keys, check_shape, read_outcomes
+from groundfault.core.rules import Rule
 from groundfault.core.status import Status
-from groundfault.errors import InputError
+from groundfault.errors import InputError, RuleError, first_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,8 @@ class Evidence:
         How logs were read, so that they can be read again.
     fixed_attributes, fixed_models : tuple of str, optional
         Of a part of other evidence: the whole's `attributes` and `models`, which hold for the part.
+    selection : str, optional
+        The rule that selected the rows, where `where` did.
     """
 
     frame: pl.DataFrame
@@ -62,6 +65,7 @@ class Evidence:
     reading: dict[str, Any] | None = None
     fixed_attributes: tuple[str, ...] | None = field(default=None, repr=False)
     fixed_models: tuple[str, ...] | None = field(default=None, repr=False)
+    selection: str | None = None
 
     @classmethod
     @rename_parameters(empty="null_outcome", allow_leak="allow_leakage")
@@ -347,6 +351,57 @@ class Evidence:
             fixed_attributes=self.attributes,
             fixed_models=self.models,
         )
+
+    def where(self, rule: str) -> Evidence:
+        """Only the rows for which a rule is true; a row whose values are missing is left out.
+
+        Parameters
+        ----------
+        rule : str
+            A SQL expression over columns, such as ``"task = 'addition' AND digits >= 2"``.
+
+        Raises
+        ------
+        RuleError
+            If it is malformed, not true or false, or reads the outcome or what follows from it.
+        InputError
+            If a column is missing, or no row is left.
+
+        Examples
+        --------
+        >>> table = pl.DataFrame({"lang": ["de", "de", "en"], "error": [1, 0, 0]})
+        >>> len(Evidence.from_table(table, outcome="error").where("lang = 'de'"))
+        2
+        """
+        parsed = Rule.parse(rule)
+        mask = self._select(parsed)
+        if not mask.any():
+            raise InputError(f"no row is left where {parsed.sql}")
+        whole = parsed.sql if self.selection is None else f"({self.selection}) AND ({parsed.sql})"
+        # models without a row are gone; which columns describe examples, the whole table says
+        return replace(self.take(mask), fixed_models=None, selection=whole)
+
+    def _select(self, rule: Rule) -> NDArray[np.bool_]:
+        """For which rows a rule is true, of one that reads nothing of the outcome."""
+        roles = self.roles
+        for column in rule.columns:
+            if column not in self.frame.columns:
+                raise InputError(
+                    f"there is no column {column!r} to select rows by; columns are "
+                    f"{', '.join(self.frame.columns[:20])}"
+                )
+            if column in (roles.outcome, roles.status, *roles.post_outcome):
+                raise RuleError(
+                    f"rows cannot be selected by {column!r}: it says how an answer was scored, and "
+                    "the rest would explain failures by failing"
+                )
+        try:
+            values = self.frame.select(rule.to_polars().alias("on")).to_series()
+        except pl.exceptions.PolarsError as error:
+            raise RuleError(f"cannot evaluate {rule.sql!r}: {first_line(error)}") from None
+        if values.dtype != pl.Boolean:
+            raise RuleError(f"{rule.sql!r} is {values.dtype}, not true or false")
+        return values.fill_null(False).to_numpy()
 
     def select_model(self, *names: str) -> Evidence:
         """Only the rows of the named models.

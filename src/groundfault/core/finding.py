@@ -121,6 +121,11 @@ class Finding:
         """Whether it may be reported."""
         return self.verdict is Verdict.CONFIRMED
 
+    @property
+    def is_strength(self) -> bool:
+        """Whether failures are less frequent when it holds, on the units that decide."""
+        return ((self.holdout or self.full).lift or 0.0) < 0
+
     def to_dict(self) -> dict[str, Any]:
         """Plain words and numbers."""
         return asdict(self) | {"verdict": str(self.verdict), "aliases": list(self.aliases)}

@@ -34,7 +34,15 @@ _LATER_SETTINGS: dict[str, Any] = {
     "holdout_axis": "examples",
     "holdout_column": None,
     "holdout_models": [],
+    "depth": 3,
+    "within": [],
 }
+
+AUTO = "auto"
+"""The judge of a plan that leaves it to the audit: what finders see decides."""
+
+MAX_DEPTH = 3
+"""Conditions that a rule of a failure mode may join."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,8 +52,10 @@ class Plan:
     Parameters
     ----------
     judge : str or Judge
-        The rule that confirms: a name, see `groundfault.judges.NAMES`, or a judge. Of a judge the
-        settings and the seal hold its name, and the dataclass fields that are not at their default.
+        The rule that confirms: a name, see `groundfault.judges.NAMES`, or a judge; ``auto`` takes
+        ``max-t`` on all units where no candidate was mined from their outcomes and nothing asks
+        for a holdout, else ``split-holm``. Of a judge the settings and the seal hold its name, and
+        the dataclass fields that are not at their default.
     judge_settings : mapping, optional
         Settings of a judge that is named.
     q : number
@@ -89,6 +99,11 @@ class Plan:
         Random permutations of max-T, and of p-values for losses on no grid.
     splits : int
         Random splits of ``multisplit-e``.
+    depth : {1, 2, 3}
+        Conditions that the rule of a failure mode joins at most.
+    within : tuple of str
+        Columns that are held fixed: units are compared only with those of the same values, and
+        nothing is proposed about these columns.
 
     Notes
     -----
@@ -100,7 +115,7 @@ class Plan:
         If a setting is out of range.
     """
 
-    judge: str | Judge = "janus"
+    judge: str | Judge = AUTO
     q: Number = Fraction(1, 10)
     alpha: Number = Fraction(1, 10)
     min_lift: Number | None = None
@@ -123,6 +138,8 @@ class Plan:
     holdout_column: str | None = None
     holdout_models: tuple[str, ...] = ()
     judge_settings: Mapping[str, Any] | None = field(default=None, hash=False)
+    depth: int = 3
+    within: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # levels become exact fractions: comparisons at the boundary must not depend on rounding
@@ -165,8 +182,15 @@ class Plan:
                 )
         self._check_axis()
         self._check_judge()
+        if self.depth not in range(1, MAX_DEPTH + 1):
+            raise PlanError(f"depth must be 1, 2 or {MAX_DEPTH}, not {self.depth!r}")
+        if isinstance(self.within, str):
+            raise PlanError(f"within is a list of columns, such as ({self.within!r},)")
+        object.__setattr__(self, "within", tuple(self.within))
 
     def _check_judge(self) -> None:
+        if self.judge == AUTO and self.judge_settings:
+            raise PlanError("judge_settings are for a judge that is named; auto has none")
         if isinstance(self.judge, str):
             return
         if not callable(getattr(self.judge, "screen", None)):
@@ -175,6 +199,11 @@ class Plan:
             )
         if self.judge_settings:
             raise PlanError("judge_settings are for a judge that is named; this one has its own")
+
+    @property
+    def asks_for_holdout(self) -> bool:
+        """Whether a holdout axis, or another share than the default, is set."""
+        return self.holdout_axis != "examples" or self.holdout != Fraction(1, 2)
 
     @property
     def judge_name(self) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from groundfault.auditing.prepared import PreparedAudit, start_audit
 from groundfault.auditing.report import Report
-from groundfault.auditing.verification import read_evidence_again
+from groundfault.auditing.verification import read_evidence_again, select_audited
 from groundfault.base.files import write_bytes
 from groundfault.core.candidate import Library
 from groundfault.core.evidence import Evidence
@@ -72,9 +72,7 @@ class ReportSlices:
         InputError
             If the report is not of this evidence.
         """
-        models = report.manifest.models
-        if models is not None and set(models) != set(evidence.models):
-            evidence = evidence.select_model(*models)
+        evidence = select_audited(evidence, report.manifest)
         plan = report.plan.to_plan()
         if judge is not None:
             plan = replace(plan, judge=judge, judge_settings=None)

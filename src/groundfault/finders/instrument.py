@@ -18,7 +18,7 @@ from groundfault.finders.text import cut_lengths, drop_uninformative
 from groundfault.finders.thresholds import Thresholds
 
 # names that logs and importers give to what is measured of an answer, not of the question
-_MEASURED = re.compile(
+MEASURED = re.compile(
     r"(answer_|is_|un)?parsed|truncated|(finish|stop)_reason|(judge|grader)(_model|_version)?|epoch|repeat|position|order"
     r"|(response|answer|completion)_(chars|characters|length|len|words|tokens)|output_tokens|scorers_disagree|seconds|latency"
 )
@@ -76,7 +76,7 @@ class Instrument:
 def _select_measured(discovery: Evidence) -> Evidence:
     """The evidence with the measured columns as its only attributes."""
     measured = [
-        c for c in discovery.attributes if _MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES
+        c for c in discovery.attributes if MEASURED.fullmatch(c.lower()) or c.lower() in _RESPONSES
     ]
     columns = [*(c for c in discovery.roles.instrument if not c.startswith("score_")), *measured]
     ignored = tuple(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ import numpy as np
 from groundfault.auditing.prepared import PreparedAudit, prepare
 from groundfault.auditing.report_schema import PlanSettings
 from groundfault.base.deprecation import rename_members
-from groundfault.core.plan import exact
+from groundfault.core.plan import AUTO, Plan, exact
 from groundfault.errors import InputError, LedgerError, PlanError
 from groundfault.judges.rule import rule
 from groundfault.sequential.confirmation_result import Confirmation, SurvivorState
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from groundfault.base.ledger import Ledger, Opening
     from groundfault.core.candidate import Candidate
     from groundfault.core.evidence import Evidence
-    from groundfault.core.plan import Plan
     from groundfault.core.units import Units
 
     Bools = NDArray[np.bool_]
@@ -56,7 +56,8 @@ class SequentialConfirmation:
     evidence : Evidence
         Of one model. What is held out may lack outcomes.
     plan : Plan, optional
-        Of a judge with a holdout and ``effect="risk_difference"``.
+        Of a judge with a holdout and ``effect="risk_difference"``; ``auto`` is ``janus`` here,
+        whose screen leaves the fewest candidates to buy labels for.
     candidates, finders
         As of `groundfault.audit`.
     limit : int, optional
@@ -125,6 +126,9 @@ class SequentialConfirmation:
             isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
         ):
             raise PlanError(f"limit={limit!r} must be a whole number of 1 or more")
+        plan = plan or Plan()
+        if plan.judge == AUTO:
+            plan = replace(plan, judge="janus")
         self.screen, self.limit = prepare(evidence, plan, candidates, finders=finders), limit
         _require_plan(self.screen)
         self._holdout_units = np.flatnonzero(~self.screen.discovery_mask)
@@ -396,6 +400,8 @@ def _require_plan(case: PreparedAudit) -> None:
     # a label is of one model's answer; it says nothing of another's
     if len(case.outcomes) > 1:
         raise PlanError("labels are bought for one model at a time; select one")
+    if case.plan.within:
+        raise PlanError("no column can be held fixed (within) label by label: leave it out")
     if case.strata is not None:
         raise PlanError(
             "groups of unequal size cannot be confirmed label by label: their means are not "

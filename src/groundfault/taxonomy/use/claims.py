@@ -128,7 +128,15 @@ def judge_claims(
     # the axis is recorded in the manifest and the ledger, so a second opening is noticed
     plan = replace(plan or Plan(), holdout_axis="models", holdout_models=tuple(models))
     report = audit(
-        part, plan, candidates, finders=[], ledger=ledger, reopen=reopen, progress=progress
+        part,
+        plan,
+        candidates,
+        finders=[],
+        ledger=ledger,
+        reopen=reopen,
+        # the columns are other models' answers, not attributes of the examples
+        modes=False,
+        progress=progress,
     )
     return mark_derivation(report, outcome)
 

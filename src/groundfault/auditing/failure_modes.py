@@ -1,0 +1,164 @@
+"""Failure modes of an audit: what the search for them is given, and what it is not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import polars as pl
+from msgspec import structs
+from numpy.typing import NDArray
+
+from groundfault.auditing.leaks import LEAK
+from groundfault.auditing.prepared import PreparedAudit
+from groundfault.auditing.unit_table import tabulate_units
+from groundfault.core.columns import Kind, profile
+from groundfault.finders.instrument import MEASURED
+from groundfault.modes.examples import add_examples
+from groundfault.modes.find import OwnRule, find_modes
+from groundfault.modes.mode import Coverage, Mode, ModeSearch
+from groundfault.stats import bits
+
+# last words of the names of columns that hold what a model answered
+_ANSWERS = set(
+    "answer answers response responses output outputs completion prediction predicted generation "
+    "generated reply".split()
+)
+# before such a word they say that it is the key, which describes the example
+_KEYS = set("gold golden reference correct expected target true right ideal label".split())
+_USED = (Kind.FLAG, Kind.NUMBER, Kind.LABEL, Kind.TEXT)
+_MAX_NAMES = 12
+
+
+def name_modes(
+    audit: PreparedAudit, losses: NDArray[np.float64]
+) -> tuple[tuple[Mode, ...], ModeSearch]:
+    """The failure modes of a prepared audit, with their examples, and what was searched.
+
+    Parameters
+    ----------
+    audit : PreparedAudit
+    losses : float64 array, shape (outcomes, units)
+        Of all units, NaN where not scored.
+
+    Notes
+    -----
+    Rules may name attributes of the examples that are the same in all rows of a unit: numbers,
+    flags, labels and texts. Left out are columns that predict the outcome almost perfectly, ids,
+    and what describes the model's answer, which every remark of the search says.
+    """
+    table, remarks = tabulate_attributes(audit)
+    if not set(table.columns) - set(audit.plan.within):
+        remarks = (*remarks, "no column describes the examples, so no rule could be searched for")
+        return (), _describe_no_search(audit, losses, remarks)
+    modes, search = find_modes(
+        table,
+        losses,
+        outcomes=audit.outcomes,
+        level=float(audit.plan.alpha),
+        depth=audit.plan.depth,
+        within=audit.plan.within,
+        strata=audit.size_classes,
+        own_rules=tuple(_list_own_rules(audit)),
+    )
+    modes = add_examples(modes, table, audit.evidence, losses, outcomes=audit.outcomes)
+    return modes, structs.replace(search, remarks=(*remarks, *search.remarks))
+
+
+def describes_answer(column: str) -> bool:
+    """Whether a column's name says that it is about a model's answer, not about the example.
+
+    Examples
+    --------
+    >>> [describes_answer(name) for name in ("model_answer", "gold_answer", "answer_parsed")]
+    [True, False, True]
+    """
+    words = re.sub(r"([a-z])([A-Z])", r"\1_\2", column).lower()
+    *before, last = re.split(r"[\W_]+", words)
+    return bool(MEASURED.fullmatch(words)) or (last in _ANSWERS and not _KEYS & set(before))
+
+
+def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """A row a unit of the columns that rules may name or hold fixed, and what was left out.
+
+    Parameters
+    ----------
+    audit : PreparedAudit
+
+    Returns
+    -------
+    table : polars.DataFrame
+    remarks : tuple of str
+        A sentence for each reason to leave columns out, without a full stop.
+    """
+    evidence, within = audit.evidence, audit.plan.within
+    names = [name for name in evidence.attributes if name not in within]
+    answers = [name for name in names if describes_answer(name)]
+    leaks = [name for name in names if name in audit.leaks and name not in answers]
+    kinds = {
+        c.name: c.kind for c in profile(evidence.frame.select(_without(names, answers, leaks)))
+    }
+    odd = [name for name, kind in kinds.items() if kind in (Kind.CODE, Kind.OTHER)]
+    used = [name for name, kind in kinds.items() if kind in _USED]
+    table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
+    reasons = {
+        "they hold or describe the model's answer": answers,
+        f"they predict over {LEAK:.0%} of the rarer outcome": leaks,
+        "they are ids, codes, dates or lists": odd,
+        "they differ between rows of one group": varying,
+    }
+    words = pl.col(pl.Categorical, pl.Enum)
+    return table.with_columns(words.cast(pl.String)), tuple(_describe_omissions(reasons))
+
+
+def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:
+    return [name for name in names if not any(name in each for each in omitted)]
+
+
+def _describe_omissions(reasons: dict[str, Sequence[str]]) -> Iterator[str]:
+    for reason, names in reasons.items():
+        if names:
+            more = len(names) - _MAX_NAMES
+            listing = ", ".join(names[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
+            yield f"not used in rules, because {reason}: {listing}"
+
+
+def _list_own_rules(audit: PreparedAudit) -> Iterator[OwnRule]:
+    """Candidates that the caller asked for; those mined here are tested on the holdout alone."""
+    own = set(audit.own_rules)
+    marks = audit.marks
+    for j, candidate in enumerate(audit.library):
+        if candidate.name not in own or marks.unusable[j]:
+            continue
+        tested = ~audit.discovery_mask if audit.is_mined_here(candidate) else None
+        if marks.valid is not None:
+            defined = bits.unpack(marks.valid[[j]], marks.size)[0]
+            tested = defined if tested is None else tested & defined
+        yield OwnRule(candidate, bits.unpack(marks.on[[j]], marks.size)[0], tested)
+
+
+def _describe_no_search(
+    audit: PreparedAudit, losses: NDArray[np.float64], remarks: tuple[str, ...]
+) -> ModeSearch:
+    """A search without any rule."""
+    outcomes = tuple(
+        Coverage(
+            outcome=name,
+            n=int((~np.isnan(row)).sum()),
+            errors=float(np.nansum(row)),
+            covered=0,
+            covered_errors=0.0,
+        )
+        for name, row in zip(audit.outcomes, losses, strict=True)
+    )
+    return ModeSearch(
+        level=float(audit.plan.alpha),
+        depth=audit.plan.depth,
+        columns=(),
+        within=audit.plan.within,
+        classes=(),
+        outcomes=outcomes,
+        detectable={},
+        remarks=remarks,
+    )
