@@ -104,6 +104,7 @@ def make_page(
         _make_figure_section(taxonomy),
         _make_claim_section(claims),
         _make_cluster_section("Clusters that are not published", taxonomy, taxonomy.unstable),
+        _make_power_section(taxonomy),
         _make_test_section(taxonomy),
         _make_stability_section(taxonomy),
         _make_exclusion_section(taxonomy),
@@ -220,6 +221,30 @@ def _make_claim_section(claims: ReportData | None) -> Section | None:
         (),
         (Table("Claims", heads, rows),),
     )
+
+
+def _make_power_section(taxonomy: Taxonomy) -> Section | None:
+    """What could have been seen, where nothing was."""
+    detectable = taxonomy.detectable
+    if detectable is None:
+        return None
+    rows = tuple(
+        (words.rate(float(share)), words.NONE if effect is None else words.rate(effect))
+        for share, effect in detectable.effects.items()
+    )
+    columns = (
+        TableColumn("Share of the examples in the class", "number"),
+        TableColumn("Passes that half of the models lose there", "number"),
+    )
+    note = (
+        "Classes of random examples are planted into worlds of one ability with the same models, "
+        f"examples and holes, {detectable.worlds} worlds of each kind. The least loss that the "
+        f"test of directions sees in {words.rate(detectable.power)} of them; to be published, "
+        "a class has to be found again, too, which asks for more. "
+        f"{words.NONE}: not even one that is lost altogether."
+    )
+    table = Table("The weakest classes that would have been seen", columns, rows, note)
+    return Section("What could have been seen", (), (), (table,))
 
 
 def _make_test_section(taxonomy: Taxonomy) -> Section | None:

@@ -25,6 +25,7 @@ from groundfault.taxonomy.fitting.labels import find_contrasting_terms, find_enr
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test
 from groundfault.taxonomy.fitting.partition import Partition, make_partition
+from groundfault.taxonomy.fitting.power import measure_detectable_classes
 from groundfault.taxonomy.fitting.replicates import Replicates
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Stability, measure_stability
@@ -112,12 +113,16 @@ def fit(
     tests: dict[str, Test] = {}
     # fitted once: every world of one ability is drawn from the same population
     population = OneAbility.fit(matrix.passed, matrix.trials) if settings.worlds else None
-    dimensions = None
+    dimensions, detectable = None, None
     # the bar comes from all examples, since filters depend on answers that a world changes
     if settings.reducer == "signal":
         dimensions, tests["direction"] = nulls.count_directions(
             matrix, settings, replicates, population
         )
+        if dimensions == 0 and population is not None:
+            detectable = measure_detectable_classes(
+                matrix, settings, tests["direction"], population, replicates
+            )
     report("clustering")
     clustering = make_partition(matrix_used, settings, dimensions)
     if clustering.clusters:
@@ -132,7 +137,17 @@ def fit(
     steady = measure_stability(matrix_used, clustering, settings, dimensions, replicates)
     clusters = _make_clusters(matrix_used, clustering, tests, steady, settings, text, benchmark)
     of = evidence.hash if isinstance(evidence, Evidence) else ""
-    return Taxonomy(settings, matrix_used, clustering, clusters, tests, steady, dimensions, of)
+    return Taxonomy(
+        settings,
+        matrix_used,
+        clustering,
+        clusters,
+        tests,
+        steady,
+        dimensions,
+        of,
+        detectable=detectable,
+    )
 
 
 def make_matrix(

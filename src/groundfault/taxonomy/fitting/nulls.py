@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -150,10 +151,7 @@ def count_directions(
     draws = (replicates or Replicates()).run(
         "strongest direction under one ability", work, settings.worlds
     )
-    max_exceedances = int(settings.level * (len(draws) + 1))
-    bar = sorted(draws, reverse=True)[
-        max(max_exceedances, 1) - 1
-    ]  # as many draws may lie above as a p at the level allows
+    bar = find_bar(draws, settings.level)
     # against the strongest direction of each world, which adjusts for looking at all of them
     excess = strengths - bar
     strong = min(
@@ -164,18 +162,25 @@ def count_directions(
     )
 
 
+def find_bar(draws: Sequence[float], level: float) -> float:
+    """What a direction has to exceed: as many draws may lie above as a p at the level allows."""
+    return sorted(draws, reverse=True)[max(int(level * (len(draws) + 1)), 1) - 1]
+
+
+def measure_strongest_direction(world: Matrix, settings: Settings) -> float:
+    """Strength of the first direction of a world's residuals; 0 where nothing is left of it."""
+    try:
+        return float(measure_directions(prepare(world, settings), settings)[0])
+    except InputError:
+        return 0.0
+
+
 def _find_strongest_direction(
     matrix: Matrix, settings: Settings, population: OneAbility, number: int
 ) -> float:
     rng = settings.rng("strongest direction under one ability", number)
-    try:
-        return float(
-            measure_directions(
-                prepare(draw_world("one ability", matrix, population, rng), settings), settings
-            )[0]
-        )
-    except InputError:  # a world in which nothing is left to cluster has no direction
-        return 0.0
+    world = draw_world("one ability", matrix, population, rng)
+    return measure_strongest_direction(world, settings)
 
 
 def shuffle_columns(matrix: Matrix, clustering: Partition, settings: Settings) -> Test:

@@ -9,6 +9,7 @@ import numpy as np
 
 from groundfault.taxonomy.fitting.labels import EnrichedAttribute
 from groundfault.taxonomy.fitting.matrix import Exclusions
+from groundfault.taxonomy.fitting.power import DetectableClasses
 from groundfault.taxonomy.fitting.settings import Settings
 
 SCHEMA_VERSION = 1
@@ -58,7 +59,7 @@ class StoredCluster(_Section, frozen=True):
     name: str
 
 
-class TaxonomyData(_Section, frozen=True):
+class TaxonomyData(_Section, frozen=True, omit_defaults=True):
     """The content of taxonomy.json.
 
     Attributes
@@ -69,6 +70,8 @@ class TaxonomyData(_Section, frozen=True):
         What follows from the rest, for readers of the file; computed anew on loading.
     apart : Exclusions
         Examples and models that were not clustered.
+    detectable : DetectableClasses, optional
+        What could have been seen, where no direction was; left out elsewhere.
     """
 
     groundfault_taxonomy: int
@@ -87,6 +90,7 @@ class TaxonomyData(_Section, frozen=True):
     tests: dict[str, StoredTest]
     stability: StoredStability
     clusters: tuple[StoredCluster, ...]
+    detectable: DetectableClasses | None = None
 
 
 class _Version(msgspec.Struct):

@@ -23,6 +23,7 @@ from groundfault.taxonomy.fitting.labels import EnrichedAttribute
 from groundfault.taxonomy.fitting.matrix import Matrix
 from groundfault.taxonomy.fitting.nulls import Test
 from groundfault.taxonomy.fitting.partition import Partition
+from groundfault.taxonomy.fitting.power import DetectableClasses
 from groundfault.taxonomy.fitting.settings import Settings
 from groundfault.taxonomy.fitting.stability import Stability
 from groundfault.taxonomy.fitting.stored import (
@@ -114,6 +115,8 @@ class Taxonomy:
     evidence_hash : str
     title : str
         What it is of, for its report.
+    detectable : DetectableClasses or None
+        What could have been seen, where no direction was.
     """
 
     settings: Settings
@@ -125,6 +128,7 @@ class Taxonomy:
     dimensions: int | None = None
     evidence_hash: str = ""
     title: str = ""
+    detectable: DetectableClasses | None = None
 
     @property
     def published(self) -> tuple[Cluster, ...]:
@@ -154,12 +158,15 @@ class Taxonomy:
         models = f"{len(self.matrix.models)} models on {len(self.matrix):,} examples"
         # first, because then there are no clusters to speak of either
         if self.dimensions == 0:
-            return (
-                f"No failure modes: what {models} do is no more than one ability a model explains "
+            head = (
+                f"Nothing was seen beyond one ability a model: {models} "
                 f"(p = {self.tests['direction'].p:.3g})."
             )
+            return head if self.detectable is None else f"{head} {self.detectable.sentence}"
         if not self.clusters:
-            return f"No clusters among {models}."
+            return (
+                f"No clusters were seen among {models}; that excludes none that are weak or rare."
+            )
         if not self.published:
             reason = self.clusters[0].reason
             return (
@@ -274,6 +281,7 @@ class Taxonomy:
             tests={key: _store_test(test) for key, test in self.tests.items()},
             stability=self.stability.to_data(),
             clusters=tuple(_store_cluster(cluster) for cluster in self.clusters),
+            detectable=self.detectable,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -369,6 +377,7 @@ def _restore(data: TaxonomyData, arrays: dict[str, NDArray[Any]], table: pl.Data
         data.dimensions,
         data.evidence_hash,
         data.title,
+        data.detectable,
     )
 
 

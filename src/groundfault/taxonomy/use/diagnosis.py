@@ -278,7 +278,7 @@ class Diagnosis:
         """The conclusion in a sentence."""
         if not self.weaknesses:
             return (
-                "The taxonomy has no clusters: it knows no failure modes beyond ability, so there "
+                "The taxonomy has no clusters: nothing was seen in it beyond ability, so there "
                 "are none to rank."
             )
         if not self.answers:
