@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from groundfault.auditing.leaks import LEAK
 from groundfault.auditing.prepared import PreparedAudit
 from groundfault.auditing.unit_table import tabulate_units
-from groundfault.core.columns import Kind, profile
+from groundfault.core.columns import Column, Kind, profile
 from groundfault.finders.instrument import MEASURED
 from groundfault.modes.examples import add_examples
 from groundfault.modes.find import OwnRule, find_modes
+from groundfault.modes.literals import MIN_SUPPORT
 from groundfault.modes.mode import Coverage, Mode, ModeSearch
 from groundfault.stats import bits
 
@@ -96,11 +97,10 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     names = [name for name in evidence.attributes if name not in within]
     answers = [name for name in names if describes_answer(name)]
     leaks = [name for name in names if name in audit.leaks and name not in answers]
-    kinds = {
-        c.name: c.kind for c in profile(evidence.frame.select(_without(names, answers, leaks)))
-    }
-    odd = [name for name, kind in kinds.items() if kind in (Kind.CODE, Kind.OTHER)]
-    used = [name for name, kind in kinds.items() if kind in _USED]
+    frame = evidence.frame.select(_without(names, answers, leaks))
+    columns = [column for column in profile(frame) if column.kind is not Kind.CONSTANT]
+    used = [column.name for column in columns if _is_usable(column, frame[column.name])]
+    odd = [column.name for column in columns if column.name not in used]
     table, varying = tabulate_units(evidence, [*used, *dict.fromkeys(within)])
     reasons = {
         "they hold or describe the model's answer": answers,
@@ -110,6 +110,14 @@ def tabulate_attributes(audit: PreparedAudit) -> tuple[pl.DataFrame, tuple[str, 
     }
     words = pl.col(pl.Categorical, pl.Enum)
     return table.with_columns(words.cast(pl.String)), tuple(_describe_omissions(reasons))
+
+
+def _is_usable(column: Column, values: pl.Series) -> bool:
+    """Whether rules may name a column: also one of many values, if most are of enough units."""
+    repeats = column.distinct * MIN_SUPPORT <= len(values) - column.missing
+    return column.kind in _USED or (
+        column.kind is Kind.CODE and not values.dtype.is_numeric() and repeats
+    )
 
 
 def _without(names: Sequence[str], *omitted: Sequence[str]) -> list[str]:
