@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from groundfault.modes.templates import NUMBER, SLOT, Skeleton, Templates
-from groundfault.modes.text_shapes import Draft, match
+from groundfault.modes.text_conditions import Condition, Draft, match
 
-_LONGEST_RULE = 10
 # overlap (Jaccard) of the texts that a rule selects with those of the template
 _GOOD_OVERLAP = 0.97
 _LEAST_OVERLAP = 0.8
@@ -46,8 +47,8 @@ def draft_templates(sample: pl.Series, templates: Templates) -> Iterator[Draft]:
         on = np.array([one == label for one in templates.labels])
         choice = _choose_rule(matcher, label, on)
         if choice:
-            rule, words = choice
-            yield Draft("template", rule, f"is like {words}", 1.0, words)
+            condition, words = choice
+            yield Draft("template", condition, f"is like {words}", 1.0, words)
     yield from _draft_sentences(matcher, templates)
     yield from _draft_stock(matcher, templates)
 
@@ -103,28 +104,29 @@ def _list_runs(skeleton: Skeleton) -> list[range]:
 
 def _choose_rule(
     matcher: _Matcher, label: frozenset[Skeleton], on: Bools
-) -> tuple[str, str] | None:
+) -> tuple[Condition, str] | None:
     skeletons = sorted(label, key=lambda one: (matcher.counts[one], one))
-    best: tuple[float, str, str] = (_LEAST_OVERLAP, "", "")
-    for rule, words, extent in _list_rules(matcher, skeletons, on):
+    best: tuple[Condition, str] | None = None
+    least = _LEAST_OVERLAP
+    for condition, words, extent in _list_rules(matcher, skeletons, on):
         overlap = float((extent & on).sum() / (extent | on).sum())
-        if overlap > best[0]:
-            best = overlap, rule, words
+        if overlap > least:
+            least, best = overlap, (condition, words)
         if overlap >= _GOOD_OVERLAP:
             break
-    return best[1:] if best[1] else None
+    return best
 
 
 def _list_rules(
     matcher: _Matcher, skeletons: Sequence[Skeleton], on: Bools
-) -> Iterator[tuple[str, str, Bools]]:
+) -> Iterator[tuple[Condition, str, Bools]]:
     for make in (matcher.loose, matcher.strict):
         for one in skeletons:
             yield _as_rule(make(one)), _quote(one), matcher.holds(make(one))
     patterns = [matcher.loose(one) for one in skeletons]
     extent = np.all([matcher.holds(pattern) for pattern in patterns], axis=0)
     words = " with ".join(map(_quote, skeletons))
-    joined = " AND ".join(map(_as_rule, patterns))
+    joined = reduce(and_, map(_as_rule, patterns))
     yield joined, words, extent
     # the sentence that most of the texts have that should not be there
     wrong = extent & ~on
@@ -133,11 +135,11 @@ def _list_rules(
         gains = {one: int((matcher.holds(matcher.loose(one)) & wrong).sum()) for one in others}
         other = max(gains, key=lambda one: (gains[one], one))
         pattern = matcher.loose(other)
-        rule = f"{joined} AND NOT {_as_rule(pattern)}"
-        yield rule, f"{words} without {_quote(other)}", extent & ~matcher.holds(pattern)
+        condition = joined & ~_as_rule(pattern)
+        yield condition, f"{words} without {_quote(other)}", extent & ~matcher.holds(pattern)
 
 
-def _as_rule(pattern: str) -> str:
+def _as_rule(pattern: str) -> Condition:
     return match(pattern, any_case=True)
 
 

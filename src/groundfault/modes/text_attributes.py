@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from groundfault.core.rules import Rule, quote
+from groundfault.core.rules import quote
 from groundfault.modes.template_rules import draft_templates
 from groundfault.modes.templates import find_templates
+from groundfault.modes.text_conditions import MIN_TEXTS, Draft, match_words
 from groundfault.modes.text_languages import detect_languages
-from groundfault.modes.text_shapes import MIN_TEXTS, Draft, draft_shapes, match_words
+from groundfault.modes.text_shapes import draft_shapes
 
 _SAMPLE = 20_000
 # what is looked at text by text, and not by polars
@@ -82,14 +83,18 @@ def read_text_literals(text: pl.Series, *, max_words: int = 300) -> list[TextLit
 
 
 def _evaluate(drafts: Iterable[Draft], text: pl.Series) -> Iterator[TextLiteral]:
-    column = quote(text.name)
     drafts = list(drafts)
-    rules = [draft.rule.replace("{}", column) for draft in drafts]
-    frame = text.to_frame().select(
-        Rule.parse(rule).to_polars().fill_null(False).alias(str(i)) for i, rule in enumerate(rules)
-    )
-    for i, (draft, rule) in enumerate(zip(drafts, rules, strict=True)):
-        on = frame[str(i)].to_numpy()
+    column, present = quote(text.name), text.is_not_null().to_numpy()
+    # each test once, however many literals share or negate it
+    terms = {term.sql: term for draft in drafts for term in draft.condition.terms}
+    frame = text.alias("text").to_frame()
+    results = frame.select(term.expression.alias(sql) for sql, term in terms.items())
+    passes = {sql: results[sql].fill_null(False).to_numpy() for sql in terms}
+    for draft in drafts:
+        on = present.copy()
+        for term in draft.condition.terms:
+            on &= passes[term.sql] == term.holds
+        rule = draft.condition.sql.replace("{}", column)
         family, meaning = f"{text.name} {draft.family}", f"{text.name} {draft.meaning}"
         yield TextLiteral(family, rule, meaning, draft.cost, on, draft.value)
 

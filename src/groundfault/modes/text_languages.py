@@ -77,15 +77,16 @@ def detect_languages(texts: Sequence[Set[str]]) -> ColumnLanguages:
     the others (naive Bayes, twice), since a short question may have no function word at all.
     """
     labels = [_label_by_function_words(words) for words in texts]
-    counts = Counter(label for label in labels if label)
+    frequencies = Counter(label for label in labels if label)
     enough = max(_MIN_TEXTS, _MIN_SHARE * len(texts))
-    present = tuple(code for code, count in counts.most_common() if count >= enough)
+    present = tuple(code for code, count in frequencies.most_common() if count >= enough)
     if len(present) < 2:
         return ColumnLanguages(texts, labels, present or ("en",), {})
     labels = [label if label in present else "" for label in labels]
     for _ in range(_ROUNDS):
         labels = _label_by_all_words(texts, labels, present)
-    words = {code: _choose_words(texts, labels, code) for code in present}
+    counts = _count_words(texts, labels)
+    words = {code: _choose_words(texts, labels, code, counts) for code in present}
     return ColumnLanguages(texts, labels, present, words)
 
 
@@ -135,10 +136,14 @@ def _count_words(texts: Sequence[Set[str]], labels: Sequence[str]) -> dict[str, 
     return counts
 
 
-def _choose_words(texts: Sequence[Set[str]], labels: Sequence[str], code: str) -> tuple[str, ...]:
+def _choose_words(
+    texts: Sequence[Set[str]],
+    labels: Sequence[str],
+    code: str,
+    counts: dict[str, Counter[str]],
+) -> tuple[str, ...]:
     """A few words, one of which nearly every text of a language has, and few others."""
     homes = list_function_words()
-    counts = _count_words(texts, labels)
     exact = {
         word
         for word, row in counts.items()

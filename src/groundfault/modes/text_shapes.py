@@ -4,51 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import polars as pl
 
-from groundfault.core.rules import literal
 from groundfault.modes.lexicon import CLASSES, LANGUAGES
+from groundfault.modes.text_conditions import MIN_TEXTS, TEXT, Draft, compare, match, match_words
 from groundfault.modes.text_languages import ColumnLanguages
-
-MIN_TEXTS = 8
-"""Texts that a condition holds for, at least, and as many that it leaves out."""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A condition on texts before it is evaluated.
-
-    Attributes
-    ----------
-    family : str
-    rule : str
-        In SQL; ``{}`` stands for the column.
-    meaning : str
-        What follows the name of the column in English.
-    cost : float
-    value : str or None
-        Which of several that exclude each other.
-    """
-
-    family: str
-    rule: str
-    meaning: str
-    cost: float = 1.0
-    value: str | None = None
-
-
-def match(pattern: str, *, any_case: bool = False) -> str:
-    """A regular expression as a condition on the column ``{}``."""
-    return f"{{}} {'~*' if any_case else '~'} {literal(pattern)}"
-
-
-def match_words(words: Sequence[str]) -> str:
-    """A condition on the column ``{}``: it has one of these words, in any case."""
-    inner = "|".join(re.escape(word) for word in words)
-    return match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)
 
 
 def draft_shapes(sample: pl.Series, languages: ColumnLanguages) -> Iterator[Draft]:
@@ -78,7 +40,7 @@ def _draft_languages(languages: ColumnLanguages) -> Iterator[Draft]:
             yield Draft("language", match_words(words), f"is in {name}", 1.0, name)
     first = languages.present[0]
     if len(languages.present) > 2 and languages.words.get(first):
-        rule = f"NOT {match_words(languages.words[first])}"
+        rule = ~match_words(languages.words[first])
         yield Draft("language", rule, f"is not in {LANGUAGES[first]}")
 
 
@@ -86,9 +48,11 @@ _SCRIPTS = "Cyrillic Greek Arabic Hebrew Devanagari Han Hiragana Katakana Hangul
 
 
 def _draft_case() -> Iterator[Draft]:
-    cased = "{} <> LOWER({})"
-    yield Draft("case", f"{{}} = UPPER({{}}) AND {cased}", "is all in capitals")
-    yield Draft("case", "{} = LOWER({})", "has no capitals")
+    upper = compare("{} = UPPER({})", TEXT.str.to_uppercase() == TEXT)
+    lower = compare("{} = LOWER({})", TEXT.str.to_lowercase() == TEXT)
+    has_letters = compare("{} <> LOWER({})", TEXT.str.to_lowercase() != TEXT)
+    yield Draft("case", upper & has_letters, "is all in capitals")
+    yield Draft("case", lower, "has no capitals")
     yield Draft("case", match(r"^\W*\p{Ll}"), "begins with a small letter")
     yield Draft("case", match(r"\b\p{Lu}{3,}\b"), "has a word in capitals")
     for name in _SCRIPTS:
@@ -111,18 +75,18 @@ _OPERATORS = {
 
 def _draft_numbers() -> Iterator[Draft]:
     yield Draft("number count", match(r"\d"), "has a number in digits")
-    yield Draft("number count", f"NOT {match(_digits(1))}", "has no digits")
+    yield Draft("number count", ~match(_digits(1)), "has no digits")
     for count in (2, 3, 4, 5, 6, 8, 10, 15):
         pattern = rf"{_NEXT_NUMBER}{{{count - 1}}}\d"
         yield Draft("number count", match(pattern), f"has {count} or more numbers")
         if count <= 4:
-            few = f"{match(_digits(1))} AND NOT {match(pattern)}"
+            few = match(_digits(1)) & ~match(pattern)
             words = "a single number" if count == 2 else f"1 to {count - 1} numbers"
             yield Draft("number count", few, f"has {words}")
     for digits in (2, 3, 4, 5, 7):
         words = f"has a number of {digits} or more digits"
         yield Draft("number size", match(_digits(digits)), words)
-        short = f"{match(_digits(1))} AND NOT {match(_digits(digits))}"
+        short = match(_digits(1)) & ~match(_digits(digits))
         yield Draft("number size", short, f"has numbers of at most {_say_digits(digits - 1)}")
     yield Draft("shortest number", match(r"\b\d\b"), "has a number of 1 digit")
     yield Draft("shortest number", match(r"\b\d\d\b"), "has a number of 2 digits")
@@ -184,12 +148,12 @@ _MARKS = {
 def _draft_marks() -> Iterator[Draft]:
     for family, (pattern, meaning) in _MARKS.items():
         yield Draft(family, match(pattern), meaning)
-        yield Draft(family, f"NOT {match(pattern)}", _negate(meaning), 1.25)
+        yield Draft(family, ~match(pattern), _negate(meaning), 1.25)
     for count in (1, 2, 3, 4, 6):
         words = "a comma" if count == 1 else f"{count} or more commas"
         yield Draft("commas", match(rf"(,[^,]*){{{count}}}"), f"has {words}")
         fewer = "no comma" if count == 1 else f"fewer than {count} commas"
-        yield Draft("commas", f"NOT {match(rf'(,[^,]*){{{count}}}')}", f"has {fewer}", 1.25)
+        yield Draft("commas", ~match(rf"(,[^,]*){{{count}}}"), f"has {fewer}", 1.25)
 
 
 def _negate(meaning: str) -> str:
@@ -202,7 +166,7 @@ def _draft_classes(languages: ColumnLanguages) -> Iterator[Draft]:
         words = languages.list_words(name)
         if words:
             yield Draft(name, match_words(words), f"has a {name}")
-            yield Draft(name, f"NOT {match_words(words)}", f"has no {name}", 1.25)
+            yield Draft(name, ~match_words(words), f"has no {name}", 1.25)
 
 
 def _draft_sentences() -> Iterator[Draft]:
@@ -211,7 +175,7 @@ def _draft_sentences() -> Iterator[Draft]:
         pattern = rf"[^.!?]{stop}{{{count - 1}}}"
         yield Draft("sentences", match(pattern), f"has {count} or more sentences")
         words = "one sentence" if count == 2 else f"at most {count - 1} sentences"
-        yield Draft("sentences", f"NOT {match(pattern)}", f"has {words}")
+        yield Draft("sentences", ~match(pattern), f"has {words}")
 
 
 def _draft_openings(sample: pl.Series) -> Iterator[Draft]:
@@ -236,15 +200,21 @@ def _list_frequent(values: pl.Series, n: int, most: int = 40) -> list[tuple[str,
     return [(word, count) for word, count in ranking if count >= enough][:most]
 
 
+_MAX_WORD_COUNT = 30
+
+
 def _draft_lengths(sample: pl.Series) -> Iterator[Draft]:
     lengths = sample.str.len_chars()
     shares = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95)
     for cut in sorted({int(lengths.quantile(share) or 0) for share in shares}):
-        yield Draft("length", f"LENGTH({{}}) > {cut}", f"has more than {cut} characters")
-        yield Draft("length", f"LENGTH({{}}) <= {cut}", f"has at most {cut} characters")
-    words = sample.str.count_matches(r"\w+")
+        above = compare(f"LENGTH({{}}) > {cut}", TEXT.str.len_chars() > cut)
+        below = compare(f"LENGTH({{}}) <= {cut}", TEXT.str.len_chars() <= cut)
+        yield Draft("length", above, f"has more than {cut} characters")
+        yield Draft("length", below, f"has at most {cut} characters")
+    # beyond that a repeat is slow to match, and the length says the same
+    words = sample.str.count_matches(r"\S+")
     for cut in sorted({int(words.quantile(share) or 0) for share in (0.1, 0.3, 0.5, 0.7, 0.9)}):
-        if 1 <= cut <= 200:
-            pattern = rf"(\w+\W+){{{cut}}}\w"
+        if 1 <= cut <= _MAX_WORD_COUNT:
+            pattern = rf"(\S+\s+){{{cut}}}\S"
             yield Draft("word count", match(pattern), f"has more than {cut} words")
-            yield Draft("word count", f"NOT {match(pattern)}", f"has at most {cut} words")
+            yield Draft("word count", ~match(pattern), f"has at most {cut} words")

@@ -1,0 +1,94 @@
+"""Conditions on a text, each as SQL and as what polars evaluates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from groundfault.core.rules import literal
+
+MIN_TEXTS = 8
+"""Texts that a condition holds for, at least, and as many that it leaves out."""
+
+TEXT = pl.col("text")
+"""The texts, for polars; SQL has ``{}`` in its place."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One test of a text.
+
+    Attributes
+    ----------
+    sql : str
+        With ``{}`` for the column.
+    expression : polars.Expr
+        The same over `TEXT`.
+    holds : bool
+        Whether the text has to pass it, or to fail it.
+    """
+
+    sql: str
+    expression: pl.Expr = field(compare=False)
+    holds: bool = True
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Tests that all have to come out as they say."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def sql(self) -> str:
+        """In SQL, with ``{}`` for the column."""
+        return " AND ".join(term.sql if term.holds else f"NOT {term.sql}" for term in self.terms)
+
+    def __and__(self, other: Condition) -> Condition:
+        return Condition(self.terms + other.terms)
+
+    def __invert__(self) -> Condition:
+        (term,) = self.terms
+        return Condition((Term(term.sql, term.expression, not term.holds),))
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A literal over texts before it is evaluated.
+
+    Attributes
+    ----------
+    family : str
+    condition : Condition
+    meaning : str
+        What follows the name of the column in English.
+    cost : float
+    value : str or None
+        Which of several that exclude each other.
+    """
+
+    family: str
+    condition: Condition
+    meaning: str
+    cost: float = 1.0
+    value: str | None = None
+
+
+def compare(sql: str, expression: pl.Expr) -> Condition:
+    """One test that is no regular expression."""
+    return Condition((Term(sql, expression),))
+
+
+def match(pattern: str, *, any_case: bool = False) -> Condition:
+    """The text has a regular expression somewhere."""
+    operator, flags = ("~*", "(?i)") if any_case else ("~", "")
+    return compare(f"{{}} {operator} {literal(pattern)}", TEXT.str.contains(flags + pattern))
+
+
+def match_words(words: Sequence[str]) -> Condition:
+    """The text has one of these words, in any case."""
+    inner = "|".join(re.escape(word) for word in words)
+    return match(rf"\b{inner}\b" if len(words) == 1 else rf"\b({inner})\b", any_case=True)
