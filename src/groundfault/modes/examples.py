@@ -209,8 +209,9 @@ def _losses_of(
     scored = ~np.isnan(losses)
     total = np.where(scored, losses, 0.0).sum(axis=0)
     count = scored.sum(axis=0)
-    mean: NDArray[np.float64] = np.full(len(total), np.nan)
-    return np.divide(total, count, out=mean, where=count > 0)
+    mean = np.full(len(total), np.nan)
+    np.divide(total, count, out=mean, where=count > 0)
+    return mean
 
 
 def _choose(

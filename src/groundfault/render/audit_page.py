@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,10 @@ from typing import Any
 from groundfault.auditing.report import Report
 from groundfault.core.finding import Finding
 from groundfault.render import audit_tables as tables
-from groundfault.render import audit_words, words
+from groundfault.render import audit_words, mode_page, words
 from groundfault.render.audit_figures import figures
 from groundfault.render.audit_words import FindingGroup, Outline
+from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import (
     Block,
     Bullets,
@@ -36,6 +37,7 @@ MAX_ROWS = 5000
 MAX_NAMES = 12
 MAX_CONFIRMED = 20  # rows of findings in a terminal
 MAX_SCREENED = 10
+DECLARED = "declared"
 
 # how the table of all candidates can be put in order; styles do it, without a script. Not by
 # holdout lift: the largest of those, picked from all, would be no finding
@@ -65,8 +67,12 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
     """All that the report says; ``with_figures`` draws, which takes a second."""
     outline = Outline(report)
     sections = [
+        mode_page.make_section(ModeOutline(report), with_figures=with_figures)
+        if report.modes
+        else None,
         Section("Figures", figures=figures(report), anchor="figures") if with_figures else None,
         _confirmed(outline),
+        _strengths(outline),
         _screened(outline),
         _everything(report),
         _limits(outline),
@@ -83,29 +89,43 @@ def make_page(report: Report, *, with_figures: bool = True) -> Page:
         outline.headline,
         outline.facts,
         tuple(section for section in sections if section is not None),
-        bool(report.confirmed),
+        bool(report.modes or outline.groups),
         tuple(_lead(outline)),
         f"Made by groundfault {report.groundfault_version}.",
     )
 
 
 def make_summary(report: Report, report_path: str | Path | None = None) -> Page:
-    """The first screen, for a terminal; ``written`` is where the whole report is."""
+    """The first screen, for a terminal; ``report_path`` is where the whole report is."""
     outline = Outline(report)
     lead: list[Block] = list(_notices(outline))
-    if report.confirmed or outline.screened:
-        lead += [Paragraph(("",)), _summary_table(outline)]
-        if tables.holds_out(report):
-            line = "* selected as among the largest, so too large on average"
-            lead.append(Paragraph((line,), "small"))
-    sentences = [words.tally(report.counts()), outline.conclusion, outline.footing]
-    sentences += [outline.unscored] if outline.unscored else []
+    if report.mode_search is not None:
+        lead += [Paragraph(("",)), *mode_page.list_lead(ModeOutline(report), terminal=True)]
+    findings = _list_findings(outline)
+    if findings:
+        lead += [Paragraph(("",)), *findings]
+    if report.modes:
+        sentences = [f"Findings: {outline.tally}", outline.better, outline.footing]
+    else:
+        sentences = [outline.tally, outline.better, outline.conclusion, outline.footing]
+    sentences = [s for s in (*sentences, outline.unscored) if s]
     lead += [Paragraph(("",)), *(Paragraph((sentence,)) for sentence in sentences)]
     if report.hints:
         lead.append(Bullets(tuple((f"Hint: {hint}.",) for hint in report.hints)))
     footer = f"Report: {report_path}" if report_path is not None else ""
-    good = bool(report.confirmed)
+    good = bool(report.modes or outline.groups)
     return Page("audit", outline.title, outline.headline, (), (), good, tuple(lead), footer)
+
+
+def _list_findings(outline: Outline) -> list[Block]:
+    """The table of findings; below failure modes, of those that were named in advance alone."""
+    table = _summary_table(outline, declared=bool(outline.report.modes))
+    if not table.rows:
+        return []
+    if not tables.holds_out(outline.report):
+        return [table]
+    line = "* selected as among the largest, so too large on average"
+    return [table, Paragraph((line,), "small")]
 
 
 def _notices(outline: Outline) -> Iterator[Block]:
@@ -118,14 +138,20 @@ def _notices(outline: Outline) -> Iterator[Block]:
 
 
 def _lead(outline: Outline) -> Iterator[Block]:
+    report = outline.report
     yield from _notices(outline)
+    if report.mode_search is not None:
+        yield from mode_page.list_lead(ModeOutline(report))
     if outline.groups:
         items = tuple(_statement(g, n) for n, g in enumerate(outline.groups, 1))
-        yield Statements(items, MAX_NAMES, "more groups")
+        statements = Statements(items, MAX_NAMES, "more groups")
+        yield Fold((outline.findings_headline,), (statements,)) if report.modes else statements
+    if outline.better:
+        yield Paragraph((outline.better,))
     yield Paragraph((outline.conclusion,))
     yield Paragraph((outline.footing,))
-    if outline.report.hints:
-        yield Bullets(tuple((f"{words.capital(hint)}.",) for hint in outline.report.hints))
+    if report.hints:
+        yield Bullets(tuple((f"{words.capital(hint)}.",) for hint in report.hints))
 
 
 def _statement(group: FindingGroup, number: int) -> Statement:
@@ -133,35 +159,63 @@ def _statement(group: FindingGroup, number: int) -> Statement:
     if group.lead.aliases:
         remarks.append(("Same units as ", Code(words.listing(group.lead.aliases)), "."))
     if group.distinct:
-        line: list[str | Code] = ["Not to be told apart from "]
-        for place, finding in enumerate(group.distinct[:MAX_NAMES]):
-            lift = words.signed(audit_words.main_cell(finding).lift)
-            line += [", " if place else "", Code(finding.name), f" ({lift})"]
-        surplus = len(group.distinct) - MAX_NAMES
-        line.append(f" and {surplus} more." if surplus > 0 else ".")
-        remarks.append(tuple(line))
+        remarks.append(_list_names("Not to be told apart from ", group.distinct))
+    if group.cuts:
+        column = audit_words.find_cut_column(group.lead)
+        remarks.append(_list_names(f"Other cuts of {words.clean(column)}: ", group.cuts))
     name = words.label(group.lead)
-    return Statement(name, group.lead.sentence, tuple(remarks), f"finding-{number}")
+    return Statement(Code(name), group.lead.sentence, tuple(remarks), f"finding-{number}")
+
+
+def _list_names(start: str, findings: Sequence[Finding]) -> Line:
+    """Names of findings, each with its lift."""
+    line: list[str | Code] = [start]
+    for place, finding in enumerate(findings[:MAX_NAMES]):
+        lift = words.signed(audit_words.main_cell(finding).lift)
+        line += [", " if place else "", Code(finding.name), f" ({lift})"]
+    surplus = len(findings) - MAX_NAMES
+    line.append(f" and {surplus} more." if surplus > 0 else ".")
+    return tuple(line)
 
 
 def _confirmed(outline: Outline) -> Section | None:
     if not outline.groups:
         return None
+    blocks = _group_entries(outline, outline.groups, "finding")
+    if outline.report.modes:
+        blocks = (Fold((f"Show {outline.findings_headline}",), blocks),)
+    return Section("Confirmed findings", (outline.caution,), blocks=blocks, anchor="confirmed")
+
+
+def _strengths(outline: Outline) -> Section | None:
+    if not outline.strength_groups:
+        return None
+    blocks = _group_entries(outline, outline.strength_groups, "strength")
+    size = words.plural(len(outline.strengths), "finding")
+    fold = Fold((f"Show {size} of fewer failures",), blocks)
+    return Section(audit_words.BETTER, (outline.better,), blocks=(fold,), anchor="strengths")
+
+
+def _group_entries(
+    outline: Outline, groups: Sequence[FindingGroup], anchor: str
+) -> tuple[Block, ...]:
+    """An entry for each lead, and under it those that belong to it, folded."""
     blocks: list[Block] = []
-    for number, group in enumerate(outline.groups, 1):
-        blocks.append(_entry(outline, group.lead, f"finding-{number}"))
-        if group.others:
+    for number, group in enumerate(groups, 1):
+        blocks.append(_entry(outline, group.lead, f"{anchor}-{number}"))
+        name = Code(words.label(group.lead))
+        place = 0
+        for findings, relation in ((group.others, "not told apart from"), (group.cuts, "beside")):
             entries = tuple(
-                _entry(outline, finding, f"finding-{number}-{place}")
-                for place, finding in enumerate(group.others, 1)
+                _entry(outline, finding, f"{anchor}-{number}-{place + i}")
+                for i, finding in enumerate(findings, 1)
             )
-            size = words.plural(len(entries), "finding")
-            blocks.append(
-                Fold((f"{size} not told apart from ", Code(words.label(group.lead))), entries)
-            )
-    return Section(
-        "Confirmed findings", (outline.caution,), blocks=tuple(blocks), anchor="confirmed"
-    )
+            place += len(entries)
+            if entries:
+                noun = "finding" if findings is group.others else "other cut"
+                size = words.plural(len(entries), noun)
+                blocks.append(Fold((f"{size} {relation} ", name), entries))
+    return tuple(blocks)
 
 
 def _entry(outline: Outline, finding: Finding, anchor: str) -> Entry:
@@ -190,8 +244,7 @@ def _everything(report: Report) -> Section:
         blocks.append(Paragraph((line,)))
     blocks += [_sortable_table(report), tables.key(report)]
     fold = Fold((f"Show all {words.count(len(report.findings))}",), tuple(blocks), printed=False)
-    tally = words.tally(report.counts())
-    return Section("All candidates", (tally,), blocks=(fold,), anchor="everything")
+    return Section("All candidates", (Outline(report).tally,), blocks=(fold,), anchor="everything")
 
 
 def _sortable_table(report: Report) -> Table:
@@ -213,7 +266,9 @@ def _sortable_table(report: Report) -> Table:
 
 def _limits(outline: Outline) -> Section:
     report = outline.report
-    blocks: list[Block] = [
+    modes = ModeOutline(report) if report.mode_search is not None else None
+    blocks: list[Block] = [] if modes is None else mode_page.list_search(modes)
+    blocks += [
         Paragraph((report.conclusion,)),
         Paragraph((audit_words.ASSOCIATION,)),
         tables.detectable(report),
@@ -231,8 +286,8 @@ def _limits(outline: Outline) -> Section:
     return Section(title, blocks=tuple(blocks), anchor="limits")
 
 
-def _summary_table(outline: Outline) -> Table:
-    """Confirmed findings, then those that only cleared the screen."""
+def _summary_table(outline: Outline, *, declared: bool = False) -> Table:
+    """Confirmed findings, then those that only cleared the screen; of declared ones alone?"""
     report = outline.report
     has_holdout = tables.holds_out(report)
     head, write_interval = tables.interval_words(report)
@@ -262,12 +317,13 @@ def _summary_table(outline: Outline) -> Table:
         (finding, "  " if finding.representative else "")
         for group in outline.groups
         for finding in (group.lead, *group.distinct)
+        if not declared or finding.source == DECLARED
     ]
     for finding, indent in confirmed[:MAX_CONFIRMED]:
         add(finding, "", indent)
     if len(confirmed) > MAX_CONFIRMED:
         add_words(f"and {words.count(len(confirmed) - MAX_CONFIRMED)} more", "more")
-    screened = audit_words.distinct(outline.screened)
+    screened = () if declared else audit_words.distinct(outline.screened)
     if screened:
         add_words("Screened, not confirmed:", "")
     for finding in screened[:MAX_SCREENED]:

@@ -217,18 +217,46 @@ def baselines(report: Report) -> Table | None:
     if weaker is None:
         return None
     min_lift = words.decimal(report.plan.min_lift)
+    lifted = report.plan.effect == "risk_difference"
+    at_lift = [c.decoy for c in report.floor.curve if lifted and c.threshold >= min_lift]
+    at_top = [c.decoy for c in report.floor.curve if c.real >= len(weaker.top_k)]
+    fdp, survivors = report.floor.fdp, len(weaker.decoy_only)
     rules = (
-        (weaker.fixed_lift, f"A fixed lift of {min_lift:g} on discovery, no decoys, no holdout"),
-        (weaker.top_k, "The largest lifts on discovery, no decoys, no holdout"),
-        (weaker.decoy_only, "The screen alone, no holdout"),
-        (weaker.full, "The whole rule"),
+        (
+            weaker.fixed_lift,
+            f"A fixed lift of {min_lift:g} on discovery, no decoys, no holdout",
+            _say_chance(at_lift[-1:]),
+        ),
+        (
+            weaker.top_k,
+            "The largest lifts on discovery, no decoys, no holdout",
+            _say_chance(at_top[:1]),
+        ),
+        (
+            weaker.decoy_only,
+            "The screen alone, no holdout",
+            _say_chance([] if fdp is None else [fdp * survivors]),
+        ),
+        (weaker.full, "The whole rule", report.guarantee),
     )
     rows = tuple(
-        (rule, words.count(len(names)), words.listing(_clean(names), MAX_NAMES))
-        for names, rule in rules
+        (rule, words.count(len(names)), chance, words.listing(_clean(names), MAX_NAMES))
+        for names, rule, chance in rules
     )
-    columns = (TableColumn("Rule"), TableColumn("Reports", "number"), TableColumn("Candidates"))
+    columns = (
+        TableColumn("Rule"),
+        TableColumn("Reports", "number"),
+        TableColumn("By chance alone"),
+        TableColumn("Candidates"),
+    )
     return Table("What weaker rules would have reported", columns, rows)
+
+
+def _say_chance(decoys: Sequence[float]) -> str:
+    """How many candidates pass a rule where nothing is there, as decoys estimate it."""
+    if not decoys:
+        return "chance alone gives some too; this judge does not estimate how many"
+    return f"chance alone gives about {decoys[0]:.2g} of them"
 
 
 def _clean(names: Sequence[str]) -> list[str]:

@@ -5,8 +5,9 @@ nothing statistical."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePath
 
@@ -14,6 +15,7 @@ from groundfault.auditing.report import Report
 from groundfault.core.finding import Cell, Finding, Verdict
 from groundfault.render import words
 from groundfault.render.audit_tables import holds_out, is_named_by_rule
+from groundfault.render.mode_words import ModeOutline
 from groundfault.render.page import Code
 
 ASSOCIATION = (
@@ -35,17 +37,33 @@ UNCONFIRMED = (
 )
 BOUNDED = "Losses lie between 0 and 1: errors are losses summed, and an error rate is a mean loss."
 INSTRUMENT = "instrument"
+BETTER = "Where it does better"
+_MAX_BETTER = 4
 _NOTHING = "No reportable finding"
+_NUMERAL = r"-?\d+(\.\d+)?(e[+-]?\d+)?"
+_CUT = re.compile(
+    rf'(?P<column>\w+|"[^"]+")\s*(([<>]=?|=)\s*{_NUMERAL}|BETWEEN\s+{_NUMERAL}\s+AND\s+{_NUMERAL})',
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
 class FindingGroup:
     """A confirmed finding and those that an audit of single candidates cannot tell apart from
     it.
+
+    Attributes
+    ----------
+    lead : Finding
+    others : tuple of Finding
+        Not told apart from it.
+    cuts : tuple of Finding
+        Findings that cut the same column of numbers elsewhere, and those not told apart from them.
     """
 
     lead: Finding
     others: tuple[Finding, ...]
+    cuts: tuple[Finding, ...] = ()
 
     @property
     def distinct(self) -> tuple[Finding, ...]:
@@ -81,10 +99,17 @@ class Outline:
     @property
     def headline(self) -> str:
         """The answer in a few words."""
-        confirmed, groups = len(self.report.confirmed), len(self.groups)
+        if self.report.modes:
+            return ModeOutline(self.report).headline
+        return self.findings_headline or _NOTHING
+
+    @property
+    def findings_headline(self) -> str:
+        """How many findings are confirmed, those of fewer failures apart; empty where none is."""
+        confirmed, groups = len(self.report.weaknesses), len(self.groups)
         if not confirmed:
-            return _NOTHING
-        slices = sum(1 + len(group.distinct) for group in self.groups)
+            return ""
+        slices = sum(1 + len(group.distinct) + len(group.cuts) for group in self.groups)
         parts = [words.plural(confirmed, "confirmed finding")]
         if slices < confirmed:
             parts.append(f"{words.count(slices)} distinct")
@@ -97,7 +122,7 @@ class Outline:
         """A warning that the measurement itself explains failures; empty where no such finding was
         confirmed.
         """
-        suspects = [f for f in distinct(self.report.confirmed) if f.source == INSTRUMENT]
+        suspects = [f for f in distinct(self.report.weaknesses) if f.source == INSTRUMENT]
         if not suspects:
             return ""
         are = "is" if len(suspects) == 1 else "are"
@@ -116,8 +141,11 @@ class Outline:
 
     @property
     def guarantee(self) -> str:
-        """What a confirmation is worth."""
-        return f"Judged by {self.report.judge}: {self.report.guarantee}."
+        """What a confirmation is worth, and why it is this judge."""
+        reason, guarantee = self.report.judge_reason, self.report.guarantee
+        if reason:
+            return f"{words.capital(reason)}, {guarantee}."
+        return f"Judged by {self.report.judge}: {guarantee}."
 
     @property
     def caution(self) -> str:
@@ -150,9 +178,9 @@ class Outline:
         """What a confirmation is worth and, unless that is a warning of its own, how often the
         holdout was opened.
         """
-        return (
-            self.guarantee if self.reopened else f"{self.guarantee} {words.capital(self.ledger)}."
-        )
+        # why nothing is held out says that nothing was
+        known = self.reopened or (self.report.judge_reason and self.report.ledger is None)
+        return self.guarantee if known else f"{self.guarantee} {words.capital(self.ledger)}."
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
@@ -193,25 +221,61 @@ class Outline:
 
     @cached_property
     def groups(self) -> tuple[FindingGroup, ...]:
-        """The confirmed findings under their leads: those of the measurement first, then the
-        largest lift.
+        """The confirmed findings of more failures under their leads.
+
+        Those of the measurement come first, then the largest lift. Cuts of one column of numbers
+        are one group. A finding of fewer failures stands here only where it says the same as one
+        of more: that it holds for all other units.
         """
-        confirmed = sorted(
-            self.report.confirmed,
-            key=lambda f: (f.source != INSTRUMENT, -abs(main_cell(f).lift or 0.0)),
+        strengths = {f.key for f in self.strengths}
+        return _group(
+            sorted((f for f in self.report.confirmed if f.key not in strengths), key=_size)
         )
-        leads = [f for f in confirmed if f.representative is None]
+
+    @cached_property
+    def strengths(self) -> tuple[Finding, ...]:
+        """The confirmed findings of fewer failures, the largest lift first."""
+        mirrors = {
+            (f.outcome, alias.removeprefix("not "))
+            for f in self.report.weaknesses
+            for alias in f.aliases
+            if alias.startswith("not ")
+        }
         return tuple(
-            FindingGroup(
-                lead,
-                tuple(
-                    f
-                    for f in confirmed
-                    if (f.representative, f.outcome) == (lead.name, lead.outcome)
-                ),
+            sorted(
+                (f for f in self.report.strengths if (f.outcome, f.name) not in mirrors),
+                key=lambda f: main_cell(f).lift or 0.0,
             )
-            for lead in leads
         )
+
+    @cached_property
+    def strength_groups(self) -> tuple[FindingGroup, ...]:
+        """Where the model does better than elsewhere, as `groups`."""
+        return _group(self.strengths)
+
+    @property
+    def tally(self) -> str:
+        """How many findings have each verdict, the confirmed ones by direction."""
+        tally = words.tally(self.report.counts())
+        strengths = len(self.report.strengths)
+        if not strengths:
+            return tally
+        weaknesses = words.count(len(self.report.weaknesses))
+        start, _, end = tally.partition(",")
+        return f"{start} ({weaknesses} of more failures, {words.count(strengths)} of fewer),{end}"
+
+    @property
+    def better(self) -> str:
+        """On which slices failures are less frequent; empty where nothing of the kind holds up."""
+        leads = [group.lead for group in self.strength_groups]
+        if not leads:
+            return ""
+        parts = [
+            f"{words.label(f)} ({words.rate(main_cell(f).on_rate)} against"
+            f" {words.rate(main_cell(f).off_rate)})"
+            for f in leads
+        ]
+        return f"{BETTER}: {words.listing(parts, _MAX_BETTER)}."
 
     @property
     def screened(self) -> tuple[Finding, ...]:
@@ -296,6 +360,40 @@ class Outline:
         if examples:
             side = "on" if (finding.full.lift or 0) > 0 else "off"
             yield f"Failures {side} it", Code(words.listing(examples))
+
+
+def _group(findings: Iterable[Finding]) -> tuple[FindingGroup, ...]:
+    """Findings, in order, under their leads; cuts of one column joined."""
+    ordered = list(findings)
+    names = {(f.outcome, f.name) for f in ordered}
+    members: dict[tuple[str, str], list[Finding]] = {}
+    for f in ordered:
+        is_lead = f.representative is None or (f.outcome, f.representative) not in names
+        home = f.name if is_lead else f.representative or ""
+        members.setdefault((f.outcome, home), []).append(f)
+    groups: dict[tuple[str, ...], FindingGroup] = {}
+    for (outcome, name), some in members.items():
+        lead = next(f for f in some if f.name == name)
+        column = find_cut_column(lead)
+        key = (outcome, "cut", column) if column else (outcome, "name", name)
+        others = tuple(f for f in some if f is not lead)
+        earlier = groups.get(key)
+        groups[key] = (
+            FindingGroup(lead, others)
+            if earlier is None
+            else replace(earlier, cuts=(*earlier.cuts, lead, *others))
+        )
+    return tuple(groups.values())
+
+
+def _size(finding: Finding) -> tuple[bool, float]:
+    return finding.source != INSTRUMENT, -abs(main_cell(finding).lift or 0.0)
+
+
+def find_cut_column(finding: Finding) -> str:
+    """The column of numbers that a rule is a single cut of; empty for every other rule."""
+    match = _CUT.fullmatch(finding.rule.strip())
+    return match["column"].strip('"') if match else ""
 
 
 def distinct(findings: Iterable[Finding]) -> tuple[Finding, ...]:

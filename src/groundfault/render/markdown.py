@@ -12,8 +12,11 @@ from groundfault.render.page import (
     Code,
     Columns,
     Entry,
+    Excerpt,
+    Excerpts,
     Figures,
     Fold,
+    Highlight,
     Kind,
     Line,
     Page,
@@ -94,26 +97,47 @@ def _blocks(blocks: Iterable[Block], title: str = "") -> Iterator[str]:
             yield _text(block)
 
 
-def _text(block: Paragraph | Bullets | Statements | Remarks) -> str:
+def _text(block: Paragraph | Bullets | Statements | Remarks | Excerpts) -> str:
     if isinstance(block, Paragraph):
         return f"> {_line(block.line)}" if block.style == "notice" else _line(block.line)
     if isinstance(block, Bullets):
         return "\n".join(f"- {_line(line)}" for line in block.lines)
     if isinstance(block, Statements):
         return "\n".join(map(_statement, block.items))
-    return "\n".join(f"- {escape(label)}: {_span(text)}" for label, text in block.items)
+    if isinstance(block, Excerpts):
+        return "\n\n".join(
+            "\n".join([f"**{escape(title)}**", "", *map(_excerpt, excerpts)])
+            for title, excerpts in block.groups
+        )
+    return "\n".join(
+        f"- {escape(label)}: {_line(text) if isinstance(text, tuple) else _span(text)}"
+        for label, text in block.items
+    )
 
 
 def _statement(statement: Statement) -> str:
-    lines = [f"- **{code(statement.name)}** {escape(statement.sentence)}"]
+    lines = [f"- **{_span(statement.name)}** {escape(statement.sentence)}"]
+    if statement.bar:
+        lines.append(f"  `{statement.bar.draw(40)}`  ")
     return "\n".join([*lines, *(f"  {_line(remark)}" for remark in statement.remarks)])
+
+
+def _excerpt(excerpt: Excerpt) -> str:
+    remark = f" ({escape(excerpt.remark)})" if excerpt.remark else ""
+    texts = [
+        f"  - {escape(label)}: {' '.join(map(_line, lines))}" for label, lines in excerpt.texts
+    ]
+    return "\n".join([f"- {code(excerpt.name)}{remark}", *texts])
 
 
 def _line(line: Line) -> str:
     return "".join(map(_span, line))
 
 
-def _span(span: str | Code) -> str:
+def _span(span: str | Code | Highlight) -> str:
+    if isinstance(span, Highlight):
+        # blanks inside the marks, as in "** word**", would leave them as they stand
+        return f"**{escape(span.text.strip())}**" if span.text.strip() else escape(span.text)
     return code(span.text) if isinstance(span, Code) else escape(span)
 
 

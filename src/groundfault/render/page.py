@@ -27,7 +27,18 @@ class Code:
         return self.text
 
 
-Line = tuple[str | Code, ...]
+@dataclass(frozen=True)
+class Highlight:
+    """Words inside a line that the reader should notice, such as those that a rule names."""
+
+    mark: ClassVar = True
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Line = tuple[str | Code | Highlight, ...]
 
 
 @dataclass(frozen=True)
@@ -133,22 +144,58 @@ class Bullets:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A rate beside the rate elsewhere, as a picture.
+
+    Attributes
+    ----------
+    inside, outside : float
+        In [0, 1].
+    full : float
+        The rate that the full width stands for.
+    """
+
+    inside: float
+    outside: float
+    full: float = 1.0
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Both rates in thousandths of the full width."""
+        inside, outside = (
+            min(1000, round(1000 * rate / self.full)) for rate in (self.inside, self.outside)
+        )
+        return inside, outside
+
+    def draw(self, cells: int) -> str:
+        """The picture in characters: dark up to the one rate, of it grey up to the other."""
+        inside, outside = (
+            max(round(cells * width / 1000), int(width > 0)) for width in self.widths
+        )
+        grey = min(inside, outside)
+        return "▒" * grey + "█" * (inside - grey) + "░" * (cells - inside)
+
+
+@dataclass(frozen=True)
 class Statement:
     """One thing that was found: its name, what may be said of it, and lesser remarks.
 
     Attributes
     ----------
-    name : str
+    name : str or Code
+        Code where it is a name out of the data.
     sentence : str
     remarks : tuple of Line
     anchor : str
         The entry that holds its numbers.
+    bar : Bar, optional
     """
 
-    name: str
+    name: str | Code
     sentence: str
     remarks: tuple[Line, ...] = ()
     anchor: str = ""
+    bar: Bar | None = None
 
 
 @dataclass(frozen=True)
@@ -171,10 +218,10 @@ class Statements:
 
 @dataclass(frozen=True)
 class Remarks:
-    """Labels, and what stands beside each: words, or code out of the data."""
+    """Labels, and what stands beside each: words, code out of the data, or a line of both."""
 
     block: ClassVar = "remarks"
-    items: tuple[tuple[str, str | Code], ...]
+    items: tuple[tuple[str, str | Code | Line], ...]
 
 
 @dataclass(frozen=True)
@@ -183,6 +230,33 @@ class Figures:
 
     block: ClassVar = "figures"
     figures: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """One example as it stands in the data.
+
+    Attributes
+    ----------
+    name : str
+        Its id.
+    remark : str
+        Such as "wrong".
+    texts : tuple of (str, tuple of Line)
+        By label: the lines of each of its texts.
+    """
+
+    name: str
+    remark: str
+    texts: tuple[tuple[str, tuple[Line, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class Excerpts:
+    """Examples under heads, the groups side by side where there is room."""
+
+    block: ClassVar = "excerpts"
+    groups: tuple[tuple[str, tuple[Excerpt, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -213,7 +287,9 @@ class Columns:
     tables: tuple[Table, ...]
 
 
-Block = Paragraph | Bullets | Statements | Remarks | Figures | Table | Entry | Fold | Columns
+Block = (
+    Paragraph | Bullets | Statements | Remarks | Figures | Table | Excerpts | Entry | Fold | Columns
+)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,15 @@ from groundfault.render.page import (
     Bullets,
     Columns,
     Entry,
+    Excerpt,
+    Excerpts,
     Fold,
+    Highlight,
     Line,
     Page,
     Paragraph,
     Remarks,
+    Statement,
     Statements,
     Table,
 )
@@ -24,9 +28,12 @@ from groundfault.render.page import (
 if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 # a column of words has as many characters in a terminal, and for a long word twice as many
 _READABLE = 13
+_INDENT = 3
+_BAR = 60
 _STYLES = {"notice": "bold yellow", "small": "dim", "": ""}
 _ROW_STYLES = {"screened": "dim", "printed": "dim italic", "more": "dim"}
 
@@ -111,16 +118,59 @@ def _show_text(block: Block, console: Console) -> None:
             _say(console, f"- {_plain(line)}", "yellow")
     elif isinstance(block, Statements):
         for item in block.items:
-            _say(console, f"{item.name}: {item.sentence}")
+            _show_statement(item, console)
     elif isinstance(block, Remarks):
         for label, text in block.items:
-            _say(console, f"{label}: {text}")
+            _say(console, f"{label}: {_plain(text) if isinstance(text, tuple) else text}")
+    elif isinstance(block, Excerpts):
+        for title, excerpts in block.groups:
+            console.print()
+            _say(console, title, "bold")
+            for excerpt in excerpts:
+                _show_excerpt(excerpt, console)
 
 
-def _say(console: Console, text: str, style: str = "", *, wrap: bool = True) -> None:
+def _show_statement(item: Statement, console: Console) -> None:
+    """What is said of one thing; with a bar, its name and sentence each have lines of their own."""
+    if item.bar is None:
+        _say(console, f"{item.name}: {item.sentence}")
+        return
+    _say(console, str(item.name), "bold")
+    _say(console, item.sentence, indent=_INDENT)
+    _say(console, item.bar.draw(min(console.width - 2 * _INDENT, _BAR)), "yellow", indent=_INDENT)
+    for remark in item.remarks:
+        _say(console, _plain(remark), "dim", indent=_INDENT)
+
+
+def _show_excerpt(excerpt: Excerpt, console: Console) -> None:
     from rich.text import Text
 
-    console.print(Text(words.clean(text), style=style), soft_wrap=not wrap)
+    _say(console, " ".join(filter(None, [excerpt.name, excerpt.remark])), "dim", indent=_INDENT)
+    for label, lines in excerpt.texts:
+        text = Text(f"{words.clean(label)}: ", style="dim")
+        for place, line in enumerate(lines):
+            text.append("\n" if place else "")
+            for span in line:
+                style = "bold reverse" if isinstance(span, Highlight) else "not dim"
+                text.append(words.clean(span), style=style)
+        _print(console, text, 2 * _INDENT)
+
+
+def _say(
+    console: Console, text: str, style: str = "", *, wrap: bool = True, indent: int = 0
+) -> None:
+    from rich.text import Text
+
+    _print(console, Text(words.clean(text), style=style), indent, wrap=wrap)
+
+
+def _print(console: Console, text: Text, indent: int = 0, *, wrap: bool = True) -> None:
+    from rich.padding import Padding
+
+    # a word that is longer than a line goes on in the next one
+    text.overflow = "fold"
+    block = Padding(text, (0, 0, 0, indent), expand=False) if indent else text
+    console.print(block, soft_wrap=not wrap)
 
 
 def _plain(line: Line) -> str:

@@ -1,0 +1,238 @@
+"""Failure modes on a page and on the first screen of a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from groundfault.modes.mode import ModeExample, Side
+from groundfault.render import words
+from groundfault.render.highlights import find_patterns, highlight
+from groundfault.render.mode_figures import draw_doses
+from groundfault.render.mode_words import (
+    EVERY_MODEL,
+    NAMES,
+    ModeOutline,
+    NumberedMode,
+    count_errors,
+    describe_rates,
+    say_count,
+)
+from groundfault.render.page import (
+    Block,
+    Code,
+    Entry,
+    Excerpt,
+    Excerpts,
+    Figures,
+    Fold,
+    Line,
+    Paragraph,
+    Remarks,
+    Section,
+    Statement,
+    Statements,
+    Table,
+    make_table,
+)
+
+MAX_FULL = 5
+"""Modes that a first screen says at full length."""
+_MAX_OUTCOMES = 6
+_MAX_FIGURES = 12
+
+_SIDES: dict[Side, str] = {
+    "failing": "Fails",
+    "passing": "Passes, although the rule holds",
+    "near": "Just outside: one condition does not hold",
+}
+
+
+def list_lead(outline: ModeOutline, *, terminal: bool = False) -> Iterator[Block]:
+    """What stands first: the modes of each outcome, what they cover, what was not seen.
+
+    Parameters
+    ----------
+    outline : ModeOutline
+    terminal : bool
+        Whether short of space: lists what is folded on a page in short, and not of every outcome.
+    """
+    groups = outline.groups
+    count = max(1, MAX_FULL + 1 - len(groups)) if len(groups) > 1 else MAX_FULL
+    for outcome, modes in groups[: _MAX_OUTCOMES if terminal else None]:
+        blocks = _list_modes(outline, modes, count, terminal)
+        coverage = outline.describe_coverage(outcome)
+        blocks += [Paragraph((coverage,))] if coverage else []
+        if len(outline.search.outcomes) > 1:
+            yield Entry(_name_outcome(outcome), tuple(blocks))
+        else:
+            yield from blocks
+    if terminal and len(groups) > _MAX_OUTCOMES:
+        rest = [words.clean(outcome) for outcome, _ in groups[_MAX_OUTCOMES:]]
+        yield Paragraph((f"The report lists the modes of {words.listing(rest, 6)} too.",))
+    yield from _list_limits(outline)
+
+
+def _list_limits(outline: ModeOutline) -> Iterator[Block]:
+    if outline.groups:
+        yield Paragraph((outline.legend,), "small")
+    if outline.silent:
+        several = len(outline.search.outcomes) > 1
+        of = f" for {words.listing([words.clean(o) for o in outline.silent], 6)}" * several
+        yield Paragraph((f"No failure mode was named{of}.",))
+    for sentence in (outline.fixed, outline.power, outline.breadth):
+        if sentence:
+            yield Paragraph((sentence,))
+
+
+def _list_modes(
+    outline: ModeOutline, modes: tuple[NumberedMode, ...], count: int, terminal: bool
+) -> list[Block]:
+    """Modes as statements; a page folds those beyond ``count``, a terminal shortens them."""
+    items = tuple(_state(one, outline.full) for one in modes)
+    if not terminal or len(modes) <= count:
+        return [Statements(items, count, "more")]
+    rest = (
+        Statement(one.name, describe_rates(one.mode).partition(",")[0]) for one in modes[count:]
+    )
+    more = f"and {words.count(len(modes) - count)} more:"
+    return [Statements(items[:count]), Paragraph((more,)), Statements(tuple(rest))]
+
+
+def _state(one: NumberedMode, full: float) -> Statement:
+    remarks: tuple[Line, ...] = ((one.nesting,),) if one.nesting else ()
+    return Statement(one.name, f"{one.sentence}.", remarks, one.anchor, one.draw_bar(full))
+
+
+def list_search(outline: ModeOutline) -> list[Block]:
+    """What was searched, what a rule would have needed to be named, and what was left out."""
+    search = outline.search
+    unit = f"{outline.report.unit}s"
+    power = make_table(
+        "What a single condition had to reach to be named four times in five",
+        "nn",
+        (f"Holds for this share of {unit}", "Failure rate"),
+        [
+            (words.level(float(share)), "none would do" if rate is None else words.rate(rate))
+            for share, rate in search.detectable.items()
+        ],
+    )
+    classes = make_table(
+        "Rules looked through",
+        "tnn",
+        ("Kind", "Rules", "Share of the error level"),
+        [
+            (words.capital(NAMES.get(c.name, c.name)), say_count(c.rules), words.rate(c.weight))
+            for c in search.classes
+        ],
+    )
+    sentences = [outline.guarantee, *(f"{words.capital(one)}." for one in search.remarks)]
+    return [*(Paragraph((sentence,)) for sentence in sentences), power, classes]
+
+
+def make_section(outline: ModeOutline, *, with_figures: bool) -> Section:
+    """All that the report holds of each mode: numbers, rule, other wordings, examples."""
+    blocks: list[Block] = []
+    drawn = 0
+    for outcome, modes in outline.groups:
+        if len(outline.search.outcomes) > 1:
+            blocks.append(Paragraph(("Of ", _name_outcome(outcome), ":")))
+        for place, one in enumerate(modes):
+            draws = with_figures and drawn < _MAX_FIGURES
+            drawn += len({point.column for point in one.mode.doses}) if draws else 0
+            entry = Entry(one.name, tuple(_describe(outline, one, draws)), one.anchor)
+            if place < MAX_FULL:
+                blocks.append(entry)
+            else:
+                blocks.append(Fold((one.name,), (entry,)))
+    return Section("Failure modes", (outline.guarantee,), blocks=tuple(blocks), anchor="modes")
+
+
+def _describe(outline: ModeOutline, one: NumberedMode, with_figures: bool) -> Iterator[Block]:
+    mode = one.mode
+    yield Paragraph((" ".join(filter(None, [f"{words.capital(one.sentence)}.", one.nesting])),))
+    yield _count(one)
+    yield Remarks(tuple(_remark(outline, one)))
+    if with_figures and mode.doses:
+        yield Figures(draw_doses(mode, one.anchor))
+    excerpts = make_excerpts(mode.sample, mode.rule)
+    if excerpts.groups:
+        yield excerpts
+
+
+def _count(one: NumberedMode) -> Table:
+    """Failures inside and outside the rule."""
+    mode = one.mode
+    level = words.level(1 - words.decimal(one.report.plan.alpha))
+    low, high = mode.interval
+    parts = [
+        ("Inside the rule", mode.errors, mode.n, f"{words.rate(low)} to {words.rate(high)}"),
+        ("Elsewhere", mode.errors_outside, mode.n_outside, ""),
+    ]
+    if one.earlier:
+        parts.insert(1, ("Of it, in no earlier mode", mode.errors_new, mode.n_new, ""))
+    rows = [
+        (part, count_errors(errors), words.count(n), words.rate(errors / n if n else None), ends)
+        for part, errors, n, ends in parts
+    ]
+    unit = f"{words.capital(one.report.unit)}s"
+    heads = ("Where", "Failures", unit, "Rate", f"{level} interval")
+    return make_table(one.name, "tnnnn", heads, rows)
+
+
+def _remark(outline: ModeOutline, one: NumberedMode) -> Iterator[tuple[str, str | Code | Line]]:
+    mode, rules = one.mode, say_count(outline.search.rules)
+    yield "Rule", Code(mode.rule)
+    yield (
+        "Against chance",
+        f"adjusted p {_p(mode.p_marginal)}: how often a rule would stand out as much, of all "
+        f"{rules}, if failures were as frequent inside as outside",
+    )
+    if one.earlier:
+        yield (
+            "Beyond earlier modes",
+            f"adjusted p {_p(mode.p_conditional)}: the same among {one.report.unit}s that are in "
+            "the same earlier modes",
+        )
+    for other in mode.alternatives:
+        overlap = f" (holds for {words.rate(other.overlap)} of the same {one.report.unit}s)"
+        yield "Alternative", (Code(other.rule), overlap)
+    if mode.source != "modes":
+        yield "Proposed by", mode.source
+
+
+def make_excerpts(sample: tuple[ModeExample, ...], rule: str) -> Excerpts:
+    """Examples by side, the words that the rule names highlighted."""
+    patterns = find_patterns(rule)
+    groups = []
+    for side, title in _SIDES.items():
+        examples = [example for example in sample if example.side == side]
+        if examples:
+            groups.append((title, tuple(make_excerpt(e, patterns) for e in examples)))
+    return Excerpts(tuple(groups))
+
+
+def make_excerpt(example: ModeExample, patterns: dict[str, tuple[str, ...]]) -> Excerpt:
+    """One example; of one just outside the rule, whether it is right too."""
+    texts = tuple(
+        (name, tuple(highlight(line, patterns.get(name, ())) for line in text.splitlines()))
+        for name, text in example.texts.items()
+    )
+    return Excerpt(example.id, _describe_loss(example), texts)
+
+
+def _describe_loss(example: ModeExample) -> str:
+    loss = example.loss
+    if loss is None:
+        return ""
+    if loss not in (0.0, 1.0):
+        return f"loss {loss:.2g}"
+    return ("right", "wrong")[int(loss)] if example.side == "near" else ""
+
+
+def _name_outcome(outcome: str) -> str | Code:
+    return words.capital(outcome) if outcome == EVERY_MODEL else Code(outcome)
+
+
+def _p(value: float) -> str:
+    text = words.p_value(value)
+    return text if text[:1] in "<>" else f"= {text}"

@@ -1,0 +1,296 @@
+"""Failure modes in words: a sentence each, what they cover, and what could not have been seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from groundfault.auditing.report import Report
+from groundfault.modes.mode import Coverage, Mode, ModeSearch
+from groundfault.render import words
+from groundfault.render.page import Bar
+
+EVERY_MODEL = "every model"
+PROOF = (
+    "A mode is a rule under which failures are more frequent, which is not to say that the rule is "
+    "their cause."
+)
+_NUMBERS = "no one two three four five six seven eight nine ten eleven twelve".split()
+_FRACTIONS = {
+    0.1: "a tenth",
+    0.2: "a fifth",
+    0.25: "a quarter",
+    1 / 3: "a third",
+    0.5: "half",
+    2 / 3: "two thirds",
+    0.75: "three quarters",
+}
+# classes of rules of the search, as a reader may count them
+NAMES = {
+    "single": "single conditions",
+    "word": "words",
+    "pair": "pairs",
+    "mixed": "pairs with a word",
+    "triple": "triples",
+    "set": "sets of values",
+    "set of a pair": "sets of values inside a pair",
+    "words": "sets of words",
+    "own": "of your own",
+}
+# rates are read as "7 times as often" where they are rarer than this
+_RARE = 0.1
+# of what a mode covers, the share that earlier modes cover already
+_MOSTLY = 0.5
+_ALL = 0.95
+
+
+@dataclass(frozen=True)
+class NumberedMode:
+    """A mode with its number in the report, and how it is said.
+
+    Attributes
+    ----------
+    number : int
+        From 1, as ``groundfault show`` counts.
+    mode : Mode
+    earlier : tuple of int
+        Numbers of the modes of the same outcome before it.
+    report : Report
+    """
+
+    number: int
+    mode: Mode
+    earlier: tuple[int, ...]
+    report: Report
+
+    @property
+    def name(self) -> str:
+        """Its rule in English."""
+        return words.clean(f"{self.number}. {self.mode.meaning}")
+
+    @property
+    def anchor(self) -> str:
+        """Its name in an address."""
+        return f"mode-{self.number}"
+
+    @property
+    def sentence(self) -> str:
+        """How often the model fails inside the rule, and elsewhere."""
+        wrong = "" if self.report.manifest.compare else " wrong"
+        return describe_rates(self.mode, wrong)
+
+    @property
+    def nesting(self) -> str:
+        """How much of it earlier modes cover already; empty where it is less than half."""
+        mode = self.mode
+        old = 1 - mode.n_new / mode.n
+        if not self.earlier or old < _MOSTLY:
+            return ""
+        one = len(self.earlier) == 1
+        where = f"mode {self.earlier[0]}" if one else "the modes before it"
+        inside = "Almost all" if old >= _ALL else "Mostly"
+        new = f"{count_errors(mode.errors_new)} of {words.count(mode.n_new)}"
+        rest = f": outside {'it' if one else 'them'}, {new} fail" if mode.n_new else ""
+        return f"{inside} inside {where}{rest}."
+
+    def draw_bar(self, full: float) -> Bar:
+        """Its rates as a picture; ``full`` is the rate of the whole width."""
+        return Bar(self.mode.rate, self.mode.rate_outside, full)
+
+
+@dataclass(frozen=True)
+class ModeOutline:
+    """What a report says of failure modes.
+
+    Attributes
+    ----------
+    report : Report
+        One whose audit searched for them.
+    """
+
+    report: Report
+
+    @property
+    def search(self) -> ModeSearch:
+        """What was searched."""
+        assert self.report.mode_search is not None
+        return self.report.mode_search
+
+    @cached_property
+    def groups(self) -> tuple[tuple[str, tuple[NumberedMode, ...]], ...]:
+        """The modes of each outcome, those that all models share first."""
+        by_outcome: dict[str, list[NumberedMode]] = {}
+        for number, mode in enumerate(self.report.modes, 1):
+            group = by_outcome.setdefault(mode.outcome, [])
+            group.append(NumberedMode(number, mode, tuple(m.number for m in group), self.report))
+        order = sorted(by_outcome, key=lambda name: name != EVERY_MODEL)
+        return tuple((name, tuple(by_outcome[name])) for name in order)
+
+    @property
+    def full(self) -> float:
+        """The rate that the whole width of a bar stands for: 1, or less where failures are rare."""
+        highest = max((mode.rate for mode in self.report.modes), default=1.0)
+        return next((full for full in (0.02, 0.05, 0.1, 0.2, 0.5) if highest <= full), 1.0)
+
+    @property
+    def headline(self) -> str:
+        """The answer in a few words."""
+        count = len(self.report.modes)
+        outcomes = [name for name, _ in self.groups if name != EVERY_MODEL]
+        modes = words.plural(count, "failure mode")
+        if len(self.search.outcomes) > 1:
+            kind = "direction" if self.report.manifest.compare else "model"
+            shared = ", some of them shared" if EVERY_MODEL in dict(self.groups) else ""
+            return f"{modes} of {words.plural(len(outcomes), kind)}{shared}" if outcomes else modes
+        (coverage,) = self.search.outcomes
+        verb = "covers" if count == 1 else "cover"
+        return f"{modes} {verb} {_share_of_errors(coverage)} of the failures"
+
+    @property
+    def legend(self) -> str:
+        """How to read the bars."""
+        scale = "" if self.full == 1 else f"; the whole width is {words.rate(self.full)}"
+        return f"Bars: failure rate inside the rule; grey: elsewhere{scale}."
+
+    def describe_coverage(self, outcome: str) -> str:
+        """What the modes of an outcome cover together, and that nothing is known of the rest."""
+        coverage = next((c for c in self.search.outcomes if c.outcome == outcome), None)
+        count = len(dict(self.groups).get(outcome, ()))
+        if coverage is None or not count:
+            return ""
+        rules = "This rule covers" if count == 1 else f"These {_number(count)} rules cover"
+        examples = say_share(coverage.covered / coverage.n)
+        return (
+            f"{rules} {_share_of_errors(coverage)} of the failures in {examples} of the "
+            f"{self.report.unit}s; of the rest this audit cannot say where they are."
+        )
+
+    @property
+    def silent(self) -> tuple[str, ...]:
+        """Outcomes for which no mode was named."""
+        with_modes = dict(self.groups)
+        return tuple(c.outcome for c in self.search.outcomes if c.outcome not in with_modes)
+
+    @property
+    def breadth(self) -> str:
+        """How many rules of which kinds were looked through."""
+        classes = self.search.classes
+        if not classes:
+            return "No rule could be looked through."
+        kinds = [f"{say_count(c.rules)} {NAMES.get(c.name, c.name)}" for c in classes]
+        columns = words.plural(len(self.search.columns), "column")
+        return (
+            f"Looked through: {say_count(self.search.rules)} rules over {columns}"
+            f" ({words.listing(kinds)})."
+        )
+
+    @property
+    def power(self) -> str:
+        """What failure rate a single condition would have needed; empty where that is unknown."""
+        needs, never = [], []
+        for share, rate in sorted(self.search.detectable.items(), key=lambda item: float(item[0])):
+            size = words.level(float(share))
+            if rate is None:
+                never.append(size)
+            else:
+                needs.append(f"in {words.rate(rate)} if for {size}")
+        unit = f"of the {self.report.unit}s"
+        sentences = []
+        if never:
+            sentences.append(f"A condition that holds for {_or(never)} {unit} could not be named.")
+        if needs:
+            first, *others = needs
+            start = first.replace("if for", f"of its {self.report.unit}s if it holds for", 1)
+            every = ", ".join([f"{start} of all", *others])
+            sentences.append(
+                f"To be named four times in five, a single condition had to fail {every}; several "
+                "conditions joined need more."
+            )
+        return " ".join(sentences)
+
+    @property
+    def guarantee(self) -> str:
+        """What a listed mode is worth."""
+        level = words.level(self.search.level)
+        return (
+            f"Failure modes: family-wise error at most {level} over "
+            f"{say_count(self.search.rules)} rules. They are tested on all {self.report.unit}s "
+            "without a holdout, which is allowed because the rules were fixed by attributes and "
+            "texts before any outcome was read. That a mode adds something to those before it is "
+            "validated by simulation, not proved. " + PROOF
+        )
+
+    @property
+    def fixed(self) -> str:
+        """What was held fixed; empty where nothing was."""
+        within = self.search.within
+        if not within:
+            return ""
+        return f"Compared only among {self.report.unit}s of the same {words.listing(within)}."
+
+
+def describe_rates(mode: Mode, wrong: str = " wrong") -> str:
+    """How often failures are inside a mode's rule, and elsewhere.
+
+    Examples
+    --------
+    >>> import msgspec
+    >>> mode = msgspec.convert({"rule": "n > 1", "meaning": "n over 1", "conditions": ["n over 1"],
+    ...     "outcome": "", "n": 69, "errors": 63, "n_outside": 931, "errors_outside": 205,
+    ...     "n_new": 69, "errors_new": 63, "interval": [0.82, 0.96], "p_marginal": 0.001,
+    ...     "p_conditional": 0.001}, Mode)
+    >>> describe_rates(mode)
+    '91% wrong (63 of 69), against 22% elsewhere'
+    """
+    if mode.errors % 1 or mode.errors_outside % 1:
+        inside = f"mean loss {mode.rate:.2f} ({words.plural(mode.n, 'example')})"
+        return f"{inside}, against {mode.rate_outside:.2f} elsewhere"
+    counts = f"{words.count(int(mode.errors))} of {words.count(mode.n)}"
+    inside = f"{words.rate(mode.rate)}{wrong} ({counts})"
+    if not mode.n_outside:
+        return inside
+    if not mode.errors_outside:
+        return f"{inside}, against none of {words.count(mode.n_outside)} elsewhere"
+    if mode.rate_outside < _RARE:
+        often = f"{say_ratio(mode.rate / mode.rate_outside)} times as often as elsewhere"
+        return f"{inside}, {often} ({words.rate(mode.rate_outside)})"
+    return f"{inside}, against {words.rate(mode.rate_outside)} elsewhere"
+
+
+def say_ratio(ratio: float) -> str:
+    """A ratio in two digits, or in whole numbers."""
+    return f"{ratio:.1f}" if ratio < 9.95 and f"{ratio:.1f}"[-1] != "0" else f"{ratio:,.0f}"
+
+
+def say_share(share: float) -> str:
+    """A share as a plain fraction where one is near, else as a percentage."""
+    near = min(_FRACTIONS, key=lambda fraction: abs(fraction - share))
+    return _FRACTIONS[near] if abs(near - share) <= 0.015 else words.rate(share)
+
+
+def say_count(count: int) -> str:
+    """A count; a large one in words."""
+    for size, name in ((10**12, "trillion"), (10**9, "billion"), (10**6, "million")):
+        if count >= size:
+            return f"{count / size:,.3g} {name}"
+    return words.count(count)
+
+
+def count_errors(errors: float) -> str:
+    """Failures, or a sum of losses."""
+    return words.count(int(errors)) if errors % 1 == 0 else f"{errors:,.1f}"
+
+
+def _share_of_errors(coverage: Coverage) -> str:
+    if coverage.covered_errors >= coverage.errors:
+        return "all"
+    return words.rate(coverage.covered_errors / coverage.errors)
+
+
+def _number(count: int) -> str:
+    return _NUMBERS[count] if count < len(_NUMBERS) else words.count(count)
+
+
+def _or(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
