@@ -12,8 +12,8 @@ from groundfault.errors import GroundfaultError
 # the descriptions stand here and not only in the commands: --help would import numpy and polars for
 # them, a second instead of a tenth
 _COMMANDS = {
-    "demo": ("groundfault.cli.demo", "Audit the mistakes of a small classifier, offline."),
-    "audit": ("groundfault.cli.audit", "Say which explanations of the failures hold up."),
+    "demo": ("groundfault.cli.demo", "Audit real answers of a small language model, offline."),
+    "audit": ("groundfault.cli.audit", "Name the failure modes of a model, with their examples."),
     "import": ("groundfault.cli.import_", "Read the logs of evaluation tools into one table."),
     "check": (
         "groundfault.cli.audit",
